@@ -12,19 +12,22 @@ import torch
 
 from repro.claims.lists import catalogue_digest
 from repro.data.batch_by import RECORDED
+from repro.data.pair import languages
 from repro.data.shards import Split
 from repro.decoding import backend as backends
+from repro.decoding.bleu import sacrebleu_score
 from repro.model import compiled
 from repro.model.build import compile_layers, gradient_norm, reads_ragged
 from repro.model.config import BASE, written
 from repro.model.cost import TextSizes, training_flops
+from repro.model.protocol import TranslationSystem
 from repro.model.ragged import WIDEST
 from repro.results import record
 from repro.results.labels import relation
 from repro.results.provenance import Provenance, provenance
 from repro.results.record import Record
 from repro.results.systems import system_text
-from repro.results.task import TRANSLATION, Named, Scores, without_value
+from repro.results.task import LAST_MEAN, LENGTH, TRANSLATION, Named, Scores, without_value
 from repro.runs import determinism
 from repro.runs.changed import origin
 from repro.runs.further_tests import note_further
@@ -41,7 +44,7 @@ from repro.storage.lease import Lease, Superseded
 from repro.tracking.mirror import Mirror
 from repro.tracking.run_folder import PRINTED_SCORES, RECORD, write_run
 from repro.tracking.tracker import Tracker
-from repro.training import cpu_tuning, loop
+from repro.training import averaging, cpu_tuning, loop
 from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule
 
@@ -164,18 +167,23 @@ class Execution(Run):
         memory: cpu_tuning.PeakMemory,
     ) -> Record:
         nothing = without_value(self.settings.task.facts)
-        scores, subset, weights = Scores(dev=nothing, test={**nothing}), None, None
+        scores, subset, weights, last_mean = Scores(dev=nothing, test={**nothing}), None, None, None
         begun_at = self.last_step()
         fitted = self._train(module, journal, conditions)
         machine = conditions["arithmetic"]
         if fitted.cost.steps > begun_at:
             machine = self._as_it_was(machine)
         started = time.monotonic()
+        # a module that was shared out has no whole weights, nor a place for them
+        model = (module if self.settings.strategy == "ddp" else self.trial.module()).model
         if fitted.diverged:
             self._note(fitted.diverged)
-        elif found := self._scored(module):
+        elif found := self._scored(model):
             scores, subset, weights = found
-        _note_scores(journal, scores)
+        cost = self._cost(fitted.cost, time.monotonic() - started, memory.bytes())
+        if weights:
+            last_mean = self._scored_by_last_mean(model)
+        _note_scores(journal, scores, last_mean)
         return Record(
             run=self.id,
             table=self.settings.table,
@@ -192,7 +200,7 @@ class Execution(Run):
             params=self.params,
             scores=scores,
             curves={"train": self._curve("train"), "dev": self._curve("dev")},
-            cost=self._cost(fitted.cost, time.monotonic() - started, memory.bytes()),
+            cost=cost,
             stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
             status="finished" if weights else "diverged",
             determinism=determinism.determinism(
@@ -211,6 +219,7 @@ class Execution(Run):
             test_subset=subset,
             task=None if self.settings.task.facts == TRANSLATION else self.settings.task.facts,
             system=system_text(self.settings.system) or None,
+            last_mean=last_mean,
         )
 
     def _as_it_was(self, machine: str) -> str:
@@ -221,19 +230,50 @@ class Execution(Run):
         self.progress.say(f"{self.settings.name}: its record does not say that layers were compiled: {reason}.")
         return ", ".join(one for one in settings if one != COMPILED)
 
-    def _scored(self, module: TranslationModule) -> tuple[Scores, Named | None, str] | None:
+    def _scored(self, model: TranslationSystem) -> tuple[Scores, Named | None, str] | None:
         """Scores of dev and test, of the lines of test apart, and the digest of the weights; None: it diverged."""
-        # a module that was shared out has no whole weights, nor a place for them
-        model = (module if self.settings.strategy == "ddp" else self.trial.module()).model
         model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
         weights = determinism.weights_digest(model.state_dict())
         with self.trial.opened(model) as opened:
             dev = self._evaluate(opened, "dev", self.prepared.dev)
             test = self._evaluate(opened, "test", self.prepared.test)
-        if not all(math.isfinite(cast("float", of.scores["ppl"])) for of in (dev, test)):
+        if not (_is_finite(dev.scores) and _is_finite(test.scores)):
             self.progress.say(f"{self.settings.name}: perplexity of held-out text is not finite: it diverged")
             return None
         return Scores(dev=dev.scores, test=test.scores), self._score_subset(test.hypotheses), weights
+
+    def _scored_by_last_mean(self, model: TranslationSystem) -> record.LastMean | None:
+        """What the mean of the last checkpoints is worth on dev and test; None where no number holds it.
+
+        After the paper's weights, whose scores it does not touch: these are loaded in their place.
+        """
+        started = time.monotonic()
+        steps, mean = averaging.last_mean(self.folder / "checkpoints", self.id, self.settings.hyper.last_steps)
+        model.load_state_dict(mean)
+        scores: dict[str, Named] = {}
+        with self.trial.opened(model) as opened:
+            for name, split in (("dev", self.prepared.dev), ("test", self.prepared.test)):
+                watch = self._translating(f"{name}, mean of {len(steps)} checkpoints", len(split))
+                scored = self.trial.score(opened, split, between=watch)
+                scores[name] = {**scored.scores, **self._length(scored.hypotheses, split.references)}
+        if not all(map(_is_finite, scores.values())):
+            self.progress.say(f"{self.settings.name}: by the mean of its last checkpoints perplexity is not finite")
+            return None
+        return record.LastMean(
+            steps=steps,
+            weights=determinism.weights_digest(model.state_dict()),
+            seconds=round(time.monotonic() - started, 3),
+            dev=scores["dev"],
+            test=scores["test"],
+        )
+
+    def _length(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
+        """Tokens of translations over those of their references; nothing of a run that parses."""
+        if self.settings.task.facts != TRANSLATION:
+            return {}
+        _, target = languages(self.settings.task.name)
+        found = sacrebleu_score(hypotheses, references, target, are_tokens=self.corpus.in_tokens)
+        return {LENGTH: found.hyp_len / found.ref_len}
 
     def _text(self) -> record.CorpusFacts:
         """The text that the run learned from and was scored on."""
@@ -291,8 +331,8 @@ class Execution(Run):
 
     def _pauses_after(self, step: int) -> bool:
         """Whether a checkpoint is written or dev is read between this step and the next."""
-        scale, averaged = self.settings.scale, self.settings.hyper.averaged_steps
-        return step % scale.checkpoint_every == 0 or step % scale.validate_every == 0 or step in averaged
+        scale, kept = self.settings.scale, self.settings.hyper.kept_steps
+        return step % scale.checkpoint_every == 0 or step % scale.validate_every == 0 or step in kept
 
     def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
         """What one split is worth; the translations go to `<name>.hyp`."""
@@ -422,12 +462,17 @@ def made_for_gpu(model: Any, settings: Settings, say: Callable[[str], object]) -
 COMPILED, PACKED = "layers: compiled", "batches: packed"
 
 
-def _note_scores(journal: Journal, scores: Scores) -> None:
-    """All numbers of both splits in one line: the journal keeps one of each kind and step."""
+def _is_finite(scores: Named) -> bool:
+    return math.isfinite(cast("float", scores["ppl"]))
+
+
+def _note_scores(journal: Journal, scores: Scores, last_mean: record.LastMean | None) -> None:
+    """All numbers of both splits, by both weights, in one line: the journal keeps one of each kind and step."""
+    of_mean = {name: cast("Named", last_mean[split]) for name, split in LAST_MEAN.items()} if last_mean else {}
     numbers = {
         f"{split}_{name}": value
-        for split, score in scores.items()
-        for name, value in cast("Named", score).items()
+        for split, score in (cast("dict[str, Named]", scores) | of_mean).items()
+        for name, value in score.items()
         if isinstance(value, float)
     }
     journal.append("final", 0, **numbers)

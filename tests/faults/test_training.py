@@ -40,6 +40,7 @@ class Outcome:
     steps: tuple[int, ...]  # those checkpoints' own
     journal: dict[tuple[str, int], dict[str, float]]
     scores: Any
+    last_mean: Any
     order: str
     weights: str | None
 
@@ -102,6 +103,7 @@ def outcome(folder: Path) -> Outcome:
             for line in journal.read(run / "journal.jsonl")
         },
         scores=done.scores,
+        last_mean=done.last_mean and {**done.last_mean, "seconds": 0.0},
         order=done.determinism["order"],
         weights=done.determinism["weights"],
     )
@@ -115,7 +117,7 @@ def test_the_run_is_a_hard_one(unbroken: Outcome) -> None:
     assert {("train", i) for i in (*range(LOG, STEPS, LOG), STEPS)} | {("dev", i) for i in range(6, STEPS + 1, 6)} == {
         line for line in unbroken.journal if line[0] != "final"
     }
-    assert unbroken.steps == (29, 30, 32)
+    assert unbroken.steps == (5, 8, 11, 14, 17, 20, 23, 26, 29, 30, 32)
 
 
 # ---- killed (K1, K8, N4)
@@ -195,6 +197,9 @@ def test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on(folder: Path, unb
         assert f"base seed 1 stopped after step {step} of {STEPS}. The same command resumes there." in said(folder)
     assert launched(Plan(folder=folder, acts=(Act(place="decoding", n=1, signals=TERM),))) == 143, said(folder)
     assert "base seed 1 is trained; stopped while translating dev" in said(folder)
+    assert launched(Plan(folder=folder, acts=(Act(place="decoding", n=4, signals=TERM),))) == 143, said(folder)
+    assert "stopped while translating test, mean of 10 checkpoints" in said(folder)
+    assert launched(Plan(folder=folder, acts=(Act(place="decoding", n=3, signals=KILL),))) == 137, said(folder)
     assert launched(Plan(folder=folder)) == 0, said(folder)
     assert outcome(folder) == unbroken
     assert determinism(folder)["badge"] == "L1"

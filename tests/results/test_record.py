@@ -159,6 +159,42 @@ def test_an_older_record_names_no_list_of_claims_and_keeps_its_bytes(tmp_path: P
         Record(**fields(), claims=7)  # type: ignore[arg-type]
 
 
+def with_last_mean(**change: Any) -> dict[str, Any]:
+    """A record whose dev the mean of ten checkpoints translates too; `change` is what differs in dev."""
+    dev, test = (dict(SCORE) | {"bleu": bleu, "length": length} for bleu, length in ((61.5, 0.96), (60.5, 1.03)))
+    last_mean = {"steps": [*range(330, 601, 30)], "weights": "ab" * 32, "seconds": 2.5, "dev": dev | change}
+    return fields() | {"last_mean": last_mean | {"test": test}}
+
+
+def test_scores_by_the_mean_of_the_last_checkpoints_are_kept_and_older_records_have_none(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    record = Record(**with_last_mean())
+    record.save(file)
+    assert load(file) == record
+    assert record.score("last_mean_dev", "bleu") == 61.5
+    assert [record.score("last_mean_test", name) for name in ("bleu", "length")] == [60.5, 1.03]
+    assert (record.score("dev", "bleu"), record.score("dev", "length")) == (SCORE["bleu"], None)
+    old = Record(**fields())
+    old.save(file)
+    assert "last_mean" not in json.loads(file.read_bytes())
+    assert load(file) == old
+    assert old.score("last_mean_dev", "bleu") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"bleu": 101.0}, r"last_mean\.dev\.bleu: expected a number from 0 to 100, got 101"),
+        ({"ppl": 4.25}, r"last_mean\.dev\.ppl: expected exp\(nll\)"),
+        ({"length": "1"}, r"last_mean\.dev\.length: expected float, got '1'"),
+        ({"brevity": 1.0}, r"last_mean\.dev: missing \[\], unknown \['brevity'\]"),
+    ],
+)
+def test_they_are_as_strict(change: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=rf"^record\.{complaint}"):
+        Record(**with_last_mean(**change))
+
+
 @pytest.mark.parametrize(
     ("keys", "value", "complaint"),
     [
