@@ -100,7 +100,7 @@ ABOUT_LENGTH: Words = (
     " where BLEU without its penalty for brevity has the other sign.",
 )
 OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
-NO_LENGTHS = MappingProxyType[str, float]({})
+NO_LENGTHS = MappingProxyType[tuple[str, str], float]({})
 ABOUT_SENTENCES: Words = (
     Strong(OVER_SENTENCES),
     " is the 95 % interval of the same difference by sacreBLEU's paired bootstrap: the same runs on sentences that are "
@@ -135,7 +135,7 @@ def page(
     answers: Sequence[Block] = (),
     published: Published = NOTHING_PUBLISHED,
     printed: Mapping[str, PaperNumbers] = MappingProxyType({}),
-    lengths: Mapping[str, float] = NO_LENGTHS,
+    lengths: Mapping[tuple[str, str], float] = NO_LENGTHS,
 ) -> Page:
     """The verdicts of one scale; `to_project` leads from the page to the project's folder.
 
@@ -299,7 +299,10 @@ def _by(one: Judged) -> Words:
 
 
 def _section(
-    members: Sequence[Judged], sentences: Mapping[Place, Interval], lengths: Mapping[str, float], of: Subject
+    members: Sequence[Judged],
+    sentences: Mapping[Place, Interval],
+    lengths: Mapping[tuple[str, str], float],
+    of: Subject,
 ) -> Iterator[Block]:
     """The claims of one group with their numbers."""
     what = (
@@ -327,7 +330,9 @@ def _seeds(one: Judged) -> str:
 
 
 def claim_numbers(
-    members: Sequence[Judged], sentences: Mapping[Place, Interval], lengths: Mapping[str, float] = NO_LENGTHS
+    members: Sequence[Judged],
+    sentences: Mapping[Place, Interval],
+    lengths: Mapping[tuple[str, str], float] = NO_LENGTHS,
 ) -> Iterator[Column]:
     """On each endpoint ours with its interval and mark, the paper's, and what could have been found.
 
@@ -375,11 +380,13 @@ def _detectable(found: Found | None) -> str:
     return "" if size is None else f"{size:.{found.endpoint.decimals}f}"
 
 
-def _length(claim: Claim, found: Found | None, lengths: Mapping[str, float]) -> str:
+def _length(claim: Claim, found: Found | None, lengths: Mapping[tuple[str, str], float]) -> str:
     """The difference of lengths beside one of BLEU on dev, and whether it decides."""
-    if found is None or found.endpoint != BLEU or len(claim.rows) != 2 or not {*claim.rows} <= lengths.keys():
+    if found is None or found.endpoint.score != BLEU.score or len(claim.rows) != 2:
         return ""
-    better, worse = (lengths[row] for row in claim.rows)
+    better, worse = (lengths.get((found.endpoint.split, row)) for row in claim.rows)
+    if better is None or worse is None:
+        return ""
     text = f"{better - worse:+.3f}".replace("-", MINUS)
     return f"{text}, decides" if found.value and _by_length(found, better, worse) else text
 

@@ -11,6 +11,7 @@ from repro.render.page import Column, Formula
 from repro.results.frame import BESIDE, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, setting, system_label
 from repro.results.record import BASE
+from repro.results.task import LENGTH
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -19,6 +20,7 @@ MISSING = "missing"
 EXPLORATORY = "exploratory"
 SIZE = "parameters (M)"
 TEST = "BLEU (test)"
+MEAN_OF_LAST = "mean of last"  # what the group of columns begins with that is of other weights than the paper's
 DELTA = Formula("Δ")
 HEADINGS = {  # of the fields of Hyper: those that the paper writes as symbols are formulas
     name: Formula(symbol) if len(symbol) == 1 or "_" in symbol else symbol for name, symbol in SYMBOLS.items()
@@ -31,6 +33,7 @@ def columns(frame: "DataFrame") -> list[Column]:
         row_column(frame),
         *setting_columns(frame),
         *columns_of_dev(frame),
+        *columns_of_last_mean(frame),
         *columns_of_test(frame),
         *size_columns(frame),
         *cost_columns(frame),
@@ -64,6 +67,24 @@ def columns_of_dev(frame: "DataFrame") -> list[Column]:
         ]
         if frame.loc[~is_base, f"paper/{name}"].notna().any():
             shown += [Column(group, "paper", printed), Column(group, DELTA, printed_to_base)]
+    return shown
+
+
+def columns_of_last_mean(frame: "DataFrame") -> list[Column]:
+    """The same by the mean of each run's last checkpoints, with their length; none where no run has it."""
+    if not frame.attrs["averaged"]:
+        return []
+    is_base, counts = frame["table"] == BASE, frame.attrs["averaged"]
+    group = f"{MEAN_OF_LAST} {counts[0]}{f' to {counts[-1]}' if len(counts) > 1 else ''} (dev)"
+    shown = []
+    for name, decimals in (("ppl", 2), ("bleu", 1), (LENGTH, 3)):
+        score = f"last_mean_dev/{name}"
+        if score not in frame:
+            continue
+        shown.append(Column(group, name.upper() if name != LENGTH else name, spreads(frame, score, decimals)))
+        if f"{score}_to_base" in frame:
+            to_base = frame[f"{score}_to_base"].mask(is_base)
+            shown.append(Column(group, DELTA, numbers(to_base, f"+z.{enough(frame, score, decimals)}f")))
     return shown
 
 

@@ -22,6 +22,7 @@ from repro.results.parts import SPLIT, with_brackets, with_parts
 from repro.results.record import BASE, PaperNumbers, Record, path
 from repro.results.sentences import read_counts, read_places
 from repro.results.summary import Summary, summary
+from repro.results.task import LENGTH
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -84,13 +85,17 @@ def printed_of(result_set: ResultSet) -> dict[str, PaperNumbers]:
     return listed | {f"{one.table}/{one.row}": one.paper for one in result_set.everything}
 
 
-def lengths_of(frames: "Iterable[DataFrame]") -> dict[str, float]:
-    """By "table/row" how long its translations of dev are over their references, where their counts are kept."""
-    found: dict[str, float] = {}
+def lengths_of(frames: "Iterable[DataFrame]") -> dict[tuple[str, str], float]:
+    """By split and "table/row" how long its translations of dev are over their references, where that is known.
+
+    The split is that of an endpoint: dev by the paper's weights, or by the mean of the last checkpoints.
+    """
+    found: dict[tuple[str, str], float] = {}
     for frame in frames:
-        if RATIO in frame:
-            names = frame["table"] + "/" + frame["row"]
-            found |= {name: float(of) for name, of in zip(names, frame[RATIO], strict=True) if of == of}
+        names = frame["table"] + "/" + frame["row"]
+        for split, column in (("dev", RATIO), ("last_mean_dev", f"last_mean_dev/{LENGTH}")):
+            lengths = frame.get(column, ())
+            found |= {(split, name): float(of) for name, of in zip(names, lengths, strict=False) if of == of}
     return found
 
 

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
-from repro.pages.columns import DELTA, columns_of_dev, row_column, rules_between, setting_columns, size_columns
+from repro.pages.columns import (
+    DELTA,
+    columns_of_dev,
+    columns_of_last_mean,
+    row_column,
+    rules_between,
+    setting_columns,
+    size_columns,
+)
 from repro.pages.further_tests import further_section
 from repro.pages.lengths import lengths_section
 from repro.pages.verdicts import verdict_columns
@@ -34,7 +42,8 @@ def page_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> tuple[lis
     letters = [of.removeprefix(PARTS) for of in frame["table"]]
     under = [f"({letter}) " if len(letter) == 1 else "" for letter in letters]
     row = row._replace(texts=[letter + plain(name) for letter, name in zip(under, row.texts, strict=True)])
-    scores = [column for column in columns_of_dev(frame) if column.heading != DELTA]
+    both = [*columns_of_dev(frame), *columns_of_last_mean(frame)]
+    scores = [column for column in both if column.heading != DELTA]
     varies = setting_columns(frame)
     return [row, *scores, *verdict_columns(frame, judged), *size_columns(frame)], [row, *varies] if varies else []
 

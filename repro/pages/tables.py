@@ -10,6 +10,7 @@ from repro.pages.by_length import operations_column, section, unequal
 from repro.pages.columns import (
     closing,
     columns_of_dev,
+    columns_of_last_mean,
     columns_of_test,
     cost_columns,
     has_systems,
@@ -46,7 +47,7 @@ def page(
 ) -> Page:
     """Three parts, each led by the names of the rows; a rule stands below the base."""
     row, dev, test, took = row_column(frame), columns_of_dev(frame), columns_of_test(frame), cost_columns(frame)
-    settings, sizes = setting_columns(frame), size_columns(frame)
+    settings, sizes, dev = setting_columns(frame), size_columns(frame), [*dev, *columns_of_last_mean(frame)]
     if systems := has_systems(frame):
         sizes = [*sizes, operations_column(frame)]
     size, ruled = [row, *settings, *sizes], frozenset({int((frame["table"] == BASE).sum())})

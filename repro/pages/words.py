@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.decisions import FIRST_SEED
-from repro.pages.columns import DELTA, EXPLORATORY, HEADINGS, MISSING, SIZE, unused
+from repro.pages.columns import DELTA, EXPLORATORY, HEADINGS, MEAN_OF_LAST, MISSING, SIZE, unused
 from repro.render.page import Block, Code, Column, Heading, Inline, Link, Listing, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
 from repro.results.frame import COSTS
 from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
 from repro.results.notes import NO_COMMIT, NOT_COMMITTED
 from repro.results.record import BASE
+from repro.results.task import LENGTH
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -31,6 +32,14 @@ ABOUT_PRINTED_DEV: Words = (f"{ABOUT_DEV} ", Strong("paper"), ": as printed, for
 ABOUT_DELTA: Words = (
     Strong("Δ"),
     " is the difference to the base row, of our scores over the seeds that both rows have.",
+)
+ABOUT_LAST_MEAN: Words = (
+    Strong(MEAN_OF_LAST),
+    " is the same run by the mean of its last checkpoints, as far apart as those that Table 2 averages, and not by the "
+    "paper's weights; ",
+    Strong(LENGTH),
+    " is the tokens of its translations over those of their references. Label smoothing favours short ones, and BLEU "
+    "multiplies by exp(1 - 1 / length) below 1.",
 )
 ABOUT_MULTI_BLEU: Words = (
     Strong("multi-bleu"),
@@ -122,6 +131,7 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
     (_shows_dev(printed=True), ABOUT_PRINTED_DEV),
     (_shows_dev(printed=False), ABOUT_DEV),
     (_has(DELTA), ABOUT_DELTA),
+    (lambda shown: any(column.group.startswith(MEAN_OF_LAST) for column in shown), ABOUT_LAST_MEAN),
     (_has("multi-bleu"), ABOUT_MULTI_BLEU),
     (_has("verdict"), ABOUT_VERDICT),
     (_has("statements"), ABOUT_STATEMENTS),
