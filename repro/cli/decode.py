@@ -9,6 +9,7 @@ python -m repro export <id> --format huggingface exported
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from repro.data.parallel_text import Parallel, read_lines
 from repro.data.treebank import bracketed, tokens_of
 from repro.results.latest import NAMED, run_folder
 from repro.results.record import Record
-from repro.results.search import PAPER_SEARCH, Search
+from repro.results.search import SEARCHES, Search
 from repro.runs.command import Parser, code_of, held_interrupts, ours
 from repro.runs.export import FORMATS, export_run
 from repro.runs.load import Trained, finished, open_run
@@ -42,9 +43,10 @@ def translate(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip (default: standard input)"
     )
-    beam, alpha = PAPER_SEARCH.beam, PAPER_SEARCH.alpha
-    parser.add_argument("--beam", type=int, default=beam, help=f"hypotheses kept for each sentence (default: {beam})")
-    parser.add_argument("--alpha", type=float, default=alpha, help=f"exponent of the length penalty (default: {alpha})")
+    known = "; ".join(f"{name}: {one}" for name, one in SEARCHES.items())
+    parser.add_argument("--search", choices=SEARCHES, default="paper", help=f"{known} (default: paper)")
+    parser.add_argument("--beam", type=int, help="hypotheses kept for each sentence (default: the search's)")
+    parser.add_argument("--alpha", type=float, help="exponent of the length penalty (default: the search's)")
     return done(_translate, parser.parse_intermixed_args(argv))
 
 
@@ -125,7 +127,8 @@ def opened_run(folder: Path, options: argparse.Namespace) -> Trained:
 
 
 def _translate(options: argparse.Namespace) -> None:
-    search = Search(options.beam, options.alpha)
+    given = {name: value for name in ("beam", "alpha") if (value := getattr(options, name)) is not None}
+    search = replace(SEARCHES[options.search], **given)
     check_translates(finished(run_folder(options.run, options.runs_dir)))
     _check_files(options.source)
     folder = named_run(options)

@@ -151,7 +151,7 @@ def translate_ctranslate2(
             limit, result = int(lengths[i]) + search.extra, pending.result()
             if max(map(len, result.hypotheses)) > limit:  # it had the limit of the longest sentence of its batch
                 result = start([i], limit)[0].result()
-            found[i] = _best(result, search.alpha)
+            found[i] = _best(result, search)
         between(len(found))
     return [found[i] for i in range(len(found))]
 
@@ -176,13 +176,13 @@ def _begin_to_score(translator: Any, source: Tensor, target: Tensor) -> list[Any
     return begun
 
 
-def _best(result: Any, alpha: float) -> Sequence[int]:
+def _best(result: Any, search: Search) -> Sequence[int]:
     """The hypothesis that scores best by our rules: those that ended come before those cut at the limit."""
 
     def worth(place: int) -> tuple[bool, float]:
         names, score = result.hypotheses[place], result.scores[place]
-        log_prob = score * len(names) if alpha else score  # at length penalty 1 it is a mean
-        return names[-1] == str(EOS), log_prob / ((5 + len(names)) / 6) ** alpha
+        log_prob = score * len(names) if search.alpha else score  # at length penalty 1 it is a mean
+        return names[-1] == str(EOS), log_prob / search.penalty(len(names))
 
     best = result.hypotheses[max(range(len(result.hypotheses)), key=worth)]
     return tuple(int(name) for name in best if name != str(EOS))

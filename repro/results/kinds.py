@@ -13,7 +13,7 @@ from repro.results.labels import seeds_option
 from repro.results.record import Record
 from repro.results.search import PAPER_SEARCH
 
-SETTINGS = ("batch_tokens", "fill", "precision", "engine", *PAPER_SEARCH.settings)
+SETTINGS = ("batch_tokens", "fill", "precision", "engine", *PAPER_SEARCH.settings, "offset")
 SHARES = ("devices", "accumulate")  # each part has its own dropout; whether processes or turns take them is no matter
 
 

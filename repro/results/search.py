@@ -25,15 +25,45 @@ class Search:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """The search of a run, from the settings in its record."""
-        return cls(settings["beam"], settings["alpha"], settings["extra_length"])
+        kind = LengthNormalised if settings.get("offset") == 0 else cls
+        return kind(settings["beam"], settings["alpha"], settings["extra_length"])  # type: ignore[return-value]
 
     @property
     def settings(self) -> dict[str, int | float]:
         """As a record keeps it."""
         return {"beam": self.beam, "alpha": self.alpha, "extra_length": self.extra}
 
+    def penalty(self, length: Any) -> Any:
+        """What log p is divided by; `length` is a number or a tensor of them, the end symbol counted.
+
+        ((5 + length) / 6)^alpha: Wu et al. (2016), equation 14; paper: section 6.1.
+        """
+        return ((5 + length) / 6) ** self.alpha
+
     def __str__(self) -> str:
         return f"beam {self.beam}, alpha {self.alpha}, at most input + {self.extra}"
 
 
+@dataclass(frozen=True)
+class LengthNormalised(Search):
+    """Ranks by log p / length^alpha, as fairseq does and with it the anchor's authors: the mean over tokens.
+
+    It pays more for length than the paper's penalty, which at alpha 0.6 makes a token cost more than it earns sooner.
+    """
+
+    beam: int = 5
+    alpha: float = 1.0
+
+    @property
+    def settings(self) -> dict[str, int | float]:
+        return {**super().settings, "offset": 0}  # of the penalty ((offset + length) / (offset + 1))^alpha
+
+    def penalty(self, length: Any) -> Any:
+        return length**self.alpha
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, log p over length^alpha"
+
+
 PAPER_SEARCH = Search()
+SEARCHES = {"paper": PAPER_SEARCH, "fairseq": LengthNormalised()}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from repro.results.search import PAPER_SEARCH, Search
+from repro.results.search import PAPER_SEARCH, SEARCHES, Search
 
 
 def test_the_search_is_the_papers() -> None:
@@ -19,6 +19,17 @@ def test_a_record_keeps_it_under_the_names_it_always_had() -> None:
     assert Search.of(parsing.settings | {"precision": "fp32"}) == parsing
     assert str(parsing) == "beam 21, alpha 0.3, at most input + 300"
     assert Search(1, 0.0, 0).settings == {"beam": 1, "alpha": 0.0, "extra_length": 0}
+
+
+def test_a_named_search_divides_by_length_and_comes_back_from_a_record() -> None:
+    # Wu et al. (2021): beam 5, log p / length; ours at the same alpha: 1, 1.5, 2, 3
+    other = SEARCHES["fairseq"]
+    assert [other.penalty(n) for n in (1, 4, 7, 13)] == [1, 4, 7, 13]
+    assert [Search(5, 1.0).penalty(n) for n in (1, 4, 7, 13)] == [1.0, 1.5, 2.0, 3.0]
+    assert other.settings == {"beam": 5, "alpha": 1.0, "extra_length": 50, "offset": 0}
+    assert Search.of(other.settings) == other != Search(5, 1.0)
+    assert repr(other) == "LengthNormalised(beam=5, alpha=1.0, extra=50)", "a task in words tells it from the paper's"
+    assert str(other) == "beam 5, alpha 1.0, at most input + 50, log p over length^alpha"
 
 
 @pytest.mark.parametrize(
