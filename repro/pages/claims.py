@@ -1,6 +1,5 @@
 """The verdicts on a page: what can be answered at a scale, claim by claim, then what cannot. Paper: all of it."""
 
-import math
 import statistics
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from repro.render.page import (
     plain,
 )
 from repro.render.several import several
+from repro.results.lengths import length_decides
 from repro.results.record import PaperNumbers
 from repro.results.resampled import RESAMPLES, Interval
 from repro.results.summary import Summary
@@ -388,15 +388,10 @@ def _length(claim: Claim, found: Found | None, lengths: Mapping[tuple[str, str],
     if better is None or worse is None:
         return ""
     text = f"{better - worse:+.3f}".replace("-", MINUS)
-    return f"{text}, decides" if found.value and _by_length(found, better, worse) else text
-
-
-def _by_length(found: Found, better: float, worse: float) -> bool:
-    """Whether BLEU without its penalty for brevity has the other sign: of a difference of logarithms."""
-    if not found.means or min(found.means) <= 0:
-        return False
-    ours, other = (math.log(mean) - min(0.0, 1 - 1 / of) for mean, of in zip(found.means, (better, worse), strict=True))
-    return (ours - other) * (found.value or 0.0) < 0
+    if not found.value or len(found.means) != 2:
+        return text
+    bleus = found.means[0], found.means[1]
+    return f"{text}, decides" if length_decides(found.value, bleus, (better, worse)) else text
 
 
 def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, Interval]) -> str:

@@ -81,10 +81,9 @@ def columns_of_last_mean(frame: "DataFrame") -> list[Column]:
         score = f"last_mean_dev/{name}"
         if score not in frame:
             continue
+        to_base = numbers(frame[f"{score}_to_base"].mask(is_base), f"+z.{enough(frame, score, decimals)}f")
         shown.append(Column(group, name.upper() if name != LENGTH else name, spreads(frame, score, decimals)))
-        if f"{score}_to_base" in frame:
-            to_base = frame[f"{score}_to_base"].mask(is_base)
-            shown.append(Column(group, DELTA, numbers(to_base, f"+z.{enough(frame, score, decimals)}f")))
+        shown += [Column(group, DELTA, to_base)] if any(to_base) else []
     return shown
 
 

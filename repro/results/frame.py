@@ -33,7 +33,10 @@ FIGURES = "figures"  # the folder of pictures, and of the measurements behind th
 ROWS_FILE = "rows.json"  # beside the tables of a scale: the rows that its experiments have
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
 # scores whose difference to the base has a column
-TO_BASE = ("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu", "last_mean_dev/ppl", "last_mean_dev/bleu")
+TO_BASE = (
+    *("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu"),
+    *("last_mean_dev/ppl", "last_mean_dev/bleu", "last_mean_dev/length"),
+)
 BESIDE = [  # of a published table, what stands beside one's own
     "n",
     *(f"{score}{end}" for score in ("dev/ppl", "dev/bleu", "test/bleu") for end in ("", "_half_width", "_min", "_max")),

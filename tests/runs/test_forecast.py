@@ -172,7 +172,7 @@ def test_what_is_done_or_half_made_is_known(tmp_path: Path) -> None:
         note_trial(tmp_path, known(cell, 0.1))
     done, half = Standing(done=True, step=1_800, trained=1.0), Standing(done=False, step=900, trained=0.5)
     lines = said(tmp_path, seeds=2, s1=done, s2=half).split("\n")
-    # 90 s of training and 1.5 of validation are left of the base, and 8 s of translation, by two weights; of h=32 two runs of 191 s
+    # left of the base: 90 s of training, 1.5 of validation, 8 of translation by two weights; of h=32: two runs of 191 s
     assert lines[2].endswith("     100 s  seed 1 done, seed 2 at step 900 of 1,800")
     assert (
         "In all about 8.0 min to come (1 finished, 1 half made, 2 to begin), one run after the other: 7.5" in lines[4]
