@@ -115,7 +115,7 @@ def play(plan: Plan) -> None:
         fcntl.flock = lambda *_: None  # as some file systems do: everybody gets the lock
     hyper = Hyper(
         n_layers=2, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.3, steps=STEPS, warmup=7, average=2,
-        average_every=3,
+        average_every=1,
     )  # fmt: skip
     tiny = scales.Scale(
         name="tiny", base=replace(hyper, **plan.hyper), corpus="folder", vocab_size=300, batch_tokens=100,
