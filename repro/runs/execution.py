@@ -20,7 +20,6 @@ from repro.model import compiled
 from repro.model.build import compile_layers, gradient_norm, reads_ragged
 from repro.model.config import BASE, written
 from repro.model.cost import TextSizes, training_flops
-from repro.model.protocol import TranslationSystem
 from repro.model.ragged import WIDEST
 from repro.results import record
 from repro.results.labels import relation
@@ -230,7 +229,7 @@ class Execution(Run):
         self.progress.say(f"{self.settings.name}: its record does not say that layers were compiled: {reason}.")
         return ", ".join(one for one in settings if one != COMPILED)
 
-    def _scored(self, model: TranslationSystem) -> tuple[Scores, Named | None, str] | None:
+    def _scored(self, model: Any) -> tuple[Scores, Named | None, str] | None:
         """Scores of dev and test, of the lines of test apart, and the digest of the weights; None: it diverged."""
         model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
         weights = determinism.weights_digest(model.state_dict())
@@ -242,7 +241,7 @@ class Execution(Run):
             return None
         return Scores(dev=dev.scores, test=test.scores), self._score_subset(test.hypotheses), weights
 
-    def _scored_by_last_mean(self, model: TranslationSystem) -> record.LastMean | None:
+    def _scored_by_last_mean(self, model: Any) -> record.LastMean | None:
         """What the mean of the last checkpoints is worth on dev and test; None where no number holds it.
 
         After the paper's weights, whose scores it does not touch: these are loaded in their place.
@@ -468,7 +467,8 @@ def _is_finite(scores: Named) -> bool:
 
 def _note_scores(journal: Journal, scores: Scores, last_mean: record.LastMean | None) -> None:
     """All numbers of both splits, by both weights, in one line: the journal keeps one of each kind and step."""
-    of_mean = {name: cast("Named", last_mean[split]) for name, split in LAST_MEAN.items()} if last_mean else {}
+    by_mean = cast("dict[str, Named]", last_mean or {})
+    of_mean = {name: by_mean[split] for name, split in LAST_MEAN.items() if split in by_mean}
     numbers = {
         f"{split}_{name}": value
         for split, score in (cast("dict[str, Named]", scores) | of_mean).items()
