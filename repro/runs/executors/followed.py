@@ -2,22 +2,33 @@
 
 import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from repro.results.record import Record
     from repro.runs.progress import Lane, Progress
     from repro.runs.run import Run
 
 STEP = re.compile(rb'"kind": "train", "step": (\d+)')
 LANES = 8  # runs that are watched step by step
+LATE, LOOK = 60.0, 0.5  # seconds in which a file of a shared folder may become visible, and between two looks at it
 
 
 def noted_step(journal: Path) -> int:
     """The last step that a run has noted, 0 if none."""
     steps = STEP.findall(end_of(journal))
     return int(steps[-1]) if steps else 0
+
+
+def late_record(run: "Run", seconds: float, should_stop: Callable[[], bool]) -> "Record | None":
+    """The record of a run, if it has one or a shared folder shows it within so many seconds."""
+    until = time.monotonic() + seconds
+    while not (record := run.finished()) and time.monotonic() < until and not should_stop():
+        time.sleep(min(LOOK, seconds))
+    return record
 
 
 def end_of(path: Path, n_bytes: int = 8_000) -> bytes:

@@ -17,20 +17,19 @@ import secrets
 import signal
 import socket
 import tempfile
-import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from repro.render.extras import install
 from repro.render.several import several
 from repro.results import provenance
 from repro.results.places import EXPERIMENTS, PACKAGE
 from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Made, Work
-from repro.runs.executors.followed import Lanes
+from repro.runs.executors.followed import LATE, Lanes, late_record
 from repro.runs.executors.on_node import Ended, Job, make_run, versions
 from repro.runs.executors.workers import LOGS, how_it_ended, tail
 from repro.runs.forecast import cell_memory, size
@@ -42,15 +41,10 @@ from repro.runs.table import Cell
 from repro.runs.workshop import Workshop
 from repro.storage import atomic
 
-if TYPE_CHECKING:
-    from repro.results.record import Record
-    from repro.runs.run import Run
-
 LOCAL, CLIENT = "ray", "ray://"
 STORE = 100_000_000  # bytes of shared memory of a cluster that is started here: next to nothing passes through it
 REACHED = 5.0  # seconds in which a head node must take a connection
 LOOK = 1.0  # seconds between two looks at the cluster
-LATE = 60.0  # seconds in which a file of a shared folder may become visible here
 TIDY_UP = 60.0  # seconds that runs have to stop with a checkpoint when the sweep fails
 LOST_AT_MOST = 5  # times that a run is begun again whose node, task or process was lost
 CODE_AT_MOST = 50_000_000  # bytes; an experiment file that lies among other things would take them along
@@ -155,7 +149,7 @@ class OnRay(ExitStack):
         if self.signals.should_stop():
             record = run.finished()
             return Made(run=run, record=record, code=0 if record else 128 + self.signals.received)
-        if record := self._record(run, code):
+        if record := late_record(run, LATE if code in (0, DIVERGED) else 0, self.signals.should_stop):
             Path(self._log(work)).unlink(missing_ok=True)
             return Made(run=run, record=record)
         if code > 128 or (code == BUSY and lost[work.cell]):  # the one that was lost may still hold it for some seconds
@@ -173,14 +167,6 @@ class OnRay(ExitStack):
             return Made(run=work.run, record=None, code=FAILED)
         progress.say(f"{work.run.settings.name}: {why}. It goes on from its last checkpoint.")
         return None
-
-    @staticmethod
-    def _record(run: "Run", code: int) -> "Record | None":
-        """What the run left; a shared folder may be late."""
-        until = time.monotonic() + LATE
-        while not (record := run.finished()) and code in (0, DIVERGED) and time.monotonic() < until:
-            time.sleep(LOOK)
-        return record
 
     def _task(self, work: Work) -> Any:
         """Ask Ray for a run."""

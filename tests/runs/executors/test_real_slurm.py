@@ -12,7 +12,7 @@ import pytest
 from runs.executors.slurm_one_machine import one_machine, why_not
 
 from repro.results.record import Record, load
-from repro.runs.executors.slurm_array import Needs, SlurmArray
+from repro.runs.executors.slurm import SlurmArray
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENT = '''
@@ -69,8 +69,11 @@ def toy(folder: Path, text: str, *, tasks: int = 1) -> SlurmArray:
         folder=folder,
         whole=tasks,
         shard=(1, 1),
-        at_once=None,
-        needs=Needs(processors=1, gpus=0, memory=50 * 2**20, minutes=1),
+        parallelism=None,
+        processors=1,
+        gpus=0,
+        memory=50 * 2**20,
+        minutes=1,
     )
     one.file.write_text(one.script(range(1, tasks + 1)))
     return one
