@@ -20,10 +20,8 @@ from repro.results.record import PROGRAM, Record
 from repro.runs import command, streams
 from repro.runs.cards import HIDE, refuse_cards
 from repro.runs.command import code_of
-from repro.runs.executors.channel import Channel
+from repro.runs.executors.pool import is_worker, serve, this_command
 from repro.runs.executors.slurm import array_for, submission
-from repro.runs.executors.worker import leave_the_keyboard, serve
-from repro.runs.executors.workers import this_command
 from repro.runs.forecast import card_for, forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
 from repro.runs.options import USUAL, Options, chosen_scale, refuse_small_updates
@@ -128,8 +126,7 @@ def _end_with_who_is_left(code: int) -> None:
 
 
 def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
-    if channel := Channel.inherited(os.environ):
-        leave_the_keyboard()
+    serves = is_worker()
     options = Options.read(name, argv)
     if options.device == "cpu":
         os.environ.update(HIDE)  # before anybody asks CUDA
@@ -142,8 +139,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         whole = _asked(tables, scale, options)
         asked = shard_of(whole, options.shard)
         of = f", shard {options.shard}" if options.shard else ""
-        if channel:
-            return serve(Workshop(tables, scale, options, whole), asked, channel, signals)
+        if serves:
+            return serve(Workshop(tables, scale, options, whole), asked, signals)
         if not asked:
             there = several(len(whole), "run")
             print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {there}.")

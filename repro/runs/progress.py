@@ -1,8 +1,9 @@
 """What a person watches while a table is made: a moving line for each run in a terminal, plain lines elsewhere."""
 
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -61,6 +62,7 @@ class Progress:
         self.lanes: list[Lane] = []
         self.expected: dict[int, Expected] = {}  # of each run that is not done, by the number of its cell
         self.told_left = time.monotonic()
+        self.one_at_a_time = threading.RLock()  # a pool has a thread for each lane
         self.table_task = self.bars.add_task(escape(shown(table)), total=n_runs, numbers="runs", visible=n_runs > 1)
 
     def __enter__(self) -> Self:
@@ -93,8 +95,9 @@ class Progress:
 
     def finish_run(self, cell: int) -> None:
         """One more run of the table is done."""
-        self.n_done += 1
-        self.expected.pop(cell, None)
+        with self.one_at_a_time:
+            self.n_done += 1
+            self.expected.pop(cell, None)
         self.bars.update(self.table_task, completed=self.n_done)
 
     def left(self) -> float | None:
@@ -161,6 +164,10 @@ class Lane:
 
     def step(self, done: int, **numbers: float) -> None:
         """Progress of the current piece of work, with the numbers to show beside it."""
+        with self.board.one_at_a_time:
+            self._step(done, numbers)
+
+    def _step(self, done: int, numbers: Mapping[str, float]) -> None:
         values = "  ".join(f"{name} {value:,.{0 if value >= 100 else 3}f}" for name, value in numbers.items())
         self.board.bars.update(self.bar, completed=done, numbers=values)
         now = time.monotonic()

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.runs.cards import visible
-from repro.runs.executors.dispatch import Dispatcher
 from repro.runs.executors.executor import Executor
 from repro.runs.executors.here import Here
+from repro.runs.executors.pool import LocalWorker, Pool
 from repro.runs.executors.slurm import Slurm, array_for
-from repro.runs.executors.workers import LocalWorker
 from repro.runs.signals import Signals
 from repro.runs.speed.at_once import runs_at_once
 from repro.runs.table import Cell
@@ -55,9 +54,9 @@ def chosen(
         own = {"CUDA_VISIBLE_DEVICES": cards[(number - 1) % len(cards)]} if cards else {}
         return LocalWorker(again, options.runs_dir, number, environment | own)
 
-    dispatcher = Dispatcher(start, n_jobs, signals, about=f"{n_jobs} runs at a time: {why}.")
-    dispatcher.begin()
-    return dispatcher
+    pool = Pool(start, n_jobs, signals, about=f"{n_jobs} runs at a time: {why}.")
+    pool.begin()
+    return pool
 
 
 def _on_ray(workshop: Workshop, cells: Sequence[Cell], again: Sequence[str] | None, signals: Signals) -> Executor:

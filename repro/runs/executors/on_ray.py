@@ -31,7 +31,7 @@ from repro.results.places import EXPERIMENTS, PACKAGE
 from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Made, Work
 from repro.runs.executors.followed import LATE, Lanes, late_record
 from repro.runs.executors.on_node import Ended, Job, make_run, versions
-from repro.runs.executors.workers import LOGS, how_it_ended, tail
+from repro.runs.executors.pool import LOGS, how_it_ended, tail
 from repro.runs.forecast import cell_memory, size
 from repro.runs.options import Options
 from repro.runs.processors import processors

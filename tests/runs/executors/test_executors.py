@@ -188,17 +188,6 @@ def test_a_signal_stops_all_with_a_checkpoint_and_the_same_command_goes_on(
 
 
 @pytest.mark.faults
-def test_a_worker_that_is_stopped_is_ended_and_its_run_goes_on(calm: dict[str, Any], tmp_path: Path) -> None:
-    sweep = started(tmp_path, "--jobs=2", steps=LONG)
-    until(lambda: checkpoints(tmp_path))
-    workers_of(sweep)[0].suspend()
-    said, _ = sweep.communicate(timeout=400)
-    assert sweep.returncode == 0, said
-    assert "was silent for 60 s: it is stopped." in said
-    assert facts(tmp_path) == calm
-
-
-@pytest.mark.faults
 def test_two_sweeps_at_once_on_rows_that_overlap(alone: dict[str, Any], tmp_path: Path) -> None:
     sweeps = [
         subprocess.Popen(
