@@ -29,7 +29,7 @@ from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
-from repro.runs.speed.at_once import runs_at_once
+from repro.runs.speed.parallelism import parallelism
 from repro.runs.standing import standings
 from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1, shard_of
 from repro.runs.task import Task, Translation
@@ -204,8 +204,8 @@ def _show(
         _measure(tables, asked, scale, options)
     tasks = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # of a machine that is here
     found = [_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks]
-    at_once = runs_at_once(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
-    print(forecast(name, asked, scale, options, at_once, standings(asked, scale, options)))
+    at_a_time = parallelism(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
+    print(forecast(name, asked, scale, options, at_a_time, standings(asked, scale, options)))
     for said in found:
         print(said)
     if options.on == "slurm":

@@ -33,7 +33,6 @@ from repro.runs.load import TOKENIZER
 from repro.runs.progress import Watched
 from repro.runs.run import Run, Settings
 from repro.runs.silence import Silence
-from repro.runs.speed.busy import BusyWatch
 from repro.runs.trial import Scored, Trial
 from repro.storage import atomic
 from repro.storage.journal import Journal, read, read_all
@@ -57,7 +56,6 @@ class Execution(Run):
     tracker: Tracker
     progress: Watched
     should_stop: Callable[[], bool]
-    busy: BusyWatch | None = None  # what says that others have the processors
     group: Group | None = None  # the processes that share each update; None: this one alone
 
     @property
@@ -258,22 +256,13 @@ class Execution(Run):
 
     def _train(self, module: TranslationModule, log: loop.Log, conditions: dict[str, Any]) -> loop.Fitted:
         scale, steps = self.settings.scale, self.settings.hyper.steps
-        waits = torch.cuda.is_available() or self.settings.devices > 1  # for others than processors
-        busy = None if waits else self.busy
-        last = self.last_step()
 
         def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
-            nonlocal last
             if kind == "train":
-                if busy:
-                    busy.line(counts=not any(map(self._pauses_after, range(last, step))))
-                last = step
                 shown = {"loss": numbers["loss"], "tokens/s": numbers["tokens_per_second"]}
                 self.progress.step(step, **shown)
 
         self.progress.begin(self.settings.name, steps)
-        if busy:
-            busy.begin()
         fitted = self.trial.train(
             module,
             folder=self.folder / "checkpoints",
@@ -288,11 +277,6 @@ class Execution(Run):
         if fitted.cost.steps < steps and not fitted.diverged:
             raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")
         return fitted
-
-    def _pauses_after(self, step: int) -> bool:
-        """Whether a checkpoint is written or dev is read between this step and the next."""
-        scale, averaged = self.settings.scale, self.settings.hyper.averaged_steps
-        return step % scale.checkpoint_every == 0 or step % scale.validate_every == 0 or step in averaged
 
     def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
         """What one split is worth; the translations go to `<name>.hyp`."""

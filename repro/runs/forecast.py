@@ -20,10 +20,9 @@ from repro.results.processor import processor
 from repro.runs import command
 from repro.runs.options import Options
 from repro.runs.scales import Scale
-from repro.runs.speed.bfloat16 import slow_products
 from repro.runs.speed.hardware import CARDS, Hardware, card_of
 from repro.runs.speed.memory import MemoryUse, free_memory, host_memory, memory_use
-from repro.runs.speed.rates import Speeds, this_machine
+from repro.runs.speed.rates import Speeds, slow_products, this_machine
 from repro.runs.speed.schedule import makespan, ordered
 from repro.runs.standing import NOT_BEGUN, Standing
 from repro.runs.table import Cell
@@ -178,13 +177,13 @@ def forecast(
     asked: Sequence[Cell],
     scale: Scale,
     options: Options,
-    at_once: tuple[int, str] = (1, ""),
+    parallelism: tuple[int, str] = (1, ""),
     standing: Mapping[Cell, Standing] = NOTHING_BEGUN,
 ) -> str:
     """Rows, parameters, tokens, operations, time, memory and disk before anything is trained.
 
-    `at_once` is how many runs are made at the same time on this machine, and why so many. `standing` is how far each
-    run has come.
+    `parallelism` is how many runs are made at the same time on this machine, and why. `standing` is how far each has
+    come.
     """
     of, card = f", shard {options.shard}" if options.shard else "", card_for(scale, options)
     expected = zip(asked, estimates(asked, scale, options), strict=True)
@@ -197,7 +196,7 @@ def forecast(
             *_rows(ahead, scale, options),
             _in_all(ahead),
             *(_of_card(card, ahead, scale, options) if card else _of_machine(table, ahead, options)),
-            *_side_by_side(ahead, options, at_once if card is None else (1, "")),
+            *_side_by_side(ahead, options, parallelism if card is None else (1, "")),
             *slow_products(options),
             *([] if card else [f"Memory: {_memory(asked, scale, options)}."]),
             f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}"
@@ -292,9 +291,9 @@ def _of_card(card: Hardware, ahead: Sequence[_Ahead], scale: Scale, options: Opt
     ]
 
 
-def _side_by_side(ahead: Sequence[_Ahead], options: Options, at_once: tuple[int, str]) -> list[str]:
+def _side_by_side(ahead: Sequence[_Ahead], options: Options, parallelism: tuple[int, str]) -> list[str]:
     """Until the last run ends, where several are made at a time."""
-    jobs, why = at_once
+    jobs, why = parallelism
     if options.on != "here":
         jobs, why = options.jobs or len(ahead), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
     seconds = {one.cell: one.seconds for one in ahead}

@@ -31,7 +31,7 @@ from repro.runs.progress import Expected, Lane, Progress
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
-from repro.runs.speed.bfloat16 import slow_products
+from repro.runs.speed.rates import slow_products
 from repro.runs.speed.schedule import ordered
 from repro.runs.table import Cell, Table, listed, shard_of
 from repro.runs.workshop import Workshop, check_room

@@ -23,7 +23,7 @@ from repro.runs.forecast import (
 from repro.runs.options import Options, Seeds
 from repro.runs.processors import processors
 from repro.runs.scales import SCALES
-from repro.runs.speed.at_once import runs_at_once
+from repro.runs.speed.parallelism import parallelism
 from repro.runs.speed.rates import Known, Speeds, note_trial, row_of, speed_conditions, this_machine
 from repro.runs.standing import NOT_BEGUN, Standing
 from repro.runs.table import Cell, Paper, Row, Table, cells
@@ -132,11 +132,11 @@ def test_how_much_is_translated() -> None:
     assert [further_sentences(SCALES[name], "en-de") for name in ("laptop", "captions", "paper")] == [0, 1000, 0]
 
 
-def said(tmp_path: Path, seeds: int = 1, at_once: tuple[int, str] = (1, ""), **standing: Standing) -> str:
+def said(tmp_path: Path, seeds: int = 1, at_a_time: tuple[int, str] = (1, ""), **standing: Standing) -> str:
     """The forecast of both rows; `standing` of the base by seed: s1, s2."""
     found = {cell: standing.get(f"s{cell.seed}", NOT_BEGUN) for cell in asked(seeds=seeds) if cell.row.name == "base"}
     options = Options(cache_dir=tmp_path, runs_dir=tmp_path / "runs", seeds=Seeds.span(1, seeds))
-    return forecast("t", asked(seeds=seeds), LAPTOP, options, at_once, found)
+    return forecast("t", asked(seeds=seeds), LAPTOP, options, at_a_time, found)
 
 
 def test_where_no_run_has_finished_it_is_said_and_a_trial_helps(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_times_and_sizes_are_said_as_a_person_says_them() -> None:
 def test_runs_side_by_side_end_sooner(tmp_path: Path) -> None:
     for cell, step in zip(asked(), (0.1, 0.2), strict=True):
         note_trial(tmp_path, known(cell, step))
-    text = said(tmp_path, seeds=2, at_once=(2, "2 processors"))
+    text = said(tmp_path, seeds=2, at_a_time=(2, "2 processors"))
     # 187 s of the base and 370 s of h=32, twice: longest first, 557 s each
     assert "In all about 18.6 min to come (4 to begin), one run after the other" in text
     assert "With 2 runs at a time (2 processors) about 9.3 min, if nothing else" in text
@@ -230,13 +230,13 @@ def test_runs_elsewhere_are_not_forecast_by_what_is_free_here(
     ("options", "expected"), [({"jobs": 3}, (3, "--jobs")), ({"jobs": 9}, (4, "--jobs")), ({"devices": 2}, (1, None))]
 )
 def test_how_many_runs_are_made_at_a_time(options: dict[str, int], expected: tuple[int, str | None]) -> None:
-    n, why = runs_at_once(asked(seeds=2), LAPTOP, Options(**options))
+    n, why = parallelism(asked(seeds=2), LAPTOP, Options(**options))
     assert n == expected[0]
     assert expected[1] in (why, None)
 
 
 def test_as_many_runs_are_made_as_processors_and_memory_allow() -> None:
-    n, why = runs_at_once(asked(seeds=2), LAPTOP, Options())
+    n, why = parallelism(asked(seeds=2), LAPTOP, Options())
     assert 1 <= n <= 4
     assert why.startswith(f"{processors()} processors, 1 a run") or "GPU" in why
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from repro.results.record import Record
 from repro.runs.executors.executor import BUSY, OUT_OF_MEMORY
 from repro.runs.progress import Watched
-from repro.runs.speed.busy import BusyWatch
 from repro.runs.workshop import check_room
 from repro.storage.lease import NoProgress, Superseded
 from repro.tracking.tracker import Tracker
@@ -22,7 +21,6 @@ def attempt(
     tracker: Tracker,
     watched: Watched,
     should_stop: Callable[[], bool],
-    busy: BusyWatch | None = None,
     group: "Group | None" = None,
 ) -> tuple[Record | None, int]:
     """Make a run: its record and 0, or none and why, which `watched` is told too.
@@ -41,7 +39,6 @@ def attempt(
         tracker=tracker,
         progress=watched,
         should_stop=should_stop,
-        busy=busy,
         group=group,
     )
     try:

@@ -10,7 +10,7 @@ from repro.runs.executors.here import Here
 from repro.runs.executors.pool import LocalWorker, Pool
 from repro.runs.executors.slurm import Slurm, array_for
 from repro.runs.signals import Signals
-from repro.runs.speed.at_once import runs_at_once
+from repro.runs.speed.parallelism import parallelism
 from repro.runs.table import Cell
 from repro.runs.workshop import Workshop
 from repro.tracking.tracker import Tracker
@@ -39,7 +39,7 @@ def chosen(
     if options.on.startswith("ray"):
         return _on_ray(workshop, cells, again, signals)
     here = Here(options.cache_dir, tracker, signals, group)
-    n_jobs, why = runs_at_once(cells, workshop.scale, options)
+    n_jobs, why = parallelism(cells, workshop.scale, options)
     if again is None and options.jobs is not None and n_jobs > 1:
         raise ValueError(
             f"--jobs {options.jobs}: each job starts the experiment's file again, but this was not started from one. "

@@ -11,7 +11,6 @@ from repro.runs.executors.attempt import attempt
 from repro.runs.executors.executor import FAILED, Made, Work
 from repro.runs.progress import Progress
 from repro.runs.signals import Signals
-from repro.runs.speed.busy import BusyWatch
 from repro.tracking.tracker import Tracker
 
 if TYPE_CHECKING:
@@ -42,13 +41,12 @@ class Here(ExitStack):
 
         Raised is what would befall every run: the only run's own error, that of a disk, of processes that share a run.
         """
-        lane, busy = progress.lane(), None
+        lane = progress.lane()
         for one in work:
-            busy = busy or BusyWatch(progress.say, threads=one.run.settings.threads)
             lane.take(one.cell)
             self.signals.training = True
             try:
-                record, code = attempt(one.run, self.tracker, lane, self.signals.should_stop, busy, self.group)
+                record, code = attempt(one.run, self.tracker, lane, self.signals.should_stop, self.group)
             except Exception as error:
                 if len(work) == 1 or self.group or isinstance(error, OSError):
                     raise

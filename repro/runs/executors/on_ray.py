@@ -106,7 +106,7 @@ class OnRay(ExitStack):
     def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
         """Hand Ray the runs in the order given, `--jobs` at a time or all; the outcome of each as it ends."""
         waiting, going, lost = deque(work), dict[Any, Work](), Counter[int]()
-        lanes, at_once = Lanes(progress), self.options.jobs or len(work)
+        lanes, parallelism = Lanes(progress), self.options.jobs or len(work)
         self.signals.training = True
         try:
             while waiting or going:
@@ -115,7 +115,7 @@ class OnRay(ExitStack):
                     for one in waiting:
                         yield Made(run=one.run, record=None, code=128 + self.signals.received)
                     waiting.clear()
-                while waiting and len(going) < at_once:
+                while waiting and len(going) < parallelism:
                     one = waiting.popleft()
                     going[self._task(one)] = one
                 ready, _ = self._ray.wait(list(going), timeout=LOOK) if going else ([], [])

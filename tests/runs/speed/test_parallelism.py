@@ -8,8 +8,8 @@ import pytest
 
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
-from repro.runs.speed import at_once
-from repro.runs.speed.at_once import fitting, runs_at_once
+from repro.runs.speed import parallelism
+from repro.runs.speed.parallelism import fitting
 from repro.runs.speed.rates import row_of
 
 GB = 10**9
@@ -41,12 +41,12 @@ def test_a_run_has_its_processors(threads: int, expected: int, monkeypatch: pyte
 
 def on_machine(monkeypatch: pytest.MonkeyPatch, n_cards: int, free: int | None, peaks: dict[Any, int]) -> None:
     """Eight processors, so many cards with so much free, and what is known of rows there."""
-    monkeypatch.setattr(at_once, "processors", lambda: 8)
-    monkeypatch.setattr(at_once, "visible", lambda environment: {str(i): "A card" for i in range(n_cards)})
-    monkeypatch.setattr(at_once, "free_on_cards", lambda environment: free)
-    monkeypatch.setattr(at_once, "cell_memory", lambda *_: GB)
-    monkeypatch.setattr(at_once, "free_memory", lambda: 100 * GB)
-    monkeypatch.setattr(at_once, "card_peaks", lambda *_: peaks)
+    monkeypatch.setattr(parallelism, "processors", lambda: 8)
+    monkeypatch.setattr(parallelism, "visible", lambda environment: {str(i): "A card" for i in range(n_cards)})
+    monkeypatch.setattr(parallelism, "free_on_cards", lambda environment: free)
+    monkeypatch.setattr(parallelism, "cell_memory", lambda *_: GB)
+    monkeypatch.setattr(parallelism, "free_memory", lambda: 100 * GB)
+    monkeypatch.setattr(parallelism, "card_peaks", lambda *_: peaks)
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def some(n_runs: int, width: int) -> list[Any]:
 
 
 def asked(n_runs: int, width: int = 64, **options: Any) -> tuple[int, str]:
-    return runs_at_once(some(n_runs, width), SMOKE, Options(**options))
+    return parallelism.parallelism(some(n_runs, width), SMOKE, Options(**options))
 
 
 def test_more_than_memory_bears_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_once, "cell_memory", lambda *_: GB)
-    monkeypatch.setattr(at_once, "free_memory", lambda: 3 * GB)
+    monkeypatch.setattr(parallelism, "cell_memory", lambda *_: GB)
+    monkeypatch.setattr(parallelism, "free_memory", lambda: 3 * GB)
     assert asked(9, jobs=3) == (3, "--jobs")
     assert asked(2, jobs=50) == (2, "--jobs")
     with pytest.raises(ValueError, match=r"--jobs 4: 4 runs at a time need about 4.0 GB .* 3.0 GB is free"):

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from repro.runs.options import Options
-from repro.runs.speed.bfloat16 import measured_factor, slow_products
-from repro.runs.speed.rates import Machine
+from repro.runs.speed.rates import Machine, measured_factor, slow_products
 
 CPU = Machine("Old Processor", "Old Processor", "2.13.0")
 GPU = Machine("Old Processor", "NVIDIA H100", "2.13.0")

@@ -19,7 +19,7 @@ OF_PROCESS = 1_000_000_000  # bytes of a card that CUDA takes for a process: a g
 SPARE_MEMORY = 0.1  # of what is free is left alone: a forecast is none to the byte
 
 
-def runs_at_once(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[int, str]:
+def parallelism(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[int, str]:
     """How many, as asked for or as processors, GPUs and memory allow, and why.
 
     Raises ValueError where more were asked for than can be.
