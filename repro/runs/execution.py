@@ -221,8 +221,7 @@ class Execution(Run):
 
     def _scored(self, module: TranslationModule) -> tuple[Scores, Named | None, str] | None:
         """Scores of dev and test, of the lines of test apart, and the digest of the weights; None: it diverged."""
-        # a module that was shared out has no whole weights, nor a place for them
-        model = (module if self.settings.strategy == "ddp" else self.trial.module()).model
+        model = module.model
         model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
         weights = determinism.weights_digest(model.state_dict())
         with self.trial.opened(model) as opened:
@@ -348,7 +347,6 @@ class Execution(Run):
             "engine": self.settings.backend,
             "devices": self.settings.devices,
             "accumulate": self.settings.accumulate,
-            **({"strategy": self.settings.strategy} if self.settings.strategy != "ddp" else {}),
             **self.recipe.task.search.settings,
             **({"gradient_norm": cut_to} if cut_to is not None else {}),
             "threads": self.settings.threads,

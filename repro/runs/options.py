@@ -28,7 +28,6 @@ from repro.training.peer import Peer
 
 Device = Literal["auto", "cpu"]
 Precision = Literal["fp32", "bf16"]
-Strategy = Literal["ddp", "fsdp"]  # `repro/training/loop.py`, likewise
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
 CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/filters.py`, which brings numpy
 PLACES = ("here", "slurm", "ray")
@@ -164,10 +163,6 @@ class Options:
     )
     num_nodes: int | None = _option(
         None, "machines that share each update; default: as torchrun, srun or Ray Train say, else 1", metavar="N"
-    )
-    strategy: Strategy = _option(
-        "ddp",
-        "how several processes share a model: ddp, a copy each; fsdp, a part each, if it is too large for one device",
     )
     threads: int = _option(
         1,
@@ -326,7 +321,6 @@ def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
         f"{chosen.batch_tokens}-tokens": chosen.batch_tokens != scale.batch_tokens,
         f"{chosen.device_tokens}-device-tokens": chosen.device_tokens != scale.device_tokens,
         f"{options.processes}-devices": options.processes != USUAL.processes,
-        options.strategy: options.strategy != USUAL.strategy,
         f"{options.threads}-threads": options.threads != USUAL.threads,
         chosen.precision: chosen.precision != scale.precision,
         options.backend: options.backend != USUAL.backend,
@@ -395,11 +389,6 @@ def _refuse_numbers(options: Options) -> None:
     for name, most in AT_MOST.items():
         if (getattr(options, name) or 0) > most:
             raise ValueError(f"--{name.replace('_', '-')} must be at most {most:,}, got {getattr(options, name):,}.")
-    if options.strategy == "fsdp" and options.processes == 1:
-        raise ValueError(
-            "--strategy fsdp gives each process a part of the model, and there is one process. Ask for several with "
-            "--devices N, or leave it out."
-        )
     check_threads(options.threads)
 
 

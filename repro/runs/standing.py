@@ -94,7 +94,6 @@ def _decides(cell: Cell, scale: Scale, options: Options) -> dict[str, Any]:
         threads=options.threads,
         precision=options.products,
         backend=options.backend,
-        strategy=options.strategy,
         system=cell.row.system,
     )
     known = {name: value for name, value in recipe.decides.items() if name not in OF_TEXT}

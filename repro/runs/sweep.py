@@ -1,7 +1,6 @@
 """The runs of one table or several: what is done is skipped, what was stopped goes on, the rest an executor makes."""
 
 import functools
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -81,14 +80,9 @@ class Sweep:
         if self.peer is None or self.peer.processes == 1:
             return self._run_all(signals)
         from repro.training.group import Group
-        from repro.training.talk import OthersGone
 
-        try:
-            with Group(self.peer) as group:
-                return self._run_all(signals, group)
-        except OthersGone as gone:
-            print(gone, file=sys.stderr)
-            return BUSY
+        with Group(self.peer) as group:
+            return self._run_all(signals, group)
 
     def _run_all(self, signals: Signals, group: "Group | None" = None) -> int:
         self._refuse()
@@ -125,7 +119,7 @@ class Sweep:
                 return 128 + (signals.received or SIGTERM)  # another process of this run may have had the signal
             if self.is_first:
                 progress.say(self._closing(outcomes, time.monotonic() - started))
-        return exit_code(outcomes) if self.is_first else 0
+        return exit_code(outcomes) if self.is_first else next((one.code for one in outcomes if one.code), 0)
 
     def _expected(self, executor: Executor, work: Sequence[Work], progress: Progress) -> list[Estimate]:
         """What each run will take; where nobody knows, and it is worth the seconds, rows are tried first."""

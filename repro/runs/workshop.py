@@ -135,7 +135,6 @@ class Workshop:
                 threads=self.options.threads,
                 precision=self.options.products,
                 backend=self.options.backend,
-                strategy=self.options.strategy,
                 system=cell.row.system,
             ),
             corpus=corpus,

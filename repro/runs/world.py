@@ -26,7 +26,6 @@ NAME = re.compile(
     r"(?:-(?P<batch_tokens>\d{1,9})-tokens)?"
     r"(?:-(?P<device_tokens>\d{1,9})-device-tokens)?"
     r"(?:-(?P<devices>\d{1,9})-devices)?"
-    r"(?:-(?P<strategy>fsdp))?"
     r"(?:-(?P<threads>\d{1,9})-threads)?"
     r"(?:-(?P<precision>fp32|bf16))?"
     r"(?:-(?P<backend>ctranslate2(?:-int8)?))?"

@@ -245,14 +245,6 @@ DEFECTS: tuple[Defect, ...] = (
         ("tests/training/test_loop.py::test_a_run_that_dies_again_and_again[lives0]",),
     ),
     Defect(
-        "a process without a sentence makes no forward pass",
-        "repro/training/module.py",
-        "        _, nll = self._losses(batch, epsilon=0.0)  # of an empty share as well: "
-        "other processes may wait in each layer\n        if batch.n_target:\n",
-        "        if batch.n_target:\n            _, nll = self._losses(batch, epsilon=0.0)\n",
-        ("tests/training/test_loop.py::test_two_processes_read_held_out_text_of_which_one_has_nothing[fsdp]",),
-    ),
-    Defect(
         "a line after a stop sums up too few steps",
         "repro/training/journal_callback.py",
         "metric.persistent(True)",

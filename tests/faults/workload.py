@@ -226,9 +226,9 @@ def spoiled(plan: Plan, place: str, n: int) -> None:
 def one_of_several(wanted: dict[str, Any]) -> None:
     """Be one of the processes that PyTorch's launcher started; in one of them something happens."""
     from repro.data import datamodule
-    from repro.training import talk
+    from repro.training import group
 
-    talk.PATIENCE = timedelta(seconds=wanted["patience"])
+    group.PATIENCE = timedelta(seconds=wanted["patience"])
     acts: tuple[Act, ...] = ()
     if os.environ["RANK"] == "1" and "place" in wanted:
         acts = (Act(place=wanted["place"], n=wanted["n"], signals=tuple(wanted["signals"]), hangs=wanted["hangs"]),)

@@ -213,9 +213,6 @@ def test_a_run_is_the_same_however_its_processes_are_spread() -> None:
     spread += [Options().started_as(membership(None, None, SRUNS | FOUR))]
     assert {chosen_scale(one).name for one in spread} == {"laptop-4-devices"}
     assert Options().started_as(membership(None, None, TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"})) == USUAL
-    assert chosen_scale(Options(num_nodes=2, strategy="fsdp")).name == "laptop-2-devices-fsdp"
-    with pytest.raises(ValueError, match="^--strategy fsdp gives each process a part .* there is one process"):
-        chosen_scale(Options(strategy="fsdp"))
     with pytest.raises(ValueError, match="^--num-nodes must be at least 1, got 0"):
         chosen_scale(Options(num_nodes=0))
 

@@ -254,7 +254,7 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
     told: Any = SimpleNamespace(say=said.append)
     group: Any = object()
     with pytest.raises(BlockingIOError, match="has a writer"):
-        attempt(run, None, told, bool, None, group)  # type: ignore[arg-type]
+        attempt(run, None, told, bool, group)  # type: ignore[arg-type]
     assert attempt(run, None, told, bool) == (None, sweep.BUSY)  # type: ignore[arg-type]
     assert said == ["base seed 1 is skipped. journal.jsonl has a writer"]
 

@@ -111,13 +111,12 @@ def test_one_batch_its_halves_and_two_processes(tmp_path: Path) -> None:
             assert found == pytest.approx(expected, rel=1e-6), line
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_two_processes_read_held_out_text_of_which_one_has_nothing(strategy: str, tmp_path: Path) -> None:
+def test_two_processes_read_held_out_text_of_which_one_has_nothing(tmp_path: Path) -> None:
     """A sentence alone in its batch, longer than the table of positions: the first process reads it, and trains on."""
     common: dict[str, Any] = {"sentences": 7, "budget": 120, "dropout": 0.0, "precision": "fp64", "steps": 3}
     common |= {"average": 1, "average_every": 1, "dev": [300, 9, 40, 7, 12]}
     every, alone, together = Every(log=1, validate=1, checkpoint=3), Journal(), Journal()
-    processes = start(tmp_path / "two", devices=2, accumulate=1, every=vars(every), strategy=strategy, **common)
+    processes = start(tmp_path / "two", devices=2, accumulate=1, every=vars(every), **common)
     train(tmp_path / "one", alone, accumulate=2, every=every, **common)
     assert read(together, processes) == 0
     for line in [(kind, step) for kind in ("train", "dev") for step in (1, 2, 3)]:

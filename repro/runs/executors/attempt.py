@@ -50,13 +50,9 @@ def attempt(
         return execution.execute(), 0
     except Stopped as stopped:
         watched.say(f"{stopped}. The same command resumes there.")
-        if group and execution.is_first:  # the others wait for its word, and would for ever
-            group.talk.fail(str(stopped))
         return None, 128 + SIGTERM
     except OutOfMemory as error:
         watched.say(f"{name}: {error}")
-        if group:
-            group.talk.fail(str(error))
         return None, OUT_OF_MEMORY
     except (BlockingIOError, Superseded, NoProgress) as error:
         if group:
