@@ -15,7 +15,6 @@ from repro.results.frame import ResultSet, note_rows
 from repro.results.places import PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path
-from repro.runs.board import board
 from repro.runs.cards import refuse_cards
 from repro.runs.closing import pages, translations, what_next
 from repro.runs.executors.chosen import chosen
@@ -26,7 +25,7 @@ from repro.runs.inside import keep_inside
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
-from repro.runs.progress import Expected, Lane, Progress
+from repro.runs.progress import Expected, Lane, Progress, overview
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
@@ -104,7 +103,7 @@ class Sweep:
             for line in self.workshop.begun_with_another_text(runs):
                 progress.say(line)
             expected = self._expected(executor, work, progress)
-            progress.say(board(runs, expected, executor.n_workers, self.options.shard))
+            progress.say(overview(runs, expected, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
                 at_the_end.callback(install_views, tracker, self._views(to_come))

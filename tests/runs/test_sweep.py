@@ -21,12 +21,12 @@ from repro.results.frame import ResultSet, noted_rows
 from repro.results.places import experiment_files
 from repro.results.record import Record, load
 from repro.runs import sweep, workshop
-from repro.runs.board import board
 from repro.runs.closing import what_next
-from repro.runs.executors.attempt import attempt
+from repro.runs.executors.in_process import attempt
 from repro.runs.forecast import Estimate, run_bytes, size
 from repro.runs.options import Options, Seeds
 from repro.runs.parsing import Parsing
+from repro.runs.progress import overview
 from repro.runs.run import Run
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
@@ -39,7 +39,7 @@ SCALE, EN_DE = SCALES["smoke"], Translation("en-de")
 
 
 def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: int = 0) -> Any:
-    """What `board` asks of a run."""
+    """What `overview` asks of a run."""
     settings = SimpleNamespace(
         row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE, task=EN_DE, system=None
     )
@@ -50,7 +50,7 @@ def expected(training: float, scoring: float = 0.0, *, measured: bool = True) ->
     return Estimate(train_seconds=training, validation_seconds=0.0, decode_seconds=scoring, measured=measured)
 
 
-def test_the_board_tells_done_running_begun_and_missing() -> None:
+def test_the_overview_tells_done_running_begun_and_missing() -> None:
     done = paper_run(cost=paper_run().cost | {"train_seconds": 61.0, "decode_seconds": 6.0})
     runs = [
         *(run("base", seed, done=done) for seed in (1, 2)),
@@ -60,7 +60,7 @@ def test_the_board_tells_done_running_begun_and_missing() -> None:
         run("h=1", 3),
     ]
     times = [expected(90.0, 10.0)] * 6
-    assert [line.split(maxsplit=1) for line in board(runs, times).split("\n")] == [
+    assert [line.split(maxsplit=1) for line in overview(runs, times).split("\n")] == [
         ["row", "spent  to come  seeds"],
         ["base", "2.2 min      0 s  1 2 done, 3 running"],
         ["h=1", "67 s  2.2 min  1 done, 2 at step 30 of 40, 3 missing"],  # 90 / 4 + 10 and 100
@@ -68,10 +68,10 @@ def test_the_board_tells_done_running_begun_and_missing() -> None:
     ]
 
 
-def test_the_board_tells_when_the_last_of_several_ends_and_what_is_guessed() -> None:
+def test_the_overview_tells_when_the_last_of_several_ends_and_what_is_guessed() -> None:
     runs = [run("base", 1), run("h=1", 1), run("h=4", 1)]
     times = [expected(50.0), expected(60.0), expected(70.0, measured=False)]
-    last = board(runs, times, n_workers=2).split("\n")[-1]
+    last = overview(runs, times, n_workers=2).split("\n")[-1]
     assert last.split(maxsplit=3)[2:] == ["0", "s  3.0 min  2.0 min with 2 at a time, unmeasured"]  # 50 + 70, beside 60
 
 
@@ -178,7 +178,7 @@ def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
     truth, asked = Run.finished, []
 
     def finished(self: Run) -> Record | None:
-        """Not yet when the forecast, the board, the room and the sweep look; done when its journal is free."""
+        """Not yet when the forecast, the overview, the room and the sweep look; done when its journal is free."""
         asked.append(self)
         return truth(self) if len(asked) > 4 else None
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from repro.results import record
-from repro.runs.executors.followed import noted_step
+from repro.runs.executors.tail import noted_step
 from repro.runs.load import origin_of
 from repro.storage.journal import Journal, read
 from repro.tracking.run_folder import RECORD, describe, has_diverged, is_training, outcome, write_run

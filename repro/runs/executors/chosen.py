@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from repro.runs.cards import visible
 from repro.runs.executors.executor import Executor
-from repro.runs.executors.here import Here
+from repro.runs.executors.in_process import InProcess
 from repro.runs.executors.pool import LocalWorker, Pool
 from repro.runs.executors.slurm import Slurm, array_for
 from repro.runs.signals import Signals
@@ -38,7 +38,7 @@ def chosen(
         return Slurm(array_for(workshop.whole, workshop.scale, options, again), signals)
     if options.on.startswith("ray"):
         return _on_ray(workshop, cells, again, signals)
-    here = Here(options.cache_dir, tracker, signals, group)
+    in_process = InProcess(options.cache_dir, tracker, signals, group)
     n_jobs, why = parallelism(cells, workshop.scale, options)
     if again is None and options.jobs is not None and n_jobs > 1:
         raise ValueError(
@@ -46,7 +46,7 @@ def chosen(
             "Type: python FILE.py --jobs ..., or leave it out."
         )
     if n_jobs == 1 or again is None:
-        return here
+        return in_process
     environment = dict(os.environ)
     cards = list(visible(environment))
 

@@ -1,9 +1,9 @@
 """Who makes the runs of a sweep: given runs, that are settings and places, an executor gives records back.
 
-    here.py    this process, one run after the other; also the processes that share each update under a launcher
-    pool.py    processes of this machine, which take one run at a time
-    on_ray.py  tasks of Ray
-    slurm.py   a Slurm array
+    in_process.py  this process, one run after the other; also the processes that share each update under a launcher
+    pool.py        processes of this machine, which take one run at a time
+    on_ray.py      tasks of Ray
+    slurm.py       a Slurm array
 
 None of them is a queue of ours: what is to be done is what has no record, and who does it holds the lease of the run.
 """

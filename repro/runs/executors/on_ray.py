@@ -29,9 +29,9 @@ from repro.render.several import several
 from repro.results import provenance
 from repro.results.places import EXPERIMENTS, PACKAGE
 from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Made, Work
-from repro.runs.executors.followed import LATE, Lanes, late_record
 from repro.runs.executors.on_node import Ended, Job, make_run, versions
-from repro.runs.executors.pool import LOGS, how_it_ended, tail
+from repro.runs.executors.pool import LOGS
+from repro.runs.executors.tail import LATE, Lanes, how_it_ended, late_record, tail
 from repro.runs.forecast import cell_memory, size
 from repro.runs.options import Options
 from repro.runs.processors import processors

@@ -29,9 +29,9 @@ from typing import Any, Protocol
 
 from repro.runs.cards import refuse_cards
 from repro.runs.command import code_of
-from repro.runs.executors.attempt import attempt
 from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Made, Work
-from repro.runs.executors.followed import end_of
+from repro.runs.executors.in_process import attempt
+from repro.runs.executors.tail import end_of, how_it_ended, tail
 from repro.runs.progress import Lane, Progress
 from repro.runs.signals import Signals
 from repro.runs.streams import outlive_reader
@@ -295,20 +295,6 @@ def this_command() -> list[str] | None:
     if script is None or not Path(script).is_file() or Path(script).name == "__main__.py":
         return None
     return [sys.executable, script, *sys.argv[1:]]
-
-
-def tail(log: str, lines: int = 12) -> str:
-    """The end of a log file; why it cannot be read, if so."""
-    try:
-        text = Path(log).read_bytes()[-20_000:].decode("utf-8", "replace")
-    except OSError as error:
-        return f"({error})"
-    return "\n".join(f"  | {line}" for line in text.rstrip().split("\n")[-lines:]) if text.strip() else "  (empty)"
-
-
-def how_it_ended(code: int) -> str:
-    """How a process ended, in words."""
-    return f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
 # The worker's side -------------------------------------------------------------------------------------------

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from repro.render.several import several
 from repro.runs.executors.executor import FAILED, Made, Work
-from repro.runs.executors.followed import LATE, Lanes, end_of, late_record
-from repro.runs.executors.pool import tail
+from repro.runs.executors.tail import LATE, Lanes, end_of, late_record, tail
 from repro.runs.forecast import card_for, cell_memory, duration, estimates, size
 from repro.runs.options import Options
 from repro.runs.progress import Progress

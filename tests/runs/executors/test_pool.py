@@ -21,7 +21,8 @@ from own_signals import own_signals
 
 from repro.runs.executors import pool
 from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Made, Work
-from repro.runs.executors.pool import LocalWorker, Message, Pool, how_it_ended, tail
+from repro.runs.executors.pool import LocalWorker, Message, Pool
+from repro.runs.executors.tail import how_it_ended, tail
 from repro.runs.progress import Progress
 from repro.runs.signals import Signals
 

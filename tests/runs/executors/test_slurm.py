@@ -18,7 +18,7 @@ import pytest
 from own_signals import own_signals
 
 from repro.experiment import Paper, Row, main
-from repro.runs.executors import followed, slurm
+from repro.runs.executors import slurm, tail
 from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Made, Work, made_by
 from repro.runs.executors.slurm import Slurm, SlurmArray, array_for
 from repro.runs.options import Options, chosen_scale
@@ -71,7 +71,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setattr(slurm, "ASK", 0.01)
     monkeypatch.setattr(slurm, "LATE", 0.1)
-    monkeypatch.setattr(followed, "LOOK", 0.01)
+    monkeypatch.setattr(tail, "LOOK", 0.01)
     return Cluster(folder)
 
 

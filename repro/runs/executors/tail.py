@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -41,6 +42,20 @@ def end_of(path: Path, n_bytes: int = 8_000) -> bytes:
             return file.read()
     except OSError:
         return b""
+
+
+def tail(log: str, lines: int = 12) -> str:
+    """The end of a log file; why it cannot be read, if so."""
+    try:
+        text = Path(log).read_bytes()[-20_000:].decode("utf-8", "replace")
+    except OSError as error:
+        return f"({error})"
+    return "\n".join(f"  | {line}" for line in text.rstrip().split("\n")[-lines:]) if text.strip() else "  (empty)"
+
+
+def how_it_ended(code: int) -> str:
+    """How a process ended, in words."""
+    return f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
 class Lanes:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from repro.runs.execution import Execution
-from repro.runs.executors.here import Here
+from repro.runs.executors.in_process import InProcess
 from repro.storage.journal import Journal
 
 
@@ -22,7 +22,7 @@ def made_here(
             raise end
         return None, end
 
-    monkeypatch.setattr("repro.runs.executors.here.attempt", ends)
+    monkeypatch.setattr("repro.runs.executors.in_process.attempt", ends)
     said: list[str] = []
     lane = SimpleNamespace(take=lambda cell: None, say=said.append)
     progress: Any = SimpleNamespace(lane=lambda: lane, say=said.append)
@@ -31,7 +31,7 @@ def made_here(
         SimpleNamespace(run=SimpleNamespace(settings=SimpleNamespace(name=name, threads=1), id="0f"), cell=cell)
         for cell, name in enumerate(how)
     ]
-    made = Here(Path(), Any, signals, group).make(work, progress)  # type: ignore[arg-type]
+    made = InProcess(Path(), Any, signals, group).make(work, progress)  # type: ignore[arg-type]
     return [(one.run.settings.name, one.code) for one in made], said
 
 
@@ -74,7 +74,7 @@ def test_a_row_that_cannot_be_tried_does_not_end_the_sweep(monkeypatch: pytest.M
     monkeypatch.setattr("repro.runs.speed.measure.measure_run", measure)
     said: list[str] = []
     work: Any = [SimpleNamespace(run=SimpleNamespace(settings=SimpleNamespace(name=name))) for name in ("base", "h=1")]
-    Here(Path(), Any, Any).measure(work, SimpleNamespace(say=said.append))  # type: ignore[arg-type]
+    InProcess(Path(), Any, Any).measure(work, SimpleNamespace(say=said.append))  # type: ignore[arg-type]
     assert tried == ["base", "h=1"]
     assert said[0] == "base could not be tried. RuntimeError: head too wide"
 
@@ -87,12 +87,12 @@ def test_an_attempt_that_raises_leaves_nobody_to_hold_back_a_signal(monkeypatch:
         seen.append(signals.training)
         raise OSError("gone")
 
-    monkeypatch.setattr("repro.runs.executors.here.attempt", broken)
+    monkeypatch.setattr("repro.runs.executors.in_process.attempt", broken)
     lane = SimpleNamespace(take=lambda cell: None)
     progress: Any = SimpleNamespace(lane=lambda: lane, say=lambda _: None)
     one: Any = SimpleNamespace(run=SimpleNamespace(settings=SimpleNamespace(threads=1)), cell=0)
     with pytest.raises(OSError, match="gone"):
-        list(Here(Path(), Any, signals).make([one], progress))  # type: ignore[arg-type]
+        list(InProcess(Path(), Any, signals).make([one], progress))  # type: ignore[arg-type]
     assert seen == [True]
     assert not signals.training
 
