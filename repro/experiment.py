@@ -28,12 +28,12 @@ from repro.runs.options import USUAL, Options, chosen_scale, refuse_small_update
 from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
+from repro.runs.session import Session
 from repro.runs.signals import Signals
 from repro.runs.speed.parallelism import parallelism
 from repro.runs.standing import standings
 from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1, shard_of
 from repro.runs.task import Task, Translation
-from repro.runs.workshop import Workshop
 from repro.runs.world import spelled_out
 
 # what an experiment file needs
@@ -75,7 +75,7 @@ def made_here(table: Table, options: Options) -> Record:
     [cell] = _asked([table], scale, options)
     cell.task.find(cell.task.at(scale).corpus, options.data_dir)  # before anything takes time
     if table.name == PROGRAM:
-        named = Workshop([table], scale, options, [cell])
+        named = Session([table], scale, options, [cell])
         named.open_texts([], lambda said: None)  # the folder is called after a text of one's own
         place = program_place(options.results_dir / named.scale.name, cell.row.name)
         table, cell = replace(table, first=place), replace(cell, position=place)
@@ -91,7 +91,7 @@ def made_here(table: Table, options: Options) -> Record:
         torch.set_float32_matmul_precision(products)
     if signals.received:
         raise KeyboardInterrupt
-    record = sweep.workshop.run(cell).finished()
+    record = sweep.session.run(cell).finished()
     if record is None:
         raise RuntimeError(f"{table.name}, {cell.row.name}, seed {cell.seed} ended with {code}, as said above.")
     return record
@@ -140,7 +140,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         asked = shard_of(whole, options.shard)
         of = f", shard {options.shard}" if options.shard else ""
         if serves:
-            return serve(Workshop(tables, scale, options, whole), asked, signals)
+            return serve(Session(tables, scale, options, whole), asked, signals)
         if not asked:
             there = several(len(whole), "run")
             print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {there}.")
@@ -217,11 +217,11 @@ def _measure(tables: Sequence[Table], asked: Sequence[Cell], scale: Scale, optio
     from repro.runs.speed.measure import measure_run
 
     tell = functools.partial(print, flush=True)
-    workshop = Workshop(tables, scale, options, asked)
-    workshop.open_texts(list(dict.fromkeys(cell.task for cell in asked)), tell)
+    session = Session(tables, scale, options, asked)
+    session.open_texts(list(dict.fromkeys(cell.task for cell in asked)), tell)
     for cell in {(cell.table, cell.row.name): cell for cell in reversed(asked)}.values():
         tell(f"{cell.row.name} is tried for about 3 s.")
-        measure_run(workshop.run(cell), options.cache_dir)
+        measure_run(session.run(cell), options.cache_dir)
 
 
 def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:

@@ -17,7 +17,7 @@ OWN_TEXT = Path("FOLDER")  # of a text of one's own, of which the name has a has
 PAIRS = {pair for corpus in CORPORA.values() for pair in corpus.folders}
 NUMBERS = ("steps", "batch_tokens", "device_tokens", "devices", "threads", "vocab_size")
 OPTIONS_OF = {recorded: option for option, recorded in RECORDED.items()}
-# in the order in which `chosen_scale` puts them together, and after them what a `Workshop` adds
+# in the order in which `chosen_scale` puts them together, and after them what a `Session` adds
 NAME = re.compile(
     rf"(?P<scale>{'|'.join(SCALES)})"
     rf"(?:-(?P<corpus>{'|'.join(CORPORA)}))?"

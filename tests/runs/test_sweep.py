@@ -20,7 +20,7 @@ from repro.model.cost import n_parameters
 from repro.results.frame import ResultSet, noted_rows
 from repro.results.places import experiment_files
 from repro.results.record import Record, load
-from repro.runs import sweep, workshop
+from repro.runs import session, sweep
 from repro.runs.closing import what_next
 from repro.runs.executors.in_process import attempt
 from repro.runs.forecast import Estimate, run_bytes, size
@@ -103,14 +103,14 @@ def test_needed_is_what_runs_keep_and_the_largest_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[Any], needed: int
 ) -> None:
     monkeypatch.setattr(atomic, "free", lambda folder: needed)
-    said = workshop.check_room(runs, tmp_path)
+    said = session.check_room(runs, tmp_path)
     assert said == f"Disk: {size(needed)} needed in {tmp_path}, {size(needed)} free."
     monkeypatch.setattr(atomic, "free", lambda folder: needed - 1)
     with pytest.raises(atomic.DiskError, match=rf"Disk: {size(needed)} needed in .* free: .* --runs-dir") as refused:
-        workshop.check_room(runs, tmp_path)
+        session.check_room(runs, tmp_path)
     assert refused.value.errno == errno.ENOSPC
     monkeypatch.setattr(atomic, "free", lambda folder: None)
-    assert "unknown free" in workshop.check_room(runs, tmp_path)
+    assert "unknown free" in session.check_room(runs, tmp_path)
 
 
 def experiment(name: str, *rows: str) -> ModuleType:

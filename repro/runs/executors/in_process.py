@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from repro.results.record import Record
 from repro.runs.command import code_of
-from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Made, Work
+from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Job, JobResult
 from repro.runs.progress import Progress, Watched
+from repro.runs.session import check_room
 from repro.runs.signals import Signals
-from repro.runs.workshop import check_room
 from repro.storage.lease import NoProgress, Superseded
 from repro.tracking.tracker import Tracker
 
@@ -29,7 +29,7 @@ class InProcess(ExitStack):
         self.about, self.n_workers = "", 1
         self.cache, self.tracker, self.signals, self.group = cache, tracker, signals, group
 
-    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+    def measure(self, work: Sequence[Job], progress: Progress) -> None:
         """One after the other."""
         if self.group is None:
             from repro.runs.speed.measure import measure_run
@@ -40,7 +40,7 @@ class InProcess(ExitStack):
                 except Exception as error:  # it may be made all the same, or fails again, as the only one
                     progress.say(f"{one.run.settings.name} could not be tried. {type(error).__name__}: {error}")
 
-    def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
+    def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """In the order given. An error of one run ends no other: it is said, and the sweep names the run at its end.
 
         Raised is what would befall every run: the only run's own error, that of a disk, of processes that share a run.
@@ -59,7 +59,7 @@ class InProcess(ExitStack):
                 lane.say(f"{one.run.settings.name}: run {one.run.id} failed. {type(error).__name__}: {error}")
             finally:
                 self.signals.training = False
-            yield Made(run=one.run, record=record, code=code)
+            yield JobResult(run=one.run, record=record, code=code)
             if code > 128 or (code and self.group):
                 return
 

@@ -29,14 +29,14 @@ from typing import Any, Protocol
 
 from repro.runs.cards import refuse_cards
 from repro.runs.command import code_of
-from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Made, Work
+from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Job, JobResult
 from repro.runs.executors.in_process import attempt
 from repro.runs.executors.tail import end_of, how_it_ended, tail
 from repro.runs.progress import Lane, Progress
+from repro.runs.session import Session
 from repro.runs.signals import Signals
 from repro.runs.streams import outlive_reader
 from repro.runs.table import Cell
-from repro.runs.workshop import Workshop
 from repro.storage import atomic
 from repro.tracking.tracker import Tracker
 
@@ -130,7 +130,7 @@ class LocalWorker:
         return code
 
 
-Going = Future["Made | Work | None"]
+Going = Future["JobResult | Job | None"]
 
 
 class _Slot:
@@ -160,24 +160,24 @@ class Pool(ExitStack):
             self._slots.append(_Slot(self._started()))
             self._idle.put(self._slots[-1])
 
-    def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
+    def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """Make the runs in the order given, each as soon as a worker has time."""
         self.signals.training = True
         yield from self._outcomes(work, progress, "make")
         self.signals.training = False
 
-    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+    def measure(self, work: Sequence[Job], progress: Progress) -> None:
         """As many rows at a time as runs will be made: so they share the machine as those will."""
         for _ in self._outcomes(work, progress, "measure"):
             pass
 
-    def _outcomes(self, work: Sequence[Work], progress: Progress, verb: str) -> Iterator[Made]:
+    def _outcomes(self, work: Sequence[Job], progress: Progress, verb: str) -> Iterator[JobResult]:
         """Of each run as it ends; what is to be alone comes last."""
         self.begin()
         self.n_workers = min(self.n_workers, len(work)) if verb == "make" else self.n_workers
         while self._idle.qsize() > self.n_workers:
             self._idle.get().worker.hang_up()
-        alone: list[Work] = []
+        alone: list[Job] = []
         with ThreadPoolExecutor(self.n_workers) as threads:
             going = {threads.submit(self._made, one, progress, verb, self.n_workers == 1) for one in work}
             try:
@@ -190,7 +190,7 @@ class Pool(ExitStack):
                     ended, going = wait(going, timeout=LOOK, return_when=FIRST_COMPLETED)
                     for future in ended:
                         made = future.result()
-                        if isinstance(made, Work):
+                        if isinstance(made, Job):
                             alone.append(made)
                         elif made:
                             yield made
@@ -210,7 +210,7 @@ class Pool(ExitStack):
         """Whether nothing more is begun."""
         return self._is_stopping or self.signals.should_stop()
 
-    def _made(self, work: Work, progress: Progress, verb: str, is_alone: bool) -> Made | Work | None:
+    def _made(self, work: Job, progress: Progress, verb: str, is_alone: bool) -> JobResult | Job | None:
         """One run, by as many workers as it takes; the work itself where it is to be tried again, alone.
 
         None where the sweep stops before it is begun.
@@ -227,7 +227,7 @@ class Pool(ExitStack):
                 ended, log, was_ready = slot.worker.end(), slot.worker.log, slot.is_ready
                 self.signals.children.discard(slot.worker.pid)
                 if self._ends():
-                    return Made(run=work.run, record=None, code=128 + SIGTERM)
+                    return JobResult(run=work.run, record=None, code=128 + SIGTERM)
                 said = f"The worker of {name} ended {how_it_ended(ended)}; log {log}"
                 self._unborn = 0 if was_ready else self._unborn + 1
                 if self._unborn >= UNBORN:
@@ -239,7 +239,7 @@ class Pool(ExitStack):
                     progress.say(
                         f"{said}\n{tail(log)}\n{FRUITLESS} workers ended without a step of it: it is left out."
                     )
-                    return Made(run=work.run, record=None, code=FAILED)
+                    return JobResult(run=work.run, record=None, code=FAILED)
                 if ended == -SIGKILL and fruitless > 1 and not is_alone:
                     progress.say(f"{said}. Out of memory? It is tried again when no other run is in progress.")
                     return work
@@ -254,9 +254,9 @@ class Pool(ExitStack):
         if code == 0 and record is None and verb == "make":
             progress.say(f"{name}: run {work.run.id} was made, but {work.run.folder} has no record. Another folder?")
             code = FAILED
-        return Made(run=work.run, record=record, code=code)
+        return JobResult(run=work.run, record=record, code=code)
 
-    def _asked(self, slot: _Slot, lane: Lane, work: Work, verb: str) -> tuple[int | None, bool]:
+    def _asked(self, slot: _Slot, lane: Lane, work: Job, verb: str) -> tuple[int | None, bool]:
         """Hand a run to a worker and show what it tells: the exit code, None where it died; and whether it got on."""
         lane.take(work.cell)
         slot.worker.send({verb: work.cell, "run": work.run.id})
@@ -350,7 +350,7 @@ class Printed(io.TextIOBase):
         return len(text)
 
 
-def serve(workshop: Workshop, cells: Sequence[Cell], signals: Signals) -> int:
+def serve(session: Session, cells: Sequence[Cell], signals: Signals) -> int:
     """Make what the sweep asks for, one run after the other, until it asks no more; gives the exit code."""
     jobs: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
     is_gone = threading.Event()
@@ -368,7 +368,7 @@ def serve(workshop: Workshop, cells: Sequence[Cell], signals: Signals) -> int:
     sys.stdout = Printed(sweep.say)
     from repro.runs import execution  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
 
-    tracker = Tracker(workshop.options.tracking_uri, runs=workshop.options.runs_dir, tell=sweep.say)
+    tracker = Tracker(session.options.tracking_uri, runs=session.options.runs_dir, tell=sweep.say)
     signals.training = True
     sweep.tell(ready=True)
 
@@ -376,12 +376,12 @@ def serve(workshop: Workshop, cells: Sequence[Cell], signals: Signals) -> int:
         return is_gone.is_set() or signals.should_stop()
 
     while (job := jobs.get()) is not None and not should_stop():
-        sweep.tell(ended=_one(workshop, cells, job, tracker, sweep, should_stop))
+        sweep.tell(ended=_one(session, cells, job, tracker, sweep, should_stop))
     return 128 + signals.received if signals.received else 0
 
 
 def _one(
-    workshop: Workshop,
+    session: Session,
     cells: Sequence[Cell],
     job: Message,
     tracker: Tracker,
@@ -390,10 +390,10 @@ def _one(
 ) -> int:
     """Make or measure one run; the exit code that stands for how it went. What went wrong with it is said."""
     try:
-        refuse_cards(workshop.options.products)
-        if not workshop.texts:
-            workshop.open_texts(list(dict.fromkeys(one.task for one in cells)), lambda said: None)  # as the sweep said
-        run = workshop.run(cells[job.get("make", job.get("measure"))])
+        refuse_cards(session.options.products)
+        if not session.texts:
+            session.open_texts(list(dict.fromkeys(one.task for one in cells)), lambda said: None)  # as the sweep said
+        run = session.run(cells[job.get("make", job.get("measure"))])
         if run.id != job["run"]:
             raise ValueError(
                 f"{run.settings.name}: the sweep asks for run {job['run']}, which is {run.id} by now: text, settings "
@@ -403,7 +403,7 @@ def _one(
             return attempt(run, tracker, sweep, should_stop)[1]
         from repro.runs.speed.measure import measure_run
 
-        measure_run(run, workshop.options.cache_dir)
+        measure_run(run, session.options.cache_dir)
         return 0
     except Exception as error:
         traceback.print_exc()

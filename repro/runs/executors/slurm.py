@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repro.render.several import several
-from repro.runs.executors.executor import FAILED, Made, Work
+from repro.runs.executors.executor import FAILED, Job, JobResult
 from repro.runs.executors.tail import LATE, Lanes, end_of, late_record, tail
 from repro.runs.forecast import card_for, cell_memory, duration, estimates, size
 from repro.runs.options import Options
@@ -185,10 +185,10 @@ class Slurm(ExitStack):
             f"time ({TIME_FACTOR} times the longest run, or the limit; a run that needs more continues in another)."
         )
 
-    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+    def measure(self, work: Sequence[Job], progress: Progress) -> None:
         """Nothing: this machine says nothing of those."""
 
-    def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
+    def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """Have the array make the runs; the outcome of each once its task has left the queue."""
         waiting = {one.cell + 1: one for one in work}
         self.signals.training, self.signals.answer = True, LEAVING
@@ -212,7 +212,7 @@ class Slurm(ExitStack):
                 f"command returns to them; to cancel them: scancel {' '.join(map(str, self._jobs_of(waiting)))}"
             )
         for one in waiting.values():
-            yield Made(run=one.run, record=None, code=128 + self.signals.received)
+            yield JobResult(run=one.run, record=None, code=128 + self.signals.received)
         self.signals.training = False
 
     def _submit(self, tasks: Collection[int], progress: Progress) -> None:
@@ -242,13 +242,13 @@ class Slurm(ExitStack):
             f"To cancel them: scancel {job}"
         )
 
-    def _outcome(self, task: int, work: Work, progress: Progress) -> Made:
+    def _outcome(self, task: int, work: Job, progress: Progress) -> JobResult:
         """How the run of a task ended that has left the queue."""
         name, log = work.run.settings.name, self.array.log(self.jobs[task], task)
         codes = END.findall(end_of(log).rpartition(BEGIN)[2])  # of the last attempt
         code = int(codes[-1]) if codes else 0
         if record := late_record(work.run, 0 if code else LATE, self.signals.should_stop):
-            return Made(run=work.run, record=record)
+            return JobResult(run=work.run, record=record)
         why = f"its task ended with exit code {code}" if code else "its task ended, or was cancelled, and left none"
         if log.exists():
             progress.say(f"{name} has no record: {why}. The end of {log}:\n{tail(str(log))}")
@@ -257,7 +257,7 @@ class Slurm(ExitStack):
                 f"{name} has no record, and {log} was never written: do the machines of the cluster see "
                 f"{self.array.folder}? If not, name a folder that they share with --runs-dir."
             )
-        return Made(run=work.run, record=None, code=code if 0 < code <= 128 else FAILED)
+        return JobResult(run=work.run, record=None, code=code if 0 < code <= 128 else FAILED)
 
     def _jobs_of(self, tasks: Collection[int]) -> list[int]:
         return sorted({self.jobs[task] for task in tasks if task in self.jobs})
@@ -267,7 +267,7 @@ class Slurm(ExitStack):
         numbers = [str(job) for job in self._jobs_of(tasks)]
         return f"job{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}"
 
-    def _sleep(self, waiting: Collection[Work]) -> None:
+    def _sleep(self, waiting: Collection[Job]) -> None:
         """Until it is time to ask again, all runs have their records, or a signal comes."""
         until = time.monotonic() + ASK
         while time.monotonic() < until and not self.signals.should_stop():

@@ -20,7 +20,7 @@ from first_words import ROOT
 from own_signals import own_signals
 
 from repro.runs.executors import pool
-from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Made, Work
+from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Job, JobResult
 from repro.runs.executors.pool import LocalWorker, Message, Pool
 from repro.runs.executors.tail import how_it_ended, tail
 from repro.runs.progress import Progress
@@ -72,7 +72,7 @@ class Play:
         self.records: set[int] = set(range(n_runs))  # whose record is there once a worker says so
         self.part, self.log = part, tmp_path / "log"
         self.log.write_text("the last words\n")
-        self.work = [Work(cell=cell, run=self.run(cell)) for cell in range(n_runs)]
+        self.work = [Job(cell=cell, run=self.run(cell)) for cell in range(n_runs)]
         self.n_workers, self.n_made, self.measured = n_workers, n_runs, False
 
     def run(self, cell: int) -> Any:
@@ -99,7 +99,7 @@ class Play:
             ):
                 if self.measured:
                     workers.measure(self.work, progress)
-                found: list[Made] = list(workers.make(self.work[: self.n_made], progress))
+                found: list[JobResult] = list(workers.make(self.work[: self.n_made], progress))
                 assert len(progress.lanes) <= self.n_workers
         patience.cancel()
         for one in found:

@@ -19,7 +19,7 @@ from own_signals import own_signals
 
 from repro.experiment import Paper, Row, main
 from repro.runs.executors import slurm, tail
-from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Made, Work, made_by
+from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Job, JobResult, made_by
 from repro.runs.executors.slurm import Slurm, SlurmArray, array_for
 from repro.runs.options import Options, chosen_scale
 from repro.runs.progress import Progress
@@ -91,7 +91,7 @@ def array(folder: Path, *words: str, **differently: Any) -> SlurmArray:
     return SlurmArray(**usual | differently)
 
 
-def work(folder: Path, number: int, record: Callable[[int], Any] = lambda asked: None) -> Work:
+def work(folder: Path, number: int, record: Callable[[int], Any] = lambda asked: None) -> Job:
     """What an executor asks of a run; `record` tells whether it is finished when it is asked for the n-th time."""
     asked = [0]
 
@@ -103,14 +103,14 @@ def work(folder: Path, number: int, record: Callable[[int], Any] = lambda asked:
     run = SimpleNamespace(
         settings=SimpleNamespace(name=name, hyper=SimpleNamespace(steps=40)), finished=finished, folder=folder / name
     )
-    return Work(cell=number, run=run)  # type: ignore[arg-type]
+    return Job(cell=number, run=run)  # type: ignore[arg-type]
 
 
 def done_at(turn: int) -> Callable[[int], str | None]:
     return lambda asked: "a record" if asked >= turn else None
 
 
-def make(executor: Slurm, todo: Sequence[Work]) -> list[Made]:
+def make(executor: Slurm, todo: Sequence[Job]) -> list[JobResult]:
     with Progress("table_x", len(todo)) as progress, executor:
         return list(made_by(executor, todo, progress))
 

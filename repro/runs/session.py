@@ -1,4 +1,4 @@
-"""What it takes to make runs: their texts, opened once, and the tracker. Each process that makes runs has one."""
+"""What a command makes runs with: its tables, scale and options, and the texts that they read, opened once."""
 
 import errno
 import hashlib
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 
 
-class Workshop:
+class Session:
     """The tables, their scale and the options of a command, with the texts that its runs read."""
 
     def __init__(
