@@ -20,12 +20,12 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
-from typing import Any, Protocol
+from typing import Any
 
 from repro.runs.cards import refuse_cards
 from repro.runs.command import code_of
@@ -53,31 +53,8 @@ UNBORN = 3  # workers in a row that may end before they are ready
 # The sweep's side --------------------------------------------------------------------------------------------
 
 
-class Worker(Protocol):
-    """Who makes runs, one at a time."""
-
-    log: str
-    pid: int
-
-    def send(self, message: Message) -> None:
-        """Tell it; one that is gone hears nothing."""
-        ...
-
-    def messages(self) -> Iterator[Message]:
-        """What it tells, until it ends."""
-        ...
-
-    def hang_up(self) -> None:
-        """Have it know that nothing more is wanted: what it makes it stops with a checkpoint."""
-        ...
-
-    def end(self, at_once: bool = False) -> int:
-        """Hang up, and wait until it is gone; the exit code, negative for a signal."""
-        ...
-
-
 class LocalWorker:
-    """A process of this machine. What it prints goes to `log`, which a good end removes."""
+    """A process that makes runs, one at a time. What it prints goes to `log`, which a good end removes."""
 
     def __init__(self, command: Sequence[str], runs: Path, number: int, environment: dict[str, str]) -> None:
         atomic.make_folder(runs / LOGS)
@@ -136,7 +113,7 @@ Going = Future["JobResult | Job | None"]
 class _Slot:
     """Where one worker works, and after it the next."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: LocalWorker) -> None:
         self.worker, self.said, self.is_ready = worker, worker.messages(), False
         self.lane: Lane | None = None
 
@@ -144,7 +121,7 @@ class _Slot:
 class Pool(ExitStack):
     """An executor of `n_workers` that `start` starts, each with its number."""
 
-    def __init__(self, start: Callable[[int], Worker], n_workers: int, signals: Signals, about: str = "") -> None:
+    def __init__(self, start: Callable[[int], LocalWorker], n_workers: int, signals: Signals, about: str = "") -> None:
         super().__init__()
         self.about = about
         self._start, self.n_workers, self.signals = start, n_workers, signals
@@ -177,19 +154,25 @@ class Pool(ExitStack):
         self.n_workers = min(self.n_workers, len(work)) if verb == "make" else self.n_workers
         while self._idle.qsize() > self.n_workers:
             self._idle.get().worker.hang_up()
-        alone: list[Job] = []
+        going, alone, ended = set[Going](), list[Job](), queue.SimpleQueue[Going]()
+
+        def begin(one: Job, is_alone: bool) -> None:
+            going.add(future := threads.submit(self._made, one, progress, verb, is_alone))
+            future.add_done_callback(ended.put)
+
         with ThreadPoolExecutor(self.n_workers) as threads:
-            going = {threads.submit(self._made, one, progress, verb, self.n_workers == 1) for one in work}
             try:
+                for one in work:
+                    begin(one, self.n_workers == 1)
                 while going or alone:
                     if not going:
-                        going = {threads.submit(self._made, alone.pop(0), progress, verb, True)}
-                    if self.signals.should_stop() and not self._is_stopping:
-                        going = self._stop(going)
+                        begin(alone.pop(0), True)
+                    if self.signals.should_stop():  # each time: one may have begun meanwhile
                         alone.clear()
-                    ended, going = wait(going, timeout=LOOK, return_when=FIRST_COMPLETED)
-                    for future in ended:
-                        made = future.result()
+                        self._stop(going)
+                    with suppress(queue.Empty):
+                        going.remove(future := ended.get(timeout=LOOK))
+                        made = None if future.cancelled() else future.result()
                         if isinstance(made, Job):
                             alone.append(made)
                         elif made:
@@ -198,13 +181,13 @@ class Pool(ExitStack):
                 self._stop(going)
                 raise
 
-    def _stop(self, going: set[Going]) -> set[Going]:
+    def _stop(self, going: Iterable[Going]) -> None:
         """Ask all to stop; what nobody has begun is not begun."""
         self._is_stopping = True
-        left = {future for future in going if not future.cancel()}
+        for future in [*going]:
+            future.cancel()
         for slot in self._slots:
             slot.worker.hang_up()
-        return left
 
     def _ends(self) -> bool:
         """Whether nothing more is begun."""
@@ -275,7 +258,7 @@ class Pool(ExitStack):
                 lane.step(last, **message["numbers"])
         return None, first != last
 
-    def _started(self) -> Worker:
+    def _started(self) -> LocalWorker:
         self._n_started += 1
         worker = self._start(self._n_started)
         self.signals.children.add(worker.pid)
@@ -389,11 +372,14 @@ def _one(
     should_stop: Callable[[], bool],
 ) -> int:
     """Make or measure one run; the exit code that stands for how it went. What went wrong with it is said."""
+    name = f"Run {job['run']}"
     try:
+        cell = cells[job.get("make", job.get("measure"))]
+        name = f"{cell.row.name} seed {cell.seed}: run {job['run']}"
         refuse_cards(session.options.products)
         if not session.texts:
             session.open_texts(list(dict.fromkeys(one.task for one in cells)), lambda said: None)  # as the sweep said
-        run = session.run(cells[job.get("make", job.get("measure"))])
+        run = session.run(cell)
         if run.id != job["run"]:
             raise ValueError(
                 f"{run.settings.name}: the sweep asks for run {job['run']}, which is {run.id} by now: text, settings "
@@ -408,5 +394,5 @@ def _one(
     except Exception as error:
         traceback.print_exc()
         is_known = isinstance(error, ValueError | OSError | ImportError)
-        sweep.say(f"Run {job['run']} failed. {'error' if is_known else type(error).__name__}: {error}")
+        sweep.say(f"{name} failed. {'error' if is_known else type(error).__name__}: {error}")
         return code_of(error) if is_known else FAILED

@@ -388,7 +388,8 @@ from repro.runs.command import ended
 from repro.runs.executors.pool import serve
 from repro.runs.signals import Signals
 options = SimpleNamespace(processes=2, threads=1, tracking_uri="nowhere:", runs_dir=None, products="fp32")
-sys.exit(ended(lambda: serve(SimpleNamespace(options=options, texts={1}, run=lambda cell: 1 / 0), [7], Signals())))
+cell = SimpleNamespace(row=SimpleNamespace(name="h=1"), seed=2)
+sys.exit(ended(lambda: serve(SimpleNamespace(options=options, texts={1}, run=lambda cell: 1 / 0), [cell], Signals())))
 """
 
 
@@ -406,7 +407,7 @@ def test_what_went_wrong_is_told_though_there_is_no_room_for_the_log_and_the_nex
     worker.send({"make": 1, "run": "y"})
     failed = [message for message in itertools.islice(worker.messages(), 5) if "ready" not in message]
     assert failed == [
-        {"say": "Run x failed. ZeroDivisionError: division by zero"},
+        {"say": "h=1 seed 2: run x failed. ZeroDivisionError: division by zero"},
         {"ended": FAILED},
         {"say": "Run y failed. IndexError: list index out of range"},
         {"ended": FAILED},
