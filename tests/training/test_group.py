@@ -6,7 +6,6 @@ Run as a program, this file is one of two nodes that train the run of `tiny_run.
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,6 +19,7 @@ import pytest
 import torch
 from training import tiny_run
 from training.tiny_run import Every, Journal, bytes_of, digest, train
+from waiting import free_port
 
 from repro.runs.determinism import weights_digest
 from repro.training import checkpoint, group
@@ -64,13 +64,6 @@ def test_who_meets_nobody_says_where_it_waited(monkeypatch: pytest.MonkeyPatch) 
 
 FEW: dict[str, Any] = {"steps": 14, "every": Every(log=5, validate=6, checkpoint=4)}
 Trainings = dict[str, dict[str, Any]]  # by the name of their folder, with what differs from FEW
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
 
 
 def be_node(

@@ -6,13 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from waiting import until
 
 ROOT = Path(__file__).parents[3]
 ROWS = ("base", "h=1")
@@ -102,14 +102,6 @@ def started(folder: Path, *options: str, steps: int) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
     )
-
-
-def until(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
-    ends = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < ends
-        time.sleep(0.02)
-    return found
 
 
 def checkpoints(folder: Path) -> list[Path]:

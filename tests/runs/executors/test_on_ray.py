@@ -17,7 +17,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from runs.executors.ray_sweeps import begin, came, children, cluster, finish, kill, listening, said, until, workers_of
+from runs.executors.ray_sweeps import begin, came, children, cluster, finish, kill, listening, said, workers_of
+from waiting import until
 
 from repro.runs.executors import on_ray
 from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Job

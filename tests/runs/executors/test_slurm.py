@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from own_signals import own_signals
+from waiting import until
 
 from repro.experiment import Paper, Row, main
 from repro.runs.executors import slurm, tail
@@ -435,13 +436,6 @@ def test_what_may_end_otherwise_is_queued_again_and_nothing_else(
     assert f"queued again {restarts} times: shard 2/5" in said
 
 
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 30
-    while not path.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 HEARING = """
 trap 'echo USR1 >> heard; sleep 0.2; exit $(cat code)' USR1
 trap 'echo TERM >> heard; exit 143' TERM
@@ -456,7 +450,7 @@ def test_the_warning_before_the_limit_is_passed_on_once(tmp_path: Path, code: in
     (tmp_path / "code").write_text(str(code))  # that of the run, not of the wait that the signal breaks off
     one = array(tmp_path)
     process = begin(one, 1)
-    wait_for(tmp_path / "begun")
+    until((tmp_path / "begun").exists, 30)
     process.send_signal(signal.SIGUSR1)
     said, _ = process.communicate(timeout=30)
     assert (tmp_path / "heard").read_text() == "USR1\n"
@@ -469,7 +463,7 @@ def test_what_goes_to_all_processes_is_not_passed_on(tmp_path: Path) -> None:
     program(tmp_path / "python", HEARING)
     one = array(tmp_path)
     process = begin(one, 1, state="COMPLETING")
-    wait_for(tmp_path / "begun")
+    until((tmp_path / "begun").exists, 30)
     process.send_signal(signal.SIGTERM)
     time.sleep(0.2)
     assert not (tmp_path / "heard").exists()
