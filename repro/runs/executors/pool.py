@@ -374,7 +374,7 @@ def _one(
     """Make or measure one run; the exit code that stands for how it went. What went wrong with it is said."""
     name = f"Run {job['run']}"
     try:
-        cell = cells[job.get("make", job.get("measure"))]
+        cell = cells[job["make"] if "make" in job else job["measure"]]
         name = f"{cell.row.name} seed {cell.seed}: run {job['run']}"
         refuse_cards(session.options.products)
         if not session.texts:
