@@ -8,21 +8,17 @@ decides is the same on every machine: it decides which data a model sees.
 
 import functools
 import hashlib
-import importlib.metadata
-import math
 import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.data.pair import WITHOUT_BLANKS, languages
 from repro.data.same_sentence import same_spelling
-from repro.render.extras import install
 
 # 3 is the usual ratio of word counts (OPUS: OpusFilter). Moses' clean-corpus-n.perl lets pass 9, which finds nearly
 # nothing; fairseq's 1.5 costs 3 % of a news test, see below. The allowance spares short right pairs: with it none of
@@ -38,58 +34,7 @@ ALLOWANCE = 5  # words
 FAIRSEQ_WORDS = 175
 FAIRSEQ_TIMES = 1.5
 
-# Measured on news tests in English, German and French, all right: of 50,926 lines with 5 words or more 0.05 % are
-# taken for another language (quotations, lists of names), of 1,114 with 3 or 4 words 2.3 %. Without the margin it
-# is 0.10 % and 5.6 %. Of lines on the side of another language 0.02 to 0.13 % are missed.
-LEAST_WORDS = 5
-MARGIN = 1.0  # natural log: how much likelier another language must be
-
 STOOD_BEFORE = "stood before"  # the reason of `duplicates`
-
-LANGUAGES = {  # what a side may be in, and what else it may turn out to be: the EU's official ones, and the web's
-    "ar": "Arabic",
-    "bg": "Bulgarian",
-    "ca": "Catalan",
-    "cs": "Czech",
-    "da": "Danish",
-    "de": "German",
-    "el": "Greek",
-    "en": "English",
-    "es": "Spanish",
-    "et": "Estonian",
-    "fa": "Persian",
-    "fi": "Finnish",
-    "fr": "French",
-    "ga": "Irish",
-    "he": "Hebrew",
-    "hi": "Hindi",
-    "hr": "Croatian",
-    "hu": "Hungarian",
-    "id": "Indonesian",
-    "is": "Icelandic",
-    "it": "Italian",
-    "ja": "Japanese",
-    "ko": "Korean",
-    "lt": "Lithuanian",
-    "lv": "Latvian",
-    "mt": "Maltese",
-    "nl": "Dutch",
-    "no": "Norwegian",
-    "pl": "Polish",
-    "pt": "Portuguese",
-    "ro": "Romanian",
-    "ru": "Russian",
-    "sk": "Slovak",
-    "sl": "Slovenian",
-    "sr": "Serbian",
-    "sv": "Swedish",
-    "th": "Thai",
-    "tr": "Turkish",
-    "uk": "Ukrainian",
-    "vi": "Vietnamese",
-    "zh": "Chinese",
-}
-WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u9fff]|[^\W\d_]{2,}")  # where words are written without blanks, a letter
 
 
 # Rules -----------------------------------------------------------------------------------------------------
@@ -147,25 +92,6 @@ def _fairseq(pair: str, sources: Sequence[str], targets: Sequence[str]) -> Reaso
     return found
 
 
-def _language(pair: str, sources: Sequence[str], targets: Sequence[str]) -> Reasons:
-    for code in (codes := [tag.split("-")[0] for tag in languages(pair)]):
-        if code not in LANGUAGES:
-            raise ValueError(
-                f"Rule 'language' knows no language {code!r} of pair {pair!r}; expected two of "
-                f"{', '.join(LANGUAGES)}. Leave the rule out."
-            )
-    identify = _identifier()
-    found: Reasons = []
-    for line, other in zip(sources, targets, strict=True):
-        wrong = [
-            f"{side} is not {LANGUAGES[code]}"
-            for side, code, text in (("source", codes[0], line), ("target", codes[1], other))
-            if identify.is_other(text, than=code)
-        ]
-        found.append(wrong[0] if wrong else None)
-    return found
-
-
 FILTER_RULES = {
     rule.name: rule
     for rule in (
@@ -185,14 +111,6 @@ FILTER_RULES = {
             ),
             check=_fairseq,
             version=2,  # 1 counted each combining mark as a word
-        ),
-        Rule(
-            name="language",
-            meaning=(
-                f"A side of at least {LEAST_WORDS} words is clearly likelier to be in another of "
-                f"{len(LANGUAGES)} languages than in the one that the pair says."
-            ),
-            check=_language,
         ),
         Rule(
             name="duplicates",
@@ -216,10 +134,7 @@ def check_rules(names: Iterable[str]) -> tuple[str, ...]:
 
 def identity(names: Iterable[str]) -> dict[str, str]:
     """Of each rule what decides beside its name: for the key of cached data, and for the card."""
-    versions = {name: f"{FILTER_RULES[name].version}" for name in check_rules(names)}
-    if "language" in versions:
-        versions["language"] += f", py3langid {_installed()}"
-    return versions
+    return {name: f"{FILTER_RULES[name].version}" for name in check_rules(names)}
 
 
 def reasons(names: Iterable[str], pair: str, sources: Sequence[str], targets: Sequence[str]) -> Reasons:
@@ -239,63 +154,6 @@ def reasons(names: Iterable[str], pair: str, sources: Sequence[str], targets: Se
             found[i] = reason
         left = [i for i in left if found[i] is None]
     return found
-
-
-# Languages -------------------------------------------------------------------------------------------------
-
-
-class _Identifier:
-    """The model of py3langid: naive Bayes on counts of byte sequences, here in whole numbers.
-
-    The library adds its scores in 32 bits, in an order that differs with the processor; a line near the margin would
-    then be dropped on one machine and kept on another. Whole numbers below 2^53 have one sum in any order.
-    """
-
-    ONE = 1 << 10  # of fixed point
-
-    def __init__(self) -> None:
-        _installed()
-        from py3langid import langid, modelio
-
-        self._visits = langid.visit_counts
-        path = langid.MODEL_DIR / langid.MODEL_FILE
-        features, prior, labels, self._next, rows, self._output = modelio.load_model(path)  # arrays, no pickle
-        self._rows = [row << 8 for row in rows]  # a row has a place for each byte
-        known = [i for i, label in enumerate(labels) if label in LANGUAGES]
-        self._columns = {code: [j for j, i in enumerate(known) if labels[i] == code] for code in LANGUAGES}
-        exact = np.rint(features[:, known].astype(np.float64) * self.ONE)  # [features, languages]
-        self._features = np.ascontiguousarray(exact)  # else taking rows copies all of it
-        self._prior = np.rint(prior[known].astype(np.float64) * self.ONE**2)
-        self._weights = np.array([float(round(math.log1p(n) * self.ONE)) for n in range(1_000)])
-
-    def is_other(self, line: str, *, than: str) -> bool:
-        """Whether the line is clearly in another language; of a short line nobody can tell."""
-        if sum(1 for _ in islice(WORD.finditer(line), LEAST_WORDS)) < LEAST_WORDS:
-            return False
-        text = unicodedata.normalize("NFC", line.lower() if line.isupper() else line).encode()  # as it was trained
-        if not (visits := self._visits(self._next, self._rows, self._output, text)):
-            return False
-        features = np.fromiter(visits, np.intp, len(visits))
-        counts = np.fromiter(visits.values(), np.intp, len(visits))
-        scores = self._weights.take(counts, mode="clip") @ self._features.take(features, axis=0) + self._prior
-        ahead = scores.max() - scores[self._columns[than]].max()
-        # neighbouring bytes tell the same twice: the library takes the root of their number for what is independent
-        return bool(ahead > MARGIN * self.ONE**2 * math.sqrt(len(text)))
-
-
-@functools.cache
-def _identifier() -> _Identifier:
-    return _Identifier()
-
-
-def _installed() -> str:
-    """The version of py3langid."""
-    try:
-        return importlib.metadata.version("py3langid")
-    except importlib.metadata.PackageNotFoundError:
-        raise ModuleNotFoundError(
-            f"Rule 'language' needs py3langid, which is not installed: {install('clean')}"
-        ) from None
 
 
 # Duplicates ------------------------------------------------------------------------------------------------

@@ -1,10 +1,6 @@
 """A rule decides about a pair alone, the same on every machine; duplicates are found in bounded memory."""
 
-import functools
-import gzip
 import hashlib
-import importlib.metadata
-import re
 import tracemalloc
 import unicodedata
 from pathlib import Path
@@ -19,7 +15,6 @@ from repro.data import filters
 from repro.data.filters import (
     ALLOWANCE,
     FILTER_RULES,
-    LANGUAGES,
     MOST_TIMES,
     STOOD_BEFORE,
     check_rules,
@@ -29,18 +24,11 @@ from repro.data.filters import (
     reasons,
 )
 from repro.data.parallel_text import Parallel
-from repro.render.extras import install
 
 ENGLISH = "The committee will meet again on Thursday to discuss the report."
 GERMAN = "Der Ausschuss tritt am Donnerstag wieder zusammen, um den Bericht zu beraten."
 FRENCH = "La commission se réunira de nouveau jeudi pour examiner le rapport."
-CHINESE = "委员会将于星期四再次开会讨论这份报告"
 RATIO = "sides differ in length by more than 3 times"
-
-
-@pytest.fixture(scope="module")
-def py3langid() -> None:
-    pytest.importorskip("py3langid", reason="needs the extra [clean]")
 
 
 def words(n: int) -> str:
@@ -134,7 +122,7 @@ def test_fairseqs_words_are_near_those_of_moses(real_text: Path) -> None:
 
 
 def test_the_order_in_which_rules_are_named_is_no_matter() -> None:
-    assert tuple(FILTER_RULES) == ("length_ratio", "fairseq", "language", "duplicates")
+    assert tuple(FILTER_RULES) == ("length_ratio", "fairseq", "duplicates")
     for names in (["duplicates", "length_ratio"], ["length_ratio", "duplicates"]):
         assert check_rules(names) == ("length_ratio", "duplicates")
         assert identity(names) == {"length_ratio": "1", "duplicates": "2"}
@@ -144,8 +132,8 @@ def test_the_order_in_which_rules_are_named_is_no_matter() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["ratio"], "Unknown cleaning rule 'ratio'; expected some of length_ratio, fairseq, language, d"),
-        (["language", "language"], "named once, got language, language"),
+        (["ratio"], "Unknown cleaning rule 'ratio'; expected some of length_ratio, fairseq, duplicates"),
+        (["fairseq", "fairseq"], "named once, got fairseq, fairseq"),
         ("language", "Unknown cleaning rule 'l'"),  # a string is no list of names
     ],
 )
@@ -175,108 +163,12 @@ lines = st.sampled_from([ENGLISH, GERMAN, FRENCH, "Yes.", words(9), words(40), E
 
 
 @given(st.lists(st.tuples(lines, lines), max_size=6), st.integers(0, 6))
-def test_reasons_do_not_depend_on_the_chunks(py3langid: None, pairs: list[tuple[str, str]], cut: int) -> None:
+def test_reasons_do_not_depend_on_the_chunks(pairs: list[tuple[str, str]], cut: int) -> None:
     def of(some: list[tuple[str, str]]) -> list[str | None]:
-        return reasons(["language", "length_ratio"], "en-de", [a for a, _ in some], [b for _, b in some])
+        return reasons(["fairseq", "length_ratio"], "en-de", [a for a, _ in some], [b for _, b in some])
 
     assert of(pairs) == of(pairs[:cut]) + of(pairs[cut:])
     assert of(pairs) == [reason for pair in pairs for reason in of([pair])]
-
-
-# Languages -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "pair", "expected"),
-    [
-        (ENGLISH, GERMAN, "en-de", None),
-        (ENGLISH, FRENCH, "en-fr", None),
-        (GERMAN, GERMAN, "en-de", "source is not English"),
-        (ENGLISH, ENGLISH, "en-de", "target is not German"),
-        (ENGLISH, FRENCH, "en-de", "target is not German"),  # it is neither of the two
-        (GERMAN, ENGLISH, "en-de", "source is not English"),  # the source is looked at first
-        (GERMAN, ENGLISH, "de-en", None),
-        (ENGLISH.upper(), GERMAN.upper(), "en-de", None),
-        (GERMAN.upper(), GERMAN, "en-de", "source is not English"),
-        (CHINESE, GERMAN, "en-de", "source is not English"),  # many words, though no blank is between them
-        (CHINESE, ENGLISH, "zh-en", None),
-        ("Guten Tag!", "Good morning!", "en-de", None),  # of so few words nobody can tell
-        ("Das ist kein Haus.", GERMAN, "en-de", None),
-        ("Tickets for Tristan und Isolde in Bayreuth", GERMAN, "en-de", None),  # German, but not by the margin
-        ("Das ist doch kein Haus.", GERMAN, "en-de", "source is not English"),
-        ("12 345,67 + 89 (1998) = 0", "§ 12, 13, 14, 15, 16 - 17", "en-de", None),
-        ("a b c d e f g h i j", "1 2 3", "en-de", None),  # letters are no words
-        ("", " ", "en-de", None),
-    ],
-)
-def test_languages(py3langid: None, source: str, target: str, pair: str, expected: str | None) -> None:
-    assert one_reason(source, target, "language", pair=pair) == expected
-
-
-def test_the_first_rule_that_is_broken_gives_the_reason(py3langid: None) -> None:
-    for names in (["length_ratio", "language"], ["language", "length_ratio"]):
-        assert one_reason(GERMAN, words(99), *names) == RATIO
-        assert one_reason(GERMAN, GERMAN, *names) == "source is not English"
-
-
-def test_scores_are_whole_numbers_with_one_sum_in_any_order(py3langid: None) -> None:
-    # else a processor that adds in another order could drop another line
-    model = filters._identifier()
-    for numbers in (model._features, model._prior, model._weights):
-        assert np.array_equal(numbers, np.rint(numbers))
-    longest = 4 * 5_000  # bytes of a line
-    assert longest * np.abs(model._features).max() * model._weights.max() + np.abs(model._prior).max() < 2**53
-
-
-def test_every_language_is_known_to_the_model(py3langid: None) -> None:
-    assert [code for code, columns in filters._identifier()._columns.items() if not columns] == []
-
-
-def test_the_same_model_for_ever(py3langid: None) -> None:
-    # pinned: another model decides otherwise, and RULES["language"].version must be raised with it
-    model = filters._identifier()
-    digest = hashlib.sha256(b"".join(part.tobytes() for part in (model._features, model._prior, model._weights)))
-    assert digest.hexdigest()[:16] == "f51274415b3460f1"
-    assert identity(["language"]) == {"language": f"1, py3langid {importlib.metadata.version('py3langid')}"}
-
-
-@pytest.mark.parametrize("pair", ["en-GB-de-AT", "en-Latn-de", "en-de-1996"])
-def test_a_tag_is_in_its_language(py3langid: None, pair: str) -> None:
-    assert one_reason("Das ist doch kein Haus.", GERMAN, "language", pair=pair) == "source is not English"
-
-
-def test_an_unknown_language_is_refused(py3langid: None) -> None:
-    with pytest.raises(ValueError, match=r"no language 'xx' of pair 'en-xx'; expected two of ar, bg"):
-        reasons(["language"], "en-xx", [], [])
-
-
-def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", absent)
-    monkeypatch.setattr(filters, "_identifier", functools.cache(filters._Identifier))
-    for function in (identity, lambda names: reasons(names, "en-de", [], [])):
-        with pytest.raises(ModuleNotFoundError, match=re.escape(f"not installed: {install('clean')}")):
-            function(["language"])
-    assert identity(["length_ratio"]) == {"length_ratio": "1"}  # the others need nothing
-    assert one_reason(words(1), words(9), "length_ratio") == RATIO
-
-
-def test_real_text_is_in_its_language(py3langid: None, real_text: Path) -> None:
-    def side(name: str) -> list[str]:
-        with gzip.open(real_text / "wmt_ende" / name) as file:
-            return file.read().decode().split("\n")[:300]
-
-    english, german = side("newstest2013.en.gz"), side("newstest2013.de.gz")
-    assert sum(map(bool, reasons(["length_ratio", "language"], "en-de", english, german))) <= 1
-    swapped = reasons(["language"], "de-en", english, german)
-    assert sum(map(bool, swapped)) / len(swapped) > 0.9  # the others are short
-
-
-def test_languages_have_names() -> None:
-    assert list(LANGUAGES) == sorted(LANGUAGES)
-    assert {"en": "English", "de": "German", "fr": "French"}.items() <= LANGUAGES.items()
 
 
 # Duplicates ------------------------------------------------------------------------------------------------

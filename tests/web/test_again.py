@@ -35,7 +35,7 @@ def typed(record: Record) -> Options:
             "captions-folder-en-zh-Hans-by-tokens-0123abcd",
             Options(scale="captions", corpus="folder", data_dir=Path("FOLDER"), pair="en-zh-Hans", batch_by="tokens"),
         ),
-        ("single_gpu-clean-language", Options(scale="single_gpu", clean=("language",))),
+        ("single_gpu-clean-fairseq", Options(scale="single_gpu", clean=("fairseq",))),
     ],
 )
 def test_the_options_are_those_of_the_name(scale: str, options: Options) -> None:
