@@ -4,8 +4,6 @@ Shards are encoded by processes that know nothing of each other, and each leaves
 up. The card is a function of those numbers alone: the same data gives the same bytes, so it bears no date.
 """
 
-import itertools
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ from repro.data.filters import FILTER_RULES
 from repro.data.pair import languages
 from repro.data.same_sentence import normalised
 from repro.render.markdown import markdown
-from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, Verbatim, blocks
+from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, blocks
 from repro.storage import atomic
 
 NAME = "data_card"
@@ -121,7 +119,6 @@ def card(facts: Facts) -> dict[str, Any]:
             for name, identity in facts.rules.items()
         ],
         "train": _text(facts.train),
-        "lengths": {side: _lengths(facts.train, i).tolist() for i, side in enumerate(SIDES)},
         "parts": [{"part": part} | _text(shards) for part, shards in parts.items()],
         **{split: _text(shards) for split, shards in held_out.items()},
         "overlap": {split: _seen(facts.train, split, shards) for split, shards in held_out.items()},
@@ -235,7 +232,6 @@ def _side(shards: Sequence[Mapping[str, Any]], i: int) -> dict[str, Any]:
         "byte_pieces_per_million": _ratio(1e6 * of_bytes, spelling),
         "mean_length": _ratio(tokens, sentences),
         "quantiles": {f"{per_mille / 10:g}": _quantile(lengths, per_mille) for per_mille in (500, 900, 990, 999, 1000)},
-        "buckets": _buckets(lengths),
     }
 
 
@@ -253,24 +249,6 @@ def _quantile(lengths: NDArray[np.int64], per_mille: int) -> int | None:
     if not lengths.sum():
         return None
     return int(np.argmax(lengths.cumsum() * 1000 >= per_mille * lengths.sum()))
-
-
-def _buckets(lengths: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """Lengths up to 8, 16, 32, ...: how many sentences and tokens, and the padding if all were padded to the bound."""
-    found, start, bound = [], 0, 8
-    while start < len(lengths):
-        counts = lengths[start : bound + 1]
-        sentences, tokens = int(counts.sum()), int((counts * np.arange(start, start + len(counts))).sum())
-        found.append(
-            {
-                "up_to": bound,
-                "sentences": sentences,
-                "pieces": tokens,
-                "padding": _ratio(bound * sentences - tokens, bound * sentences),
-            }
-        )
-        start, bound = bound + 1, 2 * bound
-    return found
 
 
 def _ratio(part: float, whole: float) -> float | None:
@@ -310,12 +288,6 @@ def page(card: Mapping[str, Any]) -> Page:
             Heading("Lengths"),
             _quantiles(train),
             Text("Of the training text, in tokens with the end symbol."),
-            _padding(train),
-            Text(
-                "Padding: the share of empty places if each sentence were padded to the bound of its line. Batches of "
-                "like lengths have far less; so much says what coarse ones cost."
-            ),
-            Verbatim(histogram([card["lengths"][side] for side in SIDES], _sides(card))),
             Heading("Held-out text in the training text"),
             _overlap(card),
             Text(
@@ -414,21 +386,6 @@ def _quantiles(train: Mapping[str, Any]) -> tuple[Table, ...]:
     return _grid(["side", "mean", *shown.values()], lines)
 
 
-def _padding(train: Mapping[str, Any]) -> tuple[Table, ...]:
-    headings = ["tokens", *(f"{side} {what}" for side in SIDES for what in ("sentences", "tokens", "padding"))]
-    columns = [train[side]["buckets"] for side in SIDES]
-    lines = []
-    for buckets in itertools.zip_longest(*columns):
-        line = [f"up to {next(bucket['up_to'] for bucket in buckets if bucket)}"]
-        for side, bucket in zip(SIDES, buckets, strict=True):
-            one = bucket or {"sentences": 0, "pieces": 0, "padding": None}
-            line.append(_percent(_ratio(one["sentences"], train["pairs"])))
-            line.append(_percent(_ratio(one["pieces"], train[side]["pieces"])))
-            line.append(_percent(one["padding"]))
-        lines.append(line)
-    return _grid(headings, lines)
-
-
 def _overlap(card: Mapping[str, Any]) -> tuple[Table, ...]:
     lines = []
     for split, one in card["overlap"].items():
@@ -441,42 +398,6 @@ def _overlap(card: Mapping[str, Any]) -> tuple[Table, ...]:
 def _tokenizer(tokenizer: Mapping[str, Any]) -> str:
     origin = f"learned on {tokenizer['learned_on']}" if "learned_on" in tokenizer else "given"
     return f"Tokenizer: {tokenizer['kind']}, {tokenizer['size']:,} tokens, one for both languages; {origin}."
-
-
-BINS = 24  # lines of a histogram, about
-WIDTH = 24  # characters of the longest bar
-EIGHTHS = ("", *"▏▎▍▌▋▊▉")
-
-
-def histogram(sides: Sequence[Sequence[int]], headings: Sequence[str]) -> str:
-    """Bars of the lengths of both sides, one beside the other: how many sentences have i tokens, for each i.
-
-    The last line holds what is longer than 999 of 1,000 sentences of either side.
-    """
-    totals = [sum(lengths) for lengths in sides]
-    far = max(_quantile(np.array(lengths, np.int64), 999) or 1 for lengths in sides)
-    step = next(n * 10**power for power in itertools.count() for n in (1, 2, 5) if n * 10**power * BINS >= far)
-    n_bins = math.ceil(far / step)
-    shares = [
-        [
-            sum(lengths[1 + i * step : None if i == n_bins else 1 + (i + 1) * step]) / (total or 1)
-            for i in range(n_bins + 1)
-        ]
-        for lengths, total in zip(sides, totals, strict=True)
-    ]
-    names = [f"{1 + i * step}-{(i + 1) * step}" if step > 1 else f"{1 + i}" for i in range(n_bins)]
-    names.append(f"over {n_bins * step}")
-    left, most = max(map(len, names)), max(map(max, shares)) or 1
-    lines = ["  ".join([" " * left, *(f"{'tokens, ' + heading:{WIDTH + 9}}" for heading in headings)]).rstrip()]
-    for i, name in enumerate(names):
-        cells = [f"{_bar(of_side[i] / most):{WIDTH}}{100 * of_side[i]:7.2f} %" for of_side in shares]
-        lines.append("  ".join([name.rjust(left), *cells]))
-    return "\n".join(lines)
-
-
-def _bar(share: float) -> str:
-    whole, rest = divmod(round(share * WIDTH * 8), 8)
-    return "█" * whole + EIGHTHS[rest]
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -1,7 +1,6 @@
 """The card adds up what shards say of themselves, and shows it the same way every time."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.data.datacard import Facts, Overlap, card, histogram, page, repeats, write_card
+from repro.data.datacard import Facts, Overlap, card, page, repeats, write_card
 from repro.data.filters import FILTER_RULES
 from repro.data.same_sentence import normalised
 from repro.render.escape import NO_BREAK, markdown_text
@@ -84,24 +83,6 @@ def test_one_shard_by_hand() -> None:
     assert (source["mean_length"], target["mean_length"]) == (5.5, 5)
     assert source["quantiles"] == {"50": 2, "90": 9, "99": 9, "99.9": 9, "100": 9}
     assert target["quantiles"] == {"50": 5, "90": 5, "99": 5, "99.9": 5, "100": 5}
-    assert made["lengths"] == {"source": [0, 0, 1, 0, 0, 0, 0, 0, 0, 1], "target": [0, 0, 0, 0, 0, 2]}
-
-
-def test_buckets_by_hand() -> None:
-    # the sentence of 2 is padded to 8, that of 9 to 16; two of 5 to 8
-    source, target = (card(facts())["train"][side]["buckets"] for side in ("source", "target"))
-    assert source == [
-        {"up_to": 8, "sentences": 1, "pieces": 2, "padding": 6 / 8},
-        {"up_to": 16, "sentences": 1, "pieces": 9, "padding": 7 / 16},
-    ]
-    assert target == [{"up_to": 8, "sentences": 2, "pieces": 10, "padding": 6 / 16}]
-
-
-def test_a_length_at_the_bound_lies_below_it() -> None:
-    lengths = [0] * 18
-    lengths[8] = lengths[16] = lengths[17] = 1
-    (made,) = card(facts(shard(pairs=3, lines=6, pieces=[41, 41], lengths=[lengths, lengths])))["parts"]
-    assert [(one["up_to"], one["pieces"]) for one in made["source"]["buckets"]] == [(8, 8), (16, 16), (32, 17)]
 
 
 def test_parts_stand_in_the_order_of_the_text() -> None:
@@ -274,8 +255,6 @@ def test_the_page_shows_the_numbers() -> None:
         ["longer than 9 pieces", "2", "0", "2", "28.57 %"],
         ["all", "3", "0", "3", "42.86 %"],
         ["source", "5.5", "2", "9", "9", "9", "9"],
-        ["up to 8", "50.00 %", "18.18 %", "75.00 %", "100.00 %", "100.00 %", "37.50 %"],
-        ["up to 16", "50.00 %", "81.82 %", "43.75 %", "0.00 %", "0.00 %", "–"],
         ["dev", "8", "2", "25.00 %", "1", "12.50 %", "1, 3"],
         ["its 2 shards", DIGEST["shards"]],
         ["text of train.en", DIGEST["text"]],
@@ -285,6 +264,8 @@ def test_the_page_shows_the_numbers() -> None:
     assert "4 pairs of 7 lines to learn from" in text
     assert "Training pairs with the same text on both sides: 2 of 4." in text
     assert "Tokenizer: byte-level BPE, 37,000 tokens, one for both languages; given." in text
+    nothing = markdown(page(card(facts(test=[held_out(0)])))).replace(NO_BREAK, " ")
+    assert "| test, source (en) | 0 | 0 | 0 | – | – | – | – |" in " ".join(nothing.split())
     learned = facts().tokenizer | {"learned_on": "all *training* text"}
     assert r"; learned on all \*training\* text." in markdown(page(card(facts(tokenizer=learned))))
     assert f"- **length_ratio**: {FILTER_RULES['length_ratio'].meaning} (version 1)" in text
@@ -295,42 +276,6 @@ def test_a_card_without_parts_and_rules_is_shorter() -> None:
     assert "part of train" not in text
     assert "No cleaning rule, as in the paper and its first code; no limit of length" in text
     assert "No pair was dropped." in text
-
-
-def test_a_histogram_by_hand() -> None:
-    # 12 and 4 of 16 sentences; 999 of 1,000 have at most 2 tokens, so each length has its line
-    found = histogram([[0, 12, 4], [0, 0, 16]], ["here", "there"])
-    assert [line.split() for line in found.split("\n")] == [
-        ["tokens,", "here", "tokens,", "there"],
-        ["1", "█" * 18, "75.00", "%", "0.00", "%"],
-        ["2", "█" * 6, "25.00", "%", "█" * 24, "100.00", "%"],
-        ["over", "2", "0.00", "%", "0.00", "%"],
-    ]
-
-
-def test_a_bar_ends_in_an_eighth_of_a_block() -> None:
-    # 1 of 64, at 24 blocks for the other 64: 3 eighths of a block
-    _, longest, last, _ = histogram([[0, 64, 1], [0, 64, 1]], ["a", "b"]).split("\n")
-    assert longest.split()[1] == "█" * 24
-    assert last.split()[1] == "▍"
-
-
-def test_a_long_tail_shares_a_line() -> None:
-    lengths = [0] * 2_000
-    lengths[1], lengths[100], lengths[1_999] = 5_000, 4_995, 5
-    found = histogram([lengths, lengths], ["a", "b"]).split("\n")[1:]
-    names = [line[:8].strip() for line in found]
-    assert (names[0], names[1], names[-2], names[-1]) == ("1-5", "6-10", "96-100", "over 100")
-    assert len(names) == 21
-    assert [re.findall(r"[\d.]+(?= %)", found[i]) for i in (0, -2, -1)] == [["50.00"] * 2, ["49.95"] * 2, ["0.05"] * 2]
-
-
-@given(counts, counts)
-def test_the_bars_are_all_sentences(source: list[int], target: list[int]) -> None:
-    found = histogram([[0, *source], [0, *target]], ["a", "b"])
-    for i, lengths in enumerate((source, target)):
-        shares = [float(re.findall(r"[\d.]+(?= %)", line)[i]) for line in found.split("\n")[1:]]
-        assert sum(shares) == pytest.approx(100 if sum(lengths) else 0, abs=0.2)
 
 
 def test_what_a_name_holds_is_text() -> None:
