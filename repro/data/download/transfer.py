@@ -9,23 +9,25 @@ import errno
 import functools
 import hashlib
 import math
-import queue
 import shutil
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from repro.data.download.sources import Source
 from repro.storage import atomic
-from repro.storage.lock import locked
+from repro.storage.lock import WORK, locked
+
+if TYPE_CHECKING:
+    import requests
 
 BLOCK = 1 << 17
-QUEUED = 16  # blocks that have come and are not written yet
 SLOWEST = 1_000  # bytes a second: less is as good as nothing
 ATTEMPTS = 6  # at one address, in a row, none with more progress than this:
 PROGRESS = 1 << 20
@@ -42,7 +44,7 @@ class Clock:
     sleep: Callable[[float], object] = time.sleep
     connect_seconds: float = 5.0  # to each address of a host; without a network all mirrors together take some seconds
     stall_seconds: float = 60.0  # with next to nothing received
-    wait_seconds: float = 600.0  # for another process whose part does not grow
+    wait_seconds: float = WORK  # for another process that receives the archive
 
 
 CLOCK = Clock()
@@ -121,32 +123,18 @@ def download(
 
 @contextmanager
 def received_by_one(source: Source, folder: Path, tell: Announce, clock: Clock = CLOCK) -> Iterator[None]:
-    """Be the only process that receives the archive. Who waits for another waits as long as its part grows."""
-    lock, part = folder / f".{source.archive}.lock", folder / f"{source.archive}.part"
+    """Be the only process that receives the archive. TimeoutError where another one holds it for too long."""
+    lock = folder / f".{source.archive}.lock"
     atomic.Appended(lock).close()
-    size, since, told = -1, 0.0, False
-    while True:
-        with locked(lock, min(1.0, clock.wait_seconds)) as mine:
-            if mine:
-                yield
-                return
-        if not told:
-            tell(f"Another process receives {source.archive}; waiting for it.")
-        told = True
-        if (now := _size_of(part)) != size:
-            size, since = now, time.monotonic()
-        elif time.monotonic() - since >= clock.wait_seconds:
+    with locked(
+        lock, clock.wait_seconds, lambda: tell(f"Another process receives {source.archive}; waiting for it.")
+    ) as mine:
+        if not mine:
             raise TimeoutError(
-                f"Another process receives {source.archive} and holds {lock}, but {part.name} has not grown for "
-                f"{clock.wait_seconds:g} seconds. End that process, and type the same command again: it goes on."
+                f"Another process receives {source.archive} and has held {lock} for {clock.wait_seconds:g} seconds. "
+                "Wait until it is done, or end it, and type the same command again: it goes on."
             )
-
-
-class _Answer(NamedTuple):
-    """How an answer begins."""
-
-    status: int
-    headers: Mapping[str, str]
+        yield
 
 
 class _Transfer:
@@ -157,6 +145,8 @@ class _Transfer:
     ) -> None:
         self._source, self._url, self._part, self._known = source, url, part, known
         self._tell, self._clock, self._told = tell, clock, -math.inf
+        self._turn = threading.Lock()  # of who changes the part
+        self._came, self._enough = 0.0, SLOWEST * clock.stall_seconds  # bytes, in all and in that time
         part.cut(_size_of(part.path) if known else 0)
         self._is_patched = part.end > 0  # whether it was not received in one go
         self._has_answered = False
@@ -187,7 +177,7 @@ class _Transfer:
         while True:
             before = self._part.end
             try:
-                self._attempt()
+                self._watched()
                 return
             except BrokenTransfer as broken:
                 failed = 1 if self._part.end - before > PROGRESS else failed + 1
@@ -197,31 +187,69 @@ class _Transfer:
                 self._tell(f"{self._url}: {broken}; again in {seconds:.0f} seconds.")
                 self._clock.sleep(seconds)
 
-    def _attempt(self) -> None:
-        """One request for what is lacking."""
-        import requests  # here, not above: it takes a tenth of a second, which --help need not wait
-        import urllib3
+    def _watched(self) -> None:
+        """Receive what is lacking. BrokenTransfer where too little comes, be it in the head, the body or after it.
 
-        size, total = self._source.size, self._source.size
+        Another thread receives, since a server that drips can keep whoever reads for ever: that thread is then left,
+        and writes nothing any more.
+        """
+        size = self._source.size
         if not self._known or (size is not None and self._part.end > size):
             self._restart()
         if self._part.end == size:
             return
+        import requests  # here, not above: it takes a tenth of a second, which --help need not wait
+
+        done, is_left, session = Future[None](), threading.Event(), requests.Session()
+
+        def receive() -> None:
+            try:
+                self._attempt(session, is_left)
+                done.set_result(None)
+            except Exception as error:
+                done.set_exception(error)
+
+        threading.Thread(target=receive, daemon=True).start()
+        seconds = self._clock.stall_seconds
+        try:
+            before = -math.inf
+            while self._came - before >= self._enough:
+                before = self._came
+                if wait([done], seconds).done:
+                    return done.result()
+            raise BrokenTransfer(f"too little came for {seconds:g} seconds")
+        finally:
+            with self._turn:
+                is_left.set()
+
+    @contextmanager
+    def _in_turn(self, is_left: threading.Event) -> Iterator[None]:
+        with self._turn:
+            if is_left.is_set():
+                raise BrokenTransfer("nobody waits for it any more")
+            yield
+
+    def _attempt(self, session: "requests.Session", is_left: threading.Event) -> None:
+        """One request for what is lacking."""
+        import requests
+        import urllib3
+
         headers = {"Accept-Encoding": "identity"}
         if self._part.end:
             headers["Range"] = f"bytes={self._part.end}-"
         try:
-            with closing(_watched(self._source, self._url, headers, self._clock)) as items:
-                for item in items:
-                    if isinstance(item, _Answer):
-                        self._has_answered = True
-                        if item.status == 416 and self._part.end:  # it may be whole: its hash tells
-                            return
-                        total = self._begun(item)
-                        continue
-                    self._take(item, total)
-                    if self._part.end == total:  # what the server says after that is no matter
+            with session, closing(self._answer(session, headers)) as answer:
+                with self._in_turn(is_left):
+                    self._has_answered = True
+                    if answer.status_code == 416 and self._part.end:  # it may be whole: its hash tells
+                        return
+                    total = self._begun(answer.status_code, answer.headers)
+                while self._part.end != total:  # what the server says after that is no matter
+                    block = answer.raw.read1(BLOCK, decode_content=False)  # whatever has come by now
+                    if not block:
                         break
+                    with self._in_turn(is_left):
+                        self._take(block, total)
         except (requests.RequestException, urllib3.exceptions.HTTPError, UnicodeError) as error:
             raise _failure(error, self._has_answered) from None
         if total is not None and self._part.end < total:
@@ -229,16 +257,31 @@ class _Transfer:
         if not self._part.end:
             raise RefusedTransfer("an empty file")
 
-    def _begun(self, answer: _Answer) -> int | None:
+    def _answer(self, session: "requests.Session", headers: Mapping[str, str]) -> "requests.Response":
+        """How the answer begins; redirected at most to where `next_hop` allows."""
+        # else requests looks at the address too, and breaks where it is none
+        vars(session)["get_redirect_target"] = lambda _: None
+        seconds = (self._clock.connect_seconds, 3 * self._clock.stall_seconds)  # whoever waits has less patience
+        url = self._url
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = session.get(url, headers=headers, stream=True, timeout=seconds, allow_redirects=False)
+            self._came += self._enough  # to wait for an answer may take as long as to wait for its bytes
+            if answer.status_code not in (301, 302, 303, 307, 308):
+                return answer
+            answer.close()
+            url = next_hop(self._source, url, answer.headers.get("Location", ""))
+        raise RefusedTransfer(f"more than {MAX_REDIRECTS} redirections")
+
+    def _begun(self, status: int, headers: Mapping[str, str]) -> int | None:
         """Bytes of the whole archive, if the server says; the part is cut to where the answer goes on."""
-        if answer.status not in (200, 206):
-            kind = BrokenTransfer if answer.status in (408, 425, 429) or answer.status >= 500 else RefusedTransfer
-            raise kind(f"the server answered {answer.status}")
-        if "html" in answer.headers.get("Content-Type", "").lower():
+        if status not in (200, 206):
+            kind = BrokenTransfer if status in (408, 425, 429) or status >= 500 else RefusedTransfer
+            raise kind(f"the server answered {status}")
+        if "html" in headers.get("Content-Type", "").lower():
             raise RefusedTransfer("a web page instead of an archive")
-        length, goes_on = answer.headers.get("Content-Length", ""), answer.status == 206
+        length, goes_on = headers.get("Content-Length", ""), status == 206
         if goes_on:
-            first, _, length = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
+            first, _, length = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
             if not first.startswith(f"{self._part.end}-"):
                 self._restart()
                 raise BrokenTransfer("the server went on with something else")
@@ -263,6 +306,7 @@ class _Transfer:
             self._restart()
             raise RefusedTransfer(f"more than the {at_most(self._source)} that were expected")
         self._part.append(block)
+        self._came += len(block)
         if (now := time.monotonic()) - self._told >= TELL_SECONDS:
             self._told, done = now, self._part.end
             share = f" of {total:,} bytes ({done / total:.0%})" if total else " bytes"
@@ -271,76 +315,6 @@ class _Transfer:
     def _restart(self) -> None:
         self._part.cut(0)
         self._is_patched = False
-
-
-# What comes ----------------------------------------------------------------------------------------------------------
-
-
-def _watched(
-    source: Source, url: str, headers: Mapping[str, str], clock: Clock
-) -> Generator[_Answer | bytes, None, None]:
-    """What a server sends. BrokenTransfer where too little comes, be it in the head, the body or after it.
-
-    Another thread receives, since a server that drips can keep whoever reads for ever: that thread is then left.
-    """
-    came: queue.Queue[_Answer | bytes | Exception | None] = queue.Queue(QUEUED)
-    is_left = threading.Event()
-
-    def put(item: _Answer | bytes | Exception | None) -> None:
-        while not is_left.is_set():
-            with suppress(queue.Full):
-                came.put(item, timeout=1.0)
-                return
-        raise BrokenTransfer("nobody waits for it any more")
-
-    def receive() -> None:
-        with suppress(BrokenTransfer):
-            try:
-                _ask(source, url, headers, clock, put)
-                put(None)
-            except Exception as error:
-                put(error)
-
-    threading.Thread(target=receive, daemon=True).start()
-    enough = SLOWEST * clock.stall_seconds
-    until, n = time.monotonic() + clock.stall_seconds, 0.0
-    try:
-        while True:
-            try:
-                item = came.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                raise BrokenTransfer(f"too little came for {clock.stall_seconds:g} seconds") from None
-            if item is None:
-                return
-            if isinstance(item, Exception):
-                raise item
-            yield item
-            n += len(item) if isinstance(item, bytes) else enough
-            if n >= enough:
-                until, n = time.monotonic() + clock.stall_seconds, 0.0
-    finally:
-        is_left.set()
-
-
-def _ask(
-    source: Source, url: str, headers: Mapping[str, str], clock: Clock, put: Callable[[_Answer | bytes], None]
-) -> None:
-    """Give the answer to a request to `put`, block by block; redirected at most to where `next_hop` allows."""
-    import requests
-
-    seconds = (clock.connect_seconds, 2 * clock.stall_seconds)  # whoever waits has less patience
-    with requests.Session() as session:
-        # else requests looks at the address too, and breaks where it is none
-        vars(session)["get_redirect_target"] = lambda _: None
-        for _ in range(MAX_REDIRECTS + 1):
-            with session.get(url, headers=headers, stream=True, timeout=seconds, allow_redirects=False) as response:
-                if response.status_code not in (301, 302, 303, 307, 308):
-                    put(_Answer(response.status_code, response.headers))
-                    while block := response.raw.read1(BLOCK, decode_content=False):  # whatever has come by now
-                        put(block)
-                    return
-                url = next_hop(source, url, response.headers.get("Location", ""))
-    raise RefusedTransfer(f"more than {MAX_REDIRECTS} redirections")
 
 
 def next_hop(source: Source, url: str, location: str) -> str:
@@ -368,16 +342,11 @@ def _failure(error: Exception, has_answered: bool) -> Exception:
     import requests
     import urllib3
 
-    kind = type(error).__name__
-    reason = getattr(error.args[0] if error.args else None, "reason", None)  # of requests' ConnectionError
+    kind = type(getattr(error.args[0] if error.args else None, "reason", error)).__name__
     if isinstance(error, (requests.exceptions.InvalidURL, urllib3.exceptions.LocationValueError, UnicodeError)):
         return RefusedTransfer(f"the address, or that of a proxy, is none ({kind})")
-    was_refused = isinstance(reason, urllib3.exceptions.NewConnectionError)
-    is_unreachable = was_refused or isinstance(
-        error, (requests.ConnectTimeout, requests.exceptions.ProxyError, requests.exceptions.SSLError)
-    )
-    if is_unreachable and not has_answered:  # one that answered before may do it again
-        return Unreachable(f"no connection could be made ({type(reason or error).__name__})")
+    if isinstance(error, requests.ConnectionError) and not has_answered:  # one that answered before may do it again
+        return Unreachable(f"no connection could be made ({kind})")
     return BrokenTransfer(f"the connection failed or broke ({kind})")
 
 
