@@ -262,7 +262,7 @@ def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
     """The largest scale that reads this corpus, with what was asked for instead of its own."""
     reading = [one for scale in SCALES.values() if (one := _task(name, pair).at(scale)).corpus == name]
     scale = reading[-1] if reading else replace(PAPER, corpus=name)
-    refuse_vocabulary(options.vocab_size, scale.subwords(pair), name)
+    refuse_vocabulary(options.vocab_size, scale.subwords(pair))
     return replace(
         scale,
         vocab_size=options.vocab_size or scale.vocab_size,

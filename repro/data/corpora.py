@@ -93,19 +93,6 @@ CORPORA = {
         origin="Get it with: python -m repro data fetch wmt14-en-de (or wmt14-en-fr).",
         subwords={"en-de": Subwords("bpe", 37_000), "en-fr": Subwords("wordpiece", 32_000)},
     ),
-    "wmt16_britz": NamedCorpus(
-        folders={"en-de": "wmt16_en_de"},
-        train=("train.tok.clean.bpe.32000", "wmt16_britz"),
-        dev=("newstest2013.tok.bpe.32000",),
-        test=("newstest2014.tok.bpe.32000",),
-        licence=COLLECTIONS["wmt16_britz-en-de"].licence,
-        origin=(
-            "Its only public address has been dead since December 2021: get wmt16_en_de.tar.gz from somebody who has "
-            "it and put it where this says: python -m repro data fetch wmt16_britz-en-de --dry-run."
-        ),
-        subwords={"en-de": Subwords("given", 0)},
-        in_tokens=True,
-    ),
     "grammar_trees": NamedCorpus(
         folders={"en-tree": ""},
         of_trees=True,
@@ -238,7 +225,7 @@ def open_corpus(
         for language, one in zip(languages(pair), _recognised(text, name, pair, stems), strict=True):
             files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
         texts[split].append(text)
-    vocabulary = _vocabulary(folder, known, pair)
+    vocabulary = _vocabulary(folder, known)
     form = _form(folder, known, texts, vocabulary)
     notes_of_text = [*form.notes]
     if _are_one_text(texts["dev"][0], texts["test"][0]):
@@ -279,7 +266,7 @@ def _form(folder: Path, known: NamedCorpus, texts: Mapping[str, list[Parallel]],
         return form_of(texts["train"], held_out, folder, has_vocabulary=vocabulary is not None)
     if not known.is_generated:
         refuse_mixed(texts["train"], held_out)
-    return Cut(pieces="@@" if vocabulary else "", in_tokens=known.in_tokens)
+    return Cut(in_tokens=known.in_tokens)
 
 
 def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
@@ -449,20 +436,9 @@ def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: s
             )
 
 
-def _vocabulary(folder: Path, known: NamedCorpus, pair: str) -> Path | None:
-    """The file of given tokens, one a line."""
-    if not known.folders:  # text of the reader's own says by this file that it is in tokens
-        return place if (place := folder / GIVEN).is_file() else None
-    if pair not in known.subwords or known.subwords[pair].kind != "given":
-        return None
-    stem = known.train[-1]  # as fetching names it
-    places = [folder / "vocab.bpe.32000", folder / f"{stem}-{pair}" / f"{stem}.vocabulary"]
-    if found := next((place for place in places if place.is_file()), None):
-        return found
-    wanted = " or ".join(map(str, places))
-    raise FileNotFoundError(
-        f"{folder} holds text split into sub-words, but not its vocabulary: expected {wanted}. {known.origin}"
-    )
+def _vocabulary(folder: Path, known: NamedCorpus) -> Path | None:
+    """The file of given tokens, one a line: text of the reader's own says by it that it is in tokens."""
+    return place if not known.folders and (place := folder / GIVEN).is_file() else None
 
 
 def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:

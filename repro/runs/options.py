@@ -294,7 +294,7 @@ def chosen_scale(options: Options) -> Scale:
     _refuse_numbers(options)
     _refuse_forecasts(options)
     own = replace(scale, corpus=corpus).subwords(options.pair)
-    refuse_vocabulary(options.vocab_size, own, corpus)
+    refuse_vocabulary(options.vocab_size, own)
     chosen = replace(
         scale,
         base=replace(scale.base, steps=options.steps or scale.base.steps),
@@ -347,15 +347,9 @@ def refuse_small_updates(scale: Scale) -> None:
             )
 
 
-def refuse_vocabulary(size: int | None, subwords: Subwords, corpus: str) -> None:
+def refuse_vocabulary(size: int | None, subwords: Subwords) -> None:
     """Raise ValueError for a size that the sub-words of a corpus cannot have; None is its own."""
-    if size is None:
-        return
-    if subwords.kind == "given":
-        raise ValueError(
-            f"--vocab-size {size}: the text of {corpus} is already split into sub-words. Leave the option out."
-        )
-    if size < (smallest := SMALLEST_VOCABULARY[subwords.kind]):
+    if size is not None and size < (smallest := SMALLEST_VOCABULARY[subwords.kind]):
         raise ValueError(
             f"--vocab-size {size}: expected at least {smallest}, since every byte is a token"
             f"{', at the beginning of a word and within it' if subwords.kind == 'wordpiece' else ''}, beside "

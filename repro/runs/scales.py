@@ -53,7 +53,7 @@ class Scale:
     def subwords(self, pair: str) -> Subwords:
         """The vocabulary of a language pair."""
         own = CORPORA[self.corpus].subwords.get(pair, ABOUT_37000)
-        return own if own.kind == "given" else replace(own, size=self.vocab_size or own.size)
+        return replace(own, size=self.vocab_size or own.size)
 
     def micro_batches(self, devices: int) -> int:
         """Of an update on each device, so that each fits in `device_tokens`."""

@@ -61,7 +61,7 @@ def test_any_folder_of_parallel_files_is_a_corpus(tmp_path: Path) -> None:
 
 def test_corpora_of_tokens_are_named(tmp_path: Path) -> None:
     # they are scored as they are cut; whatever else is plain text
-    assert {name for name, known in corpora.CORPORA.items() if known.in_tokens} == {"multi30k_tok", "wmt16_britz"}
+    assert {name for name, known in corpora.CORPORA.items() if known.in_tokens} == {"multi30k_tok"}
     assert not opened(six_files(tmp_path)).in_tokens
 
 

@@ -109,7 +109,7 @@ def _by_hand(sources: Sequence[Source], folder: Path) -> str:
 
 def described(source: Source) -> list[str]:
     """What one must know of an archive: our name for it, size and hash, where it is, what it is, its licence."""
-    said = (*source.urls, source.about, f"licence: {source.licence}", source.note)
+    said = (*source.urls, source.about, f"licence: {source.licence}")
     return [f"{source.archive}  {at_most(source)}  {_published(source)}", *(f"  {line}" for line in said if line)]
 
 
@@ -216,7 +216,7 @@ def _unpacked(source: Source, pair: str, archive: Path, folder: Path) -> dict[st
     """Fill `folder` from the archive and say what is in it; the sides must have the published number of lines."""
     require_room(folder, source.text_bytes(pair), f"the text of {source.name}, by an estimate,")
     sides = source.members[pair]
-    members = {f"{source.name}.{member.language}": member for member in (*sides, *source.extras)}
+    members = {f"{source.name}.{member.language}": member for member in sides}
     done = unpack(archive, members, folder)
     files = {
         member.language: {"bytes": done[name].n_bytes, "sha256": done[name].sha256, "n_lines": done[name].n_lines}

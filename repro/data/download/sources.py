@@ -30,7 +30,7 @@ class Form(Enum):
 class Member:
     """One file of an archive, by its exact name."""
 
-    language: str  # or what else it holds: "vocabulary"
+    language: str
     name: str
     form: Form = Form.PLAIN
     max_bytes: int  # uncompressed; about three times what is expected
@@ -45,22 +45,20 @@ class Source:
     archive: str  # the file name that we give it
     about: str = ""  # what it is
     urls: tuple[str, ...]  # mirrors, tried in this order
-    hosts: tuple[str, ...] = ()  # that a mirror may redirect to; ".x.org" is any host below x.org
+    hosts: tuple[str, ...] = ()  # that a mirror may redirect to
     size: int | None = None  # bytes of the archive
     max_size: int = 64 * MB  # where the size is unknown, no more than this is received
     sha256: str | None = None
     md5: str | None = None  # where nothing better is published
     licence: str
     members: Mapping[str, tuple[Member, Member]]  # pair -> its source side, its target side
-    extras: tuple[Member, ...] = ()  # files that are no side of a pair
     n_pairs: Mapping[str, int]  # lines of each side, as published; the pairs without a number are not checked
-    note: str = ""  # what else one must know to get it
 
     @property
     def is_pinned(self) -> bool:
         """A SHA-256, of the archive or of all its texts, tells it from any other, wherever it came from."""
-        sides = (member for pair in self.members.values() for member in pair)
-        return bool(self.sha256) or (bool(self.members) and all(side.sha256 for side in (*sides, *self.extras)))
+        sides = [member for pair in self.members.values() for member in pair]
+        return bool(self.sha256) or (bool(sides) and all(side.sha256 for side in sides))
 
     @property
     def size_at_most(self) -> int:
@@ -146,7 +144,6 @@ def _test_sides(folder: str) -> dict[str, tuple[Member, Member]]:
 
 
 STATMT = ("statmt.org", "www.statmt.org", "data.statmt.org")
-DRIVE = ("drive.google.com", "drive.usercontent.google.com", ".googleusercontent.com")
 # GluonNLP keeps copies of some archives (its scripts/datasets/url_checksums/mirror/wmt.json lists them).
 GLUON = "https://gluonnlp-numpy-data.s3-us-west-2.amazonaws.com/datasets/third_party_mirror"
 
@@ -276,45 +273,6 @@ _NEWSTEST_2014_FULL = replace(
     members=_test_sides("test-full"),
     n_pairs={"en-de": 3_003, "en-fr": 3_003},
 )
-# The set that tensor2tensor's first release read: WMT 2016's training text, with News Commentary v11,
-# tokenised, cleaned and cut into byte-pair tokens by Britz et al. Address: google/seq2seq,
-# docs/data.md; MD5 and lines: torchtext's WMT14. Nothing has been there since December 2021 (google/seq2seq#379,
-# facebookresearch/fairseq#4192); the addresses stay because nobody has published another, and the MD5 tells a copy.
-_BRITZ = Source(
-    name="wmt16_britz",
-    archive="wmt16_en_de.tar.gz",
-    about="WMT 2016 en-de by Britz et al., tokenised and in byte-pair tokens: what the paper's first public code read",
-    urls=(
-        "https://drive.usercontent.google.com/download?id=0B_bZck-ksdkpM25jRUN2X2UxMm8&export=download&confirm=t",
-        "https://drive.google.com/uc?export=download&id=0B_bZck-ksdkpM25jRUN2X2UxMm8",
-    ),
-    hosts=DRIVE,
-    max_size=2_000 * MB,
-    md5="874ab6bbfe9c21ec987ed1b9347f95ec",
-    licence="research use (statmt.org/wmt16)",
-    members=_sides({"en-de": "train.tok.clean.bpe.32000"}, max_bytes=2_500 * MB),
-    extras=(Member(language="vocabulary", name="vocab.bpe.32000", max_bytes=4 * MB),),
-    n_pairs={"en-de": 4_500_966},
-    note=(
-        "These addresses have been dead since December 2021 and no other is published: a copy of a colleague goes into "
-        "the folder of archives, under this name, and is known by its MD5; or leave it and take wmt14-en-de."
-    ),
-)
-_BRITZ_2013 = replace(
-    _BRITZ,
-    name="wmt16_britz_newstest2013",
-    members=_sides({"en-de": "newstest2013.tok.bpe.32000"}, max_bytes=4 * MB),
-    extras=(),
-    n_pairs={"en-de": 3_000},
-)
-_BRITZ_2014 = replace(
-    _BRITZ,
-    name="wmt16_britz_newstest2014",
-    members=_sides({"en-de": "newstest2014.tok.bpe.32000"}, max_bytes=4 * MB),
-    extras=(),
-    n_pairs={"en-de": 3_003},
-)
-
 # SHA-256 of the texts of multi30k/dataset, data/task1, at the commit below. GitHub packs the archive anew when it is
 # asked, so not the archive is known by its hash, but what is in it.
 CAPTIONS = {
@@ -395,9 +353,6 @@ SOURCES = {
         _NEWSTEST_2013,
         _NEWSTEST_2014,
         _NEWSTEST_2014_FULL,
-        _BRITZ,
-        _BRITZ_2013,
-        _BRITZ_2014,
         *_CAPTION_SOURCES,
     )
 }
@@ -437,14 +392,6 @@ COLLECTIONS = {
             train=("europarl_v7", "commoncrawl", "un_2000", "news_commentary_v9", "giga_fren"),
             test="newstest2014",
             subset=None,
-        ),
-        Collection(
-            name="wmt16_britz",
-            pair="en-de",
-            train=("wmt16_britz",),
-            dev="wmt16_britz_newstest2013",
-            test="wmt16_britz_newstest2014",
-            licence="research use (statmt.org/wmt16)",
         ),
     )
 }

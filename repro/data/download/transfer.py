@@ -325,9 +325,7 @@ def next_hop(source: Source, url: str, location: str) -> str:
         host, _ = there.hostname or "", there.port
     except ValueError:  # "http://[::1/", "http://x:99999/"
         raise RefusedTransfer(f"redirected to {location[:200]!r}, which is no address") from None
-    is_named = any(
-        host == one or (one.startswith(".") and host.endswith(one)) for one in (here.hostname, *source.hosts) if one
-    )
+    is_named = host in (here.hostname, *source.hosts)
     is_known = source.is_pinned and there.scheme == "https" and host
     if not is_known and (not is_named or there.scheme not in ("https", here.scheme)):
         raise RefusedTransfer(

@@ -205,8 +205,8 @@ def test_the_number_of_lines_is_the_published_one(tmp_path: Path, watched: Watch
     assert text(free, "en-de", tmp_path, tmp_path / "texts", tell=print).facts["files"]["en"]["n_lines"] == 3_003
 
 
-def test_extras_and_nested_gzip(tmp_path: Path) -> None:
-    members = {"en.gz": gzip.compress(lines(EN)), "de.gz": gzip.compress(lines(DE)), "vocab": b"a\nb\n"}
+def test_nested_gzip(tmp_path: Path) -> None:
+    members = {"en.gz": gzip.compress(lines(EN)), "de.gz": gzip.compress(lines(DE))}
     content = tar_of(members)
     (tmp_path / "x.tgz").write_bytes(content)
     sides = tuple(Member(language=one, name=f"{one}.gz", form=Form.GZIP, max_bytes=1_000_000) for one in ("en", "de"))
@@ -215,12 +215,10 @@ def test_extras_and_nested_gzip(tmp_path: Path) -> None:
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
         members={"en-de": (sides[0], sides[1])},
-        extras=(Member(language="vocabulary", name="vocab", max_bytes=100),),
     )
     found = text(one, "en-de", tmp_path, tmp_path / "texts", tell=lambda _: None)
     assert found.source.read_bytes() == lines(EN)
-    assert (found.source.parent / "x_v7.vocabulary").read_bytes() == b"a\nb\n"
-    assert found.facts["files"]["vocabulary"]["n_lines"] == 2
+    assert found.target.read_bytes() == lines(DE)
 
 
 def test_of_many_that_unpack_at_once_all_succeed(tmp_path: Path) -> None:
