@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -165,25 +164,6 @@ def test_the_order_of_shards_changes_no_sum(orders: tuple[list[dict[str, Any]], 
 def test_the_page_can_be_made_from_the_json(some: list[dict[str, Any]]) -> None:
     made = card(facts(*some))
     assert markdown(page(json.loads(json.dumps(made, sort_keys=True, allow_nan=False)))) == markdown(page(made))
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"lines": 6}, r"'news' has 6 lines, but 2 pairs and dropped .*; each line is either. Encode it again"),
-        ({"dropped": {}}, r"'news' has 5 lines, but 2 pairs and dropped {}"),
-        ({"pieces": [12, 10]}, r"2 pairs with 12 source tokens, but its lengths are of 2 sentences with 11 tokens"),
-        (
-            {"lengths": [[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 2]]},
-            r"lengths are of 1 sentences with 11",
-        ),
-    ],
-)
-def test_numbers_that_contradict_each_other_are_refused(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        card(facts(shard(), shard(**changed)))
-    with pytest.raises(ValueError, match="Held-out text has 8 pairs with 17 source tokens"):
-        card(facts(dev=[held_out(8) | {"pieces": [17, 16]}]))
 
 
 # Overlap ---------------------------------------------------------------------------------------------------
