@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from repro.data import parallel_text
 from repro.data.corpora import Corpus
@@ -270,21 +269,6 @@ def _split(
     return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped)), facts
 
 
-class _Hashes(Sequence[NDArray[np.uint64]]):
-    """The hashes of the pairs of each chunk, mapped when they are asked for: few files are open at a time."""
-
-    def __init__(self, folder: Path, n: int) -> None:
-        self.folder, self.n = folder, n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, i: Any) -> Any:
-        if not 0 <= i < self.n:  # where an iteration ends
-            raise IndexError(i)
-        return mapped(shard_folder(self.folder, i) / "hashes", np.dtype(np.uint64))
-
-
 def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path, workers: int, tell: Tell) -> Path:
     """A folder with one file a shard: of each clean pair, whether it stood nowhere before."""
     place = folder.with_name("first-occurrences")
@@ -298,7 +282,8 @@ def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path
             workers,
             tell,
         )
-        for i, first in enumerate(first_occurrences(_Hashes(hashed, len(chunks)))):
+        found = [mapped(shard_folder(hashed, i) / "hashes", np.dtype(np.uint64)) for i in range(len(chunks))]
+        for i, first in enumerate(first_occurrences(found)):
             atomic.write_bytes(shard_folder(empty, i), first.tobytes())
         return {}
 
