@@ -302,7 +302,6 @@ class Generator:
     def __init__(self, source: Path) -> None:
         self.__file__ = str(written(source, "generate.py", b"# version 1"))
         self.calls = 0
-        self.breaks = False
 
     def write_grammar(self, folder: Path, *, n_train: int, n_dev: int, n_test: int, seed: int) -> None:
         self.calls += 1
@@ -310,8 +309,6 @@ class Generator:
             for language in ("en", "de", "fr"):
                 content = "".join(f"{split} {language} {seed} {i}\n" for i in range(n))
                 written(folder, f"{split}.{language}", content.encode())
-            if self.breaks:
-                raise KeyboardInterrupt
 
 
 @pytest.fixture
@@ -340,16 +337,6 @@ def test_another_generator_makes_another_grammar(tmp_path: Path, generator: Gene
         found = open_corpus("grammar", "en-de", data_dir=None, cache=tmp_path, sizes=SIZES)
         places.add(found.train[0].source.parent)
     assert len(places) == generator.calls == 3
-
-
-def test_an_interrupted_generation_is_never_used(tmp_path: Path, generator: Generator) -> None:
-    generator.breaks = True
-    with pytest.raises(KeyboardInterrupt):
-        open_corpus("grammar", "en-de", data_dir=None, cache=tmp_path / "cache", sizes=SIZES)
-    assert list((tmp_path / "cache").iterdir()) == []
-    generator.breaks = False
-    found = open_corpus("grammar", "en-de", data_dir=None, cache=tmp_path / "cache", sizes=SIZES)
-    assert len(list(found.train[0].pairs())) == 3
 
 
 def test_the_grammar_itself(tmp_path: Path) -> None:

@@ -98,6 +98,11 @@ def test_long_and_bad_training_pairs_are_dropped_and_counted(tmp_path: Path) -> 
     assert decoded == [target for _, target in TRAIN]
     assert (len(made.train), len(made.dev), made.dev.dropped) == (len(TRAIN), 2, {})
     assert made.dev.source.lengths[0] > 30  # held-out text is kept whole
+    [shard] = (tmp_path / "cache").glob("*/encoded-*/train/00000")
+    facts = verified(shard)
+    assert facts["lines"] == facts["pairs"] + 3 == len(TRAIN) + 3
+    for lengths, tokens in zip(facts["lengths"], facts["pieces"], strict=True):
+        assert (sum(lengths), sum(i * n for i, n in enumerate(lengths))) == (len(TRAIN), tokens)
 
 
 def test_the_longest_pair_that_is_kept(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 import gzip
 import hashlib
 import io
-import subprocess
-import sys
 import tarfile
 import tracemalloc
 from collections.abc import Iterable
@@ -272,42 +270,3 @@ def test_both_sides_of_a_test_set(tmp_path: Path) -> None:
     )
     assert (tmp_path / "out" / "t.de").read_bytes() == b"ja a 1\nja b 1\n"
     assert [done[name].n_lines for name in SIDES] == [2, 2]
-
-
-# Interruption ----------------------------------------------------------------------------------------------
-
-KILLED = """
-import os, sys
-from pathlib import Path
-from repro.data.download import archive
-from repro.storage.folder_cache import made_once
-from repro.data.download.sources import Member
-
-archive.BLOCK = 1_000
-class Dying:
-    def __init__(self):
-        self.left = int(sys.argv[3])
-    def update(self, block):
-        self.left -= 1
-        if self.left < 0:
-            os._exit(137)
-archive.hashlib.sha256 = lambda *_: Dying()
-wanted = {"x.en": Member(language="en", name="x.en", max_bytes=100_000)}
-made_once(Path(sys.argv[2]), lambda empty: archive.unpack(Path(sys.argv[1]), wanted, empty) and {})
-"""
-
-
-@pytest.mark.parametrize("n_blocks", [0, 7])
-def test_a_killed_unpacking_is_never_used(tmp_path: Path, n_blocks: int) -> None:
-    from repro.storage.folder_cache import made_once, verified
-
-    content = b"".join(b"%d\n" % i for i in range(5_000))
-    path = packed(tmp_path, [entry("x.en", content)])
-    command = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "made"), str(n_blocks)]
-    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 137
-    with pytest.raises(FileNotFoundError):
-        verified(tmp_path / "made")
-    wanted = {"x.en": Member(language="en", name="x.en", max_bytes=100_000)}
-    made_once(tmp_path / "made", lambda empty: {"n": unpack(path, wanted, empty)["x.en"].n_lines})
-    assert verified(tmp_path / "made") == {"n": 5_000}
-    assert (tmp_path / "made" / "x.en").read_bytes() == content

@@ -3,9 +3,6 @@
 import gzip
 import hashlib
 import os
-import subprocess
-import sys
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -221,24 +218,6 @@ def test_nested_gzip(tmp_path: Path) -> None:
     assert found.target.read_bytes() == lines(DE)
 
 
-def test_of_many_that_unpack_at_once_all_succeed(tmp_path: Path) -> None:
-    (tmp_path / "x.tgz").write_bytes(ARCHIVE)
-    one, found, start = source_at("http://example.invalid/x.tgz"), [], threading.Barrier(8, timeout=20)
-
-    def work() -> None:
-        start.wait()
-        found.append(text(one, "en-de", tmp_path, tmp_path / "texts", tell=lambda _: None))
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
-    assert all(one == found[0] for one in found)
-    assert [path.name for path in (tmp_path / "texts").iterdir()] == ["x_v7-en-de"]
-
-
 # What is missing -------------------------------------------------------------------------------------------
 
 
@@ -277,9 +256,3 @@ def test_an_archive_is_asked_for_once(tmp_path: Path, key: str) -> None:
     assert isinstance(one, Collection)
     assert len({source.archive for source in lacking}) == len(lacking)
     assert sum(source.size_at_most for source in lacking) == one.download_bytes
-
-
-def test_names_are_cheap() -> None:
-    heavy = "{'requests', 'numpy', 'torch'}"
-    program = f"import sys, repro.data.download.fetch; sys.exit(bool({heavy} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0

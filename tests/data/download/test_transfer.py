@@ -1,7 +1,6 @@
 """A transfer ends as the published archive or as words that say what came instead, whatever breaks on the way."""
 
 import contextlib
-import fcntl
 import hashlib
 import re
 import socket
@@ -441,13 +440,3 @@ def test_many_processes_at_once_transfer_it_once(tmp_path: Path, server: FileSer
     assert [process.wait(60) for process in processes] == [0] * 4
     assert (tmp_path / "x.tgz").read_bytes() == ARCHIVE
     assert len(server.log) == 1
-
-
-def test_locks_that_fail_are_no_hindrance(
-    tmp_path: Path, server: FileServer, watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(*_: object) -> None:
-        raise OSError(38, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "flock", failing)
-    assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
