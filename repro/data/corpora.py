@@ -213,7 +213,7 @@ def open_corpus(
     known, place = CORPORA.get(name), find(name, pair, data_dir)
     assert known is not None  # `find` looked
     folder = place or _grammar(cache, sizes)
-    notes, files = cache / "fingerprints", {}
+    files = {}
     texts: dict[str, list[Parallel]] = {"train": [], "dev": [], "test": []}
     for split, part, stems in _wanted(folder, name, pair):
         sides = _sides(folder, stems, pair)
@@ -221,15 +221,15 @@ def open_corpus(
         for path in sides:
             if warning := slow_to_read(path):
                 tell(warning)
-        text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
+        text = Parallel(*sides, may_drop=split == "train", name=part)
         for language, one in zip(languages(pair), _recognised(text, name, pair, stems), strict=True):
             files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
         texts[split].append(text)
     vocabulary = _vocabulary(folder, known)
     form = _form(folder, known, texts, vocabulary)
-    notes_of_text = [*form.notes]
+    notes = [*form.notes]
     if _are_one_text(texts["dev"][0], texts["test"][0]):
-        notes_of_text.append(
+        notes.append(
             f"{texts['dev'][0].source.name} and {texts['test'][0].source.name} are one text, so scores on test say "
             "nothing that those on dev do not; a test set should be text that nothing was chosen on."
         )
@@ -247,7 +247,7 @@ def open_corpus(
         licence=known.licence,
         origin=known.origin,
         further=_further(folder, name, pair),
-        notes=tuple(notes_of_text),
+        notes=tuple(notes),
     )
 
 
@@ -385,10 +385,10 @@ def _plain_or_gzip(path: Path) -> Path | None:
     return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
 
 
-def _refuse_another_beside(path: Path, notes: Path | None) -> None:
+def _refuse_another_beside(path: Path) -> None:
     """Of a plain file and a packed one beside it the plain one is read: of two texts nobody said which is meant."""
     packed = path.with_name(f"{path.name}.gz")
-    if packed.is_file() and text_fingerprint(packed, notes) != text_fingerprint(path, notes):
+    if packed.is_file() and text_fingerprint(packed) != text_fingerprint(path):
         raise ValueError(
             f"{path} and {packed.name} beside it hold different text; expected one of them, or the same text in both. "
             "Move the one that is not meant to another folder."
@@ -402,7 +402,7 @@ def _expected(stems: tuple[str, ...], pair: str) -> str:
 def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) -> tuple[Fingerprint, Fingerprint]:
     """Refuse a text that is known to be another. What fetching unpacked is known by its archive."""
     for path in (text.source, text.target):
-        _refuse_another_beside(path, text.notes)
+        _refuse_another_beside(path)
     found = text.fingerprints()
     place = text.source.parent
     is_named = bool(CORPORA[name].folders)  # beside text of the reader's own any file of that name may lie

@@ -12,19 +12,16 @@ import functools
 import gzip
 import hashlib
 import io
-import json
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
-
-from repro.storage import atomic
 
 MAX_CHARACTERS = 5_000  # longer lines are no sentences; the bound also keeps memory and BPE time small
 MAX_BYTES = 4 * MAX_CHARACTERS  # UTF-8 takes at most four bytes a character
@@ -32,7 +29,6 @@ READ_AT_ONCE = 1 << 20
 CHUNK = 1 << 18  # lines that one process reads and encodes at once, and at most loses when it is killed
 GZIP = b"\x1f\x8b"  # how such a file begins
 SLOW_GZIP = 1 << 26  # bytes; what is smaller holds few chunks
-NOTED_FROM = 1 << 26  # bytes; the fingerprint of a smaller file is faster computed than trusted
 
 
 @dataclass(frozen=True)
@@ -87,12 +83,11 @@ class Parallel:
     target: Path
     may_drop: bool = False
     name: str = ""  # of a part
-    notes: Path | None = None  # folder in which the fingerprints of large files are noted
 
     def fingerprints(self) -> tuple[Fingerprint, Fingerprint]:
         """Of source and target. Refuses sides of different length and sides without a line."""
         with ThreadPoolExecutor(2) as threads:  # hashing lets other threads run
-            source, target = threads.map(lambda path: text_fingerprint(path, self.notes), (self.source, self.target))
+            source, target = threads.map(text_fingerprint, (self.source, self.target))
         if source.n_lines != target.n_lines:
             raise ValueError(
                 f"{self.source} has {source.n_lines:,} lines, {self.target} has {target.n_lines:,}; line i must "
@@ -122,36 +117,15 @@ class Parallel:
         for chunk in self.chunks():
             yield from chunk.pairs(dropped)
 
-    def reread(self) -> None:
-        """Refuse files that hold other text than their noted fingerprints say: bytes can rot unseen."""
-        for path, noted in zip((self.source, self.target), self.fingerprints(), strict=True):
-            found = text_fingerprint(path)
-            if found != noted:
-                raise ValueError(
-                    f"{path} is not the text that was noted: expected SHA-256 {noted.sha256}, got {found.sha256}, "
-                    f"although size and time are as they were. Get it again, or delete {self.notes} to accept it."
-                )
 
-
-def text_fingerprint(path: Path, notes: Path | None = None) -> Fingerprint:
+def text_fingerprint(path: Path) -> Fingerprint:
     """Hash and count a file; it is read once per process while it stays the same.
 
     The hash does not tell plain from gzip or Windows from Unix line ends. For a plain file with Unix line ends it is
-    what `sha256sum` prints. With `notes`, that of a large file is kept there, and trusted while path, size, time
-    and inode stay.
+    what `sha256sum` prints.
     """
     status = path.stat()
-    if notes is None or status.st_size < NOTED_FROM:
-        return _fingerprint(path, status.st_size, status.st_mtime_ns)
-    state = [str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ino, CHUNK]
-    note = notes / f"{hashlib.sha256(json.dumps(state).encode()).hexdigest()[:32]}.json"
-    try:
-        contents = json.loads(note.read_bytes())
-        return Fingerprint(contents["sha256"], contents["n_lines"], tuple(contents["marks"]))
-    except (FileNotFoundError, KeyError, TypeError, ValueError):
-        found = _fingerprint(path, status.st_size, status.st_mtime_ns)
-        atomic.write_json(note, asdict(found) | {"path": str(path)})
-        return found
+    return _fingerprint(path, status.st_size, status.st_mtime_ns)
 
 
 @functools.cache

@@ -235,8 +235,7 @@ def _generated(cache: Path, sizes: GrammarSizes | None) -> Files:
 
 def _converted(name: str, files: Files, cache: Path, tell: Callable[[str], object]) -> Path:
     """The folder that has `<split>.en` and `<split>.tree` of each split; other files are another folder."""
-    notes = cache / "fingerprints"
-    known = {split: [text_fingerprint(file, notes).sha256 for file in of] for split, of in files.items()}
+    known = {split: [text_fingerprint(file).sha256 for file in of] for split, of in files.items()}
     version = hashlib.sha256(json.dumps([VERSION, known]).encode()).hexdigest()
     folder = cache / f"{name}-{'-'.join(files)}-{version[:12]}"
     if not folder.exists():

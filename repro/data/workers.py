@@ -33,7 +33,6 @@ def made_all(
     made = whole(tasks)
     if missing := [folder for folder in tasks if folder not in made]:
         for part in parts:
-            part.reread()
             if (part.source.parent / MANIFEST).exists():  # fetching unpacked it
                 verified(part.source.parent)
         # each process goes its own way, so those that prepare the same corpus at once rarely make the same shard

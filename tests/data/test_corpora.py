@@ -120,18 +120,16 @@ def test_a_test_set_that_is_the_dev_set_is_noted(tmp_path: Path, test_de: bytes,
 def test_large_gzip_is_warned_of_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = six_files(tmp_path, train_en=gzip.compress(b"one\ntwo\n", mtime=0))
     (folder / "train.en").rename(folder / "train.en.gz")
-    monkeypatch.setattr(parallel_text, "NOTED_FROM", 0)  # what has been read has left a note in the cache
     told: list[tuple[str, bool]] = []
-    for name, at_least in (("small", 1 << 26), ("large", 20)):
+    read: list[Path] = []
+    monkeypatch.setattr(parallel_text, "text_fingerprint", lambda path: read.append(path) or text_fingerprint(path))
+    for at_least in (1 << 26, 20):
         monkeypatch.setattr(parallel_text, "SLOW_GZIP", at_least)
-        cache = tmp_path / name
+        read.clear()
         open_corpus(
-            "folder",
-            "en-de",
-            data_dir=folder,
-            cache=cache,
-            tell=lambda said, cache=cache: told.append((said, cache.exists())),
+            "folder", "en-de", data_dir=folder, cache=tmp_path, tell=lambda said: told.append((said, bool(read)))
         )
+        assert len({*read}) == 6
     [(said, was_read)] = told  # nothing of the small file, and nothing of the plain ones
     assert said.startswith(f"{folder / 'train.en.gz'} is 0 MB of gzip: to reach one of its chunks of 262,144 lines")
     assert said.endswith("Unpack it first: gunzip train.en.gz")

@@ -3,7 +3,6 @@
 import codecs
 import gzip
 import hashlib
-import os
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -208,48 +207,3 @@ def test_a_passage_names_the_line_of_the_file(tmp_path: Path, monkeypatch: pytes
     split = parallel(tmp_path, b"a\nb\nc\nd\n\n", b"v\nw\nx\ny\nz\n", may_drop=False)
     with pytest.raises(ValueError, match=r"x\.en, line 5 is empty"):
         list(split.chunks()[2].pairs())
-
-
-# Noted fingerprints ----------------------------------------------------------------------------------------
-
-
-def test_a_large_file_is_hashed_once_for_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_text, "NOTED_FROM", 4)
-    notes = tmp_path / "notes"
-    large, small = written(tmp_path, "large", b"one\ntwo\n"), written(tmp_path, "small", b"a\n")
-    first = text_fingerprint(large, notes)
-    assert first == text_fingerprint(large)
-    text_fingerprint(small, notes)
-    assert len(list(notes.iterdir())) == 1
-    monkeypatch.setattr(parallel_text, "_fingerprint", None)  # from here on a file that is read is an error
-    assert text_fingerprint(large, notes) == first
-    assert text_fingerprint(large, notes).marks == (0,)
-
-
-def test_a_noted_fingerprint_is_trusted_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_text, "NOTED_FROM", 4)
-    path = written(tmp_path, "x", b"one\ntwo\n")
-    before = text_fingerprint(path, tmp_path / "notes")
-    changed = path.stat().st_mtime_ns + 1
-    path.write_bytes(b"one\nTWO\n")
-    os.utime(path, ns=(changed, changed))
-    assert text_fingerprint(path, tmp_path / "notes") != before
-    [note] = [note for note in (tmp_path / "notes").iterdir() if before.sha256 in note.read_text()]
-    note.write_bytes(b"{")  # a damaged note is no note
-    assert text_fingerprint(path, tmp_path / "notes").n_lines == 2
-
-
-def test_bytes_that_rot_are_noticed_before_they_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_text, "NOTED_FROM", 4)
-    source, target = written(tmp_path, "x.en", b"one\ntwo\n"), written(tmp_path, "x.de", b"eins\nzwei\n")
-    split = Parallel(source, target, notes=tmp_path / "notes")
-    split.fingerprints()
-    split.reread()
-    time = source.stat().st_mtime_ns
-    with open(source, "r+b") as file:
-        file.write(b"0")
-    os.utime(source, ns=(time, time))
-    parallel_text._fingerprint.cache_clear()  # as another process
-    split.fingerprints()
-    with pytest.raises(ValueError, match=r"x\.en is not the text that was noted: expected SHA-256"):
-        split.reread()
