@@ -93,11 +93,6 @@ class Collection:
         return tuple(source(name) for name in names if name)
 
     @property
-    def download_bytes(self) -> int:
-        """Of all its archives; one whose size nobody published counts with the most we would receive."""
-        return sum({one.archive: one.size_at_most for one in self.sources}.values())
-
-    @property
     def text_bytes(self) -> int:
         """Of all its unpacked text: an estimate, see `Source.text_bytes`."""
         return sum(one.text_bytes(self.pair) for one in self.sources)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from repro.data.download.archive import Unpacked, read_sgm, unpack
 from repro.data.download.sources import Form, Member
 
-ROOT = Path(__file__).parents[3]
 EN, DE = b"one\ntwo\nthree\n", b"eins\nzwei\ndrei\n"
 WANTED = {
     "x.en": Member(language="en", name="training/x.de-en.en", max_bytes=1_000),
