@@ -200,6 +200,7 @@ def forecast(
             *_side_by_side(ahead, options, at_once if card is None else (1, "")),
             *slow_products(options),
             *([] if card else [f"Memory: {_memory(asked, scale, options)}."]),
+            f"At paper size a row has the paper's sizes and {PAPER_VOCABULARY:,} word-pieces; here those of its scale.",
             f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}"
             + ("." if options.hardware else f"; {'unknown' if free is None else size(free)} free."),
         ]
