@@ -19,7 +19,7 @@ from repro.results.frame import program_place
 from repro.results.record import PROGRAM, Record
 from repro.runs import command, streams
 from repro.runs.cards import HIDE, refuse_cards
-from repro.runs.command import code_of
+from repro.runs.command import code_of, hinted
 from repro.runs.executors.channel import Channel
 from repro.runs.executors.slurm import array_for, submission
 from repro.runs.executors.worker import leave_the_keyboard, serve
@@ -178,7 +178,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     except (ValueError, OSError, ImportError) as error:
         if options.traceback:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {hinted(error)}", file=sys.stderr)
         return code_of(error)
 
 
@@ -251,7 +251,7 @@ def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:
     except FileNotFoundError as error:
         if data_dir is not None and not data_dir.is_dir():
             raise
-        return f"Text: {error}"
+        return f"Text: {hinted(error)}"
     return f"Text: {corpus} {task.name} is {f'in {place}' if place else 'generated when it is wanted'}."
 
 

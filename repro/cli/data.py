@@ -25,7 +25,7 @@ from repro.data.corpora import CORPORA, FETCHED, GIVEN, PROJECT
 from repro.data.download.sources import COLLECTIONS, Collection
 from repro.data.filters import FILTER_RULES, check_rules
 from repro.data.treebanks import TREEBANKS, TREES
-from repro.runs.command import Parser, code_of, folder_named, ours, python, script
+from repro.runs.command import Parser, code_of, folder_named, hinted, ours, python, script
 from repro.runs.options import USUAL, add_options, refuse_vocabulary
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES, Scale
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         raise
     except (OSError, ValueError, ImportError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {hinted(error)}", file=sys.stderr)
         return code_of(error)
     except KeyboardInterrupt:
         print("\nStopped. The same command resumes from there.", file=sys.stderr)

@@ -352,7 +352,7 @@ def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.
         (["fetch", "grammar-en-de"], "Nothing to fetch for grammar-en-de. It is generated on the spot."),
         (["fetch", "multi30k-en-de", "--offline"], "known by the SHA-256 of its texts"),
         (["fetch", "wmt14-en-de", "--offline"], "training-parallel-europarl-v7.tgz"),
-        (["prepare", "wmt14-en-de"], "Get it with: python -m repro data fetch wmt14-en-de"),
+        (["prepare", "wmt14-en-de"], "python -m repro data fetch wmt14-en-de"),
         (["prepare", "grammar-en-de", "--clean", "tidy"], "Unknown cleaning rule 'tidy'"),
     ],
 )
