@@ -48,7 +48,7 @@ ARROWS = (
         "tokenizer -> ids",
         "For each side and shard one flat array of ids (uint16, or uint32 where V needs it) and the offsets of its "
         "sentences, memory-mapped; each sentence ends in the end symbol.",
-        "data/prepare data/filters data/encode data/workers data/shards data/datacard results/repeats storage/folder_cache",
+        "data/prepare data/filters data/encode data/workers data/shards data/datacard storage/folder_cache",
     ),
     Arrow(
         "ids -> plan",

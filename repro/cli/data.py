@@ -278,7 +278,7 @@ def _task(name: str, pair: str) -> Task:
 
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
-    from repro.results.repeats import repeated
+    from repro.results.notes import repeated
 
     scale, task = _scale(name, pair, options), _task(name, pair)
     corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print)

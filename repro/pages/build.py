@@ -15,9 +15,9 @@ from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, jud
 from repro.claims.layers import verdicts
 from repro.pages import across_scales, claims, outputs_2017, scale, statements, table1, table3, tables
 from repro.pages.anchor import anchor_section
-from repro.pages.of_table import is_like_others, page_of_table, shown_at_the_end
 from repro.pages.scale_data import ScaleData, lengths_of, printed_of, scale_data
 from repro.pages.sheet import sheet
+from repro.pages.tables import is_like_others, page_of_table, special_at_the_end
 from repro.render.latex import latex
 from repro.render.markdown import markdown
 from repro.render.origin import COMMAND, is_generated
@@ -167,7 +167,7 @@ def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:
     """What an experiment shows at its end: the rows of these tables, yours beside the published and the paper's."""
     frames = {name: result_set.frame([name]) for name in sorted({*tables_shown})}
     apart = {name: of for name, of in frames.items() if of is not None and not is_like_others(name, of)}
-    pages = [shown_at_the_end(of, name) for name, of in apart.items()]
+    pages = [special_at_the_end(of, name) for name, of in apart.items()]
     if frames.keys() - apart.keys() and (alike := result_set.frame({BASE, *frames.keys() - apart.keys()})) is not None:
         pages.insert(0, tables.at_the_end(alike))
     return "\n".join(map(terminal, pages))

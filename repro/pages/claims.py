@@ -17,7 +17,8 @@ from repro.claims.judge import OUTCOMES, TOO_FEW, Found, Judged, may_judge, may_
 from repro.claims.lists import catalogue_digest
 from repro.claims.published import NOTHING_PUBLISHED, Published
 from repro.claims.to_base import Distances, ToBase
-from repro.pages.cells import MINUS, with_minus
+from repro.pages.columns import MINUS, with_minus
+from repro.pages.scale_data import Summary
 from repro.pages.sheet import comma_separated
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -39,7 +40,6 @@ from repro.render.page import (
 from repro.render.several import several
 from repro.results.record import PaperNumbers
 from repro.results.resampled import RESAMPLES, Interval
-from repro.results.summary import Summary
 
 NAME = "claims"
 ABOUT = {  # what each group of the page begins with, in the page's order

@@ -14,9 +14,9 @@ from repro.pages.columns import (
     setting_columns,
     size_columns,
     spreads,
+    verdict_columns,
 )
-from repro.pages.lengths import lengths_section
-from repro.pages.verdicts import verdict_columns
+from repro.pages.sections import lengths_section
 from repro.pages.words import (
     ABOUT_SETTINGS,
     claim,

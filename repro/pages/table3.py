@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
-from repro.pages.columns import DELTA, columns_of_dev, row_column, rules_between, setting_columns, size_columns
-from repro.pages.further_tests import further_section
-from repro.pages.lengths import lengths_section
-from repro.pages.verdicts import verdict_columns
+from repro.pages.columns import (
+    DELTA,
+    columns_of_dev,
+    row_column,
+    rules_between,
+    setting_columns,
+    size_columns,
+    verdict_columns,
+)
+from repro.pages.sections import further_section, lengths_section
 from repro.pages.words import about_settings, claim, ending, explained_table
 from repro.render.origin import made_from
 from repro.render.page import Column, Heading, Page, Text, blocks, plain

@@ -1,12 +1,12 @@
-"""The page of one experiment's table: dev scores, what the rows are, test scores, and how all of it was made."""
+"""The page of one experiment's table: scores, what the rows are, how it was made; some tables have their own."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
-from repro.pages.along_training import along_training
+from repro.pages import table2, table4
 from repro.pages.anchor import anchor_section
-from repro.pages.by_length import operations_column, section, unequal
 from repro.pages.columns import (
     closing,
     columns_of_dev,
@@ -16,10 +16,10 @@ from repro.pages.columns import (
     row_column,
     setting_columns,
     size_columns,
+    statement_columns,
+    verdict_columns,
 )
-from repro.pages.further_tests import further_section
-from repro.pages.lengths import lengths_section
-from repro.pages.verdicts import statement_columns, verdict_columns
+from repro.pages.sections import along_training, by_length, further_section, lengths_section, operations_column, unequal
 from repro.pages.words import (
     about_settings,
     by_chance,
@@ -69,7 +69,7 @@ def page(
             about_settings(frame),
             explained(size),
             unequal(frame) if systems else (),
-            section(frame, ruled) if systems else (),
+            by_length(frame, ruled) if systems else (),
             along_training(frame) if systems else (),
             Heading("Test set and time"),
             explained_table([row, *test, *took], ruled),
@@ -83,3 +83,23 @@ def page(
 def at_the_end(frame: "DataFrame") -> Page:
     """What an experiment shows of its table at its end: for a terminal, so as wide as it is."""
     return Page("", blocks(Table(tuple(closing(frame))), by_chance(frame), Listing(tuple(frame.attrs["notes"]))))
+
+
+def is_like_others(name: str, frame: "DataFrame") -> bool:
+    """Whether its rows stand under the columns that most tables have, so that it can be shown together with those."""
+    return name != table2.NAME and not table4.has_parsers(frame)
+
+
+def page_of_table(
+    frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()
+) -> Page:
+    """The page of one table, Table 3 whole apart; `judged` are claims of the paper, `stated` those of other texts."""
+    if is_like_others(name, frame):
+        return page(frame, scale, name, judged, stated)
+    of = table2.page if name == table2.NAME else partial(table4.page, name=name)
+    return of(frame, scale, judged)
+
+
+def special_at_the_end(frame: "DataFrame", name: str) -> Page:
+    """What an experiment shows of a table with columns of its own, for a terminal."""
+    return table2.systems_at_the_end(frame) if name == table2.NAME else table4.parsers_at_the_end(frame)

@@ -12,9 +12,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from repro.results.common_seeds import difference_over_common
 from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
@@ -27,6 +26,25 @@ from repro.storage.lock import locked
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+T = TypeVar("T")
+
+
+def common(ours: Mapping[int, T], theirs: Mapping[int, T]) -> list[tuple[T, T]]:
+    """What two rows have of each seed that both have, in the order of the seeds.
+
+    A seed decides order, dropout and first weights of every row: over other seeds a difference shows those as well.
+    """
+    return [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
+
+
+def difference_over_common(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
+    """The mean of a row less that of another, over the seeds that both have; None where they share none."""
+    if not (pairs := common(ours, theirs)):
+        return None
+    of_ours, of_theirs = zip(*pairs, strict=True)
+    return statistics.fmean(of_ours) - statistics.fmean(of_theirs)
+
 
 CONFIDENCE = 0.95
 FIGURES = "figures"  # the folder of pictures, and of the measurements behind them

@@ -59,7 +59,7 @@ class Workshop:
         )
 
     def _prepare(self, task: Task, tell: Tell) -> "tuple[Corpus, Prepared]":
-        from repro.results.repeats import repeated
+        from repro.results.notes import repeated
 
         options, scale, corpus = self.options, task.at(self.scale), self._open(task, tell)
         prepared = task.prepare(

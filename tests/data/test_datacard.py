@@ -14,7 +14,7 @@ from repro.data.filters import FILTER_RULES
 from repro.data.same_sentence import normalised
 from repro.render.escape import NO_BREAK, markdown_text
 from repro.render.markdown import markdown
-from repro.results.repeats import repeated
+from repro.results.notes import repeated
 
 HASHES = ("data", "shards", "tokenizer", "text")
 DIGEST = dict(zip(HASHES, ("d" * 64, "5" * 64, "7" * 64, "e" * 64), strict=True))

@@ -19,11 +19,11 @@ from repro.claims.judge import Found, Judged, evidence_of, judge, judge_suite, s
 from repro.claims.lists import catalogue_digest
 from repro.claims.published import Published
 from repro.pages import build, claims
+from repro.pages.scale_data import Summary
 from repro.render.markdown import markdown
 from repro.results.frame import ResultSet
 from repro.results.record import PaperNumbers, Record, path
 from repro.results.resampled import Interval
-from repro.results.summary import Summary
 
 
 def some(table: str, row: str, bleu: float, position: int = 0, **other: object) -> list[Record]:

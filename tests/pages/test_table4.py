@@ -12,7 +12,7 @@ from paper_runs import paper_run
 from repro.claims.catalogue import CLAIMS
 from repro.claims.decisions import Outcome
 from repro.claims.judge import Judged
-from repro.pages.of_table import page_of_table, shown_at_the_end
+from repro.pages.tables import page_of_table, special_at_the_end
 from repro.render.markdown import markdown
 from repro.render.terminal import terminal
 from repro.results.brackets import Brackets, write_brackets
@@ -116,7 +116,7 @@ def test_what_is_printed_stands_beside_runs_on_the_papers_text_alone(tmp_path: P
         frame.attrs["corpora"] = list(corpora)
         runs = text_of(frame).split("## Our runs")[1].split("\n## ")[0]
         assert (PAPER in runs, "91.3" in runs) == (is_papers, is_papers), corpora
-        at_the_end = " ".join(terminal(shown_at_the_end(frame, "table4")).split())
+        at_the_end = " ".join(terminal(special_at_the_end(frame, "table4")).split())
         assert ("91.3" in at_the_end, "no number here can be compared" in at_the_end) == (is_papers, not is_papers)
 
 

@@ -12,8 +12,7 @@ from repro.claims.claim import B0, D256, H1, H4, Claim
 from repro.claims.decisions import FIRST_SEED, Outcome
 from repro.claims.judge import Judged
 from repro.pages import build, table2, table3, tables
-from repro.pages.cells import with_minus
-from repro.pages.verdicts import statement_columns, verdict_columns
+from repro.pages.columns import statement_columns, verdict_columns, with_minus
 from repro.render.markdown import markdown
 from repro.results.frame import ResultSet, table
 from repro.results.record import path

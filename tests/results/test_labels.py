@@ -17,6 +17,7 @@ from repro.model.config import BASE
 from repro.pages import build, tables
 from repro.pages.claims import sizes_here
 from repro.pages.columns import columns
+from repro.pages.scale_data import summary
 from repro.pages.sheet import sheet
 from repro.pages.words import departure_notes
 from repro.render.escape import NO_BREAK
@@ -26,7 +27,6 @@ from repro.results.curves import bands
 from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.labels import FIELDS, SYMBOLS, both, command_of, label, relation, setting, system_label
 from repro.results.record import Record, path
-from repro.results.summary import summary
 from repro.runs.forecast import forecast
 from repro.runs.options import Options
 from repro.runs.scales import SCALES

@@ -7,10 +7,10 @@ import pytest
 from kept_sentences import REFERENCES, with_scores
 from paper_runs import paper_run
 
-from repro.pages.lengths import GROUP, lengths_section
+from repro.pages.sections import OF_TRANSLATIONS, lengths_section
 from repro.render.page import Table
 from repro.results.frame import table
-from repro.results.lengths import EMPTY, RATIO, with_lengths
+from repro.results.parts import EMPTY, RATIO, with_lengths
 from repro.results.record import Record, path
 from repro.results.sentences import write_sentences
 from repro.runs.outputs import translated
@@ -47,7 +47,7 @@ def test_empty_ones_are_counted_and_all_tokens_are_held_against_the_references(t
     _, shown, *_ = lengths_section(made, ())
     assert isinstance(shown, Table)
     columns = {column.heading: dict(zip(made["row"], column.texts, strict=True)) for column in shown.columns[1:]}
-    assert {column.group for column in shown.columns[1:]} == {GROUP}
+    assert {column.group for column in shown.columns[1:]} == {OF_TRANSLATIONS}
     assert columns["empty (%)"] == {"h=1": "16.7 [0.0, 33.3]", "h=4": "0.0", "h=16": ""}
     assert columns["length"] == {"h=1": "0.735 [0.471, 1.000]", "h=4": "1.353", "h=16": ""}
 

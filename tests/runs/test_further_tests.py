@@ -17,7 +17,7 @@ from paper_runs import paper_run
 
 from repro.data.corpora import CORPORA, GrammarSizes, open_corpus
 from repro.experiment import main
-from repro.pages.further_tests import further_section
+from repro.pages.sections import further_section
 from repro.render.page import Table
 from repro.results import artifacts
 from repro.results.artifacts import Artifact, own_file

@@ -10,7 +10,7 @@ from paper_runs import paper_run
 
 from repro.results.record import Record
 from repro.runs.options import Options, Seeds
-from repro.web.again import again, is_of_today
+from repro.web.runs import again, is_of_today
 
 
 def of(scale: str) -> Record:

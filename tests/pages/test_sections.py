@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from kept_sentences import ladder_run
 
-from repro.pages import by_length
+from repro.pages import sections
 from repro.pages.build import build_scale, texts
 from repro.render.page import Text, plain
 from repro.results.frame import ResultSet
@@ -26,15 +26,15 @@ def said(text: Text) -> str:
 
 def test_rows_that_took_a_tenth_more_or_less_are_named() -> None:
     of = {"base": 2e12, "equal": 2.19e12, "more": 2.21e12, "less": 1.7e12, "not run": float("nan")}
-    assert said(by_length.unequal(frame(of))) == (
+    assert said(sections.unequal(frame(of))) == (
         "Operations of training differ from the base's by more than 10 % in: more (+10.5 %), less (-15.0 %). "
-        + by_length.ABOUT_OPERATIONS
+        + sections.ABOUT_OPERATIONS
     )
     assert "more than 10 % in no row. Operations of a row's own" in said(
-        by_length.unequal(frame({"base": 2e12, "equal": 1.9e12}))
+        sections.unequal(frame({"base": 2e12, "equal": 1.9e12}))
     )
-    assert said(by_length.unequal(frame({"base": float("nan"), "equal": 1.9e12}))) == ""
-    assert by_length.operations_column(frame(of)).texts == ["2.00e12", "2.19e12", "2.21e12", "1.70e12", ""]
+    assert said(sections.unequal(frame({"base": float("nan"), "equal": 1.9e12}))) == ""
+    assert sections.operations_column(frame(of)).texts == ["2.00e12", "2.19e12", "2.21e12", "1.70e12", ""]
 
 
 def test_a_table_of_systems_shows_operations_and_parts(tmp_path: Path) -> None:

@@ -1,0 +1,134 @@
+"""What stands below a table on its page: operations, scores by length, how rows learned, translations, test sets."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from repro.pages.columns import MISSING, numbers, row_column, spreads
+from repro.pages.words import explained_table
+from repro.render.page import Block, Column, Heading, Text
+from repro.results.curves import OVERS
+from repro.results.notes import SCORERS
+from repro.results.parts import EMPTY, KEPT, LENGTHS, PLACES, RATIO, THIRDS
+from repro.results.record import BASE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+MUCH = 0.1  # by which operations of training may differ before a row is named
+ABOUT_OPERATIONS = (
+    "Operations of a row's own system are counted on one sentence of average length, in whole tokens; the base's "
+    "follow from the average itself. A few per cent between them may be that rounding."
+)
+ABOUT_PARTS = (
+    "By source length: the sentences of dev, sorted by the tokens of their source, in three equal parts. "
+    "By target position: the words of each translation in three parts, each compared with the same third of its "
+    "reference. BLEU is sacreBLEU's; kept is that of the last third in per cent of that of the first."
+)
+
+
+def operations_column(frame: "DataFrame") -> Column:
+    """What the training of a row took, beside its size."""
+    return Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e"))
+
+
+def unequal(frame: "DataFrame") -> Text:
+    """The rows whose training took other operations than the base's, by name; nothing where all took as many."""
+    of_base = frame.loc[frame["table"] == BASE, "cost/flops"]
+    if not len(of_base) or not of_base.iloc[0] > 0:
+        return Text("")
+    ratio = frame["cost/flops"] / of_base.iloc[0] - 1
+    told = [f"{row} ({100 * of:+.1f} %)" for row, of in zip(frame["row"], ratio, strict=True) if abs(of) > MUCH]
+    kept = f"differ from the base's by more than {100 * MUCH:.0f} %"
+    named = f"in: {', '.join(told)}" if told else "in no row"
+    return Text(f"Operations of training {kept} {named}. {ABOUT_OPERATIONS}")
+
+
+def by_length(frame: "DataFrame", ruled: frozenset[int]) -> tuple[Block, ...]:
+    """Scores by third of source length and of target position, under a heading; nothing where no run has them."""
+    if not {*THIRDS} <= {*frame.columns} or frame[THIRDS[0]].isna().all():
+        return ()
+    groups = {"by third of source length": LENGTHS, "by third of target position": (*PLACES, "kept (%)")}
+    names = dict(zip((*LENGTHS, *PLACES, "kept (%)"), (*THIRDS, KEPT), strict=True))
+    shown = [
+        Column(f"BLEU (dev) {group}", part, spreads(frame, names[part], 1))
+        for group, parts in groups.items()
+        for part in parts
+    ]
+    return Heading("By length"), *explained_table([row_column(frame), *shown], ruled), Text(ABOUT_PARTS)
+
+
+# How the rows learned
+
+ABOUT_CURVES = (
+    "The dev loss of a row, the mean over its seeds, compared with that of a Transformer trained for as many "
+    "updates, or with the base where there is none, named beside it: where the two curves cross, and by how much the "
+    "row's is higher (+) or lower (−) where the shorter of them ends, in nats per word-piece. Over FLOPs, a row whose "
+    "updates cost more has made fewer of them at the same place; nothing stands where the two have no stretch in "
+    "common. Between two measurements curves are straight lines."
+)
+
+
+def along_training(frame: "DataFrame") -> tuple[Block, ...]:
+    """Where the rows' curves of dev loss cross, under a heading; nothing where none can be compared."""
+    if "along/beside" not in frame.columns:
+        return ()
+    shown = [row_column(frame), Column("", "beside", list(frame["along/beside"]))]
+    for over in OVERS:
+        shown.append(Column(f"over {over}", "cross at", _texts(frame[f"along/{over}/crossings"])))
+        shown.append(Column(f"over {over}", "at the end", numbers(frame[f"along/{over}/gap"], "+.3f")))
+    kept = [i for i, there in enumerate(frame["along/beside"].notna()) if there]
+    columns = [column._replace(texts=[column.texts[i] for i in kept]) for column in shown]
+    return Heading("Dev loss along the training"), *explained_table(columns), Text(ABOUT_CURVES)
+
+
+def _texts(values: "Series[Any]") -> list[str]:
+    return [value if isinstance(value, str) else "" for value in values]
+
+
+# Other test sets
+
+ABOUT_FURTHER = (
+    "Test sets that lay beside the text of a run, translated and scored as its own. No verdict on the paper is "
+    "read from them; n is the number of seeds that were scored on one, which can be fewer than the row has."
+)
+
+
+def further_section(frame: "DataFrame", ruled: Iterable[int]) -> tuple[Block, ...]:
+    """Scores of the rows that have any on other test sets, under a heading; nothing where no run has."""
+    counts = [name for name in frame.columns if name.startswith("further/") and name.endswith("/n")]
+    if not counts:
+        return ()
+    shown = [row_column(frame)]
+    for count in counts:
+        of = count.removesuffix("/n")
+        group, scored = of.removeprefix("further/"), frame.assign(n=frame[count].fillna(0).astype(int))
+        shown.append(Column(group, "n", numbers(frame[count], ".0f")))
+        for score, scorer in SCORERS.items():
+            texts = spreads(scored, f"{of}/{score}", 1)
+            shown.append(Column(group, scorer, ["" if text == MISSING else text for text in texts]))
+    kept = [i for i, scored in enumerate(frame[counts].notna().any(axis="columns")) if scored]
+    columns = [column._replace(texts=[column.texts[i] for i in kept]) for column in shown]
+    rules = {sum(i < rule for i in kept) for rule in ruled} - {0, len(kept)}
+    return Heading("Other test sets"), *explained_table(columns, rules), Text(ABOUT_FURTHER)
+
+
+# How long translations are
+
+OF_TRANSLATIONS = "translations (dev)"
+ABOUT_LENGTHS = (
+    "Empty are translations without a token, whose search ended at once, in per cent of dev; length is the tokens of "
+    "all translations over those of their references, as sacreBLEU counts them. BLEU multiplies by exp(1 - 1 / length) "
+    "where that is below 1, so rows may differ in BLEU by how early they end and not by what they say."
+)
+
+
+def lengths_section(frame: "DataFrame", ruled: Iterable[int]) -> tuple[Block, ...]:
+    """Both under a heading; nothing where no row has its counts."""
+    if RATIO not in frame:
+        return ()
+    shown = [
+        row_column(frame),
+        Column(OF_TRANSLATIONS, "empty (%)", spreads(frame, EMPTY, 1)),
+        Column(OF_TRANSLATIONS, "length", spreads(frame, RATIO, 3)),
+    ]
+    return Heading("How long translations are"), *explained_table(shown, ruled), Text(ABOUT_LENGTHS)
