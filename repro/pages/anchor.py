@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from repro.pages.columns import numbers, spreads
 from repro.pages.words import explained_table
-from repro.render.page import Block, Column, Heading, Table, Text
+from repro.render.page import Block, Column, Heading, Listing, Strong, Table, Text, Words
 from repro.results.frame import runs_in, spread, widened
 from repro.results.record import Record
 from repro.results.sentences import read_counts
@@ -59,6 +59,17 @@ def anchor_section(frame: "DataFrame") -> tuple[Block, ...]:
                 Column(group, "outcome", [_outcome(scored.iloc[0], place, published)], is_words=True),
             ]
     return Heading("Beside the published scores"), *explained_table(columns), Text(ABOUT), *_ngrams(rows)
+
+
+def anchor_found(frame: "DataFrame") -> Listing:
+    """Where the published scores lie beside ours, a line a test set; nothing of other tables and texts."""
+    table = next((block for block in anchor_section(frame) if isinstance(block, Table)), None)
+    cells: dict[str, dict[str, Words]] = {}
+    for column in table.columns[1:] if table else ():
+        cells.setdefault(column.group, {})[column.heading] = column.texts[0]
+    told = [(name, of) for name, of in cells.items() if "outcome" in of]
+    said = "{ours} BLEU, published {published}: {outcome}."
+    return Listing(tuple((Strong(name), ": " + said.format_map(of)) for name, of in told))
 
 
 def with_ngrams(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":

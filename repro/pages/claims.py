@@ -154,14 +154,7 @@ def page(
             Heading(f"{of.title} at scale {runs.scale}", 1),
             Text(agreement(evidence, printed) if is_of_paper else ""),
             Text(_told(answered, of)),
-            Text(promise(judged, runs.scale, published)),
-            differing(judged),
-            exploration(evidence),
             answers,
-            Text(sizes_here(runs)),
-            Text(ABOUT_NUMBERS) if answered else (),
-            Text(ABOUT_LENGTH if lengths and answered else ""),
-            Text(ABOUT_SENTENCES if sentences else ""),
             (
                 part
                 for key, members in groups.items()
@@ -171,6 +164,13 @@ def page(
             _other_rows(answered, evidence, printed) if is_of_paper else (),
             _not_answered(judged, evidence, runs.scale, of),
             Heading("How it was judged"),
+            Text(promise(judged, runs.scale, published)),
+            differing(judged),
+            exploration(evidence),
+            Text(sizes_here(runs)),
+            Text(ABOUT_NUMBERS) if answered else (),
+            Text(ABOUT_LENGTH if lengths and answered else ""),
+            Text(ABOUT_SENTENCES if sentences else ""),
             Text((Link("How verdicts are made", f"{to_project}/{RULES}"), f". List of claims: {catalogue_digest()}.")),
         ),
     )

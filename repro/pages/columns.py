@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -207,7 +208,7 @@ BASES = {B0, BASE_DE, BASE_FR}  # what other rows are compared with, each in its
 def verdict_columns(frame: "DataFrame", judged: Sequence[Judged]) -> list[Column]:
     """What the claims say that compare a row with the base, in their words; no column where none does.
 
-    With their names where they do not all say the same.
+    With the scores that each is about where they do not all say the same.
     """
     said: dict[str, list[Judged]] = {}
     for one in judged:
@@ -220,15 +221,15 @@ def verdict_columns(frame: "DataFrame", judged: Sequence[Judged]) -> list[Column
 
 
 def statement_columns(frame: "DataFrame", stated: Sequence[Judged]) -> list[Column]:
-    """What became of the statements of teaching texts about each row, by their names; no column where none is."""
-    said: dict[str, list[str]] = {}
+    """What became of the statements of teaching texts about each row, counted; no column where none is."""
+    said: dict[str, Counter[str]] = {}
     for one in stated:
         if one.claim.kind in DIFFERENCES and one.verdict != "not judged":
             for row in one.claim.rows:
                 if row not in BASES:
-                    said.setdefault(row, []).append(f"{one.claim.id}: {one.verdict}")
-    rows = zip(frame["table"], frame["row"], strict=True)
-    texts = [", ".join(said.get(f"{table}/{row}", ())) for table, row in rows]
+                    said.setdefault(row, Counter())[one.verdict] += 1
+    counts = [said.get(f"{table}/{row}", Counter()) for table, row in zip(frame["table"], frame["row"], strict=True)]
+    texts = [", ".join(f"{n} {word}" if of.total() > 1 else word for word, n in of.items()) for of in counts]
     return [Column("", STATED, texts, is_words=True)] if any(texts) else []
 
 
@@ -253,5 +254,9 @@ def tell_exploration(frame: "DataFrame", evidence: Evidence) -> None:
 def _joined(about: Collection[Judged]) -> str:
     """In one cell; that a claim was not judged is told where nothing else is: most say how large a difference is."""
     told = [one for one in about if one.verdict != "not judged"] or about
-    words = dict.fromkeys(one.verdict for one in told)
-    return ", ".join(words if len(words) < 2 else (f"{one.claim.id}: {one.verdict}" for one in told))
+    scores: dict[str, list[str]] = {}
+    for one in told:
+        scores.setdefault(one.verdict, []).extend(found.endpoint.name for found in one.found)
+    if len(scores) < 2:
+        return ", ".join(scores)
+    return ", ".join(f"{word} ({', '.join(dict.fromkeys(of))})" if of else word for word, of in scores.items())

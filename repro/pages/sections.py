@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 MUCH = 0.1  # by which operations of training may differ before a row is named
 ABOUT_OPERATIONS = (
-    "Operations of a row's own system are counted on one sentence of average length, in whole tokens; the base's "
-    "follow from the average itself. A few per cent between them may be that rounding."
+    "A row's own system is counted on one sentence of average length, in whole tokens, the base by the average itself: "
+    "a few per cent may be that rounding."
 )
 ABOUT_PARTS = (
-    "By source length: the sentences of dev, sorted by the tokens of their source, in three equal parts. "
-    "By target position: the words of each translation in three parts, each compared with the same third of its "
-    "reference. BLEU is sacreBLEU's; kept is that of the last third in per cent of that of the first."
+    "Thirds of the sentences of dev, by the tokens of their source, and of each translation, each compared with the "
+    "same third of its reference; kept is BLEU of the last third in per cent of that of the first."
 )
 
 
@@ -60,11 +59,9 @@ def by_length(frame: "DataFrame", ruled: frozenset[int]) -> tuple[Block, ...]:
 # How the rows learned
 
 ABOUT_CURVES = (
-    "The dev loss of a row, the mean over its seeds, compared with that of a Transformer trained for as many "
-    "updates, or with the base where there is none, named beside it: where the two curves cross, and by how much the "
-    "row's is higher (+) or lower (−) where the shorter of them ends, in nats per word-piece. Over FLOPs, a row whose "
-    "updates cost more has made fewer of them at the same place; nothing stands where the two have no stretch in "
-    "common. Between two measurements curves are straight lines."
+    "The mean dev loss of a row beside that of a Transformer trained for as many updates, or of the base: where the "
+    "two curves cross, straight between measurements, and by how much the row's is higher (+) or lower (−) where the "
+    "shorter ends, in nats per word-piece. Nothing stands where they have no stretch in common."
 )
 
 
@@ -88,8 +85,7 @@ def _texts(values: "Series[Any]") -> list[str]:
 # Other test sets
 
 ABOUT_FURTHER = (
-    "Test sets that lay beside the text of a run, translated and scored as its own. No verdict on the paper is "
-    "read from them; n is the number of seeds that were scored on one, which can be fewer than the row has."
+    "Test sets that lay beside the text of a run; no verdict is read from them. n is the number of seeds scored on one."
 )
 
 
@@ -115,20 +111,20 @@ def further_section(frame: "DataFrame", ruled: Iterable[int]) -> tuple[Block, ..
 # How long translations are
 
 OF_TRANSLATIONS = "translations (dev)"
-ABOUT_LENGTHS = (
-    "Empty are translations without a token, whose search ended at once, in per cent of dev; length is the tokens of "
-    "all translations over those of their references, as sacreBLEU counts them. BLEU multiplies by exp(1 - 1 / length) "
-    "where that is below 1, so rows may differ in BLEU by how early they end and not by what they say."
-)
 
 
-def lengths_section(frame: "DataFrame", ruled: Iterable[int]) -> tuple[Block, ...]:
-    """Both under a heading; nothing where no row has its counts."""
+def length_columns(frame: "DataFrame") -> list[Column]:
+    """How many are empty and how long all are; nothing where no row has its counts."""
     if RATIO not in frame:
-        return ()
-    shown = [
-        row_column(frame),
+        return []
+    return [
         Column(OF_TRANSLATIONS, "empty (%)", spreads(frame, EMPTY, 1)),
         Column(OF_TRANSLATIONS, "length", spreads(frame, RATIO, 3)),
     ]
-    return Heading("How long translations are"), *explained_table(shown, ruled), Text(ABOUT_LENGTHS)
+
+
+def lengths_section(frame: "DataFrame", ruled: Iterable[int]) -> tuple[Block, ...]:
+    """Both under a heading."""
+    shown = length_columns(frame)
+    table = explained_table([row_column(frame), *shown], ruled)
+    return (Heading("How long translations are"), *table) if shown else ()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.pages import table2, table4
-from repro.pages.anchor import anchor_section
+from repro.pages.anchor import anchor_found, anchor_section
 from repro.pages.columns import (
     closing,
     columns_of_dev,
@@ -19,15 +19,17 @@ from repro.pages.columns import (
     statement_columns,
     verdict_columns,
 )
-from repro.pages.sections import along_training, by_length, further_section, lengths_section, operations_column, unequal
+from repro.pages.found import ABOUT_FOUND, found
+from repro.pages.sections import along_training, by_length, further_section, length_columns, operations_column, unequal
 from repro.pages.words import (
     about_settings,
     by_chance,
-    claim,
     ending,
     explained,
     explained_table,
     facts,
+    opening,
+    told_at_the_end,
 )
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
@@ -52,6 +54,7 @@ def page(
     size, ruled = [row, *settings, *sizes], frozenset({int((frame["table"] == BASE).sum())})
     again = Code(command_of(name, scale)), " leaves a record of each run; "
     before = ("These runs were made by an earlier version, and no command of today makes them again; ",)
+    whole = "table3" if name.startswith("table3_") else ""
     made = (
         *(before if scale in RETIRED else again),
         Code(COMMAND),
@@ -59,23 +62,25 @@ def page(
     )
     return Page(
         made_from(f"the records in {name}/ and {BASE}/"),
-        blocks(
-            Heading(f"{name} {OF} {scale}", 1),
-            Text(claim(frame)),
-            explained_table([row, *dev, *verdict_columns(frame, judged), *statement_columns(frame, stated)], ruled),
-            anchor_section(frame),
-            Heading("What the rows are"),
-            Table(tuple(size), ruled),
-            about_settings(frame),
-            explained(size),
-            unequal(frame) if systems else (),
-            by_length(frame, ruled) if systems else (),
-            along_training(frame) if systems else (),
-            Heading("Test set and time"),
-            explained_table([row, *test, *took], ruled),
-            lengths_section(frame, ruled),
-            further_section(frame, ruled),
-            ending(frame, Text(made), facts(frame), whole="table3" if name.startswith("table3_") else ""),
+        told_at_the_end(
+            blocks(
+                Heading(f"{name} {OF} {scale}", 1),
+                opening(frame, Listing((*found(frame).items, *anchor_found(frame).items))),
+                explained_table([row, *dev, *verdict_columns(frame, judged), *statement_columns(frame, stated)], ruled),
+                Text(ABOUT_FOUND if found(frame).items else ""),
+                anchor_section(frame),
+                Heading("What the rows are"),
+                Table(tuple(size), ruled),
+                about_settings(frame, whole),
+                explained(size),
+                unequal(frame) if systems else (),
+                by_length(frame, ruled) if systems else (),
+                along_training(frame) if systems else (),
+                Heading("Test set and time"),
+                explained_table([row, *test, *took, *length_columns(frame)], ruled),
+                further_section(frame, ruled),
+                ending(frame, Text(made), facts(frame), whole=whole),
+            )
         ),
     )
 

@@ -316,6 +316,7 @@ def table(
         "shared": _Dict({fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}),
         "departures": _List(departures(listed)),
         "repeatable": _List(repeatable(listed)),
+        "bleu_to_base": _List(_intervals_to_base(frame, [runs[key] for key in known], "dev/bleu")),
     }
     frame.attrs["notes"] = _List(notes_of(everything, shown, frame, facts))
     return frame
@@ -347,6 +348,16 @@ def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> "DataFrame
             theirs = {} if first is None else by_seed[first]
             found[score] = pd.Series([difference_over_common(ours, theirs) for ours in by_seed], dtype=float)
     return pd.DataFrame({f"{score}_to_base": of for score, of in found.items()})
+
+
+def _intervals_to_base(
+    frame: "DataFrame", runs: Sequence[Sequence[Record]], score: str
+) -> list[tuple[float, float | None] | None]:
+    """Of each row the mean difference to the base, and the half-width of its interval over the seeds that both have."""
+    is_base = [*(frame["table"] == BASE)]
+    theirs = _by_seed(runs[is_base.index(True)], score) if any(is_base) else {}
+    pairs = [common({} if base else _by_seed(of, score), theirs) for base, of in zip(is_base, runs, strict=True)]
+    return [interval([ours - base for ours, base in of]) if of else None for of in pairs]
 
 
 def _by_seed(runs: Iterable[Record], score: str) -> dict[int, float]:

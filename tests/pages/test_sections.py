@@ -30,7 +30,7 @@ def test_rows_that_took_a_tenth_more_or_less_are_named() -> None:
         "Operations of training differ from the base's by more than 10 % in: more (+10.5 %), less (-15.0 %). "
         + sections.ABOUT_OPERATIONS
     )
-    assert "more than 10 % in no row. Operations of a row's own" in said(
+    assert "more than 10 % in no row. A row's own system" in said(
         sections.unequal(frame({"base": 2e12, "equal": 1.9e12}))
     )
     assert said(sections.unequal(frame({"base": float("nan"), "equal": 1.9e12}))) == ""

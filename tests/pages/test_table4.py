@@ -137,10 +137,10 @@ def test_differences_between_rows_are_spoken_of_where_there_are_two(tmp_path: Pa
 
 def test_brackets_around_settings_are_spoken_of_where_there_are_any(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, n_seeds=1)
-    assert "A row is a function of the base" not in text_of(frame), "no setting differs"
+    assert "A row shows what it changes" not in text_of(frame), "no setting differs"
     frame["n_layers"] = frame["n_layers" + AT_PAPER_SIZE] = [1, 2]
     same = text_of(frame)
     frame["n_layers" + AT_PAPER_SIZE] = [2, 4]
     other = text_of(frame)
-    assert ("A row is a function of the base" in same, IN_BRACKETS in same) == (True, False)
+    assert ("A row shows what it changes" in same, IN_BRACKETS in same) == (True, False)
     assert ("| 1 (2) |" in other.replace("\N{NO-BREAK SPACE}", " "), IN_BRACKETS in other) == (True, True)
