@@ -225,7 +225,7 @@ def test_extras_and_nested_gzip(tmp_path: Path) -> None:
 
 def test_of_many_that_unpack_at_once_all_succeed(tmp_path: Path) -> None:
     (tmp_path / "x.tgz").write_bytes(ARCHIVE)
-    one, found, start = source_at("http://example.invalid/x.tgz"), [], threading.Barrier(8, timeout=20)
+    one, found, start = source_at("http://example.invalid/x.tgz"), [], threading.Barrier(8, timeout=60)
 
     def work() -> None:
         start.wait()

@@ -368,7 +368,7 @@ def test_a_killed_download_goes_on_and_ends_as_the_same_bytes(
 ) -> None:
     for n_blocks in (3, 5):
         with started(server, tmp_path, n_blocks) as killed:
-            assert killed.wait(20) == 137
+            assert killed.wait(60) == 137
     assert not (tmp_path / "x.tgz").exists()
     assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
     starts = [int((asked or "bytes=0-")[6:-1]) for _, asked in server.log]

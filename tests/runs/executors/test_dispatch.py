@@ -19,7 +19,7 @@ from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Made, Work
 from repro.runs.progress import Progress
 from repro.runs.signals import Signals
 
-PATIENCE = 20.0  # seconds after which a sweep that never ends is stopped, and its test fails
+PATIENCE = 60.0  # seconds after which a sweep that never ends is stopped, and its test fails
 Part = Callable[["Player", int], None]  # what a worker does with the cell that it was given
 
 

@@ -22,7 +22,7 @@ from repro.runs.executors.worker import Printed, _Orders
 from repro.runs.executors.workers import LocalWorker, how_it_ended, tail
 from repro.runs.signals import Signals
 
-PATIENCE = 20.0  # seconds after which what never ends is ended, and its test fails
+PATIENCE = 60.0  # seconds after which what never ends is ended, and its test fails
 ECHO = """
 import os, sys
 incoming, outgoing = map(int, os.environ["REPRO_WORKER"].split(","))
@@ -85,7 +85,7 @@ def test_one_that_hangs_is_ended_while_somebody_listens(tmp_path: Path, monkeypa
     patience.start()
     assert worker.end() == -signal.SIGKILL
     patience.cancel()
-    listening.join(10)
+    listening.join(60)
     assert not listening.is_alive()
     assert how_it_ended(-signal.SIGKILL) == "by signal SIGKILL"
 
