@@ -211,6 +211,7 @@ def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
         return client, _identity(path)
 
 
+@cache  # the same for every file: whoever opens several has them made once
 def _tables() -> bytes:
     """The bytes of a new MLflow database."""
     from mlflow.tracking import MlflowClient
