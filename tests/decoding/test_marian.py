@@ -29,7 +29,7 @@ from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.line_lengths import as_ids
 
 with_transformers = pytest.mark.skipif(
-    importlib.util.find_spec("transformers") is None, reason='needs transformers: pip install -e ".[test]"'
+    importlib.util.find_spec("transformers") is None, reason='needs transformers: pip install -e ".[dev]"'
 )
 pytestmark = pytest.mark.filterwarnings("ignore")  # of transformers, which warns of itself
 LINES = [f"the cat {i} sees {i % 7} dogs and {i * i} houses" for i in range(200)]

@@ -53,7 +53,7 @@ def test_an_example_leaves_out_no_token_and_names_a_line_that_is_too_long(
     run: Run, tmp_path: Path, to: str, most: int
 ) -> None:
     if importlib.util.find_spec(NEEDS[to]) is None:
-        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[test]"')
+        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[dev]"')
     assert asked(run, "export", tmp_path / "out", "--format", to) == 0
 
     def translated(lines: list[str]) -> subprocess.CompletedProcess[str]:
@@ -98,7 +98,7 @@ def test_what_is_not_of_the_export_is_never_taken_away(
 @pytest.mark.parametrize("to", FORMATS)
 def test_the_example_translates_without_this_project(run: Run, tmp_path: Path, to: str) -> None:
     if importlib.util.find_spec(NEEDS[to]) is None:
-        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[test]"')
+        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[dev]"')
     assert asked(run, "export", tmp_path / "out", "--format", to) == 0
     script = tmp_path / "out" / "example.py"
     assert b"repro" not in script.read_bytes()
