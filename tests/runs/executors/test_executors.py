@@ -60,11 +60,9 @@ def facts(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def alone(typed: tuple[Path, str]) -> dict[str, Any]:
     """The records that one process makes, one run after the other."""
-    folder = tmp_path_factory.mktemp("alone")
-    swept(folder, "--jobs=1")
-    made = facts(folder)
+    made = facts(typed[0])
     assert len(made) == len(ROWS)
     return made
 
