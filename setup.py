@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: a built package has the experiment files, and knows the commit it was built from.
+"""What pyproject.toml cannot say: a built package has experiments and trained models, and knows its commit.
 
 Without git, as in an installed wheel, that is how a run knows whether its code is anybody's
 (`repro/results/provenance.py`). Its description is README.md, whose links would lead nowhere on the page of an index.
@@ -47,16 +47,17 @@ def write_release(package: Path, version: str) -> None:
 
 
 class BuildPackage(build_py):
-    """Modules, the experiment files, and where they come from."""
+    """Modules, the experiment files, trained models, and where they come from."""
 
     def run(self) -> None:
-        """Copy the modules; a package that is edited where it lies has git and experiments beside it."""
+        """Copy the modules; a package that is edited where it lies has git and the others beside it."""
         super().run()
         if not self.editable_mode:
             package = Path(self.build_lib) / "repro"
-            self.mkpath(str(package / "experiments"))
-            for file in sorted((ROOT / "experiments").glob("*.py")):
-                self.copy_file(str(file), str(package / "experiments" / file.name))
+            for file in sorted([*ROOT.glob("experiments/*.py"), *ROOT.glob("pretrained/*/*")]):
+                place = package / file.relative_to(ROOT)
+                self.mkpath(str(place.parent))
+                self.copy_file(str(file), str(place))
             write_release(package, self.distribution.get_version())
 
 

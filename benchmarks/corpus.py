@@ -17,8 +17,8 @@ from unittest import mock
 
 import torch
 
-from repro.data.corpora import open_corpus
-from repro.data.prepare import prepare
+from repro.corpora.catalogue import open_corpus
+from repro.corpora.prepare import prepare
 from repro.model import embedding
 from repro.model.config import BASE, Hyper
 from repro.results.record import PaperNumbers, Record

@@ -32,12 +32,12 @@ from torch import Tensor
 
 from repro.data.shards import Encoded
 from repro.decoding.ctranslate import export, load, translate_ctranslate2
+from repro.decoding.search import PAPER_SEARCH as SEARCH
 from repro.decoding.translate import translate
 from repro.model.config import BASE, Hyper
 from repro.model.special_tokens import EOS
 from repro.model.transformer import Transformer
 from repro.results.provenance import provenance
-from repro.results.search import PAPER_SEARCH as SEARCH
 from repro.storage import atomic
 from repro.training import cpu_tuning
 

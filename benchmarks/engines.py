@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from repro.decoding.ctranslate import load, translate_ctranslate2
+from repro.decoding.search import PAPER_SEARCH, Search
 from repro.model.layers import NORM_EPS
 from repro.results.provenance import provenance
-from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.export import FORMATS, export_run
 from repro.runs.line_lengths import as_ids
 from repro.runs.load import Trained, open_run

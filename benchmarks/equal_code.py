@@ -1,8 +1,8 @@
 """Do two commits make the same numbers to the last digit? If so, their codes count as one from then on.
 
 Runs one seed under the code of both commits, each from a folder of its own with one thread, and compares scores,
-curves, translations, the order of the batches and every weight of the last checkpoint. Equal codes are appended to
-`repro/results/equal_code.json`, where `tests/results/test_equal_code.py` runs them again.
+curves, translations, the order of the batches and every weight of the last checkpoint. What is equal joins its class in
+`repro/results/equal_code.json`, with the run that showed it.
 
 Run:  python benchmarks/equal_code.py 70d1d4c HEAD          (under a minute on 1 core; the older commit first)
 """
@@ -21,13 +21,21 @@ from typing import Any
 
 from safetensors.numpy import load_file
 
-from repro.results.equal_code import LIST, Code, EqualCode, Evidence, equal_codes, listed_pairs
+from repro.results.equal_code import LIST
 from repro.results.task import LATER_SCORES
 from repro.storage.atomic import write_text
 
 ROOT = Path(__file__).parent.parent
-CODE = ("fingerprint", "system")  # which of an outcome say what made it
-SEED = Evidence(scale="smoke", table="table3_A", row="base", seed=1)
+CODE = ("fingerprint", "system", "task")  # which of an outcome say what made it
+# printed: of the system of each row its own digest and that of all its code
+ROWS = """
+import json, runpy
+from pathlib import Path
+from repro.results.provenance import _parts, fingerprint
+rows = [row for file in Path("experiments").glob("*.py") for row in runpy.run_path(str(file)).get("ROWS", [])]
+print(json.dumps([[_parts(row.system)["system_fingerprint"], fingerprint(row.system)] for row in rows if row.system]))
+"""
+SEED: dict[str, Any] = {"scale": "smoke", "table": "table3_A", "row": "base", "seed": 1}
 
 
 def git(*arguments: str) -> bytes:
@@ -36,13 +44,13 @@ def git(*arguments: str) -> bytes:
 
 
 def unpack(commit: str, folder: Path) -> Path:
-    """The files of a commit, in `folder`."""
-    with tarfile.open(fileobj=BytesIO(git("archive", commit))) as archive:
+    """The code of a commit, in `folder`."""
+    with tarfile.open(fileobj=BytesIO(git("archive", commit, "repro", "experiments"))) as archive:
         archive.extractall(folder, filter="data")
     return folder
 
 
-def outcome(code: Path, run: Evidence, folder: Path) -> dict[str, Any]:
+def outcome(code: Path, run: dict[str, Any], folder: Path) -> dict[str, Any]:
     """What a seed comes to under the code in `code`, without what was measured by a clock; the work is in `folder`."""
     options = {
         "scale": run["scale"],
@@ -65,6 +73,7 @@ def outcome(code: Path, run: Evidence, folder: Path) -> dict[str, Any]:
     return {
         "fingerprint": record["stamp"]["fingerprint"],
         "system": record["stamp"].get("system_fingerprint"),
+        "task": json.loads((work / "run.json").read_bytes())["origin"]["decides"].get("task_code"),
         "scores": record["scores"],
         "curves": record["curves"],
         "order": (record.get("determinism") or {}).get("order"),  # older records do not say
@@ -73,13 +82,20 @@ def outcome(code: Path, run: Evidence, folder: Path) -> dict[str, Any]:
     }
 
 
+def codes(code: Path) -> dict[str, str]:
+    """Of each system that a row has: the digest of what is its own, and that of all that decides with it."""
+    environment = {**os.environ, "PYTHONPATH": f"{code}{os.pathsep}{code / 'experiments'}"}
+    done = subprocess.run([sys.executable, "-c", ROWS], cwd=code, env=environment, check=True, capture_output=True)
+    return dict(json.loads(done.stdout))
+
+
 def told(file: Path) -> dict[str, Any]:
     """The record in a file."""
     content = json.loads(file.read_bytes())
     return content.get("record", content)
 
 
-def is_of(file: Path, run: Evidence) -> bool:
+def is_of(file: Path, run: dict[str, Any]) -> bool:
     """Whether a record is the seed that was asked for: a row may bring the base row with it."""
     record = told(file)
     return (record["row"], record["seed"]) == (run["row"], run["seed"])
@@ -118,27 +134,38 @@ def main() -> None:
     for name, value in SEED.items():
         parser.add_argument(f"--{name}", type=type(value), default=value, help="of the run to compare (%(default)s)")
     options = parser.parse_args()
-    run = Evidence(**{name: getattr(options, name) for name in SEED})  # type: ignore[typeddict-item]
+    run = {name: getattr(options, name) for name in SEED}
+    commits = [git("rev-parse", "--verify", f"{name}^{{commit}}").decode().strip() for name in options.commits]
     found: list[dict[str, Any]] = []
-    codes: list[Code] = []
-    for name in options.commits:
-        commit = git("rev-parse", "--verify", f"{name}^{{commit}}").decode().strip()
+    systems: list[dict[str, str]] = []
+    for commit in commits:
         with tempfile.TemporaryDirectory() as folder:
-            found.append(outcome(unpack(commit, Path(folder) / "code"), run, Path(folder) / "work"))
-        codes.append(Code(fingerprint=found[-1]["fingerprint"], commit=commit))
-        print(f"{commit[:12]}: code {codes[-1]['fingerprint'][:12]}, weights {found[-1]['weights'][:12]}")
+            code = unpack(commit, Path(folder) / "code")
+            found.append(outcome(code, run, Path(folder) / "work"))
+            systems.append(codes(code))
+        print(f"{commit[:12]}: code {found[-1]['fingerprint'][:12]}, weights {found[-1]['weights'][:12]}")
     if differing := unlike(*found):
         sys.exit(f"The commits differ in {', '.join(differing)}: nothing is listed.")
-    entry, systems = EqualCode(codes=codes, run=run), [one["system"] for one in found]
-    if None not in systems and systems[0] != systems[1]:
-        entry["systems"] = systems
-    pairs = [[code["fingerprint"] for code in codes], *([systems] if "systems" in entry else [])]
-    if all(newer in equal_codes(older) for older, newer in pairs):
-        print("Equal to the last digit, and counted as one already.")
-        return
-    entries = [*listed_pairs(), entry]
-    write_text(LIST, json.dumps(entries, indent=2) + "\n")
+    listed = json.loads(LIST.read_bytes())
+    for name in CODE:
+        join(listed["classes"], *(one[name] for one in found))
+    for own, older in systems[0].items():  # what all rows share is equal, and so is what this one has beside it
+        join(listed["classes"], older, systems[1].get(own, older))
+    shown = {"run": run, "commits": commits, "weights": found[-1]["weights"]}
+    listed["shown"] = [one for one in listed["shown"] if one["commits"] == commits and one["run"] != run] + [shown]
+    write_text(LIST, json.dumps(listed, indent=1) + "\n")
     print(f"Equal to the last digit: listed in {LIST.relative_to(ROOT)}. Commit it.")
+
+
+def join(classes: list[list[str]], older: str, newer: str) -> None:
+    """Let two digests count as one: their classes become one, in the place of the older's."""
+    if older == newer:
+        return
+    parts = [next((one for one in classes if name in one), [name]) for name in (older, newer)]
+    joined = list(dict.fromkeys([*parts[0], *parts[1]]))
+    place = classes.index(parts[0]) if parts[0] in classes else len(classes)
+    classes[:] = [one for one in classes if one not in parts]
+    classes.insert(place, joined)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ from repro.data.batching import by_tokens
 from repro.data.datamodule import TranslationData
 from repro.data.datasets import DevBatches
 from repro.decoding.backend import opened
+from repro.decoding.search import PAPER_SEARCH
 from repro.decoding.translate import translate
 from repro.model import compiled, ragged
 from repro.model.attention import ScaledDotProduct
@@ -58,7 +59,6 @@ from repro.model.config import BASE, Hyper
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.ragged import RaggedMask
 from repro.results.provenance import provenance
-from repro.results.search import PAPER_SEARCH
 from repro.runs.table import Row
 from repro.storage import atomic
 from repro.training.group import Group

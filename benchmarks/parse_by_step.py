@@ -18,21 +18,21 @@ from parse_search import Lines, first_lines, parsed
 from torch import Tensor
 
 from repro.data.shards import Encoded
+from repro.decoding.search import Search
 from repro.model.build import build
 from repro.results.provenance import provenance
-from repro.results.search import Search
 from repro.runs.options import Options, chosen_scale
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import PARSING_SEARCH
 from repro.runs.run import Run
+from repro.runs.session import Session
 from repro.runs.silence import Silence
 from repro.runs.table import Table, cells
 from repro.runs.task import Translation
-from repro.runs.trial import Trial
-from repro.runs.workshop import Workshop
 from repro.storage import atomic
 from repro.training.checkpoint import path_of, weights
 from repro.training.loop import Every
+from repro.training.trial import Trial
 
 EXPERIMENT = Path(__file__).parent.parent / "experiments" / "table4.py"
 GREEDY = Search(beam=1, alpha=0.0, extra=PARSING_SEARCH.extra)
@@ -44,7 +44,7 @@ def run_of(options: Options, row: str, seed: int) -> Run:
     found = runpy.run_path(str(EXPERIMENT), run_name=EXPERIMENT.stem)
     tables, scale = [Table(name=found["TABLE"], rows=found["ROWS"], title=found["TABLE"])], chosen_scale(options)
     asked = cells(tables, scale.base, seeds=[seed], chosen=[row], task=Translation(options.pair))
-    shop = Workshop(tables, scale, options, asked)
+    shop = Session(tables, scale, options, asked)
     shop.open_texts([asked[0].task], print)
     return shop.run(asked[0])
 

@@ -20,16 +20,16 @@ from typing import Any
 
 import torch
 
-from repro.data.parallel_text import Parallel
+from repro.corpora.parallel_text import Parallel
 from repro.data.shards import Encoded
 from repro.data.tokenizer import Tokenizer
+from repro.decoding.search import PAPER_SEARCH, Search
 from repro.decoding.translate import translate
 from repro.model.protocol import TranslationSystem
 from repro.results.brackets import Brackets
 from repro.results.parts import f1_over_sentences
 from repro.results.provenance import provenance
 from repro.results.record import Record
-from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.load import Trained, open_run
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import PARSING_SEARCH, Parsing

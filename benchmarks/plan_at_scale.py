@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 from plan import alone, peak_bytes
 
+from repro.corpora.parallel_text import CHUNK
 from repro.data import batching
 from repro.data.batching import Plan, by_tokens
 from repro.data.lengths import Counts, counted, merged
-from repro.data.parallel_text import CHUNK
 from repro.storage import atomic
 
 BUDGET, EPOCH = 25_000, 7

@@ -31,14 +31,14 @@ import numpy as np
 import psutil
 from torch.utils.data import DataLoader
 
+from repro.corpora.catalogue import open_corpus
+from repro.corpora.parallel_text import CHUNK
+from repro.corpora.prepare import prepare
+from repro.corpora.workers import whole
 from repro.data.batching import Plan, by_tokens
-from repro.data.corpora import open_corpus
 from repro.data.datasets import TrainingBatches
-from repro.data.parallel_text import CHUNK
-from repro.data.prepare import prepare
 from repro.data.shards import SIDES, Shards, Store, pair_lengths, shard_folder, write_shard
 from repro.data.vocabulary import Subwords
-from repro.data.workers import whole
 from repro.model.special_tokens import EOS
 from repro.storage.folder_cache import made_once
 

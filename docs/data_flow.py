@@ -30,14 +30,14 @@ ARROWS = (
         "an address or your own files -> text",
         "Archives are identified by their hashes; your own tables and compressed files become the same folder of files of lines. "
         "[WMT 2014 step by step](wmt14.md), [text of your own](own_text.md). The embedded corpus is written by a grammar.",
-        "data/download/sources data/download/fetch data/download/transfer data/download/archive data/download/* "
-        "data/importer data/grammar/generate data/grammar/author data/grammar/tree data/grammar/*",
+        "corpora/download/sources corpora/download/fetch corpora/download/transfer corpora/download/archive corpora/download/* "
+        "corpora/importer corpora/grammar/generate corpora/grammar/author corpora/grammar/tree corpora/grammar/*",
     ),
     Arrow(
         "text -> lines",
         r"Strict UTF-8, a line ends at `\n` and nowhere else, line i of one file translates line i of the other. Bad pairs "
         "of the training text are counted by reason and left out; in held-out text they are refused.",
-        "data/corpora data/pair data/parallel_text data/subset data/treebank data/treebanks",
+        "corpora/catalogue corpora/pair corpora/parallel_text corpora/subset data/treebank corpora/treebanks",
     ),
     Arrow(
         "lines -> tokenizer",
@@ -48,7 +48,8 @@ ARROWS = (
         "tokenizer -> ids",
         "For each side and shard one flat array of ids (uint16, or uint32 where V needs it) and the offsets of its "
         "sentences, memory-mapped; each sentence ends in the end symbol.",
-        "data/prepare data/filters data/encode data/workers data/shards data/datacard results/repeats storage/folder_cache",
+        "corpora/prepare corpora/filters corpora/encode corpora/workers data/shards corpora/datacard "
+        "storage/folder_cache corpora/*",
     ),
     Arrow(
         "ids -> plan",
@@ -89,7 +90,7 @@ ARROWS = (
         "averaged weights -> translations",
         "The search knows no model: it takes a function from (last tokens [R], state, K) to the K likeliest next tokens "
         "(log-probabilities [R, K], ids [R, K], state). It returns ids in the order of the sentences, and text.",
-        "results/search decoding/backend decoding/translate decoding/beam decoding/topk model/kv_cache model/prepacked "
+        "decoding/search decoding/backend decoding/translate decoding/beam decoding/topk model/kv_cache model/prepacked "
         "decoding/ctranslate decoding/marian runs/export runs/model_card runs/examples/* runs/use",
     ),
     Arrow(
@@ -101,7 +102,7 @@ ARROWS = (
         "all of it -> record",
         "One row and one seed make one run in a folder of its own, and leave one JSON file: settings, scores, learning "
         "curves, cost, and where every number comes from.",
-        "runs/table runs/scales runs/options runs/sweep runs/run runs/trial runs/changed runs/determinism results/record "
+        "runs/table runs/scales runs/options runs/sweep runs/run training/trial runs/changed runs/determinism results/record "
         "runs/outputs results/sentences "
         "results/provenance storage/lease storage/signed_json runs/* storage/*",
     ),

@@ -16,7 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements-locked.txt"
-EXTRAS = "clean,fast"
+EXTRAS = "fast"
 HEAD = """\
 # Made by `python docs/lock.py` from constraints.txt and pyproject.toml; do not edit.
 # What the package with its extras [{extras}] installs, each file by its SHA-256: Python {python}, {platform}, no GPU.

@@ -214,9 +214,8 @@ def formulas() -> str:
 
 def report(scale: str) -> str:
     """The report of what is published at a scale."""
-    from repro.web.files import lead
+    from repro.web.files import lead, sections_of
     from repro.web.report import report_html
-    from repro.web.sections import sections_of
 
     data = _published(scale)
     title = f"Attention Is All You Need at scale {scale}"

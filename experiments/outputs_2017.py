@@ -6,9 +6,9 @@ Run:   python experiments/outputs_2017.py --data-dir FOLDER          (a minute; 
 import sys
 from collections.abc import Sequence
 
-from repro.decoding.outputs_2017 import found_outputs, score_outputs
 from repro.pages.build import write_outputs_2017
 from repro.results.outputs_2017 import save_outputs
+from repro.results.scored_2017 import found_outputs, score_outputs
 from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options, check_place, refuse_published
 

@@ -19,23 +19,21 @@ from repro.results.frame import program_place
 from repro.results.record import PROGRAM, Record
 from repro.runs import command, streams
 from repro.runs.cards import HIDE, refuse_cards
-from repro.runs.command import code_of
-from repro.runs.executors.channel import Channel
+from repro.runs.command import code_of, hinted
+from repro.runs.executors.pool import is_worker, serve, this_command
 from repro.runs.executors.slurm import array_for, submission
-from repro.runs.executors.worker import leave_the_keyboard, serve
-from repro.runs.executors.workers import this_command
 from repro.runs.forecast import card_for, forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
 from repro.runs.options import USUAL, Options, chosen_scale, refuse_small_updates
 from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
+from repro.runs.session import Session
 from repro.runs.signals import Signals
-from repro.runs.speed.at_once import runs_at_once
+from repro.runs.speed.parallelism import parallelism
 from repro.runs.standing import standings
 from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1, shard_of
 from repro.runs.task import Task, Translation
-from repro.runs.workshop import Workshop
 from repro.runs.world import spelled_out
 
 # what an experiment file needs
@@ -77,7 +75,7 @@ def made_here(table: Table, options: Options) -> Record:
     [cell] = _asked([table], scale, options)
     cell.task.find(cell.task.at(scale).corpus, options.data_dir)  # before anything takes time
     if table.name == PROGRAM:
-        named = Workshop([table], scale, options, [cell])
+        named = Session([table], scale, options, [cell])
         named.open_texts([], lambda said: None)  # the folder is called after a text of one's own
         place = program_place(options.results_dir / named.scale.name, cell.row.name)
         table, cell = replace(table, first=place), replace(cell, position=place)
@@ -93,7 +91,7 @@ def made_here(table: Table, options: Options) -> Record:
         torch.set_float32_matmul_precision(products)
     if signals.received:
         raise KeyboardInterrupt
-    record = sweep.workshop.run(cell).finished()
+    record = sweep.session.run(cell).finished()
     if record is None:
         raise RuntimeError(f"{table.name}, {cell.row.name}, seed {cell.seed} ended with {code}, as said above.")
     return record
@@ -128,8 +126,7 @@ def _end_with_who_is_left(code: int) -> None:
 
 
 def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
-    if channel := Channel.inherited(os.environ):
-        leave_the_keyboard()
+    serves = is_worker()
     options = Options.read(name, argv)
     if options.device == "cpu":
         os.environ.update(HIDE)  # before anybody asks CUDA
@@ -142,8 +139,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         whole = _asked(tables, scale, options)
         asked = shard_of(whole, options.shard)
         of = f", shard {options.shard}" if options.shard else ""
-        if channel:
-            return serve(Workshop(tables, scale, options, whole), asked, channel, signals)
+        if serves:
+            return serve(Session(tables, scale, options, whole), asked, signals)
         if not asked:
             there = several(len(whole), "run")
             print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {there}.")
@@ -178,7 +175,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     except (ValueError, OSError, ImportError) as error:
         if options.traceback:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {hinted(error)}", file=sys.stderr)
         return code_of(error)
 
 
@@ -207,8 +204,8 @@ def _show(
         _measure(tables, asked, scale, options)
     tasks = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # of a machine that is here
     found = [_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks]
-    at_once = runs_at_once(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
-    print(forecast(name, asked, scale, options, at_once, standings(asked, scale, options)))
+    at_a_time = parallelism(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
+    print(forecast(name, asked, scale, options, at_a_time, standings(asked, scale, options)))
     for said in found:
         print(said)
     if options.on == "slurm":
@@ -220,11 +217,11 @@ def _measure(tables: Sequence[Table], asked: Sequence[Cell], scale: Scale, optio
     from repro.runs.speed.measure import measure_run
 
     tell = functools.partial(print, flush=True)
-    workshop = Workshop(tables, scale, options, asked)
-    workshop.open_texts(list(dict.fromkeys(cell.task for cell in asked)), tell)
+    session = Session(tables, scale, options, asked)
+    session.open_texts(list(dict.fromkeys(cell.task for cell in asked)), tell)
     for cell in {(cell.table, cell.row.name): cell for cell in reversed(asked)}.values():
         tell(f"{cell.row.name} is tried for about 3 s.")
-        measure_run(workshop.run(cell), options.cache_dir)
+        measure_run(session.run(cell), options.cache_dir)
 
 
 def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:
@@ -251,7 +248,7 @@ def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:
     except FileNotFoundError as error:
         if data_dir is not None and not data_dir.is_dir():
             raise
-        return f"Text: {error}"
+        return f"Text: {hinted(error)}"
     return f"Text: {corpus} {task.name} is {f'in {place}' if place else 'generated when it is wanted'}."
 
 

@@ -3,14 +3,17 @@
 import ipaddress
 import os
 import shutil
+import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
-from tracked_runs import python
+
+from repro.tracking.client import connect
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # before anything imports mlflow
 
@@ -57,13 +60,12 @@ def real_text() -> Path:
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new database (2 to 6 s), made by another process: all of it is in its file when that has ended."""
-    path = tmp_path_factory.mktemp("mlflow") / "new" / "mlflow.db"
-    code = "import sys; from repro.tracking.client import connect; connect(sys.argv[1])"
-    process = python(code, f"sqlite:///{path}")
-    said, _ = process.communicate()
-    assert (process.returncode, said.decode()) == (0, "")
-    return path
+    """A new database: all of it is in its file, which nobody has opened."""
+    folder = tmp_path_factory.mktemp("mlflow")
+    connect(f"sqlite:///{folder / 'first.db'}")
+    with closing(sqlite3.connect(folder / "first.db")) as database:
+        (folder / "mlflow.db").write_bytes(database.serialize())
+    return folder / "mlflow.db"
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,10 @@ from repro.data.vocabulary import Subwords
 from repro.model.build import build
 from repro.model.config import Hyper
 from repro.results.record import Record
-from repro.runs.recipe import Recipe
 from repro.runs.task import Translation
 from repro.training import checkpoint
 from repro.training.checkpoint_files import path_of
+from repro.training.recipe import Recipe
 
 LINES = [
     f"the {size} dog saw {n} red cats near the old house." for n in ("two", "three", "ten") for size in ("big", "small")

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from repro.data.download.fetch import fetch
-from repro.data.download.sources import Member, Source
-from repro.data.download.transfer import Clock
+from repro.corpora.download.fetch import fetch
+from repro.corpora.download.sources import Member, Source
+from repro.corpora.download.transfer import Clock
 
 N_LINES = 4_000
 PATH, MIRROR = "/wmt13/x.tgz", "/mirror/x.tgz"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from benchmark_files import opened
 
-from repro.results.search import Search
+from repro.decoding.search import Search
 
 ROOT = Path(__file__).parent.parent
 

@@ -25,9 +25,9 @@ from repro.results import record
 from repro.results.frame import ResultSet
 from repro.runs.options import Options, chosen_scale
 from repro.runs.scales import SCALES
+from repro.runs.session import Session
 from repro.runs.table import BASE_ROW, Table, cells
 from repro.runs.task import Translation
-from repro.runs.workshop import Workshop
 from repro.storage.journal import read as read_journal
 from repro.tracking.client import connect
 
@@ -258,9 +258,9 @@ def test_two_vocabularies_of_one_text_never_share_a_table(tmp_path: Path) -> Non
     for vocabulary in (None, every, every.removesuffix("de10\n")):
         if vocabulary:
             (tmp_path / "text" / "vocab").write_text(vocabulary, "utf-8")
-        workshop = Workshop((), scale, options, whole)
-        workshop.open_texts([Translation("en-de")], lambda said: None)
-        names.append(workshop.scale.name)
+        session = Session((), scale, options, whole)
+        session.open_texts([Translation("en-de")], lambda said: None)
+        names.append(session.scale.name)
     assert len({*names}) == 3
 
 

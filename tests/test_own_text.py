@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from own_signals import own_signals
 
-from repro.data.corpora import open_corpus
-from repro.data.prepare import prepare
+from repro.corpora.catalogue import open_corpus
+from repro.corpora.prepare import prepare
 from repro.data.vocabulary import Subwords
 from repro.experiment import Paper, Row, main
 from repro.results import record
@@ -98,7 +98,7 @@ def test_text_in_pieces_of_a_language_with_a_tag(
     (text / "vocab").write_bytes("".join(f"{token}\n" for token in vocabulary).encode())
     (text / "train.en.gz").write_bytes(gzip.compress((text / "train.en").read_bytes()))
     (text / "train.en").unlink()
-    monkeypatch.setattr("repro.data.parallel_text.SLOW_GZIP", 1)
+    monkeypatch.setattr("repro.corpora.parallel_text.SLOW_GZIP", 1)
     done = trained(tmp_path, text, "en-de-AT")
     assert done.tokenizer["size"] == len(vocabulary) + 3  # with <pad>, </s> and the unknown
     assert (done.settings["pieces"], done.settings["vocab_size"], done.pair) == ("given", 0, "en-de-AT")

@@ -10,8 +10,8 @@ import pytest
 from benchmark_files import BENCHMARKS, opened
 
 from repro.data.shards import Encoded
+from repro.decoding.search import Search
 from repro.results.brackets import Brackets
-from repro.results.search import Search
 
 
 @pytest.fixture(scope="module")

@@ -108,7 +108,7 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
     project = PROJECT["project"]
     needed = {requirement(line)[0] for line in project["dependencies"]}
     extras = project["optional-dependencies"]
-    optional = {requirement(line)[0] for name in ("gpu", "clean", "fast", "ray") for line in extras[name]}
+    optional = {requirement(line)[0] for name in ("gpu", "fast", "ray") for line in extras[name]}
     sources = [path for path in SOURCES if path.parent.name != "examples"]  # which go into exports, and run without us
     nodes = [node for path in sources for node in ast.walk(ast.parse(path.read_bytes()))]
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}

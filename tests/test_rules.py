@@ -98,7 +98,7 @@ WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "runs/speed/measure.py": {"tempfile.TemporaryDirectory"},  # where a run that is only timed would keep checkpoints
     "runs/executors/on_node.py": {"tempfile.TemporaryDirectory"},  # tables that nobody reads: the sweep makes its own
     "runs/executors/on_ray.py": {"tempfile.TemporaryDirectory"},  # code on its way to nodes, which Ray packs
-    "runs/executors/channel.py": {"os.write", "os.fdopen"},  # lines to the process at the other end of a pipe
+    "runs/executors/pool.py": {"os.write"},  # lines to the process at the other end of a pipe
     "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal
     "tracking/client.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
     "cli/ui.py": {"tempfile.TemporaryFile"},  # the last words of a server: no name, gone with it
@@ -179,7 +179,7 @@ RULES = {
         "never half a file: repro/storage/atomic.py writes",
         lambda call: bool(set(mode(call)) & set("wax+")),
         "open(path, 'w')",
-        allowed=("runs/executors/workers.py", "runs/executors/on_node.py"),  # what a process prints, which only grows
+        allowed=("runs/executors/pool.py", "runs/executors/on_node.py"),  # what a process prints, which only grows
     ),
     "os.open for writing": Rule(
         "never half a file: repro/storage/atomic.py writes",
@@ -232,7 +232,7 @@ RULES = {
         ),
         "path.replace(other)",
         # an archive takes its name when its hash is known
-        allowed=("data/download/fetch.py", "data/download/transfer.py"),
+        allowed=("corpora/download/fetch.py", "corpora/download/transfer.py"),
     ),
     "to_csv": Rule(
         "never half a file: repro/storage/atomic.py writes",

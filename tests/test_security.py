@@ -49,10 +49,11 @@ def audited(
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages with what a wheel holds: no experiments, no tests, no documents, no checkout."""
+    """A folder of packages with what a wheel holds, but no experiments: no tests, no documents, no checkout."""
     pytest.importorskip("setuptools")
     source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
-    shutil.copytree(ROOT / "repro", source / "repro", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("repro", "pretrained"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
@@ -105,6 +106,22 @@ def test_an_installed_package_keeps_nothing_in_its_own_folder(tmp_path: Path, in
         assert (found, wrong) == (code, []), said
         assert str(installed) not in said
         assert "data" in said
+
+
+def test_the_trained_model_of_an_installed_package_translates(tmp_path: Path, installed: Path) -> None:
+    before = facts(installed)
+    kept, source = (folder / "pretrained" / "laptop-base" for folder in (installed / "repro", ROOT))
+    assert {file.name: file.read_bytes() for file in kept.iterdir()} == {
+        file.name: file.read_bytes() for file in source.iterdir()
+    }
+    (tmp_path / "news.en").write_text("The old house is big.\n", "utf-8")
+    (tmp_path / "program.py").write_text("import sys; from repro.cli.commands import main; sys.exit(main())", "utf-8")
+    words = ("translate", "--model", "laptop-base", str(tmp_path / "news.en"))
+    code, wrong, said = audited(tmp_path, str(tmp_path / "program.py"), *words, package=installed)
+    assert (code, wrong) == (0, []), said
+    assert f"{kept}: base, base, seed 4, scale laptop, en-de" in said
+    assert facts(installed) == before
+    assert list((tmp_path / "here").iterdir()) == []
 
 
 class Runs:
@@ -224,10 +241,10 @@ def imported(folder: Path, modules: list[str]) -> list[str]:
 
 HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures", "repro.runs.examples")  # torch and such
 HEAVY_TOO = (
-    "runs.execution runs.speed.measure runs.trial runs.determinism runs.changed "
-    "data.batch data.datamodule data.datasets complexity"
+    "runs.execution runs.speed.measure runs.determinism runs.changed "
+    "results.counts results.scored_2017 corpora.datamodule data.batch data.datamodule data.datasets complexity"
 )
-LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost"
+LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost decoding.search training.recipe"
 LIGHT = [
     name
     for name in MODULES

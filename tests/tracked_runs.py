@@ -88,7 +88,7 @@ def run_of(uri: str, run_id: str) -> Any:
     return connect(uri).get_run(run_id)
 
 
-def wait_for(done: Callable[[], bool], seconds: float = 30.0) -> None:
+def wait_for(done: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline

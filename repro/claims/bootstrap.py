@@ -8,7 +8,6 @@ what there is too little. The draws are those of `repro/results/resampled.py`.
 import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
 from repro.claims.claim import Kind
 from repro.claims.evidence import Evidence
@@ -16,7 +15,6 @@ from repro.claims.judge import Judged
 from repro.results.resampled import Floats, Interval, over_draws, resampled
 from repro.results.sentences import SMOOTHED, RunKey, Scorers, bleu, counts_of_runs, run_key
 
-Split = Literal["dev", "test"]
 Place = tuple[str, str]  # the id of a claim, the name of an endpoint
 DIFFERENCES: tuple[Kind, ...] = ("direction", "equivalence")  # claims about two rows, the better first
 
@@ -27,10 +25,10 @@ class OverSentences:
     def __init__(self, runs: Mapping[RunKey, Mapping[str, Scorers]]) -> None:
         """`runs` are the counts of runs by split and scorer (`repro.results.sentences.counts_of_runs`)."""
         self._runs = runs
-        self._scored: dict[tuple[RunKey, Split, str], Floats] = {}
+        self._scored: dict[tuple[RunKey, str, str], Floats] = {}
 
     def __call__(
-        self, better: Iterable[RunKey], worse: Iterable[RunKey], split: Split = "dev", score: str = "bleu"
+        self, better: Iterable[RunKey], worse: Iterable[RunKey], split: str = "dev", score: str = "bleu"
     ) -> Interval | None:
         """Mean over the runs of one row minus that of another, under resampling of the sentences that all share.
 
@@ -50,7 +48,7 @@ class OverSentences:
         [n_sentences] = sizes
         return over_draws(row, n_sentences, other)
 
-    def _bleu(self, run: RunKey, split: Split, score: str) -> Floats:
+    def _bleu(self, run: RunKey, split: str, score: str) -> Floats:
         """[1 + R] BLEU of a run on all sentences, then on each resample of them."""
         key = (run, split, score)
         if key not in self._scored:

@@ -3,11 +3,12 @@
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from repro.claims.sizes import Hypers, filled, printed_sizes
 from repro.results.record import BASE, PaperNumbers, Record
+from repro.results.task import LAST_MEAN
 
 Kind = Literal[
     "direction",
@@ -31,7 +32,7 @@ class Endpoint:
     """A score by which rows are compared, and which differences in it count as none."""
 
     name: str
-    split: Literal["dev", "test"]
+    split: str  # dev or test, or one of those as `LAST_MEAN` names it
     score: str  # as records name it
     sign: int  # of what is better: +1 where more is
     margin: float  # smaller differences are nearly none: the paper's words for 0.1 BLEU and for 0.4 lie around it
@@ -57,6 +58,12 @@ TEST_BLEU = Endpoint(name="BLEU (test)", split="test", score="bleu_published", s
 ACCURACY = Endpoint(name="accuracy", split="dev", score="accuracy", sign=+1, margin=0.003, decimals=4)
 F1 = Endpoint(name="F1", split="test", score="f1", sign=+1, margin=0.3, decimals=2)
 BOTH = (LOG_PPL, BLEU)
+OF_LAST_MEAN = tuple(  # the same by the mean of each run's last checkpoints, and not by the paper's weights
+    replace(one, name=f"{one.name} of the last mean", split=split)
+    for split, of in LAST_MEAN.items()
+    for one in (LOG_PPL, BLEU, ACCURACY, TEST_BLEU)
+    if one.split == of
+)
 
 
 @dataclass(frozen=True, kw_only=True)

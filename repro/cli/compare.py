@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.render.grid import aligned
-from repro.results.latest import NAMED, run_folder
+from repro.results.latest import run_folder, run_names
 from repro.results.record import Record
 from repro.results.resampled import Interval, over_draws, resampled
 from repro.results.sentences import NgramCounts, bleu, has_sentences
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Say how two finished runs differ: settings, scores, sentences of dev."""
     parser = Parser(prog=ours("compare"), description=main.__doc__)
     for name in ("A", "B"):
-        parser.add_argument(name, help=f"a finished run: {', '.join(NAMED)}, its folder, its id or the beginning of it")
+        parser.add_argument(name, help=f"a finished run: {run_names()}, its folder, its id or the beginning of it")
     add_options(parser, "runs_dir", "cache_dir", runs_dir="where runs are kept")
     options = parser.parse_args(argv)
     try:
@@ -109,7 +109,7 @@ def _texts(
 
 
 def _counts(hypotheses: Sequence[str], references: Sequence[str], pair: str) -> NgramCounts:
-    from repro.decoding.counts import ngram_counts
+    from repro.results.counts import ngram_counts
 
     return ngram_counts(hypotheses, references, pair.split("-")[1], in_tokens=False)["bleu"]
 

@@ -21,11 +21,11 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from repro.data.corpora import CORPORA, FETCHED, GIVEN, PROJECT
-from repro.data.download.sources import COLLECTIONS, Collection
-from repro.data.filters import FILTER_RULES, check_rules
-from repro.data.treebanks import TREEBANKS, TREES
-from repro.runs.command import Parser, code_of, folder_named, ours, python, script
+from repro.corpora.catalogue import CORPORA, FETCHED, GIVEN, PROJECT
+from repro.corpora.download.sources import COLLECTIONS, Collection
+from repro.corpora.filters import FILTER_RULES, check_rules
+from repro.corpora.treebanks import TREEBANKS, TREES
+from repro.runs.command import Parser, code_of, folder_named, hinted, ours, python, script
 from repro.runs.options import USUAL, add_options, refuse_vocabulary
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES, Scale
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         raise
     except (OSError, ValueError, ImportError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {hinted(error)}", file=sys.stderr)
         return code_of(error)
     except KeyboardInterrupt:
         print("\nStopped. The same command resumes from there.", file=sys.stderr)
@@ -151,7 +151,7 @@ def _name_and_pair(corpus: str) -> tuple[str, str]:
 
 
 def _import(options: argparse.Namespace) -> None:
-    from repro.data.importer import import_text
+    from repro.corpora.importer import import_text
 
     made = import_text(
         options.text,
@@ -180,7 +180,7 @@ def _import(options: argparse.Namespace) -> None:
 
 def _listing(corpus: str | None) -> str:
     """Every archive of a corpus, or of all: what it is, where, how large, its licence and hash, who reads it."""
-    from repro.data.download.fetch import described
+    from repro.corpora.download.fetch import described
 
     chosen = COLLECTIONS if corpus is None else {corpus: _collection(*_name_and_pair(corpus))}
     archives = {source.archive: source for one in chosen.values() for source in one.sources}
@@ -202,7 +202,7 @@ def _collection(name: str, pair: str) -> Collection:
 
 
 def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
-    from repro.data.download.fetch import copies, instructions, missing, text
+    from repro.corpora.download.fetch import copies, instructions, missing, text
 
     known = _collection(name, pair)
     for source in known.sources:
@@ -228,8 +228,8 @@ def _fetch_trees(name: str, options: argparse.Namespace) -> None:
     """The files of a treebank into its own folder, each known by its hash."""
     if name != "craft":
         raise ValueError(f"Nothing to fetch for {name}. {CORPORA[name].origin}")
-    from repro.data.download.craft import fetch_craft, missing_of_craft
-    from repro.data.download.fetch import described
+    from repro.corpora.download.craft import fetch_craft, missing_of_craft
+    from repro.corpora.download.fetch import described
 
     folder = options.data_dir / name
     lacking = missing_of_craft(folder)
@@ -262,7 +262,7 @@ def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
     """The largest scale that reads this corpus, with what was asked for instead of its own."""
     reading = [one for scale in SCALES.values() if (one := _task(name, pair).at(scale)).corpus == name]
     scale = reading[-1] if reading else replace(PAPER, corpus=name)
-    refuse_vocabulary(options.vocab_size, scale.subwords(pair), name)
+    refuse_vocabulary(options.vocab_size, scale.subwords(pair))
     return replace(
         scale,
         vocab_size=options.vocab_size or scale.vocab_size,
@@ -278,7 +278,7 @@ def _task(name: str, pair: str) -> Task:
 
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
-    from repro.results.repeats import repeated
+    from repro.results.notes import repeated
 
     scale, task = _scale(name, pair, options), _task(name, pair)
     corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print)

@@ -1,6 +1,7 @@
 """Put a finished run to use: translate or parse with it, score with it, hand it to others.
 
 python -m repro translate best news.en > news.de
+python -m repro translate --model laptop-base
 python -m repro parse runs/<id> sentences.txt > trees.mrg
 python -m repro score runs/<id> news.en news.de --backend ctranslate2
 python -m repro export <id> --format huggingface exported
@@ -9,15 +10,16 @@ python -m repro export <id> --format huggingface exported
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from repro.data.parallel_text import Parallel, read_lines
+from repro.corpora.parallel_text import Parallel, read_lines
 from repro.data.treebank import bracketed, tokens_of
-from repro.results.latest import NAMED, run_folder
+from repro.decoding.search import SEARCHES, Search
+from repro.results.latest import run_folder, run_names
 from repro.results.record import Record
-from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.command import Parser, code_of, held_interrupts, ours
 from repro.runs.export import FORMATS, export_run
 from repro.runs.load import Trained, finished, open_run
@@ -42,10 +44,11 @@ def translate(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip (default: standard input)"
     )
-    beam, alpha = PAPER_SEARCH.beam, PAPER_SEARCH.alpha
-    parser.add_argument("--beam", type=int, default=beam, help=f"hypotheses kept for each sentence (default: {beam})")
-    parser.add_argument("--alpha", type=float, default=alpha, help=f"exponent of the length penalty (default: {alpha})")
-    return done(_translate, parser.parse_intermixed_args(argv))
+    known = "; ".join(f"{name}: {one}" for name, one in SEARCHES.items())
+    parser.add_argument("--search", choices=SEARCHES, default="paper", help=f"{known} (default: paper)")
+    parser.add_argument("--beam", type=int, help="hypotheses kept for each sentence (default: the search's)")
+    parser.add_argument("--alpha", type=float, help="exponent of the length penalty (default: the search's)")
+    return done(_translate, parsed(parser, argv))
 
 
 def parse(argv: Sequence[str] | None = None) -> int:
@@ -61,7 +64,7 @@ def parse(argv: Sequence[str] | None = None) -> int:
         default=STDIN,
         help="sentences, one per line, their words split by spaces as the treebank splits them (default: stdin)",
     )
-    return done(_parse, parser.parse_intermixed_args(argv))
+    return done(_parse, parsed(parser, argv))
 
 
 def score(argv: Sequence[str] | None = None) -> int:
@@ -72,7 +75,7 @@ def score(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("source", type=Path, help="sentences, one per line")
     parser.add_argument("target", type=Path, help="their translations, line by line")
-    return done(_score, parser.parse_intermixed_args(argv))
+    return done(_score, parsed(parser, argv))
 
 
 def export(argv: Sequence[str] | None = None) -> int:
@@ -82,17 +85,26 @@ def export(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "folder", type=Path, help="where to: new, empty, or an earlier export of the same run and format"
     )
-    return done(_export, parser.parse_intermixed_args(argv))
+    return done(_export, parsed(parser, argv))
 
 
 def run_parser(name: str, does: str | None) -> Parser:
     """What these commands share."""
     parser = Parser(prog=ours(name), description=does)
-    parser.add_argument("run", help=f"a finished run: {', '.join(NAMED)}, its folder, its id or the beginning of it")
+    parser.add_argument("run", help=f"a finished run: {run_names()}, its folder, its id or the beginning of it")
+    parser.add_argument("--model", metavar="RUN", help="the same, if it is not to stand first")
     add_options(
         parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir="where older runs' tokenizers are"
     )
     return parser
+
+
+def parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options of such a command: `--model RUN` is RUN in the first place."""
+    named = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    named.add_argument("--model", nargs="?")  # without a name there is no run, which is said of it
+    found, words = named.parse_known_args(argv)
+    return parser.parse_intermixed_args(words if found.model is None else [found.model, *words])
 
 
 def done(command: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> int:
@@ -125,7 +137,8 @@ def opened_run(folder: Path, options: argparse.Namespace) -> Trained:
 
 
 def _translate(options: argparse.Namespace) -> None:
-    search = Search(options.beam, options.alpha)
+    given = {name: value for name in ("beam", "alpha") if (value := getattr(options, name)) is not None}
+    search = replace(SEARCHES[options.search], **given)
     check_translates(finished(run_folder(options.run, options.runs_dir)))
     _check_files(options.source)
     folder = named_run(options)
@@ -140,7 +153,7 @@ def warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
     """Say which share of the words a run on generated text never saw: to others than those it has no answer."""
     if run.corpus["name"] != "grammar":
         return
-    from repro.data.grammar.generate import sentences
+    from repro.corpora.grammar.generate import sentences
 
     held_out, column = run.corpus["n_test"] + run.corpus["n_dev"], ("en", "de", "fr").index(run.pair.split("-")[0])
     trained = islice(sentences(0), held_out, held_out + run.corpus["n_train"])

@@ -1,6 +1,6 @@
 """Show what a finished run computes for a sentence of one's own, step by step, and what its gradients are there.
 
-python -m repro explain best "the cat sees a dog"
+python -m repro explain laptop-base "the cat sees a dog"
 python -m repro explain best "the cat sees a dog" --without mask --html explained.html
 """
 
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.cli.decode import done, named_run, opened_run, run_parser, warn_of_unseen
-from repro.data.parallel_text import as_text
+from repro.cli.decode import done, named_run, opened_run, parsed, run_parser, warn_of_unseen
+from repro.corpora.parallel_text import as_text
 from repro.render.html import html, whole_table
 from repro.render.page import Block, Column, Heading, Page, Table, Text, Verbatim, blocks
 from repro.render.terminal import terminal
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--head", type=int, default=1, help="which of its heads (default: 1)")
     parser.add_argument("--token", type=int, help="which token of the sentence asks (default: the one in the middle)")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one page for the browser instead")
-    return done(_explain, parser.parse_intermixed_args(argv))
+    return done(_explain, parsed(parser, argv))
 
 
 def _explain(options: argparse.Namespace) -> None:

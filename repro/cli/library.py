@@ -14,10 +14,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.decoding.search import PAPER_SEARCH, Search
 from repro.model.config import Hyper
 from repro.results.places import OWN, PUBLISHED, experiment_files
 from repro.results.record import BASE, PROGRAM, Record, short
-from repro.results.search import PAPER_SEARCH, Search
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -228,7 +228,7 @@ def _lines(lines: Iterable[str], name: str) -> list[str]:
 
     What is a line of a file is one here: text of at most so many characters, without NUL, and without a line feed.
     """
-    from repro.data.parallel_text import as_text
+    from repro.corpora.parallel_text import as_text
 
     try:
         each = iter(lines)

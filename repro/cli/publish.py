@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from repro.cli.report import write_changed
 from repro.render.several import several
-from repro.results.changes import changed_files, contents
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
+from repro.results.publish import changed_files, contents
 from repro.runs.command import Parser, code_of, folder_named, ours
 from repro.storage.atomic import DiskError
 

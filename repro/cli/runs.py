@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from repro.render.grid import aligned
-from repro.results.latest import NAMED, Ended, ended_runs
+from repro.results.latest import Ended, advice, ended_runs, run_names
 from repro.runs.command import Parser, code_of, ours
 from repro.runs.options import add_options
 
@@ -28,13 +28,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.exit(code_of(error), f"error: {error}\n")
     begun = len(list(runs.glob("*/run.json"))) - len(there)
     if not there:
-        parser.exit(2, f"error: {runs}: expected runs that ended, found none. Run an experiment first.\n")
+        parser.exit(2, f"error: {runs}: expected runs that ended, found none. {advice()}\n")
     for world, of in itertools.groupby(sorted(there, key=_world), key=_world):
         print(f"{world}:", *_listing(list(of)), "", sep="\n")
     if begun > 0:
         print(f"{begun} more began and did not end: the command that began them resumes them.")
     print(
-        f"{ours('translate', 'RUN')}\ntakes {', '.join(NAMED)} or the beginning of an id as RUN; so do compare, "
+        f"{ours('translate', 'RUN')}\ntakes {run_names()} or the beginning of an id as RUN; so do compare, "
         "export and score."
     )
     return 0

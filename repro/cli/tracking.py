@@ -14,7 +14,7 @@ from repro.render.several import several
 from repro.results.frame import record_folders
 from repro.results.latest import run_folder
 from repro.results.record import BASE
-from repro.runs.command import Parser, code_of, ours
+from repro.runs.command import Parser, code_of, hinted, ours
 from repro.runs.options import add_options
 from repro.tracking.client import RUNS, check_store, connect, reason, say
 from repro.tracking.mirror import restore, sync
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:
-        say(str(error))
+        say(hinted(error))
         return code_of(error)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from repro.cli.run import unknown_experiment
 from repro.results.places import PUBLISHED
-from repro.runs.command import Parser, code_of, ours, python, script
+from repro.runs.command import Parser, code_of, hinted, ours, python, script
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 from repro.tracking.client import (
@@ -212,7 +212,7 @@ def main(argv: list[str] | None = None) -> int:
         print("\nStopped.")
         return 0
     except (OSError, ValueError) as error:
-        print(error, file=sys.stderr)
+        print(hinted(error), file=sys.stderr)
         return code_of(error)
 
 

@@ -1,7 +1,7 @@
 """Ids on disk, in shards that are memory-mapped: a billion pairs cost little memory and no start-up time.
 
 A shard is one file, opened when it is first read, and few are open at a time: a batch costs the shards that it
-touches. `repro/data/prepare.py` makes them. In the file stand, little-endian, one after the other:
+touches. `repro/corpora/prepare.py` makes them. In the file stand, little-endian, one after the other:
 
     pairs, kinds, source tokens, target tokens             4 numbers of 64 bits
     counts [kinds, 3]: two lengths, and how many pairs     32 bits, see `repro/data/lengths.py`
@@ -14,7 +14,7 @@ touches. `repro/data/prepare.py` makes them. In the file stand, little-endian, o
 import functools
 import os
 import resource
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -24,10 +24,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.data.cut_text import whole_words
 from repro.data.lengths import Counts, PairLengths, Whole, counted
-from repro.data.parallel_text import Parallel
 from repro.data.tokenizer import Tokenizer
+from repro.data.vocabulary import whole_words
 from repro.storage import atomic
 
 SIDES = ("source", "target")
@@ -279,13 +278,21 @@ def pair_lengths(source: Side, target: Side) -> PairLengths:
     return Whole(np.asarray(source.lengths), np.asarray(target.lengths))
 
 
+class Lines(Protocol):
+    """A text on both sides (`repro/corpora/parallel_text.py`)."""
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Each (source, target) in order."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Split:
     """One split on both sides, as ids and as text."""
 
     source: Side
     target: Side
-    text: tuple[Parallel, ...]
+    text: tuple[Lines, ...]
     dropped: dict[str, int]  # pairs by reason; only training text loses any
     pieces: str = ""  # the scheme by which the words of its target came cut; "": they are whole
 
@@ -308,7 +315,8 @@ class Prepared:
     dev: Split
     test: Split
     data_hash: str  # of all that decides the ids; the plan is a function of it
-    manifest_hash: str  # of every shard that was written: equal hashes, equal bytes
+    ids_hash: str  # of all ids of all splits, as shards hold them: what a run reads is known by it
+    manifest_hash: str  # of every shard that was written and what was counted in it
     card: Path  # folder of data_card.md and data_card.json
     repeats: Mapping[str, float]  # shares of text that stands where it should not, see `repro/results/repeats.py`
     notes: tuple[str, ...]  # sentences that a reader of its scores must know

@@ -31,8 +31,7 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from repro.data.cut_text import SCHEMES
-from repro.data.vocabulary import Subwords
+from repro.data.vocabulary import SCHEMES, Subwords
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.storage import atomic
 
@@ -165,7 +164,7 @@ def n_lone_bytes(tokenizer: Tokenizer, ids: NDArray[np.unsignedinteger]) -> int:
 def train_tokenizer(lines: Iterable[str], subwords: Subwords, *, pieces: str = "") -> Tokenizer:
     """Learn at most `subwords.size` tokens, fewer where the text has no pair of tokens left that occurs twice.
 
-    Of text whose words came cut, `pieces` is the scheme (`cut_text.py`): the tokenizer decodes to whole words.
+    Of text whose words came cut, `pieces` is the scheme (`vocabulary.py`): the tokenizer decodes to whole words.
     """
     if subwords.kind == "given":
         raise ValueError(f"{subwords} come with their text and are not learned; make them with given_tokenizer.")

@@ -12,10 +12,10 @@ import torch
 from repro.data.batch import Batch
 from repro.data.shards import Side
 from repro.decoding import ctranslate
+from repro.decoding.search import PAPER_SEARCH, Search
 from repro.decoding.translate import TokenScores, score_tokens, translate
 from repro.model.bfloat16 import bfloat16_products
 from repro.model.protocol import TranslationSystem
-from repro.results.search import PAPER_SEARCH, Search
 
 Name = Literal["torch", "ctranslate2", "ctranslate2-int8"]
 NAMES: tuple[Name, ...] = get_args(Name)

@@ -15,8 +15,8 @@ from typing import Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
+from repro.decoding.search import Search
 from repro.model.special_tokens import EOS, PAD
-from repro.results.search import Search
 
 
 class State(Protocol):
@@ -62,7 +62,7 @@ def beam_search(step: Step[S], state: S, limits: Tensor, search: Search) -> list
     if shortest < 1:
         raise ValueError(f"every sentence needs room for its end symbol: limits start at 1, got {shortest}.")
 
-    width, alpha, n_candidates = search.beam, search.alpha, _n_candidates(search.beam)
+    width, n_candidates = search.beam, _n_candidates(search.beam)
     best = _Best.none(limits, longest)
     live = _Live.start(limits)
     last_R = limits.new_full((len(limits),), PAD)
@@ -81,7 +81,7 @@ def beam_search(step: Step[S], state: S, limits: Tensor, search: Search) -> list
         # 3. Those that end compete for the answer. They are equally long, so the likeliest scores best.
         ends_BK = token_BK == EOS
         ended_B1, choice_B1 = _best_first(value_BK.masked_fill(~ends_BK, -math.inf), 1)
-        best.offer(live.sentence, _pick(ids_BKT, choice_B1)[:, 0], ended_B1[:, 0], alpha, finished=True)
+        best.offer(live.sentence, _pick(ids_BKT, choice_B1)[:, 0], ended_B1[:, 0], search, finished=True)
 
         # 4. The best of the others live on.
         log_prob_BW, choice_BW = _best_first(value_BK.masked_fill(ends_BK, -math.inf), width)
@@ -93,8 +93,8 @@ def beam_search(step: Step[S], state: S, limits: Tensor, search: Search) -> list
         at_limit_B = live.limit == length
         cut_B = at_limit_B & ~best.finished[live.sentence]
         cut_log_prob_B = log_prob_BW[:, 0].masked_fill(~cut_B, -math.inf)
-        best.offer(live.sentence, ids_BWT[:, 0], cut_log_prob_B, alpha, finished=False)
-        hope_B = log_prob_BW[:, 0] / length_penalty(live.limit.to(log_prob_BW.dtype), alpha)
+        best.offer(live.sentence, ids_BWT[:, 0], cut_log_prob_B, search, finished=False)
+        hope_B = log_prob_BW[:, 0] / search.penalty(live.limit.to(log_prob_BW.dtype))
         done_B = at_limit_B | (best.score[live.sentence] >= hope_B)
 
         # 6. Drop the sentences that are done, then let the model's rows follow their hypotheses.
@@ -126,11 +126,6 @@ def _refuse_nan(broken_B: Tensor, length: int) -> None:
             f"expected log-probabilities, got NaN from the step function at token {length}. "
             "The model has probably diverged: decode an earlier checkpoint."
         )
-
-
-def length_penalty(length: Tensor, alpha: float) -> Tensor:
-    """((5 + length) / 6)^alpha, the end symbol counted. Wu et al. (2016), equation 14; paper: section 6.1."""
-    return ((5 + length) / 6) ** alpha
 
 
 @dataclass
@@ -166,10 +161,10 @@ class _Best:
         ids, length = limits.new_full((len(limits), longest), PAD), torch.zeros_like(limits)
         return cls(ids, length, nothing, nothing, torch.zeros_like(limits, dtype=torch.bool))
 
-    def offer(self, sentence: Tensor, ids_BT: Tensor, log_prob_B: Tensor, alpha: float, *, finished: bool) -> None:
+    def offer(self, sentence: Tensor, ids_BT: Tensor, log_prob_B: Tensor, search: Search, *, finished: bool) -> None:
         """Take a hypothesis for each of these sentences where it scores above the one at hand."""
         length = ids_BT.shape[1]
-        score_B = log_prob_B / length_penalty(torch.full_like(log_prob_B, length), alpha)
+        score_B = log_prob_B / search.penalty(torch.full_like(log_prob_B, length))
         better_B = score_B > self.score[sentence]
 
         def put(held: Tensor, offered: Tensor) -> Tensor:

@@ -19,6 +19,8 @@ import regex
 from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
+from repro.decoding.search import Named
+
 LANGUAGES = ("de", "en", "fr")  # the paper's
 # Targets that are written without blanks between words, and by which tokeniser sacreBLEU counts them: its `zh` cuts
 # Chinese characters apart, its `char` all of them. `ja-mecab` would need a dictionary that few have installed.
@@ -64,6 +66,22 @@ def sacrebleu_score(
     score = _score(scorer, *([plain_text(line, language) for line in side] for side in (hypotheses, references)))
     joined = f"|detok:moses-{_joining(language)}-sacremoses-{version('sacremoses')}|tok:"
     return replace(score, signature=score.signature.replace("|tok:", joined))
+
+
+def translation_scores(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, *, are_tokens: bool
+) -> Named:
+    """By sacreBLEU, and as the paper's authors took it, where that is defined; arguments are those of both."""
+    plain = sacrebleu_score(hypotheses, references, language, are_tokens=are_tokens)
+    published = None
+    if published_protocol(language) is None:
+        published = published_score(hypotheses, references, language, are_tokens=are_tokens)
+    return {
+        "bleu": plain.bleu,
+        "bleu_signature": plain.signature,
+        "bleu_published": published.bleu if published else None,
+        "bleu_published_signature": published.signature if published else None,
+    }
 
 
 def sacrebleu_tokeniser(language: str) -> str:

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from repro.data.batch import Batch
 from repro.data.shards import Side
+from repro.decoding.search import PAPER_SEARCH, Search
 from repro.decoding.translate import BATCH_TOKENS, TokenScores, batches_by_length, tokens_at_once
 from repro.model.attention import MultiHeadAttention, SelfAttention
 from repro.model.embedding import LearnedPositions
@@ -35,12 +36,12 @@ from repro.model.layers import NORM_EPS, EncoderLayer
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.render.extras import install
-from repro.results.search import PAPER_SEARCH, Search
 from repro.storage import atomic
 
 POSITIONS = 4_096  # of sinusoids, which the format wants as a table; CTranslate2 refuses what is longer
 WEIGHTS = "model.bin"  # the file that makes a folder a model: written last
+
+INSTALL = "Install it: pip install 'attention-repro[fast]', or in a clone pip install -c constraints.txt -e '.[fast]'."
 
 Array = NDArray[np.float32]
 
@@ -151,7 +152,7 @@ def translate_ctranslate2(
             limit, result = int(lengths[i]) + search.extra, pending.result()
             if max(map(len, result.hypotheses)) > limit:  # it had the limit of the longest sentence of its batch
                 result = start([i], limit)[0].result()
-            found[i] = _best(result, search.alpha)
+            found[i] = _best(result, search)
         between(len(found))
     return [found[i] for i in range(len(found))]
 
@@ -176,13 +177,13 @@ def _begin_to_score(translator: Any, source: Tensor, target: Tensor) -> list[Any
     return begun
 
 
-def _best(result: Any, alpha: float) -> Sequence[int]:
+def _best(result: Any, search: Search) -> Sequence[int]:
     """The hypothesis that scores best by our rules: those that ended come before those cut at the limit."""
 
     def worth(place: int) -> tuple[bool, float]:
         names, score = result.hypotheses[place], result.scores[place]
-        log_prob = score * len(names) if alpha else score  # at length penalty 1 it is a mean
-        return names[-1] == str(EOS), log_prob / ((5 + len(names)) / 6) ** alpha
+        log_prob = score * len(names) if search.alpha else score  # at length penalty 1 it is a mean
+        return names[-1] == str(EOS), log_prob / search.penalty(len(names))
 
     best = result.hypotheses[max(range(len(result.hypotheses)), key=worth)]
     return tuple(int(name) for name in best if name != str(EOS))
@@ -246,5 +247,5 @@ def _library() -> Any:
     try:
         import ctranslate2
     except ImportError as error:
-        raise ImportError(f"expected CTranslate2, got {error}. Install it: {install('fast')}") from None
+        raise ImportError(f"expected CTranslate2, got {error}. {INSTALL}") from None
     return ctranslate2

@@ -12,7 +12,8 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from repro.data.treebank import EMPTY_ELEMENT, OUTER, Tree, without_empty_elements
+from repro.data.treebank import EMPTY_ELEMENT, OUTER, Mended, Tree, mended, tokens_of, without_empty_elements
+from repro.decoding.search import Named
 
 VERSION = 1  # raise it when the rules change
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags of words that are left out
@@ -100,6 +101,38 @@ def score_trees(
     length = "all" if at_most is None else f"{at_most}"
     scorer = f"F1|rules:evalb-COLLINS.prm|version:{VERSION}|length:{length}|sentences:{len(taken)}"
     return F1Score(counts, share, scorer)
+
+
+def parse_scores(outputs: Sequence[str], references: Sequence[str]) -> Named:
+    """Of lines of brackets and tags: F1 asks for no word, only for how many there are.
+
+    Beside the three: sentences that are wholly right, F1 of short ones, and of how many the output was no tree.
+    """
+    gold = [tree_of(line, n_leaves(line)) for line in references]
+    found = [tree_of(line, len(one.tree.leaves)) for line, one in zip(outputs, gold, strict=True)]
+    wrong = {i for i, one in enumerate(found) if one.kinds}
+    trees = [one.tree for one in gold], [one.tree for one in found]
+    score, short = score_trees(*trees, mended=wrong), score_trees(*trees, mended=wrong, at_most=SHORT)
+    values: dict[str, float] = {
+        "f1": score.counts.f1,
+        "precision": score.counts.precision,
+        "recall": score.counts.recall,
+        "exact": score.counts.exact_match,
+        "f1_short": short.counts.f1,
+        "mended": score.mended,
+    }
+    scorers = dict.fromkeys(values, score.scorer) | {"f1_short": short.scorer}  # `mended` stands beside them
+    return {**values, **{f"{name}_signature": scorer for name, scorer in scorers.items()}}
+
+
+def n_leaves(line: str) -> int:
+    """How many words a true line of brackets and tags is over."""
+    return sum(token[0] not in "()" for token in tokens_of(line))
+
+
+def tree_of(line: str, n_words: int) -> Mended:
+    """The tree that a line means, over words that nobody needs to know."""
+    return mended(line, ["_"] * n_words)
 
 
 def n_words(tree: Tree) -> int:

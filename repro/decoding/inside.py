@@ -18,10 +18,10 @@ from torch import Tensor
 from repro.data.tokenizer import Tokenizer
 from repro.decoding.heads import by_words, entropies, rounded_weights
 from repro.decoding.observed import SearchTree, observe
+from repro.decoding.search import Search
 from repro.decoding.translate import stepping
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import EOS, PAD, SPECIAL
-from repro.results.search import Search
 
 KINDS = {  # of attention: the modules of a Transformer that it is in, by the number of their layer
     "encoder": "encoder.{}.self_attention",

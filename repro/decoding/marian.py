@@ -24,12 +24,12 @@ import torch
 from torch import Tensor
 
 from repro.data.tokenizer import Tokenizer
+from repro.decoding.search import PAPER_SEARCH
 from repro.model.attention import MultiHeadAttention
 from repro.model.layers import EncoderLayer
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.model.transformer import Transformer
-from repro.results.search import PAPER_SEARCH
 from repro.storage import atomic
 
 START = "<s>"  # what MarianMT's decoder reads first

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from repro.decoding.beam import Hypothesis, Step, beam_search, length_penalty
+from repro.decoding.beam import Hypothesis, Step, beam_search
+from repro.decoding.search import Search
 from repro.model.special_tokens import EOS
-from repro.results.search import Search
 
 
 class Fate(IntEnum):
@@ -107,7 +107,7 @@ def _tree(seen: list[_Seen], limit: int, search: Search) -> SearchTree:
         k = one.more.shape[1]
         value_K, place_K = (log_prob_W[:, None] + one.more).flatten().sort(descending=True, stable=True)
         value_K, place_K = value_K[:k], place_K[:k]
-        penalty = length_penalty(torch.full_like(value_K[:1], length), search.alpha)
+        penalty = search.penalty(torch.full_like(value_K[:1], length))
         score_K = (value_K / penalty).tolist()
         rows, tokens = (place_K // k).tolist(), one.token.flatten()[place_K].tolist()
         lived: list[tuple[int, int, int]] = []  # node, row of its parent, rank among the candidates
@@ -124,7 +124,7 @@ def _tree(seen: list[_Seen], limit: int, search: Search) -> SearchTree:
             place, _, rank = lived[0]
             best = score_K[rank]
             tree.nodes[place] = tree.nodes[place]._replace(fate=Fate.CUT, score=best)
-        hope = float(value_K[lived[0][2]] / _penalty_at(limit, value_K, search.alpha)) if lived else None
+        hope = float(value_K[lived[0][2]] / search.penalty(torch.tensor(limit).to(value_K.dtype))) if lived else None
         tree.steps.append(Weighed(float(penalty), hope, None if best == -math.inf else best))
         if one.parents is None:
             break
@@ -133,10 +133,6 @@ def _tree(seen: list[_Seen], limit: int, search: Search) -> SearchTree:
         log_prob_W = torch.cat([value_K[ranks], value_K.new_full((search.beam - len(ranks),), -math.inf)])
         live = [node for node, *_ in lived] + [-1] * (search.beam - len(ranks))
     return SearchTree(tree.nodes, tree.steps, place, limit)
-
-
-def _penalty_at(limit: int, like: Tensor, alpha: float) -> Tensor:
-    return length_penalty(torch.tensor(limit).to(like.dtype), alpha)
 
 
 def _refuse_others(

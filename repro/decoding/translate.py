@@ -14,12 +14,12 @@ from torch import Tensor
 from repro.data.batch import Batch
 from repro.data.shards import Side
 from repro.decoding.beam import Step, beam_search
+from repro.decoding.search import PAPER_SEARCH, Search
 from repro.decoding.topk import Softmax
 from repro.model.bfloat16 import without_gradients
 from repro.model.loss import nll_and_correct
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import PAD
-from repro.results.search import PAPER_SEARCH, Search
 
 BATCH_TOKENS = 4_096  # source tokens searched at once, padding included, with the paper's beam or a narrower one
 GPU_BATCH_TOKENS = 32_768  # the same on a GPU, which takes about as long for so many

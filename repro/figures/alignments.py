@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from repro.decoding.heads import entropies
 from repro.figures import style
 from repro.figures.attention_maps import merged_to_words
-from repro.figures.numbers import save_numbers
+from repro.figures.style import save_numbers
 from repro.results.inside import seen_sentences
 from repro.results.record import Record
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.figures import style
-from repro.figures.numbers import save_numbers
+from repro.figures.style import save_numbers
 from repro.results.curves import Band, bands, compared, over_operations, rows_of
 from repro.results.labels import command_of, label
 from repro.results.record import BASE, Record

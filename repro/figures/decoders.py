@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
-from repro.figures.numbers import save_numbers
+from repro.figures.style import save_numbers
 from repro.model.config import Hyper
 
 if TYPE_CHECKING:

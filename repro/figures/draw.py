@@ -38,9 +38,9 @@ from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages import table4
 from repro.pages.table3 import has_part
-from repro.results.changes import changed_files, contents
 from repro.results.frame import FIGURES, ResultSet, load_records, noted_rows, record_folders
 from repro.results.places import PUBLISHED
+from repro.results.publish import changed_files, contents
 from repro.results.record import BASE, Record
 from repro.results.sentences import has_sentences
 from repro.runs.command import Parser, code_of, ended

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from repro.figures import style
 from repro.figures.curves import names_of
-from repro.figures.numbers import save_numbers
+from repro.figures.style import save_numbers
 from repro.results.curves import rows_of
 from repro.results.frame import ends_of, half_shown, interval
 from repro.results.labels import command_of, label

@@ -15,7 +15,7 @@ from repro.claims.bootstrap import OverSentences
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
 from repro.claims.to_base import Distances, ToBase
 from repro.figures import style
-from repro.figures.numbers import save_numbers
+from repro.figures.style import save_numbers
 from repro.pages import table2
 from repro.results.labels import label
 from repro.results.record import BASE, Record

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from repro.figures import style
 from repro.figures.mechanism import jacobian_norm
-from repro.figures.numbers import save_numbers
+from repro.figures.style import save_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

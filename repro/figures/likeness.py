@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
-from repro.figures.numbers import save_numbers
+from repro.figures.style import save_numbers
 from repro.results.frame import interval
 from repro.results.inside import seen_sentences
 from repro.results.record import Record

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from repro.figures import style
 from repro.figures.checkpoints import Wanted, dev_pairs, sides_of, told_runs
-from repro.figures.numbers import save_numbers
+from repro.figures.style import save_numbers
 from repro.results.record import BASE, Record
 
 if TYPE_CHECKING:

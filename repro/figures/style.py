@@ -1,7 +1,9 @@
 """How every figure looks, and how it becomes a file: a Times-like face, eight colours, no date in the bytes."""
 
+import csv
+import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.results.record import BASE
-from repro.storage.atomic import write_bytes
+from repro.storage.atomic import write_bytes, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -260,3 +262,13 @@ def symbols(text: str) -> str:
         return f"${letter}_{{{word}}}$"
 
     return re.sub(indexed, formula, text.replace("$", r"\$"))
+
+
+def save_numbers(folder: Path, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+    """The numbers of a picture as `name`.csv: floats to six digits, so that processors agree."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([f"{value:.6g}" if isinstance(value, float) else value for value in row] for row in rows)
+    write_text(folder / f"{name}.csv", text.getvalue())
+    return folder / f"{name}.csv"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 from repro.data.treebank import Tree, bracketed, cleaned, mended, read_trees
 from repro.decoding.evalb import count_brackets, wrong_brackets
+from repro.decoding.search import Search
 from repro.figures import style
 from repro.results.record import Record
-from repro.results.search import Search
 from repro.runs.load import open_run
 from repro.storage.atomic import write_json
 

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 LEARNED_POSITIONS = 512  # rows of the learned table of each side in row E, whose size the paper does not print
+LAST = 10  # checkpoints whose mean each run is scored by as well, beside its own weights
 LATER = ("attention_dropout", "lr_factor", "warms_up")  # fields that the first records and ids of runs do not have
 
 
@@ -57,6 +58,17 @@ class Hyper:
         """The updates after which the averaged checkpoints are written, the last step among them."""
         span = self.average * self.average_every
         return range(self.steps - span + self.average_every, self.steps + 1, self.average_every)
+
+    @property
+    def last_steps(self) -> range:
+        """The updates after which the last `LAST` checkpoints are written, as far apart; of a short run fewer."""
+        n = min(LAST, 1 + (self.steps - 1) // self.average_every)
+        return range(self.steps - (n - 1) * self.average_every, self.steps + 1, self.average_every)
+
+    @property
+    def kept_steps(self) -> range:
+        """The updates whose checkpoints are kept: the averaged ones and the last ones, of which one holds the other."""
+        return max(self.averaged_steps, self.last_steps, key=len)
 
 
 def _as_kind(name: str, value: Any, kind: type) -> Any:

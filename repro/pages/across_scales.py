@@ -59,7 +59,6 @@ ABOUT_TRIED = (
     "C31b served to choose that text, and their verdicts at laptop are no evidence of their own."
 )
 TRAINED = "about trained rows"  # as `by_subject` calls them
-AGAINST = {OF_SIZE.no, OF_SIGN.no}  # of what the paper says
 NEITHER = {OF_SIZE.neither, OF_SIGN.neither}
 MEANINGS: dict[tuple[Outcome, ...], str] = {  # of the verdicts that rows may have
     (OF_SIZE.yes, OF_SIGN.yes): "the rows differ as the paper says",
@@ -113,9 +112,6 @@ def page(scales: Sequence[AtScale], *, is_own: bool = False) -> Page | None:
                 f"{several(len(shown), 'scale')} judged them:"
             ),
             Listing(tuple(map(_of_scale, shown))),
-            Heading("What a verdict says"),
-            Listing(tuple(_meanings(judged_here))),
-            Text((_promise(shown), Link("How verdicts are made", rules), ".")),
             Heading("What came out"),
             Listing(tuple(_patterns(judged_here))),
             tuple(_attention(scales)),
@@ -126,6 +122,9 @@ def page(scales: Sequence[AtScale], *, is_own: bool = False) -> Page | None:
             Heading("What is not judged"),
             Listing((*_missing(shown, scales, lines), *_others(shown, scales))),
             _untrained(shown[0]),
+            Heading("What a verdict says"),
+            Listing(tuple(_meanings(judged_here))),
+            Text((_promise(shown), Link("How verdicts are made", rules), ".")),
             Text(("A sweep makes only the pages of its scale: ", Code(f"{COMMAND} --own"), " makes this one again."))
             if is_own
             else (),
@@ -243,7 +242,7 @@ def _promise(shown: Sequence[AtScale]) -> str:
 
 
 def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
-    """sign as printed at every scale that judged them: 11 claims, 9 of them judged at more than one: C29a, ..."""
+    """sign as printed at every scale that judged them: 11 claims, 9 of them judged at more than one: Deeper is ..."""
     groups: dict[tuple[Outcome, ...], list[Verdicts]] = {}
     for line in lines:
         found = {one.verdict for one in line if _is_judged(one)}
@@ -251,14 +250,11 @@ def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
     for outcomes in sorted(groups, key=lambda of: (len(of), [OUTCOMES.index(outcome) for outcome in of])):
         members = groups[outcomes]
         more = sum(sum(map(_is_judged, line)) > 1 for line in members)
-        is_one, is_against = len(outcomes) == 1, bool(AGAINST & {*outcomes})
+        is_one = len(outcomes) == 1
         where = "every scale that judged them" if is_one else "another"
         twice = f", {more} of them judged at more than one" if more and is_one else ""
-        claims = [line[0].claim for line in members]
-        told = (
-            "; ".join(f"{of.sentence} ({of.id})" for of in claims) if is_against else ", ".join(of.id for of in claims)
-        )
-        yield *_strong(outcomes, " at one scale, "), f" at {where}: {several(len(members), 'claim')}{twice}: {told}."
+        told = f": {'; '.join(line[0].claim.sentence for line in members)}" * (not {*outcomes} <= NEITHER)
+        yield *_strong(outcomes, " at one scale, "), f" at {where}: {several(len(members), 'claim')}{twice}{told}."
 
 
 def _strong(outcomes: Sequence[Outcome], between: str) -> Sequence[Inline]:

@@ -15,9 +15,10 @@ from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, jud
 from repro.claims.layers import verdicts
 from repro.pages import across_scales, claims, outputs_2017, scale, statements, table1, table3, tables
 from repro.pages.anchor import anchor_section
-from repro.pages.of_table import is_like_others, page_of_table, shown_at_the_end
 from repro.pages.scale_data import ScaleData, lengths_of, printed_of, scale_data
 from repro.pages.sheet import sheet
+from repro.pages.tables import is_like_others, page_of_table, special_at_the_end
+from repro.pages.words import linked
 from repro.render.latex import latex
 from repro.render.markdown import markdown
 from repro.render.origin import COMMAND, is_generated
@@ -69,11 +70,13 @@ def _pages_of_scale(data: ScaleData) -> Documents:
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)
     there = _pages(result_set), _pictures(result_set)
     anchored = [block for frame in frames.values() for block in anchor_section(frame)]
-    of_scale = scale.page(data, whole, *there, anchor=anchored)
-    made = {name: Document(pages[name], sheet(frame), pages[name]) for name, frame in frames.items()}
+    of_scale = scale.page(data, whole, *there, anchor=anchored, tables=pages.values())
+    made = {name: Document(linked(pages[name]), sheet(frame), pages[name]) for name, frame in frames.items()}
     if not data.is_exploration:
         made |= _verdicts(data)
     made[scale.NAME] = Document(of_scale)
+    if gallery := scale.figures_page(runs.scale, there[1]):
+        made[FIGURES] = Document(gallery)
     return {result_set.folder / name: document for name, document in made.items()}
 
 
@@ -167,7 +170,7 @@ def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:
     """What an experiment shows at its end: the rows of these tables, yours beside the published and the paper's."""
     frames = {name: result_set.frame([name]) for name in sorted({*tables_shown})}
     apart = {name: of for name, of in frames.items() if of is not None and not is_like_others(name, of)}
-    pages = [shown_at_the_end(of, name) for name, of in apart.items()]
+    pages = [special_at_the_end(of, name) for name, of in apart.items()]
     if frames.keys() - apart.keys() and (alike := result_set.frame({BASE, *frames.keys() - apart.keys()})) is not None:
         pages.insert(0, tables.at_the_end(alike))
     return "\n".join(map(terminal, pages))

@@ -1,6 +1,5 @@
 """The verdicts on a page: what can be answered at a scale, claim by claim, then what cannot. Paper: all of it."""
 
-import math
 import statistics
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,8 @@ from repro.claims.judge import OUTCOMES, TOO_FEW, Found, Judged, may_judge, may_
 from repro.claims.lists import catalogue_digest
 from repro.claims.published import NOTHING_PUBLISHED, Published
 from repro.claims.to_base import Distances, ToBase
-from repro.pages.cells import MINUS, with_minus
+from repro.pages.columns import MINUS, with_minus
+from repro.pages.scale_data import Summary
 from repro.pages.sheet import comma_separated
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -37,9 +37,9 @@ from repro.render.page import (
     plain,
 )
 from repro.render.several import several
+from repro.results.parts import length_decides
 from repro.results.record import PaperNumbers
 from repro.results.resampled import RESAMPLES, Interval
-from repro.results.summary import Summary
 
 NAME = "claims"
 ABOUT = {  # what each group of the page begins with, in the page's order
@@ -100,7 +100,7 @@ ABOUT_LENGTH: Words = (
     " where BLEU without its penalty for brevity has the other sign.",
 )
 OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
-NO_LENGTHS = MappingProxyType[str, float]({})
+NO_LENGTHS = MappingProxyType[tuple[str, str], float]({})
 ABOUT_SENTENCES: Words = (
     Strong(OVER_SENTENCES),
     " is the 95 % interval of the same difference by sacreBLEU's paired bootstrap: the same runs on sentences that are "
@@ -135,7 +135,7 @@ def page(
     answers: Sequence[Block] = (),
     published: Published = NOTHING_PUBLISHED,
     printed: Mapping[str, PaperNumbers] = MappingProxyType({}),
-    lengths: Mapping[str, float] = NO_LENGTHS,
+    lengths: Mapping[tuple[str, str], float] = NO_LENGTHS,
 ) -> Page:
     """The verdicts of one scale; `to_project` leads from the page to the project's folder.
 
@@ -154,14 +154,7 @@ def page(
             Heading(f"{of.title} at scale {runs.scale}", 1),
             Text(agreement(evidence, printed) if is_of_paper else ""),
             Text(_told(answered, of)),
-            Text(promise(judged, runs.scale, published)),
-            differing(judged),
-            exploration(evidence),
             answers,
-            Text(sizes_here(runs)),
-            Text(ABOUT_NUMBERS) if answered else (),
-            Text(ABOUT_LENGTH if lengths and answered else ""),
-            Text(ABOUT_SENTENCES if sentences else ""),
             (
                 part
                 for key, members in groups.items()
@@ -171,6 +164,13 @@ def page(
             _other_rows(answered, evidence, printed) if is_of_paper else (),
             _not_answered(judged, evidence, runs.scale, of),
             Heading("How it was judged"),
+            Text(promise(judged, runs.scale, published)),
+            differing(judged),
+            exploration(evidence),
+            Text(sizes_here(runs)),
+            Text(ABOUT_NUMBERS) if answered else (),
+            Text(ABOUT_LENGTH if lengths and answered else ""),
+            Text(ABOUT_SENTENCES if sentences else ""),
             Text((Link("How verdicts are made", f"{to_project}/{RULES}"), f". List of claims: {catalogue_digest()}.")),
         ),
     )
@@ -299,7 +299,10 @@ def _by(one: Judged) -> Words:
 
 
 def _section(
-    members: Sequence[Judged], sentences: Mapping[Place, Interval], lengths: Mapping[str, float], of: Subject
+    members: Sequence[Judged],
+    sentences: Mapping[Place, Interval],
+    lengths: Mapping[tuple[str, str], float],
+    of: Subject,
 ) -> Iterator[Block]:
     """The claims of one group with their numbers."""
     what = (
@@ -327,7 +330,9 @@ def _seeds(one: Judged) -> str:
 
 
 def claim_numbers(
-    members: Sequence[Judged], sentences: Mapping[Place, Interval], lengths: Mapping[str, float] = NO_LENGTHS
+    members: Sequence[Judged],
+    sentences: Mapping[Place, Interval],
+    lengths: Mapping[tuple[str, str], float] = NO_LENGTHS,
 ) -> Iterator[Column]:
     """On each endpoint ours with its interval and mark, the paper's, and what could have been found.
 
@@ -375,21 +380,18 @@ def _detectable(found: Found | None) -> str:
     return "" if size is None else f"{size:.{found.endpoint.decimals}f}"
 
 
-def _length(claim: Claim, found: Found | None, lengths: Mapping[str, float]) -> str:
+def _length(claim: Claim, found: Found | None, lengths: Mapping[tuple[str, str], float]) -> str:
     """The difference of lengths beside one of BLEU on dev, and whether it decides."""
-    if found is None or found.endpoint != BLEU or len(claim.rows) != 2 or not {*claim.rows} <= lengths.keys():
+    if found is None or found.endpoint.score != BLEU.score or len(claim.rows) != 2:
         return ""
-    better, worse = (lengths[row] for row in claim.rows)
+    better, worse = (lengths.get((found.endpoint.split, row)) for row in claim.rows)
+    if better is None or worse is None:
+        return ""
     text = f"{better - worse:+.3f}".replace("-", MINUS)
-    return f"{text}, decides" if found.value and _by_length(found, better, worse) else text
-
-
-def _by_length(found: Found, better: float, worse: float) -> bool:
-    """Whether BLEU without its penalty for brevity has the other sign: of a difference of logarithms."""
-    if not found.means or min(found.means) <= 0:
-        return False
-    ours, other = (math.log(mean) - min(0.0, 1 - 1 / of) for mean, of in zip(found.means, (better, worse), strict=True))
-    return (ours - other) * (found.value or 0.0) < 0
+    if not found.value or len(found.means) != 2:
+        return text
+    bleus = found.means[0], found.means[1]
+    return f"{text}, decides" if length_decides(found.value, bleus, (better, worse)) else text
 
 
 def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, Interval]) -> str:

@@ -1,24 +1,32 @@
 """The columns that tables show of a frame, in a reader's words. Paper: Tables 2 and 3."""
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from repro.claims.bootstrap import DIFFERENCES
+from repro.claims.claim import B0, BASE_DE, BASE_FR
+from repro.claims.evidence import Apart, Evidence, why_apart
+from repro.claims.judge import Judged
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
-from repro.pages.cells import MINUS
 from repro.render.page import Column, Formula
 from repro.results.frame import BESIDE, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, setting, system_label
 from repro.results.record import BASE
+from repro.results.task import LENGTH
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+MINUS = "\N{MINUS SIGN}"
 MISSING = "missing"
 EXPLORATORY = "exploratory"
 SIZE = "parameters (M)"
 TEST = "BLEU (test)"
+MEAN_OF_LAST = "mean of last"  # what the group of columns begins with that is of other weights than the paper's
 DELTA = Formula("Δ")
 HEADINGS = {  # of the fields of Hyper: those that the paper writes as symbols are formulas
     name: Formula(symbol) if len(symbol) == 1 or "_" in symbol else symbol for name, symbol in SYMBOLS.items()
@@ -31,6 +39,7 @@ def columns(frame: "DataFrame") -> list[Column]:
         row_column(frame),
         *setting_columns(frame),
         *columns_of_dev(frame),
+        *columns_of_last_mean(frame),
         *columns_of_test(frame),
         *size_columns(frame),
         *cost_columns(frame),
@@ -64,6 +73,23 @@ def columns_of_dev(frame: "DataFrame") -> list[Column]:
         ]
         if frame.loc[~is_base, f"paper/{name}"].notna().any():
             shown += [Column(group, "paper", printed), Column(group, DELTA, printed_to_base)]
+    return shown
+
+
+def columns_of_last_mean(frame: "DataFrame") -> list[Column]:
+    """The same by the mean of each run's last checkpoints, with their length; none where no run has it."""
+    if not frame.attrs["averaged"]:
+        return []
+    is_base, counts = frame["table"] == BASE, frame.attrs["averaged"]
+    group = f"{MEAN_OF_LAST} {counts[0]}{f' to {counts[-1]}' if len(counts) > 1 else ''} (dev)"
+    shown = []
+    for name, decimals in (("ppl", 2), ("bleu", 1), (LENGTH, 3)):
+        score = f"last_mean_dev/{name}"
+        if score not in frame:
+            continue
+        to_base = numbers(frame[f"{score}_to_base"].mask(is_base), f"+z.{enough(frame, score, decimals)}f")
+        shown.append(Column(group, name.upper() if name != LENGTH else name, spreads(frame, score, decimals)))
+        shown += [Column(group, DELTA, to_base)] if any(to_base) else []
     return shown
 
 
@@ -145,6 +171,11 @@ def numbers(values: Iterable[float | None], form: str) -> list[str]:
     ]
 
 
+def with_minus(sentence: str) -> str:
+    """The numbers of a sentence as tables have them: "between −1.84 and 0.2"; a hyphen within a word or range stays."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", MINUS, sentence)
+
+
 def spreads(frame: "DataFrame", score: str, decimals: int) -> list[str]:
     """Mean ± half-width; of one run its number; nothing where no run has the score.
 
@@ -188,3 +219,64 @@ def unused(frame: "DataFrame") -> list[str]:
 def has_systems(frame: "DataFrame") -> bool:
     """Whether a row trained something else than the Transformer."""
     return bool(frame["system"].notna().any())
+
+
+VERDICT, STATED = "verdict", "statements"
+BASES = {B0, BASE_DE, BASE_FR}  # what other rows are compared with, each in its own language pair
+
+
+def verdict_columns(frame: "DataFrame", judged: Sequence[Judged]) -> list[Column]:
+    """What the claims say that compare a row with the base, in their words; no column where none does.
+
+    With the scores that each is about where they do not all say the same.
+    """
+    said: dict[str, list[Judged]] = {}
+    for one in judged:
+        others = [row for row in one.claim.rows if row not in BASES]
+        if one.claim.kind in DIFFERENCES and len(others) == 1:
+            said.setdefault(others[0], []).append(one)
+    rows = zip(frame["table"], frame["row"], strict=True)
+    texts = [_joined(said.get(f"{table}/{row}", ())) for table, row in rows]
+    return [Column("", VERDICT, texts, is_words=True)] if any(texts) else []
+
+
+def statement_columns(frame: "DataFrame", stated: Sequence[Judged]) -> list[Column]:
+    """What became of the statements of teaching texts about each row, counted; no column where none is."""
+    said: dict[str, Counter[str]] = {}
+    for one in stated:
+        if one.claim.kind in DIFFERENCES and one.verdict != "not judged":
+            for row in one.claim.rows:
+                if row not in BASES:
+                    said.setdefault(row, Counter())[one.verdict] += 1
+    counts = [said.get(f"{table}/{row}", Counter()) for table, row in zip(frame["table"], frame["row"], strict=True)]
+    texts = [", ".join(f"{n} {word}" if of.total() > 1 else word for word, n in of.items()) for of in counts]
+    return [Column("", STATED, texts, is_words=True)] if any(texts) else []
+
+
+def tell_exploration(frame: "DataFrame", evidence: Evidence) -> None:
+    """Have a frame tell how many runs of each row settle nothing, and which in its notes.
+
+    Not where no run of the scale settles anything: then there is no verdict to take for one of these means.
+    """
+    by_run = {(record.table, record.row, record.seed): Apart(record, why) for record, why in evidence.apart}
+    lines = zip(frame["table"], frame["row"], frame["seeds"], strict=True)
+    runs = [[by_run.get((table, row, int(seed))) for seed in seeds.split()] for table, row, seeds in lines]
+    apart = [[run for run in of if run] for of in runs]
+    if evidence.records and any(apart):
+        frame.attrs["apart"] = [len(of) for of in apart]
+        whole = why_apart([run for of in apart for run in of])
+        frame.attrs["notes"] = [
+            *frame.attrs["notes"],
+            *(f"Exploratory, in means and in no verdict: {line}." for line in whole),
+        ]
+
+
+def _joined(about: Collection[Judged]) -> str:
+    """In one cell; that a claim was not judged is told where nothing else is: most say how large a difference is."""
+    told = [one for one in about if one.verdict != "not judged"] or about
+    scores: dict[str, list[str]] = {}
+    for one in told:
+        scores.setdefault(one.verdict, []).extend(found.endpoint.name for found in one.found)
+    if len(scores) < 2:
+        return ", ".join(scores)
+    return ", ".join(f"{word} ({', '.join(dict.fromkeys(of))})" if of else word for word, of in scores.items())

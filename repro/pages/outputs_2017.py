@@ -32,15 +32,14 @@ def page(scored: Outputs2017) -> Page:
         made_from(SCORES_2017),
         blocks(
             Heading("Published translations of newstest2017, English-German", 1),
-            Text(ABOUT),
+            Listing(tuple(_said(systems))),
             Table(tuple(shown), rules_between([one.kind for one in systems])),
             Text(
                 f"{scored.sentences:,} sentences, sorted by the words of their source, in {QUARTERS} equal parts; "
                 "BLEU is sacreBLEU's, and differences are of scores that are not rounded."
             ),
-            Heading("What they show"),
-            Listing(tuple(_said(systems))),
             Heading("How it was made"),
+            Text(ABOUT),
             Text((Code("python experiments/outputs_2017.py"), f" scored them with {scored.signature}.")),
         ),
     )

@@ -1,6 +1,5 @@
 """results/<scale>/README.md: tables, verdicts and figures of one scale on one page. Paper: sections 4 and 6."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -8,14 +7,14 @@ from repro.claims.decisions import Outcome
 from repro.claims.judge import OUTCOMES, Judged
 from repro.pages import table2, table3
 from repro.pages.claims import NAME as CLAIMS
-from repro.pages.claims import agreement, differing, exploration, promise, settled_claims, settles, sizes_here
+from repro.pages.claims import agreement, differing, exploration, promise, settles, sizes_here
+from repro.pages.found import ABOUT_FOUND, found
 from repro.pages.scale_data import ScaleData, printed_of
-from repro.pages.words import departure_notes, explained_table
+from repro.pages.words import departure_notes, explained_table, told_at_the_end
 from repro.render.origin import made_from
 from repro.render.page import (
     Block,
     Code,
-    Column,
     Emphasis,
     Heading,
     Link,
@@ -23,7 +22,6 @@ from repro.render.page import (
     Page,
     Picture,
     Strong,
-    Table,
     Text,
     Words,
     blocks,
@@ -67,10 +65,8 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "parse_tree": "One sentence of ours as our parser brackets it, and its gold tree; Table 4 says how well it parses",
     "quality_and_cost": "Quality against the cost of training",
 }
-ABOUT_REASONS = (
-    "In brackets the claim's number and what its rows showed on each score: bounds, at the level of the verdict, of a "
-    "difference or a slope that is positive where the paper is right."
-)
+SHOWN = ("differences", "quality_and_cost")  # on the page of the scale itself
+FIGURES_LINK = Link(f"{FIGURES}.md", FIGURES, to_page=True)
 OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
     "curves_": "How the rows of {} learned",
     "operations_": "Dev loss of the rows of {} over updates and over FLOPs of training",
@@ -85,31 +81,45 @@ def page(
     pictures: Collection[str],
     *,
     anchor: Sequence[Block] = (),
+    tables: Iterable[Page] = (),
 ) -> Page:
-    """Of one scale: its runs, Table 3, the verdicts, the other pages by name, and the pictures that are there.
+    """Of one scale: what was found, Table 3, the other pages by name, two pictures, and how it was judged.
 
-    `frame` is Table 3, and `anchor` what the runs of a published recipe say.
+    `frame` is Table 3, and `anchor` what the runs of a published recipe say. What explains the signs of the pages of
+    `tables` stands here, once.
     """
-    runs = data.runs
+    runs, judged = data.runs, () if data.is_exploration else data.judged
     return Page(
         made_from("the records beside it"),
-        blocks(
-            Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
-            Text(agreement(data.evidence, printed_of(data.result_set)) if not data.is_exploration else ""),
-            Text(
-                (
-                    f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. ",
-                    *_standing(data),
-                )
+        told_at_the_end(
+            blocks(
+                Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
+                Text(agreement(data.evidence, printed_of(data.result_set)) if not data.is_exploration else ""),
+                _outcomes(judged),
+                Text(
+                    (
+                        f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. ",
+                        *_standing(data),
+                    )
+                ),
+                anchor,
+                _table3(frame, judged) if frame is not None else (),
+                _pictures_shown(pictures, runs.scale, data.result_set.own),
+                Heading("Tables"),
+                Listing(tuple(_links(pages, runs.scale, frame is not None))),
+                () if data.is_exploration else _how_judged(data),
+                _departures(frame) if frame is not None else (),
             ),
-            anchor,
-            _table3(frame, () if data.is_exploration else data.judged) if frame is not None else (),
-            () if data.is_exploration else _verdicts(data),
-            Heading("Tables"),
-            Listing(tuple(_links(pages, runs.scale, frame is not None))),
-            _figures(pictures, runs.scale, data.result_set.own),
+            tables,
         ),
     )
+
+
+def figures_page(scale: str, pictures: Collection[str]) -> Page | None:
+    """All pictures of a scale, the paper's first; None where there is none."""
+    shown = [Picture(f"{FIGURES}/{name}.svg", text) for name, text in _captions(pictures).items()]
+    heading = Heading(f"Figures at scale {scale}", 1)
+    return Page(made_from("the pictures beside it"), (heading, *shown)) if shown else None
 
 
 def _standing(data: ScaleData) -> Words:
@@ -121,45 +131,46 @@ def _standing(data: ScaleData) -> Words:
     return "A page of this scale shows ", Strong(data.runs.claim), ", and says so where the paper claims more."
 
 
-def _verdicts(data: ScaleData) -> tuple[Block, ...]:
-    """How many claims about trained rows came out how, and which."""
-    settled = settled_claims(data.judged)
+def _outcomes(judged: Sequence[Judged]) -> Listing:
+    """The claims about trained rows that were judged, by what came of them; those of which nothing is shown counted."""
+    said: dict[Outcome, list[str]] = {outcome: [] for outcome in OUTCOMES if outcome != "not judged"}
+    for one in judged:
+        if one.claim.is_trained and one.verdict in said:
+            said[one.verdict].append(one.sentence)
+    return Listing(
+        tuple(
+            (Strong(outcome), f", {several(len(claims), 'claim')}: {'; '.join(claims)}.")
+            for outcome, claims in said.items()
+            if claims
+        )
+    )
+
+
+def _how_judged(data: ScaleData) -> tuple[Block, ...]:
+    """How far the verdicts may be trusted, and what has no part in them."""
     return blocks(
-        Heading("Verdicts on the paper's claims"),
+        Heading("How it was judged"),
         Text(promise(data.judged, data.runs.scale, data.published)),
         differing(data.judged),
         exploration(data.evidence),
         Text(sizes_here(data.runs)),
-        _counts(data.judged) if settled.items else (),
-        Text(ABOUT_REASONS if settled.items else ""),
-        settled,
-        Text(("Each with its estimate beside the print: ", Link(f"{CLAIMS}.md", CLAIMS, to_page=True), ".")),
+        Text(("Each claim with its estimate beside the print: ", Link(f"{CLAIMS}.md", CLAIMS, to_page=True), ".")),
     )
 
 
 def _table3(frame: "DataFrame", judged: Sequence[Judged]) -> tuple[Block, ...]:
+    lines = found(frame)
+    table = explained_table(table3.page_columns(frame, judged)[0])
+    return blocks(Heading("Table 3"), lines, table, Text(ABOUT_FOUND if lines.items else ""))
+
+
+def _departures(frame: "DataFrame") -> tuple[Block, ...]:
+    more = Link(f"{table3.NAME}.md", table3.NAME, to_page=True)
     return blocks(
-        Heading("Table 3"),
-        explained_table(table3.page_columns(frame, judged)[0]),
-        Text("What departs from the paper's recipe:"),
+        Heading("What departs from the paper's recipe"),
         departure_notes(frame),
-        Text(
-            (
-                "What the rows change, notes, and how reproducible the runs are: ",
-                Link(f"{table3.NAME}.md", table3.NAME, to_page=True),
-                ".",
-            )
-        ),
+        Text(("What the rows change, notes, and how reproducible the runs are: ", more, ".")),
     )
-
-
-def _counts(judged: Sequence[Judged]) -> Table:
-    """How many claims about trained rows came out how."""
-    counts: Counter[Outcome] = Counter(
-        one.verdict for one in judged if one.claim.is_trained and one.verdict != "not judged"
-    )
-    shown = [outcome for outcome in OUTCOMES if counts[outcome]]
-    return Table((Column("", "verdict", shown), Column("", "claims", [f"{counts[outcome]}" for outcome in shown])))
 
 
 def _links(pages: Sequence[str], scale: str, has_table3: bool) -> Iterable[Words]:
@@ -174,19 +185,25 @@ def _links(pages: Sequence[str], scale: str, has_table3: bool) -> Iterable[Words
         )
 
 
-def _figures(there: Collection[str], scale: str, is_own: bool) -> tuple[Block, ...]:
-    """The pictures that are there, the paper's first."""
+def _captions(there: Collection[str]) -> dict[str, str]:
+    """What each picture that is there shows, the paper's first."""
     of_tables = {
         name: text.format(name.removeprefix(begins))
         for begins, text in OF_A_TABLE.items()
         for name in sorted(there)
         if name.startswith(begins)
     }
-    captions = {name: text for name, text in (PICTURES | of_tables).items() if name in there}
-    heading = Heading("Figures")
+    return {name: text for name, text in (PICTURES | of_tables).items() if name in there}
+
+
+def _pictures_shown(there: Collection[str], scale: str, is_own: bool) -> tuple[Block, ...]:
+    """Two of the pictures that are there, and where all of them are."""
+    captions = _captions(there)
     if not captions:
         where = "" if is_own else f"--results-dir {PUBLISHED} "
-        return heading, Text(
+        return Heading("Figures"), Text(
             ("None yet: ", Code(f"python experiments/figures.py {where}--scale {scale}"), " draws them.")
         )
-    return heading, *(Picture(f"{FIGURES}/{name}.svg", text) for name, text in captions.items())
+    shown = [Picture(f"{FIGURES}/{name}.svg", captions[name]) for name in SHOWN if name in captions]
+    told = Text((f"{several(len(captions), 'picture')}, those of the paper first: ", FIGURES_LINK, "."))
+    return Heading("Figures"), *shown, told

@@ -10,21 +10,48 @@ from repro.claims.evidence import Evidence
 from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence_of, judge
 from repro.claims.published import NOTHING_PUBLISHED, Published, read_published
 from repro.pages import anchor, table3
-from repro.pages.columns import has_systems
-from repro.pages.verdicts import tell_exploration
+from repro.pages.columns import has_systems, tell_exploration
 from repro.pages.words import EXPLORED
 from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
 from repro.results.frame import ResultSet
 from repro.results.further_tests import read_further, with_further
-from repro.results.lengths import RATIO, with_lengths
-from repro.results.parts import SPLIT, with_brackets, with_parts
+from repro.results.labels import label
+from repro.results.parts import RATIO, SPLIT, with_brackets, with_lengths, with_parts
 from repro.results.record import BASE, PaperNumbers, Record, path
 from repro.results.sentences import read_counts, read_places
-from repro.results.summary import Summary, summary
+from repro.results.task import LENGTH
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """The runs of one scale."""
+
+    scale: str
+    claim: str  # what a page of this scale shows
+    n: int
+    n_rows: int
+    hours: float  # of training and decoding
+    rows_here: tuple[str, ...]  # rows whose name says the paper's size, with the size here: N=2 (here 1)
+
+
+def summary(result_set: ResultSet) -> Summary | None:
+    """None where there is no record."""
+    records = sorted(result_set.everything, key=lambda record: (record.table, record.position))
+    if not records:
+        return None
+    named = {record.row: label(record.row, record.hyper) for record in records}
+    return Summary(
+        scale=result_set.scale,
+        claim=str(records[0].settings["claim"]),
+        n=len(records),
+        n_rows=len({(record.table, record.row) for record in records}),
+        hours=sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600,
+        rows_here=tuple(text for row, text in named.items() if text != row),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +111,17 @@ def printed_of(result_set: ResultSet) -> dict[str, PaperNumbers]:
     return listed | {f"{one.table}/{one.row}": one.paper for one in result_set.everything}
 
 
-def lengths_of(frames: "Iterable[DataFrame]") -> dict[str, float]:
-    """By "table/row" how long its translations of dev are over their references, where their counts are kept."""
-    found: dict[str, float] = {}
+def lengths_of(frames: "Iterable[DataFrame]") -> dict[tuple[str, str], float]:
+    """By split and "table/row" how long its translations of dev are over their references, where that is known.
+
+    The split is that of an endpoint: dev by the paper's weights, or by the mean of the last checkpoints.
+    """
+    found: dict[tuple[str, str], float] = {}
     for frame in frames:
-        if RATIO in frame:
-            names = frame["table"] + "/" + frame["row"]
-            found |= {name: float(of) for name, of in zip(names, frame[RATIO], strict=True) if of == of}
+        names = frame["table"] + "/" + frame["row"]
+        for split, column in (("dev", RATIO), ("last_mean_dev", f"last_mean_dev/{LENGTH}")):
+            lengths = frame.get(column, ())
+            found |= {(split, name): float(of) for name, of in zip(names, lengths, strict=False) if of == of}
     return found
 
 

@@ -1,6 +1,6 @@
 """Tables as comma-separated values that a spreadsheet takes for values, never for formulas.
 
-Numbers have 9 digits of 17: processors differ in the last. Full precision stays in records and journals.
+Full precision stays in records and journals.
 """
 
 import csv
@@ -8,13 +8,15 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from repro.pages.cells import SHEET_DIGITS, sheet_number
 from repro.pages.columns import has_systems, unused
 from repro.render.escape import sheet_text
 from repro.results.labels import AT_PAPER_SIZE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+SHEET_DIGITS = 9  # another processor makes sums in another order, which shows in the last of 17
 
 
 def sheet(frame: "DataFrame") -> str:
@@ -44,4 +46,4 @@ def comma_separated(lines: Iterable[Mapping[str, Any]]) -> str:
 def _value(value: Any) -> str:
     if value is None:
         return ""
-    return sheet_number(value) if isinstance(value, float) else sheet_text(str(value))
+    return f"{value:.{SHEET_DIGITS}g}" if isinstance(value, float) else sheet_text(str(value))

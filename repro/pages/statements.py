@@ -14,10 +14,10 @@ from repro.claims.evidence import Evidence
 from repro.claims.judge import SETTLES_NOTHING, Found, Judged
 from repro.pages import claims
 from repro.pages.columns import numbers, spreads
+from repro.pages.scale_data import Summary
 from repro.render.page import Block, Heading, Listing, Page, Strong, Words
 from repro.results.parts import KEPT, PLACES, THIRDS
 from repro.results.resampled import Interval
-from repro.results.summary import Summary
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -86,7 +86,9 @@ def page(measured: Measured) -> Page:
     return Page(
         table.origin,
         blocks(
-            table.blocks,
+            table.blocks[0],
+            _found(measured),
+            table.blocks[1:],
             Heading("Verdicts"),
             Listing(
                 tuple(
@@ -103,6 +105,14 @@ def page(measured: Measured) -> Page:
             *_made(measured),
         ),
     )
+
+
+def _found(measured: Measured) -> Listing:
+    """The claims about layers by what came of them."""
+    said: dict[str, list[str]] = {}
+    for claim, (word, _) in verdicts(measured).items():
+        said.setdefault(word, []).append(LAYER_CLAIMS[claim])
+    return Listing(tuple((Strong(word), f": {'; '.join(claims)}.") for word, claims in said.items()))
 
 
 def _made(measured: Measured) -> tuple[Text, Listing]:

@@ -14,15 +14,17 @@ from repro.pages.columns import (
     setting_columns,
     size_columns,
     spreads,
+    verdict_columns,
 )
-from repro.pages.lengths import lengths_section
-from repro.pages.verdicts import verdict_columns
+from repro.pages.found import scored
+from repro.pages.sections import lengths_section
 from repro.pages.words import (
     ABOUT_SETTINGS,
-    claim,
     ending,
     explained,
     explained_table,
+    opening,
+    told_at_the_end,
 )
 from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.origin import made_from
@@ -133,24 +135,26 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     base = frozenset({int((frame["table"] == BASE).sum())})
     return Page(
         made_from(f"the records in {NAME}/ and {BASE}/"),
-        blocks(
-            Heading(f"Table 2 at scale {scale}", 1),
-            Text(claim(frame)),
-            Heading("Our runs"),
-            Table(tuple(own), base),
-            Text(ABOUT_OURS),
-            Text(_about_subset(frame)),
-            explained(own),
-            Heading("What our rows are"),
-            Table(tuple(size), base),
-            Text(ABOUT_AVERAGED),
-            Text(ABOUT_SETTINGS),
-            explained(size),
-            lengths_section(frame, base),
-            Heading("As printed, and the cost column worked out again"),
-            explained_table(printed_columns(), rules_between([line.kind for line in TABLE_2])),
-            Text(ABOUT_PRINTED),
-            ending(frame),
+        told_at_the_end(
+            blocks(
+                Heading(f"Table 2 at scale {scale}", 1),
+                opening(frame, scored(frame, "test/bleu", "BLEU on test")),
+                Heading("Our runs"),
+                Table(tuple(own), base),
+                Text(ABOUT_OURS),
+                Text(_about_subset(frame)),
+                explained(own),
+                Heading("What our rows are"),
+                Table(tuple(size), base),
+                Text(ABOUT_AVERAGED),
+                Text(ABOUT_SETTINGS),
+                explained(size),
+                lengths_section(frame, base),
+                Heading("As printed, and the cost column worked out again"),
+                explained_table(printed_columns(), rules_between([line.kind for line in TABLE_2])),
+                Text(ABOUT_PRINTED),
+                ending(frame),
+            )
         ),
     )
 

@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
-from repro.pages.columns import DELTA, columns_of_dev, row_column, rules_between, setting_columns, size_columns
-from repro.pages.further_tests import further_section
-from repro.pages.lengths import lengths_section
-from repro.pages.verdicts import verdict_columns
-from repro.pages.words import about_settings, claim, ending, explained_table
+from repro.pages.columns import (
+    DELTA,
+    columns_of_dev,
+    columns_of_last_mean,
+    row_column,
+    rules_between,
+    setting_columns,
+    size_columns,
+    verdict_columns,
+)
+from repro.pages.found import ABOUT_FOUND, found
+from repro.pages.sections import further_section, lengths_section
+from repro.pages.words import about_settings, ending, explained_table, opening, told_at_the_end
 from repro.render.origin import made_from
 from repro.render.page import Column, Heading, Page, Text, blocks, plain
 from repro.results.record import BASE
@@ -29,14 +37,15 @@ def has_part(table: str) -> bool:
 
 
 def page_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> tuple[list[Column], list[Column]]:
-    """The columns of the paper's table: the scores beside the paper's, the verdict and the size; what varies."""
+    """The columns of the paper's table: the scores beside the paper's and the verdict; what varies, and the size."""
     row = row_column(frame)
     letters = [of.removeprefix(PARTS) for of in frame["table"]]
     under = [f"({letter}) " if len(letter) == 1 else "" for letter in letters]
     row = row._replace(texts=[letter + plain(name) for letter, name in zip(under, row.texts, strict=True)])
-    scores = [column for column in columns_of_dev(frame) if column.heading != DELTA]
+    both = [*columns_of_dev(frame), *columns_of_last_mean(frame)]
+    scores = [column for column in both if column.heading != DELTA]
     varies = setting_columns(frame)
-    return [row, *scores, *verdict_columns(frame, judged), *size_columns(frame)], [row, *varies] if varies else []
+    return [row, *scores, *verdict_columns(frame, judged)], [row, *varies, *size_columns(frame)]
 
 
 def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
@@ -45,14 +54,18 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     ruled = rules_between(list(frame["table"]))
     return Page(
         made_from("the records beside it"),
-        blocks(
-            Heading(f"Table 3 at scale {scale}", 1),
-            Text(claim(frame)),
-            explained_table(scores, ruled),
-            (Heading("What the rows change"), *explained_table(varies, ruled)) if varies else (),
-            about_settings(frame),
-            lengths_section(frame, ruled),
-            further_section(frame, ruled),
-            ending(frame),
+        told_at_the_end(
+            blocks(
+                Heading(f"Table 3 at scale {scale}", 1),
+                opening(frame, found(frame)),
+                explained_table(scores, ruled),
+                Text(ABOUT_FOUND if found(frame).items else ""),
+                Heading("What the rows change"),
+                explained_table(varies, ruled),
+                about_settings(frame),
+                lengths_section(frame, ruled),
+                further_section(frame, ruled),
+                ending(frame),
+            )
         ),
     )

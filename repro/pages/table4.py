@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
-from repro.data.treebanks import TREEBANKS
+from repro.corpora.treebanks import TREEBANKS
 from repro.pages.claims import NAME as CLAIMS
 from repro.pages.claims import settled_claims
 from repro.pages.columns import (
@@ -17,13 +17,15 @@ from repro.pages.columns import (
     size_columns,
     spreads,
 )
+from repro.pages.found import scored
 from repro.pages.words import (
     ABOUT_SETTINGS,
-    claim,
     ending,
     explained,
     explained_table,
     facts,
+    opening,
+    told_at_the_end,
 )
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
@@ -194,25 +196,27 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name:
     size = [row_column(frame), *settings, *sizes, *cost_columns(frame)]
     return Page(
         made_from(f"the records in {name}/"),
-        blocks(
-            Heading(f"{'Table 4' if name == NAME else name} at scale {scale}", 1),
-            Text(which_text(frame)),
-            Text(claim(frame)),
-            Heading("Our runs"),
-            Table((*own, *printed)),
-            Text(ABOUT_SCORES),
-            Text(ABOUT_PAPER if printed else ""),
-            Text(ABOUT_ROWS if name == NAME else ""),
-            explained(own),
-            attributions(frame),
-            claims_about(name, judged),
-            of_sentences(frame),
-            Heading("What our rows are"),
-            Table(tuple(size)),
-            Text(_about(settings)),
-            explained(size),
-            _as_printed() if name == NAME else (),
-            ending(frame, facts(frame)),
+        told_at_the_end(
+            blocks(
+                Heading(f"{'Table 4' if name == NAME else name} at scale {scale}", 1),
+                Text(which_text(frame)),
+                opening(frame, scored(frame, "test/f1", "F1 on test")),
+                Heading("Our runs"),
+                Table((*own, *printed)),
+                Text(ABOUT_SCORES),
+                Text(ABOUT_PAPER if printed else ""),
+                Text(ABOUT_ROWS if name == NAME else ""),
+                explained(own),
+                attributions(frame),
+                claims_about(name, judged),
+                of_sentences(frame),
+                Heading("What our rows are"),
+                Table(tuple(size)),
+                Text(_about(settings)),
+                explained(size),
+                _as_printed() if name == NAME else (),
+                ending(frame, facts(frame)),
+            )
         ),
     )
 

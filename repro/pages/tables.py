@@ -1,33 +1,36 @@
-"""The page of one experiment's table: dev scores, what the rows are, test scores, and how all of it was made."""
+"""The page of one experiment's table: scores, what the rows are, how it was made; some tables have their own."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
-from repro.pages.along_training import along_training
-from repro.pages.anchor import anchor_section
-from repro.pages.by_length import operations_column, section, unequal
+from repro.pages import table2, table4
+from repro.pages.anchor import anchor_found, anchor_section
 from repro.pages.columns import (
     closing,
     columns_of_dev,
+    columns_of_last_mean,
     columns_of_test,
     cost_columns,
     has_systems,
     row_column,
     setting_columns,
     size_columns,
+    statement_columns,
+    verdict_columns,
 )
-from repro.pages.further_tests import further_section
-from repro.pages.lengths import lengths_section
-from repro.pages.verdicts import statement_columns, verdict_columns
+from repro.pages.found import ABOUT_FOUND, found
+from repro.pages.sections import along_training, by_length, further_section, length_columns, operations_column, unequal
 from repro.pages.words import (
     about_settings,
     by_chance,
-    claim,
     ending,
     explained,
     explained_table,
     facts,
+    opening,
+    told_at_the_end,
 )
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
@@ -46,12 +49,13 @@ def page(
 ) -> Page:
     """Three parts, each led by the names of the rows; a rule stands below the base."""
     row, dev, test, took = row_column(frame), columns_of_dev(frame), columns_of_test(frame), cost_columns(frame)
-    settings, sizes = setting_columns(frame), size_columns(frame)
+    settings, sizes, dev = setting_columns(frame), size_columns(frame), [*dev, *columns_of_last_mean(frame)]
     if systems := has_systems(frame):
         sizes = [*sizes, operations_column(frame)]
     size, ruled = [row, *settings, *sizes], frozenset({int((frame["table"] == BASE).sum())})
     again = Code(command_of(name, scale)), " leaves a record of each run; "
     before = ("These runs were made by an earlier version, and no command of today makes them again; ",)
+    whole = "table3" if name.startswith("table3_") else ""
     made = (
         *(before if scale in RETIRED else again),
         Code(COMMAND),
@@ -59,23 +63,25 @@ def page(
     )
     return Page(
         made_from(f"the records in {name}/ and {BASE}/"),
-        blocks(
-            Heading(f"{name} {OF} {scale}", 1),
-            Text(claim(frame)),
-            explained_table([row, *dev, *verdict_columns(frame, judged), *statement_columns(frame, stated)], ruled),
-            anchor_section(frame),
-            Heading("What the rows are"),
-            Table(tuple(size), ruled),
-            about_settings(frame),
-            explained(size),
-            unequal(frame) if systems else (),
-            section(frame, ruled) if systems else (),
-            along_training(frame) if systems else (),
-            Heading("Test set and time"),
-            explained_table([row, *test, *took], ruled),
-            lengths_section(frame, ruled),
-            further_section(frame, ruled),
-            ending(frame, Text(made), facts(frame), whole="table3" if name.startswith("table3_") else ""),
+        told_at_the_end(
+            blocks(
+                Heading(f"{name} {OF} {scale}", 1),
+                opening(frame, Listing((*found(frame).items, *anchor_found(frame).items))),
+                explained_table([row, *dev, *verdict_columns(frame, judged), *statement_columns(frame, stated)], ruled),
+                Text(ABOUT_FOUND if found(frame).items else ""),
+                anchor_section(frame),
+                Heading("What the rows are"),
+                Table(tuple(size), ruled),
+                about_settings(frame, whole),
+                explained(size),
+                unequal(frame) if systems else (),
+                by_length(frame, ruled) if systems else (),
+                along_training(frame) if systems else (),
+                Heading("Test set and time"),
+                explained_table([row, *test, *took, *length_columns(frame)], ruled),
+                further_section(frame, ruled),
+                ending(frame, Text(made), facts(frame), whole=whole),
+            )
         ),
     )
 
@@ -83,3 +89,23 @@ def page(
 def at_the_end(frame: "DataFrame") -> Page:
     """What an experiment shows of its table at its end: for a terminal, so as wide as it is."""
     return Page("", blocks(Table(tuple(closing(frame))), by_chance(frame), Listing(tuple(frame.attrs["notes"]))))
+
+
+def is_like_others(name: str, frame: "DataFrame") -> bool:
+    """Whether its rows stand under the columns that most tables have, so that it can be shown together with those."""
+    return name != table2.NAME and not table4.has_parsers(frame)
+
+
+def page_of_table(
+    frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()
+) -> Page:
+    """The page of one table, Table 3 whole apart; `judged` are claims of the paper, `stated` those of other texts."""
+    if is_like_others(name, frame):
+        return page(frame, scale, name, judged, stated)
+    of = table2.page if name == table2.NAME else partial(table4.page, name=name)
+    return of(frame, scale, judged)
+
+
+def special_at_the_end(frame: "DataFrame", name: str) -> Page:
+    """What an experiment shows of a table with columns of its own, for a terminal."""
+    return table2.systems_at_the_end(frame) if name == table2.NAME else table4.parsers_at_the_end(frame)

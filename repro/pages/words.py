@@ -2,16 +2,33 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from repro.claims.decisions import FIRST_SEED
-from repro.pages.columns import DELTA, EXPLORATORY, HEADINGS, MISSING, SIZE, unused
-from repro.render.page import Block, Code, Column, Heading, Inline, Link, Listing, Strong, Table, Text, Words, plain
+from repro.pages.columns import DELTA, EXPLORATORY, HEADINGS, MEAN_OF_LAST, MISSING, SIZE, unused
+from repro.pages.found import ABOUT_FOUND
+from repro.render.page import (
+    Block,
+    Code,
+    Column,
+    Heading,
+    Inline,
+    Link,
+    Listing,
+    Page,
+    Strong,
+    Table,
+    Text,
+    Words,
+    plain,
+)
 from repro.results.departures import Departure
 from repro.results.frame import COSTS
 from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
 from repro.results.notes import NO_COMMIT, NOT_COMMITTED
 from repro.results.record import BASE
+from repro.results.task import LENGTH
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,10 +44,18 @@ ABOUT_SPREADS: Words = (
     "below zero, give the mean [lowest, highest], one seed gives its number.",
 )
 ABOUT_DEV = "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's."
-ABOUT_PRINTED_DEV: Words = (f"{ABOUT_DEV} ", Strong("paper"), ": as printed, for newstest2013.")
+ABOUT_PRINTED_DEV: Words = (Strong("paper"), ": as printed, for newstest2013.")
 ABOUT_DELTA: Words = (
     Strong("Δ"),
     " is the difference to the base row, of our scores over the seeds that both rows have.",
+)
+ABOUT_LAST_MEAN: Words = (
+    Strong(MEAN_OF_LAST),
+    " is the same run by the mean of its last checkpoints, as far apart as those that Table 2 averages, and not by the "
+    "paper's weights; ",
+    Strong(LENGTH),
+    " is the tokens of its translations over those of their references. Label smoothing favours short ones, and BLEU "
+    "multiplies by exp(1 - 1 / length) below 1.",
 )
 ABOUT_MULTI_BLEU: Words = (
     Strong("multi-bleu"),
@@ -52,7 +77,7 @@ ABOUT_MISSING: Words = (Strong(MISSING), " is a row without a finished run.")
 ABOUT_DIVERGED: Words = (Strong("diverged"), " runs are counted, but enter no mean.")
 ABOUT_EXPLORATORY: Words = (
     Strong(EXPLORATORY),
-    " runs are in means, intervals and differences of this table, but in no verdict: ",
+    " runs are in means, intervals and differences, but in no verdict: ",
     Link("claims", "claims", to_page=True),
     " has the numbers without them.",
 )
@@ -64,14 +89,14 @@ ABOUT_VERDICT: Words = (
 )
 ABOUT_STATEMENTS: Words = (
     Strong("statements"),
-    " are those of teaching texts about the row, each with its outcome; ",
+    " are those of teaching texts about the row: what came of them. ",
     Link("statements.md", "statements", to_page=True),
-    " has them in words and numbers.",
+    " has each with its numbers.",
 )
 ABOUT_SETTINGS: Words = (
-    "A row is a function of the base and shows what it changes. ",
+    "A row shows what it changes of the base. ",
     Strong("(In brackets)"),
-    " is the value that the same row has at the paper's own size, where it differs.",
+    " is the value at the paper's own size.",
 )
 ABOUT_SIZE_HERE: Words = (
     Strong("Parameters"),
@@ -87,10 +112,18 @@ ABOUT_SIZE: Words = (
 ABOUT_PRINTED_SIZE: Words = ("Parameters of the ", Strong("paper"), ": as printed in Table 3.")
 MADE_AGAIN = "How reproducible these runs are"
 ABOUT_RATE: Words = (Strong("rate factor"), " multiplies the learning rate of section 5.3.")
-ABOUT_SECONDS: Words = (
-    "Seconds are those of the machines that made the runs, and compare where that was one: ",
-    Strong(MADE_AGAIN),
-    " says which had which.",
+ABOUT_SECONDS: Words = ("Seconds compare between runs of one processor: see ", Strong(MADE_AGAIN), ".")
+ABOUT_LENGTHS: Words = (
+    Strong("empty"),
+    " are translations without a token, in per cent of dev; ",
+    Strong("length"),
+    " is the tokens of all over those of their references: where it is below 1, BLEU is multiplied by "
+    "exp(1 - 1 / length).",
+)
+ABOUT_DECIDES: Words = (
+    "A difference of lengths ",
+    Strong("decides"),
+    " where BLEU without that factor has the other sign.",
 )
 
 
@@ -105,26 +138,24 @@ def _has(heading: str) -> Callable[[Sequence[Column]], bool]:
     return lambda shown: any(heading in (column.group, column.heading) for column in shown)
 
 
-def _shows_dev(*, printed: bool) -> Callable[[Sequence[Column]], bool]:
-    """Whether scores of dev are shown, with those that the paper prints or without."""
-
-    def occurs(shown: Sequence[Column]) -> bool:
-        of_dev = [column.heading for column in shown if column.group == "PPL (dev)"]
-        return bool(of_dev) and ("paper" in of_dev) == printed
-
-    return occurs
+def _shows_dev(*who: str) -> Callable[[Sequence[Column]], bool]:
+    """Whether one of these has a column of scores of dev."""
+    return lambda shown: any(column.group == "PPL (dev)" and column.heading in who for column in shown)
 
 
 SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what needs a word, and the word
     (_in_cells("(here "), ABOUT_LABELS),
     (_has("yours"), ABOUT_OWN),
     (lambda shown: _in_cells("±")(shown) or _in_cells(" [")(shown), ABOUT_SPREADS),
-    (_shows_dev(printed=True), ABOUT_PRINTED_DEV),
-    (_shows_dev(printed=False), ABOUT_DEV),
+    (_shows_dev("ours", "yours"), ABOUT_DEV),
+    (_shows_dev("paper"), ABOUT_PRINTED_DEV),
     (_has(DELTA), ABOUT_DELTA),
+    (lambda shown: any(column.group.startswith(MEAN_OF_LAST) for column in shown), ABOUT_LAST_MEAN),
     (_has("multi-bleu"), ABOUT_MULTI_BLEU),
     (_has("verdict"), ABOUT_VERDICT),
     (_has("statements"), ABOUT_STATEMENTS),
+    (_has("empty (%)"), ABOUT_LENGTHS),
+    (_in_cells(", decides"), ABOUT_DECIDES),
     (_has("at paper size"), ABOUT_SIZE),
     (lambda shown: _has(SIZE)(shown) and not _has("at paper size")(shown), (*ABOUT_SIZE_HERE, ".")),
     (lambda shown: any(column[:2] == (SIZE, "paper") for column in shown), ABOUT_PRINTED_SIZE),
@@ -137,9 +168,38 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
 )
 
 
+ALL_SIGNS = frozenset(Text(words) for _, words in SIGNS) | {Text(ABOUT_FOUND)}
+
+
+READING = Heading("How to read the tables")
+SEE_README: Words = (Link("How to read the tables", "README", to_page=True), ".")
+
+
 def explained_table(shown: Sequence[Column], ruled: Iterable[int] = ()) -> tuple[Table | Text, ...]:
     """A table, and a sentence for each sign that occurs in it."""
     return (Table(tuple(shown), frozenset(ruled)), *explained(shown))
+
+
+def told_at_the_end(parts: Iterable[Block], others: Iterable[Page] = ()) -> tuple[Block, ...]:
+    """The blocks of a page, and behind them what explains the signs of its tables, and of `others`, each once."""
+    parts = tuple(parts)
+    signs = dict.fromkeys(part for part in parts if isinstance(part, Text) and part in ALL_SIGNS)
+    kept = tuple(part for part in parts if not isinstance(part, Text) or part not in signs)
+    told = dict.fromkeys([*(sign.words for sign in signs), *(sign for page in others for sign in _signs(page))])
+    return (*kept, READING, Listing(tuple(told))) if told else kept
+
+
+def _signs(page: Page) -> tuple[Words, ...]:
+    """What explains the signs of a page."""
+    match page.blocks[-2:]:
+        case (heading, Listing(items)) if heading == READING:
+            return items
+    return ()
+
+
+def linked(page: Page) -> Page:
+    """The page with a link in place of what explains its signs, which stands on the page of the scale."""
+    return replace(page, blocks=(*page.blocks[:-2], Text(SEE_README))) if _signs(page) else page
 
 
 def explained(shown: Sequence[Column]) -> tuple[Text, ...]:
@@ -176,6 +236,12 @@ def claim(frame: "DataFrame") -> Words:
     return f"A table of this scale shows {may}." if may else ""
 
 
+def opening(frame: "DataFrame", lines: Listing) -> tuple[Block, ...]:
+    """What a page begins with: what was found; before it, of exploration, that nothing is settled by it."""
+    may = Text(claim(frame))
+    return (may, lines) if frame.attrs.get(EXPLORED) else (lines, may)
+
+
 def base_in_full(frame: "DataFrame") -> tuple[Inline, ...]:
     """Every setting of the base row; nothing where it was not run."""
     if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
@@ -189,9 +255,9 @@ def base_in_full(frame: "DataFrame") -> tuple[Inline, ...]:
     return (" Base row: ", *[*itertools.chain.from_iterable(said)][1:], ".")
 
 
-def about_settings(frame: "DataFrame") -> Text:
-    """What the cells of the settings mean, and every setting of the base row."""
-    return Text((*ABOUT_SETTINGS, *base_in_full(frame)))
+def about_settings(frame: "DataFrame", whole: str = "") -> Text:
+    """What the cells of the settings mean, and every setting of the base row; of a part that stands on the `whole`."""
+    return Text(ABOUT_SETTINGS if whole else (*ABOUT_SETTINGS, *base_in_full(frame)))
 
 
 def departure_notes(frame: "DataFrame") -> Text | Listing:

@@ -47,10 +47,8 @@ def block(block: Block) -> str:
         case Table():
             return "\n\n".join(map(table, parts(block)))
         case Picture():
-            caption = markdown_text(block.caption)
-            return (
-                f"![{caption}]({quote(block.file)})\n\n{_marked(Emphasis(f'{block.caption}.'), is_between_blanks=True)}"
-            )
+            name = markdown_text(block.file.rpartition("/")[2].partition(".")[0])  # what it shows stands below it
+            return f"![{name}]({quote(block.file)})\n\n{_marked(Emphasis(f'{block.caption}.'), is_between_blanks=True)}"
         case _:
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
             return f"{fence}text\n{block.text}\n{fence}"

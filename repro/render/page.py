@@ -6,11 +6,14 @@ stands out, or is a formula or a link, is a value of its own. One writer each ma
 """
 
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-MOST_COLUMNS = 10  # that a code host shows without scrolling
+from repro.render.escape import unbroken
+
+WIDEST, LETTER, BETWEEN = 880, 8, 27  # points on a screen: the page of a code host, a letter, what parts two columns
 
 
 class Strong(str):
@@ -142,24 +145,33 @@ def _is_empty(block: Block) -> bool:
     return (isinstance(block, Text) and not plain(block.words)) or (isinstance(block, Listing) and not block.items)
 
 
-def parts(table: Table, most: int = MOST_COLUMNS) -> tuple[Table, ...]:
-    """As few tables as hold `most` columns each, about equally many; the first leads each, and groups stay together."""
+def parts(table: Table, widest: int = WIDEST) -> tuple[Table, ...]:
+    """As few tables as are no wider, about equally wide; the first column leads each, and groups stay together."""
     names, *others = table.columns
     together = itertools.groupby(enumerate(others), key=lambda at: at[1].group or at[0])
     runs = [[column for _, column in run] for _, run in together]
-    rooms = range(most - 1, 0, -1)
-    few = len(_filled(runs, rooms[0]))
-    even = next(parts for room in reversed(rooms) if len(parts := _filled(runs, room)) == few)
+    rooms = range(0, max(widest - narrowest(names), 0) + 1, LETTER)
+    few = len(_filled(runs, rooms[-1]))
+    even = next(parts for room in rooms if len(parts := _filled(runs, room)) == few)
     return tuple(Table((names, *part), table.ruled) for part in even)
 
 
+def narrowest(column: Column) -> int:
+    """How wide a column must be at least: words are broken at blanks and hyphens, numbers not from what is theirs."""
+    cells = [unbroken(text) if type(text) is str else plain(text) for text in column.texts]
+    pieces = [piece for text in (column.group, column.heading, *cells) for piece in re.split(r" |(?<=-)", text)]
+    return BETWEEN + LETTER * max(map(len, pieces))
+
+
 def _filled(runs: Iterable[Sequence[Column]], room: int) -> list[list[Column]]:
-    """The runs in order, as many together as there is room for, but each whole."""
+    """The runs in order, as many together as there is room for, each whole unless it alone is too wide."""
     parts: list[list[Column]] = [[]]
     for run in runs:
-        if parts[-1] and len(parts[-1]) + len(run) > room:
-            parts.append([])
-        parts[-1] += run
+        whole = sum(map(narrowest, run))
+        for piece in [run] if whole <= room else [[column] for column in run]:
+            if parts[-1] and sum(map(narrowest, [*parts[-1], *piece])) > room:
+                parts.append([])
+            parts[-1] += piece
     return parts
 
 

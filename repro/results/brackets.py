@@ -123,7 +123,7 @@ def _checked(artifact: Artifact, split: str, record: Record) -> Brackets:
     if (made.right > np.minimum(made.found, made.gold)).any():
         raise ValueError(f"{split}: expected at most as many right brackets as were found and as the gold trees have")
     for name, counted in made.scores().items():
-        scored = record.score(split, name)  # type: ignore[arg-type]
+        scored = record.score(split, name)
         if scored is None or abs(scored - counted) > SAME_F1:
             raise ValueError(f"{split}: expected brackets that give the record's {name} of {scored}, got {counted}")
     return made

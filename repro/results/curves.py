@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from repro.results.common_seeds import common
-from repro.results.frame import runs_in, widened
+from repro.results.frame import common, runs_in, widened
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 

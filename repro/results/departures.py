@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from repro.decoding.search import Search
 from repro.model.config import BASE as PAPER_BASE
 from repro.results.labels import system_label
 from repro.results.record import BASE, Record
-from repro.results.search import Search
 from repro.results.task import TRANSLATION
 
 PAPER_PAIRS = {"en-de": 4_500_000, "en-fr": 36_000_000}  # "about" and "36M": section 5.1

@@ -1,87 +1,38 @@
-"""Codes that make the same numbers to the last digit: a committed list, each entry with a run that shows it.
+"""Codes that made the same numbers to the last digit: what was published or finished before the wall counts as today's.
 
-A change of the code that keeps every number still changes the fingerprint. `equal_code.json` says which fingerprints
-count as one, so that a refactoring does not make the evidence old: their records may stand in one cell, and a run that
-was finished under one is finished under the others. `benchmarks/equal_code.py` writes an entry after it has run the
-same seed under both codes; `tests/results/test_equal_code.py` runs it again.
+`equal_code.json` lists fingerprints, and digests of systems and of tasks, in classes that count as one: their records
+may stand in one cell, and a run that was finished under one is finished under the others. `shown` has the runs, one of
+each kind of row, that the newest code was held against the one before by (`benchmarks/equal_code.py`).
 """
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import Any
 
 LIST = Path(__file__).with_name("equal_code.json")
-
-
-class Code(TypedDict):
-    """A fingerprint and a commit that has it."""
-
-    fingerprint: str
-    commit: str
-
-
-class Evidence(TypedDict):
-    """The run that was made under both codes."""
-
-    scale: str
-    table: str
-    row: str
-    seed: int
-
-
-class EqualCode(TypedDict):
-    """Two codes found equal: same scores, curves, order and weights. The older stands first."""
-
-    codes: list[Code]
-    run: Evidence
-    systems: NotRequired[list[str]]  # of a row with a system of its own: the fingerprints of what is its system's alone
-
-
-@functools.cache
-def listed_pairs() -> tuple[EqualCode, ...]:
-    """The committed entries, the oldest first."""
-    entries: list[EqualCode] = json.loads(LIST.read_bytes())
-    return tuple(entries)
-
-
-def classes(entries: Iterable[EqualCode]) -> list[list[str]]:
-    """The fingerprints that count as one, each class in the order of the list: equality goes from entry to entry."""
-    found: list[list[str]] = []
-    for pair in _pairs(entries):
-        touched = [one for one in found if {*one} & {*pair}]
-        joined = list(dict.fromkeys([*(name for one in touched for name in one), *pair]))
-        place = found.index(touched[0]) if touched else len(found)
-        found = [one for one in found if one not in touched]
-        found.insert(place, joined)
-    return found
+OF_CODE = ("code", "task_code")  # which fields of what decides a run are digests of code
 
 
 @functools.cache
 def listed_classes() -> list[list[str]]:
-    """Those of the committed entries."""
-    return classes(listed_pairs())
+    """The digests that count as one, the oldest of each class first."""
+    classes: list[list[str]] = json.loads(LIST.read_bytes())["classes"]
+    return classes
 
 
-def _pairs(entries: Iterable[EqualCode]) -> Iterator[list[str]]:
-    for entry in entries:
-        yield [code["fingerprint"] for code in entry["codes"]]
-        if "systems" in entry:
-            yield entry["systems"]
+def equal_codes(fingerprint: str) -> list[str]:
+    """All digests that count as this one, itself first."""
+    found = next((one for one in listed_classes() if fingerprint in one), [])
+    return [fingerprint, *(name for name in found if name != fingerprint)]
 
 
-def equal_codes(fingerprint: str, entries: Sequence[EqualCode] | None = None) -> list[str]:
-    """All fingerprints that count as this one, itself first."""
-    for one in listed_classes() if entries is None else classes(entries):
-        if fingerprint in one:
-            return [fingerprint, *(name for name in one if name != fingerprint)]
-    return [fingerprint]
+def code_name(fingerprint: str) -> str:
+    """One digest for all that count as this one: the first that was listed."""
+    return next((one[0] for one in listed_classes() if fingerprint in one), fingerprint)
 
 
-def code_name(fingerprint: str, entries: Sequence[EqualCode] | None = None) -> str:
-    """One fingerprint for all that count as this one: the first that was listed."""
-    for one in listed_classes() if entries is None else classes(entries):
-        if fingerprint in one:
-            return one[0]
-    return fingerprint
+def is_equal_code(there: Mapping[str, Any], decides: Mapping[str, Any]) -> bool:
+    """Whether two runs, by what decides them, are of code that counts as one."""
+    return all(there.get(name) in equal_codes(decides[name]) for name in OF_CODE if name in decides)

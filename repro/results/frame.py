@@ -12,27 +12,49 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from repro.results.common_seeds import difference_over_common
 from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
 from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, run_twice, seeds_of_rows
 from repro.results.record import BASE, PROGRAM, PaperNumbers, Record, load, path
 from repro.results.repeatable import repeatable
-from repro.results.task import LATER_SCORES, OF_TOKENS, SPLITS, TRANSLATION, number
+from repro.results.task import LAST_MEAN, LATER_SCORES, LENGTH, OF_TOKENS, SPLITS, TRANSLATION, number
 from repro.storage.atomic import make_folder, write_json
 from repro.storage.lock import locked
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+T = TypeVar("T")
+
+
+def common(ours: Mapping[int, T], theirs: Mapping[int, T]) -> list[tuple[T, T]]:
+    """What two rows have of each seed that both have, in the order of the seeds.
+
+    A seed decides order, dropout and first weights of every row: over other seeds a difference shows those as well.
+    """
+    return [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
+
+
+def difference_over_common(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
+    """The mean of a row less that of another, over the seeds that both have; None where they share none."""
+    if not (pairs := common(ours, theirs)):
+        return None
+    of_ours, of_theirs = zip(*pairs, strict=True)
+    return statistics.fmean(of_ours) - statistics.fmean(of_theirs)
+
+
 CONFIDENCE = 0.95
 FIGURES = "figures"  # the folder of pictures, and of the measurements behind them
 ROWS_FILE = "rows.json"  # beside the tables of a scale: the rows that its experiments have
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
-TO_BASE = ("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu")  # scores whose difference to the base has a column
+# scores whose difference to the base has a column
+TO_BASE = (
+    *("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu"),
+    *("last_mean_dev/ppl", "last_mean_dev/bleu", "last_mean_dev/length"),
+)
 BESIDE = [  # of a published table, what stands beside one's own
     "n",
     *(f"{score}{end}" for score in ("dev/ppl", "dev/bleu", "test/bleu") for end in ("", "_half_width", "_min", "_max")),
@@ -298,6 +320,8 @@ def table(
         "shared": _Dict({fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}),
         "departures": _List(departures(listed)),
         "repeatable": _List(repeatable(listed)),
+        "averaged": _List(sorted({len(record.last_mean["steps"]) for record in listed if record.last_mean})),
+        "bleu_to_base": _List(_intervals_to_base(frame, [runs[key] for key in known], "dev/bleu")),
     }
     frame.attrs["notes"] = _List(notes_of(everything, shown, frame, facts))
     return frame
@@ -321,7 +345,7 @@ def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> "DataFrame
     is_base = frame["table"] == BASE
     first = int(is_base.argmax()) if is_base.any() else None
     found: dict[str, Any] = {}
-    for score in TO_BASE:
+    for score in (score for score in TO_BASE if score in frame):
         if score.startswith("paper/"):
             found[score] = frame[score] - (math.nan if first is None else frame[score].iloc[first])
         else:
@@ -331,10 +355,19 @@ def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> "DataFrame
     return pd.DataFrame({f"{score}_to_base": of for score, of in found.items()})
 
 
+def _intervals_to_base(
+    frame: "DataFrame", runs: Sequence[Sequence[Record]], score: str
+) -> list[tuple[float, float | None] | None]:
+    """Of each row the mean difference to the base, and the half-width of its interval over the seeds that both have."""
+    is_base = [*(frame["table"] == BASE)]
+    theirs = _by_seed(runs[is_base.index(True)], score) if any(is_base) else {}
+    pairs = [common({} if base else _by_seed(of, score), theirs) for base, of in zip(is_base, runs, strict=True)]
+    return [interval([ours - base for ours, base in of]) if of else None for of in pairs]
+
+
 def _by_seed(runs: Iterable[Record], score: str) -> dict[int, float]:
     """Of each finished run its score, which a mean is of all seeds or none: so none, if one lacks it."""
-    split, name = score.split("/")
-    found = {run.seed: number(run.scores[split], name) for run in runs if run.status == "finished"}  # type: ignore[literal-required]
+    found = {run.seed: run.score(*score.split("/")) for run in runs if run.status == "finished"}
     known = {seed: value for seed, value in found.items() if value is not None}
     return known if len(known) == len(found) else {}
 
@@ -395,7 +428,9 @@ def _scores(records: Sequence[Record]) -> list[str]:
     absent = {name for name in LATER_SCORES if all(record.score("dev", name) is None for record in records)}
     of_tokens = [name for name in OF_TOKENS if name not in absent]
     names = dict.fromkeys([*of_tokens, *(name for task in tasks for name in task["scores"])])
-    return [f"{split}/{name}" for split in SPLITS for name in names]
+    more = [*LAST_MEAN] if any(record.last_mean for record in records) else []
+    of_mean = [LENGTH] if more and any(record.score(more[0], LENGTH) for record in records) else []
+    return [f"{split}/{name}" for split in (*SPLITS, *more) for name in [*names, *(of_mean if split in more else [])]]
 
 
 def _line(
@@ -409,10 +444,10 @@ def _line(
 
     `settings` are those that the row would have if it were run.
     """
-    finished = sorted((vars(run) for run in runs if run.status == "finished"), key=lambda run: run["seed"])
+    finished = sorted((run for run in runs if run.status == "finished"), key=lambda run: run.seed)
     line: dict[str, Any] = {"table": key[0], "row": key[1], "n": len(finished)}
     line["diverged"] = len(runs) - len(finished)
-    line["seeds"] = " ".join(str(run["seed"]) for run in finished)
+    line["seeds"] = " ".join(str(run.seed) for run in finished)
     line |= {name: runs[0].hyper[name] if runs else settings.get(name) for name in SYMBOLS}
     line["system"] = runs[0].system if runs else None
     if line["average"] == 1:
@@ -420,16 +455,16 @@ def _line(
     line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
     line |= {f"paper/{name}": value for name, value in paper.items()}
     for score in scores:
-        split, name = score.split("/")
-        found = [number(run["scores"][split], name) for run in finished]
+        found = [run.score(*score.split("/")) for run in finished]
         # not every language has a protocol, not every record an accuracy: a mean is over all seeds of the cell or none
         line |= spread(score, [value for value in found if value is not None] if None not in found else [])
-    if finished and all(run["test_subset"] for run in finished):
+    subsets = [run.test_subset for run in finished if run.test_subset]
+    if finished and len(subsets) == len(finished):
         for name in ("bleu", "bleu_published"):
-            found = [number(run["test_subset"], name) for run in finished]
+            found = [number(subset, name) for subset in subsets]
             line |= spread(f"test_subset/{name}", [value for value in found if value is not None])
     for name in COSTS:
-        values = [run["cost"][name] for run in finished]
+        values = [vars(run)["cost"][name] for run in finished]
         line[f"cost/{name}"] = statistics.fmean(values) if values else None
     return line
 

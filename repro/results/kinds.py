@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from repro.decoding.search import PAPER_SEARCH
 from repro.results.equal_code import code_name
 from repro.results.labels import seeds_option
 from repro.results.record import Record
-from repro.results.search import PAPER_SEARCH
 
-SETTINGS = ("batch_tokens", "fill", "precision", "engine", *PAPER_SEARCH.settings)
+SETTINGS = ("batch_tokens", "fill", "precision", "engine", *PAPER_SEARCH.settings, "offset")
 SHARES = ("devices", "accumulate")  # each part has its own dropout; whether processes or turns take them is no matter
 
 

@@ -1,16 +1,19 @@
-"""Which run is meant by what was typed: `best`, `base`, `latest`, a folder, an id or the beginning of one."""
+"""Which run is meant by what was typed: `best`, `base`, `latest`, a name of ours, a folder, an id or its beginning."""
 
+import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from repro.results import record
+from repro.results.places import PACKAGE
 from repro.results.record import BASE, Record
 
 LATEST = "latest"  # the run that was finished last
 BEST = "best"  # the highest score on dev among runs that can be compared with that one
 NAMED = (BEST, BASE, LATEST)
+PRETRAINED = "pretrained"  # the folder of the runs that `repro export` wrote for this code
 SHOWN = 5  # ids that a message names
 
 
@@ -34,20 +37,41 @@ def ended_runs(runs: Path) -> Iterator[Ended]:
         yield Ended(file.parent, ended / 1e9, record.load(file))
 
 
+def pretrained() -> dict[str, Path]:
+    """Finished runs that come with this code, by name: inside an installed package, beside that of a checkout."""
+    inside = PACKAGE / PRETRAINED
+    place = inside if inside.is_dir() else PACKAGE.parent / PRETRAINED
+    return {file.parent.name: file.parent for file in sorted(place.glob("*/record.json"))}
+
+
+def run_names() -> str:
+    """What means a run in any folder of runs, as messages have it."""
+    return ", ".join([*NAMED, *pretrained()])
+
+
+def advice() -> str:
+    """What to do where there is no run yet."""
+    return f"Run an experiment first, or take one that comes with this code: {', '.join(pretrained()) or 'none'}."
+
+
 def run_folder(typed: str, runs: Path) -> Path:
     """The folder of the run that is meant; a ValueError says why none is, or which of several may be."""
     if typed in NAMED:
         return _named(typed, runs)
+    if typed in (ready := pretrained()):
+        return ready[typed]
     if os.sep in typed or os.path.isdir(typed):  # also of what is too long for a name
         return Path(typed)
-    there = runs.glob("*") if os.path.isdir(runs) else ()
-    found = sorted(path for path in there if typed and path.name.startswith(typed) and path.is_dir())
+    there = sorted(path for path in runs.glob("*") if path.is_dir()) if os.path.isdir(runs) else []
+    found = [path for path in there if typed and path.name.startswith(typed)]
     if len(found) == 1:
         return found[0]
     if not found:
+        near = difflib.get_close_matches(typed, [*NAMED, *ready, *(path.name for path in there)], n=1)
         raise ValueError(
-            f"{runs} holds no run {typed or 'without a name'}; expected {', '.join(NAMED)}, the folder of a run, its "
-            "id or the beginning of it. Of runs elsewhere, name the folder (--runs-dir, or runs_dir in Python)."
+            f"{runs} holds no run {typed or 'without a name'}{f'; did you mean {near[0]}?' if near else '.'} Expected "
+            f"{run_names()}, the folder of a run, its id or the beginning of it. Of runs elsewhere, name the folder "
+            "(--runs-dir, or runs_dir in Python)."
         )
     more = ", ..." if len(found) > SHOWN else ""
     raise ValueError(
@@ -67,8 +91,8 @@ def _named(word: str, runs: Path) -> Path:
     if (newest := next(done, None)) is None:
         row = " of the base row" if word == BASE else ""
         raise ValueError(
-            f"{runs} holds no finished run{row}, so there is no {word}. Run an experiment first, or name another "
-            "folder of runs (--runs-dir, or runs_dir in Python)."
+            f"{runs} holds no finished run{row}, so there is no {word}. {advice()} Or name another folder of runs "
+            "(--runs-dir, or runs_dir in Python)."
         )
     if word != BEST:
         return newest.folder

@@ -8,7 +8,6 @@ from repro.results.kinds import shared_code
 from repro.results.labels import listed_rows
 from repro.results.record import BASE, Record
 from repro.results.repeatable import computed_on
-from repro.results.repeats import repeated
 from repro.results.task import TRANSLATION, signature
 
 if TYPE_CHECKING:
@@ -162,3 +161,19 @@ def _of(rows: Sequence[str], everyone: Sequence[str]) -> str:
     if fewest is rows:
         return listed_rows(fewest)
     return f"all rows but {listed_rows(fewest)}" if others else "all rows"
+
+
+TOLD_FROM = 0.01  # of the lines: a smaller share of repeated text is on the card, but nobody is told
+
+
+def repeated(shares: Mapping[str, float]) -> list[str]:
+    """A sentence for each of the shares that is not negligible."""
+    told = [
+        f"{100 * shares[f'{split}_pairs']:.1f} % of the {split} pairs and {100 * shares[f'{split}_sources']:.1f} % of "
+        f"the {split} source sentences are in the training text."
+        for split in ("dev", "test")
+        if shares.get(f"{split}_sources", 0) >= TOLD_FROM
+    ]
+    if shares.get("same_sides", 0) >= TOLD_FROM:
+        told.append(f"{100 * shares['same_sides']:.1f} % of the training pairs have the same text on both sides.")
+    return told

@@ -1,7 +1,7 @@
 """What published translations of newstest2017 are worth, scored here: kept in one file, without a line of text.
 
 Seven systems of 2017, trained on WMT 2017 English-German by Hieber et al. (2017) or by the authors of a toolkit: two
-recurrent, two convolutional and three Transformers. `repro/decoding/outputs_2017.py` scores them, and
+recurrent, two convolutional and three Transformers. `repro/results/scored_2017.py` scores them, and
 `repro/pages/outputs_2017.py` shows the scores; nothing here needs the text.
 """
 

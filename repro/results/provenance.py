@@ -1,8 +1,8 @@
 """Where a number comes from: the code that decided it, and the machine that ran it.
 
-Which code decides is computed, not listed: what `ROOTS` import, directly or not. Of a file counts what it does, not how
-it is written or where it lies: neither comments nor docstrings, nor import statements, but what the imported names
-stand for where they are used.
+Which code decides is computed, not listed: what `ROOTS` import, directly or not, behind the wall (`DECIDING`); nothing
+outside it counts. Of a file counts what it does, not how it is written or where it lies: neither comments nor
+docstrings, nor import statements, but what the imported names stand for where they are used.
 """
 
 import ast
@@ -25,10 +25,11 @@ from repro.results.places import PACKAGE
 from repro.results.processor import processor
 from repro.results.systems import modules, named_parts
 
-# what an experiment file or a program takes from there decides nothing that the run's id does not say
-FACES = (PACKAGE.name, f"{PACKAGE.name}.experiment")
+# The folders behind the wall: what an experiment, a task or a program takes from others decides nothing that the run's
+# id does not say.
+DECIDING = ("model", "data", "decoding", "training")
 INSTALLED = ("site-packages", "dist-packages")  # folders whose neighbours have nothing to do with each other
-ROOTS = ("repro.data.prepare", "repro.runs.trial")  # text to ids; ids to scores
+ROOTS = ("repro.training.trial", "repro.decoding.bleu")  # ids to outputs; outputs to scores
 RELEASE = "release.json"  # in an installed package: the commit it was built from and the fingerprint of its code
 LIBRARIES = ("torch", "lightning", "tokenizers", "sacrebleu", "numpy")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # syntax that has a docstring
@@ -65,7 +66,8 @@ class _Code:
     alone: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of its own text, whatever it imports
     begun: list[str] = field(default_factory=list)
     follows: bool = False  # files beside those of a row's own system or task, too
-    faces: tuple[str, ...] = FACES  # which are not read where files beside are
+    is_of_task: bool = False  # which may stand on one of ours: that lies outside the wall, and takes its scores from it
+    _outside: dict[str, frozenset[str]] = field(default_factory=dict)  # module -> what it takes from behind the wall
 
     def digest(self, module: str) -> str:
         """SHA-256 of one module; those it imports are read first. Raises ValueError where they import each other."""
@@ -85,17 +87,30 @@ class _Code:
 
     def _meaning(self, module: str, name: str | None) -> str:
         """What an imported name stands for, whatever it is called and wherever its module lies."""
-        is_module = bool(name) and self._text(f"{module}.{name}") is not None  # from repro.data import order
-        is_beside = self.follows and (is_module or self._text(module) is not None)
-        if not (_is_ours(module) or is_beside):
+        target = self._target(module, name)
+        if not _is_ours(target) and not (self.follows and self._text(target) is not None):
             return f"{module}:{name}"
-        if is_module:
-            return self.digest(f"{module}.{name}")
-        if self.follows and module in self.faces:
-            return f"{module}:{name}"
-        if self._text(module) is None:
-            raise FileNotFoundError(f"expected the source {_file(module)}, found none. Install the package again.")
-        return f"{self.digest(module)}:{name}"
+        if _is_ours(target) and not _decides(target):
+            return f"{','.join(sorted(self.taken(target))) if self.is_of_task else PACKAGE.name}:{name}"
+        if self._text(target) is None:
+            raise FileNotFoundError(f"expected the source {_file(target)}, found none. Install the package again.")
+        return self.digest(target) if target != module else f"{self.digest(target)}:{name}"
+
+    def _target(self, module: str, name: str | None) -> str:
+        """The module that an import reaches for: `from repro.data import order` means repro.data.order."""
+        inner = f"{module}.{name}"
+        return inner if name and self._text(inner) is not None else module
+
+    def taken(self, module: str) -> frozenset[str]:
+        """Digests of what a module outside the wall, and those it imports, take from behind it and not all rows do."""
+        if module not in self._outside:
+            self._outside[module] = frozenset()
+            imports, _ = _parsed(self._text(module) or b"", self._package(module))
+            targets = {self._target(*origin) for _, origin in imports}
+            inside = {self.digest(one) for one in targets if _decides(one)} - {*_ours().digests.values()}
+            beyond = [self.taken(one) for one in targets if _is_ours(one) and not _decides(one)]
+            self._outside[module] = frozenset(inside.union(*beyond))
+        return self._outside[module]
 
     def _text(self, module: str) -> bytes | None:
         """What stands in a module; what a package of a row's own says itself."""
@@ -199,7 +214,7 @@ def _code_of(system: Any) -> _Code:
 
 
 def fingerprints(system: Any = None) -> dict[str, str]:
-    """SHA-256 of each file that decides a result, by "data/prepare.py": to say which of them differ."""
+    """SHA-256 of each file that decides a result, by "model/loss.py": to say which of them differ."""
     found = sorted(_code_of(system).alone.items())
     return {_file(module).removeprefix(f"{PACKAGE.name}/"): digest for module, digest in found}
 
@@ -226,9 +241,15 @@ def _parts(system: Any) -> dict[str, str]:
 
 
 def task_digest(task: Any) -> str:
-    """SHA-256 of the module of a task, wherever it lies, with what it makes of its imports: of those beside it, too."""
+    """SHA-256 of the module of a task with what it makes of its imports, of those beside it, too.
+
+    Of a task of ours, which lies outside the wall: of what it takes from behind it.
+    """
     [module] = modules(type(task))
-    return _code_of_task(task).digest(module)
+    code = _code_of_task(task)
+    if not _is_ours(module):
+        return code.digest(module)
+    return hashlib.sha256("".join(sorted(code.taken(module))).encode()).hexdigest()
 
 
 def _code_of_task(task: Any) -> _Code:
@@ -240,14 +261,20 @@ def _code_of_task(task: Any) -> _Code:
 @functools.cache
 def _code_of_class(kind: Any) -> _Code:
     [module] = own = modules(kind)
-    # repro.experiment is read: a task may stand on one that it took from there
-    code = _Code(_here) if _is_ours(module) else _Code(_beside(own), follows=True, faces=(PACKAGE.name,))
-    code.digest(module)
+    is_ours = _is_ours(module)
+    code = _Code(_here if is_ours else _beside(own), follows=not is_ours, is_of_task=True)
+    code.taken(module) if is_ours else code.digest(module)
     return code
 
 
 def _is_ours(module: str) -> bool:
     return module.partition(".")[0] == PACKAGE.name
+
+
+def _decides(module: str) -> bool:
+    """Whether a module is one of those behind the wall."""
+    package, _, inner = module.partition(".")
+    return package == PACKAGE.name and inner.partition(".")[0] in DECIDING
 
 
 def provenance(device_type: str | None = None, system: Any = None, task: Any = None) -> Provenance:

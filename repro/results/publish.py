@@ -3,7 +3,8 @@
 Paper: none; it is what makes a published cell a mean over seeds of one thing that anybody can make again.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from repro.results.inside import copy_inside, inside_file, is_inside_of
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.labels import seeds_option
 from repro.results.notes import seeds_of_rows
+from repro.results.places import OWN
 from repro.results.record import BASE, PROGRAM, Record, path
 from repro.results.repeatable import computed_on
 
@@ -244,3 +246,23 @@ def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) ->
 
 def _of(record: Record) -> str:
     return f"{record.table}, row {record.row!r}, seed {record.seed}"
+
+
+Contents = Mapping[Path, bytes]  # of each file the digest of what is in it
+
+
+def contents(folder: Path) -> Contents:
+    """Every file under a folder of results, but for one's own records and for what is being written."""
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.startswith("."))
+    return {
+        file: hashlib.sha256(file.read_bytes()).digest()
+        for file in files
+        if file.relative_to(folder).parts[0] != OWN.name
+    }
+
+
+def changed_files(before: Contents, after: Contents) -> Iterator[str]:
+    """new: results/x.md; changed: results/y.md; gone: results/z.md."""
+    for file in sorted({*before, *after}):
+        if before.get(file) != after.get(file):
+            yield f"{'new' if file not in before else 'changed' if file in after else 'gone'}: {file}"

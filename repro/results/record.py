@@ -26,7 +26,7 @@ FORMAT: Literal[2] = 2
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
 PROGRAM = "own"  # the table of rows that a program gives to `repro.run`, one by one; no experiment file has it
 # keys that older records lack, and keep lacking when they are written again
-OPTIONAL = ("determinism", "test_subset", "task", "system", "claims")
+OPTIONAL = ("determinism", "test_subset", "task", "system", "claims", "last_mean")
 RESTORE, UPDATE = "Restore the file from git", "Update this package, which is older than the file"
 SAME_PPL = 1e-6  # relative: PPL is exp(NLL), taken in another precision at most
 ROUNDING = 1e-9  # sacreBLEU gives references against themselves 100.00000000000004
@@ -110,6 +110,19 @@ class Curves(TypedDict):
     dev: Curve
 
 
+class LastMean(TypedDict):
+    """What the mean of a run's last checkpoints is worth, beside the paper's weights, which may be the last alone.
+
+    Its BLEU stands beside `length`: tokens of all translations over those of the references, as sacreBLEU counts them.
+    """
+
+    steps: list[int]  # the updates after which they were written: ten, or as many as there were
+    weights: str  # SHA-256 of the mean
+    seconds: float  # that all of this took
+    dev: Named  # as `Scores` have it, and "length" where there is a BLEU
+    test: Named
+
+
 class Determinism(TypedDict):
     """How far it was shown, in this run, that it can be made again, and the digests that show it."""
 
@@ -157,6 +170,7 @@ class Record:
     task: TaskFacts | None = None  # None: translation
     system: str | None = None  # what was trained, by its name and arguments; None: the Transformer
     claims: str | None = None  # digest of the list of claims as it was when the run began; None: nobody wrote it down
+    last_mean: LastMean | None = None  # None: of the time before this was scored, or the run diverged
 
     def __post_init__(self) -> None:
         _check(vars(self), Record, "record")
@@ -166,6 +180,10 @@ class Record:
                 raise ValueError(f"record.{name}: expected text like {pattern}, got {getattr(self, name)!r}")
         for split in SPLITS:
             _check_fields(self.scores[split], task.of_split(self.about), f"record.scores.{split}", task.LATER_SCORES)
+        if self.last_mean is not None:
+            about_mean, optional = task.of_split(self.about) | {task.LENGTH: float}, task.LATER_SCORES | {task.LENGTH}
+            for split in SPLITS:
+                _check_fields(self.last_mean[split], about_mean, f"record.last_mean.{split}", optional)
         if self.test_subset is not None:
             about_subset = {"name": str, "n": int, **task.fields(self.about["scores"])}
             _check_fields(self.test_subset, about_subset, "record.test_subset")
@@ -191,9 +209,13 @@ class Record:
         """How many pairs dev or test has."""
         return self.corpus["n_dev" if split == "dev" else "n_test"]
 
-    def score(self, split: Literal["dev", "test"], name: str) -> float | None:
-        """A score by its name; None where it has no value, or the task has no such score."""
-        return task.number(self.scores[split], name)
+    def score(self, split: str, name: str) -> float | None:
+        """A score by its name; None where it has no value, or the run no such score.
+
+        `split` is dev or test, or one of those by the mean of the last checkpoints, as `task.LAST_MEAN` names it.
+        """
+        of: Mapping[str, Any] = self.scores if split in SPLITS else self.last_mean or {}
+        return task.number(of.get(task.LAST_MEAN.get(split, split), {}), name)
 
     def __repr__(self) -> str:
         """Which run it is, in a line: what it holds are pages."""
@@ -280,6 +302,8 @@ def _check_numbers(record: Record) -> None:
     parts: dict[str, Named] = {f"scores.{split}": record.scores[split] for split in SPLITS}
     if record.test_subset is not None:
         parts["test_subset"] = record.test_subset
+    if record.last_mean is not None:
+        parts |= {f"last_mean.{split}": record.last_mean[split] for split in SPLITS}
     for where, part in parts.items():
         for name in TRANSLATION["scores"]:
             _check_range(task.number(part, name), 0.0, 100.0, f"{where}.{name}")

@@ -7,13 +7,16 @@ Paper: sections 5.1, 6.1 and 6.3.
 from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 
-from repro.results.search import PAPER_SEARCH
+from repro.decoding.search import PAPER_SEARCH
+from repro.decoding.search import Named as Named
 
 SPLITS: tuple[Literal["dev"], Literal["test"]] = ("dev", "test")
+# A run's other weights, the mean of its last checkpoints, on each split: as names of scores have it
+LAST_MEAN = {"last_mean_dev": "dev", "last_mean_test": "test"}
 # Scores of every task: nats per token, unsmoothed; exp(nll); the share of tokens that the model finds most probable.
 OF_TOKENS = ("nll", "ppl", "accuracy")
+LENGTH = "length"  # of translations by the mean of the last checkpoints, see `LastMean`
 LATER_SCORES = frozenset({"accuracy"})  # that older records lack, and that have no value where the backend tells none
-Named = dict[str, float | str | None]  # "bleu": 25.8, "bleu_signature": "nrefs:1|..."; None: it has no value
 
 
 class Scores(TypedDict):

@@ -49,7 +49,7 @@ def as_trained(run: "Run") -> Iterator[None]:
     """The threads and the settings of the process that made the run, so that numbers are the same to the bit."""
     import torch
 
-    from repro.runs.trial import Trial
+    from repro.training.trial import Trial
 
     before = torch.get_num_threads()
     Trial(**vars(run.recipe)).tune()

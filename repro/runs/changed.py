@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-from repro.results.equal_code import equal_codes
+from repro.results.equal_code import OF_CODE, equal_codes, is_equal_code
 from repro.results.provenance import Provenance, fingerprints
 from repro.tracking.run_folder import RECORD, describe
 from repro.training.checkpoint_files import checkpoints, step_of
@@ -91,7 +91,8 @@ def differences(before: Origin, decides: Mapping[str, Any], system: Any = None) 
     """A line for each field that differs, with the files for the code."""
     there = before["decides"]
     for name in sorted(there.keys() | decides.keys()):
-        if there.get(name) == decides.get(name) or (name == "code" and _is_equal_code(there, decides)):
+        alike = equal_codes(decides[name]) if name in OF_CODE and name in decides else [decides.get(name)]
+        if there.get(name) in alike or (name == "ids" and name not in there):  # those of before the wall had no ids
             continue
         if name == "code":
             now = {file: digest[:DIGITS] for file, digest in fingerprints(system).items()}
@@ -103,10 +104,6 @@ def differences(before: Origin, decides: Mapping[str, Any], system: Any = None) 
             yield f"{name}: {_short(there.get(name))} there, {_short(decides.get(name))} now"
 
 
-def _is_equal_code(there: Mapping[str, Any], decides: Mapping[str, Any]) -> bool:
-    return there.get("code") in equal_codes(decides["code"])
-
-
 def _short(value: Any) -> Any:
     return value[:DIGITS] if isinstance(value, str) else value
 
@@ -115,7 +112,7 @@ def _advice(folder: Path, before: Origin | None, decides: Mapping[str, Any]) -> 
     fork = f"To start over and keep {folder}, add --fork."
     if before is None:
         return fork
-    if _is_equal_code(before["decides"], decides):
+    if is_equal_code(before["decides"], decides):
         return f"To resume it, use the settings and the text it had. {fork}"
     if before["commit"] is None or before["dirty"]:
         return f"Its code was never committed: undo the changes to resume it. {fork}"

@@ -5,6 +5,7 @@ import difflib
 import importlib.metadata
 import itertools
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -120,6 +121,11 @@ def ours(*words: str) -> str:
     """How the user types one of our commands: `python -m repro ui`, or `repro ui` where that is what was typed."""
     called = Path(sys.argv[0]).stem == "repro" or _is_at_hand()
     return " ".join(["repro" if called else f"{python()} -m repro", *map(shlex.quote, words)])
+
+
+def hinted(error: Exception) -> str:
+    """What an error says, with our commands as the user types them: lower floors do not know how that is."""
+    return re.sub(r"(?<![\w/])python -m repro\b", lambda _: ours(), str(error))
 
 
 def _is_at_hand() -> bool:

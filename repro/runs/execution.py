@@ -11,9 +11,11 @@ from typing import Any, cast
 import torch
 
 from repro.claims.lists import catalogue_digest
+from repro.corpora.pair import languages
 from repro.data.batch_by import RECORDED
 from repro.data.shards import Split
 from repro.decoding import backend as backends
+from repro.decoding.bleu import sacrebleu_score
 from repro.model import compiled
 from repro.model.build import compile_layers, gradient_norm, reads_ragged
 from repro.model.config import BASE, written
@@ -24,7 +26,7 @@ from repro.results.labels import relation
 from repro.results.provenance import Provenance, provenance
 from repro.results.record import Record
 from repro.results.systems import system_text
-from repro.results.task import TRANSLATION, Named, Scores, without_value
+from repro.results.task import LAST_MEAN, LENGTH, TRANSLATION, Named, Scores, without_value
 from repro.runs import determinism
 from repro.runs.changed import origin
 from repro.runs.further_tests import note_further
@@ -33,17 +35,16 @@ from repro.runs.load import TOKENIZER
 from repro.runs.progress import Watched
 from repro.runs.run import Run, Settings
 from repro.runs.silence import Silence
-from repro.runs.speed.busy import BusyWatch
-from repro.runs.trial import Scored, Trial
 from repro.storage import atomic
 from repro.storage.journal import Journal, read, read_all
 from repro.storage.lease import Lease, Superseded
 from repro.tracking.mirror import Mirror
 from repro.tracking.run_folder import PRINTED_SCORES, RECORD, write_run
 from repro.tracking.tracker import Tracker
-from repro.training import cpu_tuning, loop
+from repro.training import averaging, cpu_tuning, loop
 from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule
+from repro.training.trial import Scored, Trial
 
 
 class Stopped(Exception):
@@ -57,7 +58,6 @@ class Execution(Run):
     tracker: Tracker
     progress: Watched
     should_stop: Callable[[], bool]
-    busy: BusyWatch | None = None  # what says that others have the processors
     group: Group | None = None  # the processes that share each update; None: this one alone
 
     @property
@@ -164,18 +164,23 @@ class Execution(Run):
         memory: cpu_tuning.PeakMemory,
     ) -> Record:
         nothing = without_value(self.settings.task.facts)
-        scores, subset, weights = Scores(dev=nothing, test={**nothing}), None, None
+        scores, subset, weights, last_mean = Scores(dev=nothing, test={**nothing}), None, None, None
         begun_at = self.last_step()
         fitted = self._train(module, journal, conditions)
         machine = conditions["arithmetic"]
         if fitted.cost.steps > begun_at:
             machine = self._as_it_was(machine)
         started = time.monotonic()
+        # a module that was shared out has no whole weights, nor a place for them
+        model = (module if self.settings.strategy == "ddp" else self.trial.module()).model
         if fitted.diverged:
             self._note(fitted.diverged)
-        elif found := self._scored(module):
+        elif found := self._scored(model):
             scores, subset, weights = found
-        _note_scores(journal, scores)
+        cost = self._cost(fitted.cost, time.monotonic() - started, memory.bytes())
+        if weights:
+            last_mean = self._scored_by_last_mean(model)
+        _note_scores(journal, scores, last_mean)
         return Record(
             run=self.id,
             table=self.settings.table,
@@ -192,7 +197,7 @@ class Execution(Run):
             params=self.params,
             scores=scores,
             curves={"train": self._curve("train"), "dev": self._curve("dev")},
-            cost=self._cost(fitted.cost, time.monotonic() - started, memory.bytes()),
+            cost=cost,
             stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
             status="finished" if weights else "diverged",
             determinism=determinism.determinism(
@@ -211,6 +216,7 @@ class Execution(Run):
             test_subset=subset,
             task=None if self.settings.task.facts == TRANSLATION else self.settings.task.facts,
             system=system_text(self.settings.system) or None,
+            last_mean=last_mean,
         )
 
     def _as_it_was(self, machine: str) -> str:
@@ -221,19 +227,50 @@ class Execution(Run):
         self.progress.say(f"{self.settings.name}: its record does not say that layers were compiled: {reason}.")
         return ", ".join(one for one in settings if one != COMPILED)
 
-    def _scored(self, module: TranslationModule) -> tuple[Scores, Named | None, str] | None:
+    def _scored(self, model: Any) -> tuple[Scores, Named | None, str] | None:
         """Scores of dev and test, of the lines of test apart, and the digest of the weights; None: it diverged."""
-        # a module that was shared out has no whole weights, nor a place for them
-        model = (module if self.settings.strategy == "ddp" else self.trial.module()).model
         model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
         weights = determinism.weights_digest(model.state_dict())
         with self.trial.opened(model) as opened:
             dev = self._evaluate(opened, "dev", self.prepared.dev)
             test = self._evaluate(opened, "test", self.prepared.test)
-        if not all(math.isfinite(cast("float", of.scores["ppl"])) for of in (dev, test)):
+        if not (_is_finite(dev.scores) and _is_finite(test.scores)):
             self.progress.say(f"{self.settings.name}: perplexity of held-out text is not finite: it diverged")
             return None
         return Scores(dev=dev.scores, test=test.scores), self._score_subset(test.hypotheses), weights
+
+    def _scored_by_last_mean(self, model: Any) -> record.LastMean | None:
+        """What the mean of the last checkpoints is worth on dev and test; None where no number holds it.
+
+        After the paper's weights, whose scores it does not touch: these are loaded in their place.
+        """
+        started = time.monotonic()
+        steps, mean = averaging.last_mean(self.folder / "checkpoints", self.id, self.settings.hyper.last_steps)
+        model.load_state_dict(mean)
+        scores: dict[str, Named] = {}
+        with self.trial.opened(model) as opened:
+            for name, split in (("dev", self.prepared.dev), ("test", self.prepared.test)):
+                watch = self._translating(f"{name}, mean of {len(steps)} checkpoints", len(split))
+                scored = self.trial.score(opened, split, between=watch)
+                scores[name] = {**scored.scores, **self._length(scored.hypotheses, split.references)}
+        if not all(map(_is_finite, scores.values())):
+            self.progress.say(f"{self.settings.name}: by the mean of its last checkpoints perplexity is not finite")
+            return None
+        return record.LastMean(
+            steps=steps,
+            weights=determinism.weights_digest(model.state_dict()),
+            seconds=round(time.monotonic() - started, 3),
+            dev=scores["dev"],
+            test=scores["test"],
+        )
+
+    def _length(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
+        """Tokens of translations over those of their references; nothing of a run that parses."""
+        if self.settings.task.facts != TRANSLATION:
+            return {}
+        _, target = languages(self.settings.task.name)
+        found = sacrebleu_score(hypotheses, references, target, are_tokens=self.corpus.in_tokens)
+        return {LENGTH: found.hyp_len / found.ref_len}
 
     def _text(self) -> record.CorpusFacts:
         """The text that the run learned from and was scored on."""
@@ -258,22 +295,13 @@ class Execution(Run):
 
     def _train(self, module: TranslationModule, log: loop.Log, conditions: dict[str, Any]) -> loop.Fitted:
         scale, steps = self.settings.scale, self.settings.hyper.steps
-        waits = torch.cuda.is_available() or self.settings.devices > 1  # for others than processors
-        busy = None if waits else self.busy
-        last = self.last_step()
 
         def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
-            nonlocal last
             if kind == "train":
-                if busy:
-                    busy.line(counts=not any(map(self._pauses_after, range(last, step))))
-                last = step
                 shown = {"loss": numbers["loss"], "tokens/s": numbers["tokens_per_second"]}
                 self.progress.step(step, **shown)
 
         self.progress.begin(self.settings.name, steps)
-        if busy:
-            busy.begin()
         fitted = self.trial.train(
             module,
             folder=self.folder / "checkpoints",
@@ -288,11 +316,6 @@ class Execution(Run):
         if fitted.cost.steps < steps and not fitted.diverged:
             raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")
         return fitted
-
-    def _pauses_after(self, step: int) -> bool:
-        """Whether a checkpoint is written or dev is read between this step and the next."""
-        scale, averaged = self.settings.scale, self.settings.hyper.averaged_steps
-        return step % scale.checkpoint_every == 0 or step % scale.validate_every == 0 or step in averaged
 
     def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
         """What one split is worth; the translations go to `<name>.hyp`."""
@@ -364,7 +387,6 @@ class Execution(Run):
             "engine": self.settings.backend,
             "devices": self.settings.devices,
             "accumulate": self.settings.accumulate,
-            **({"strategy": self.settings.strategy} if self.settings.strategy != "ddp" else {}),
             **self.recipe.task.search.settings,
             **({"gradient_norm": cut_to} if cut_to is not None else {}),
             "threads": self.settings.threads,
@@ -422,12 +444,18 @@ def made_for_gpu(model: Any, settings: Settings, say: Callable[[str], object]) -
 COMPILED, PACKED = "layers: compiled", "batches: packed"
 
 
-def _note_scores(journal: Journal, scores: Scores) -> None:
-    """All numbers of both splits in one line: the journal keeps one of each kind and step."""
+def _is_finite(scores: Named) -> bool:
+    return math.isfinite(cast("float", scores["ppl"]))
+
+
+def _note_scores(journal: Journal, scores: Scores, last_mean: record.LastMean | None) -> None:
+    """All numbers of both splits, by both weights, in one line: the journal keeps one of each kind and step."""
+    by_mean = cast("dict[str, Named]", last_mean or {})
+    of_mean = {name: by_mean[split] for name, split in LAST_MEAN.items() if split in by_mean}
     numbers = {
         f"{split}_{name}": value
-        for split, score in scores.items()
-        for name, value in cast("Named", score).items()
+        for split, score in (cast("dict[str, Named]", scores) | of_mean).items()
+        for name, value in score.items()
         if isinstance(value, float)
     }
     journal.append("final", 0, **numbers)

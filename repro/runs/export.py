@@ -59,8 +59,10 @@ def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: P
         example = None if run.system else (Path(__file__).parent / "examples" / f"{EXAMPLES[to]}.py").read_bytes()
         if example:
             atomic.write_bytes(empty / EXAMPLE, example)
-        atomic.write_text(empty / "README.md", model_card(run, to, has_example=example is not None))
-        atomic.write_json(empty / ORIGIN, _origin(run, to, empty / TENSORS))
+        origin = _origin(run, to, empty / TENSORS)
+        card = model_card(run, to, has_example=example is not None, weights=origin["weights"])
+        atomic.write_text(empty / "README.md", card)
+        atomic.write_json(empty / ORIGIN, origin)
         return {}
 
     made_once(place, fill)

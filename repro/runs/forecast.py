@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from repro.data.corpora import CORPORA
-from repro.data.download.sources import COLLECTIONS, source
-from repro.data.treebanks import TREEBANKS
+from repro.corpora.catalogue import CORPORA
+from repro.corpora.download.sources import COLLECTIONS, source
+from repro.corpora.treebanks import TREEBANKS
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.render.several import several
@@ -20,10 +20,9 @@ from repro.results.processor import processor
 from repro.runs import command
 from repro.runs.options import Options
 from repro.runs.scales import Scale
-from repro.runs.speed.bfloat16 import slow_products
 from repro.runs.speed.hardware import CARDS, Hardware, card_of
 from repro.runs.speed.memory import MemoryUse, free_memory, host_memory, memory_use
-from repro.runs.speed.rates import Speeds, this_machine
+from repro.runs.speed.rates import Speeds, slow_products, this_machine
 from repro.runs.speed.schedule import makespan, ordered
 from repro.runs.standing import NOT_BEGUN, Standing
 from repro.runs.table import Cell
@@ -31,13 +30,14 @@ from repro.runs.task import Task
 from repro.storage import atomic
 
 BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
-SPARE_CHECKPOINTS = 2  # beside those that the row averages
+SPARE_CHECKPOINTS = 2  # beside those of `Hyper.kept_steps`
 BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 BYTES_A_TOKEN, BYTES_AN_OFFSET = 2, 4
 FLOPS_PER_CORE = 40e9  # sustained by one thread: a guess, used only for rows that are called unmeasured
 USUAL_CARD = "a100"  # where none is named or here, of models that want one
 NO_TEXTS: Mapping[Task, tuple[int, int]] = MappingProxyType({})
 NOTHING_BEGUN: Mapping[Cell, Standing] = MappingProxyType({})
+WEIGHTS = 2  # dev and test are scored by: the paper's, and the mean of the last checkpoints
 HELD_OUT = 3_000  # sentences of dev and of test, where nothing says how many
 BACKWARD_AND_FORWARD = 3  # of an update's time, forward is one part
 SEARCHED_ON = 1.17  # tokens that a search reads for each that its answer keeps (`docs/log.md`)
@@ -111,7 +111,7 @@ def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, sentences: tuple[int, 
     return Estimate(
         train_seconds=hyper.steps * step,
         validation_seconds=hyper.steps // scale.validate_every * n_dev * length * forward,
-        decode_seconds=(n_dev + n_test + further_sentences(scale, pair)) * sentence,
+        decode_seconds=(WEIGHTS * (n_dev + n_test) + further_sentences(scale, pair)) * sentence,
         measured=known is not None,
     )
 
@@ -120,7 +120,7 @@ def _on_card(cell: Cell, scale: Scale, card: Hardware, devices: int) -> Estimate
     """Of a run that so many cards share; one of them translates."""
     pair, scale = cell.task.name, cell.task.at(scale)
     n_dev, n_test = held_out(scale, pair)
-    translated = (n_dev + n_test + further_sentences(scale, pair)) * scale.sentence_tokens
+    translated = (WEIGHTS * (n_dev + n_test) + further_sentences(scale, pair)) * scale.sentence_tokens
     speed = card.rate(cell.hyper).flops * devices * card.efficiency(devices)
     train = expected_flops(cell.hyper, scale, pair, cell.row.system) / speed
     read = cell.hyper.steps // scale.validate_every * n_dev * scale.sentence_tokens  # tokens of dev along the way
@@ -178,13 +178,13 @@ def forecast(
     asked: Sequence[Cell],
     scale: Scale,
     options: Options,
-    at_once: tuple[int, str] = (1, ""),
+    parallelism: tuple[int, str] = (1, ""),
     standing: Mapping[Cell, Standing] = NOTHING_BEGUN,
 ) -> str:
     """Rows, parameters, tokens, operations, time, memory and disk before anything is trained.
 
-    `at_once` is how many runs are made at the same time on this machine, and why so many. `standing` is how far each
-    run has come.
+    `parallelism` is how many runs are made at the same time on this machine, and why. `standing` is how far each has
+    come.
     """
     of, card = f", shard {options.shard}" if options.shard else "", card_for(scale, options)
     expected = zip(asked, estimates(asked, scale, options), strict=True)
@@ -197,9 +197,10 @@ def forecast(
             *_rows(ahead, scale, options),
             _in_all(ahead),
             *(_of_card(card, ahead, scale, options) if card else _of_machine(table, ahead, options)),
-            *_side_by_side(ahead, options, at_once if card is None else (1, "")),
+            *_side_by_side(ahead, options, parallelism if card is None else (1, "")),
             *slow_products(options),
             *([] if card else [f"Memory: {_memory(asked, scale, options)}."]),
+            f"At paper size a row has the paper's sizes and {PAPER_VOCABULARY:,} word-pieces; here those of its scale.",
             f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}"
             + ("." if options.hardware else f"; {'unknown' if free is None else size(free)} free."),
         ]
@@ -292,9 +293,9 @@ def _of_card(card: Hardware, ahead: Sequence[_Ahead], scale: Scale, options: Opt
     ]
 
 
-def _side_by_side(ahead: Sequence[_Ahead], options: Options, at_once: tuple[int, str]) -> list[str]:
+def _side_by_side(ahead: Sequence[_Ahead], options: Options, parallelism: tuple[int, str]) -> list[str]:
     """Until the last run ends, where several are made at a time."""
-    jobs, why = at_once
+    jobs, why = parallelism
     if options.on != "here":
         jobs, why = options.jobs or len(ahead), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
     seconds = {one.cell: one.seconds for one in ahead}
@@ -354,7 +355,7 @@ def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int:
     n = n_parameters(hyper, expected_vocabulary(scale, pair), system)
     checkpoint = BYTES_A_PARAMETER * n + BYTES_A_CHECKPOINT
     lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
-    return checkpoint * (SPARE_CHECKPOINTS + hyper.average) + lines * BYTES_A_LINE
+    return checkpoint * (SPARE_CHECKPOINTS + len(hyper.kept_steps)) + lines * BYTES_A_LINE
 
 
 def cell_bytes(cell: Cell, scale: Scale) -> int:

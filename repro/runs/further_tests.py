@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from repro.data.parallel_text import Parallel
+    from repro.corpora.parallel_text import Parallel
     from repro.runs.run import Run
     from repro.tracking.tracker import Tracker
 
@@ -61,7 +61,7 @@ def _scored(
 ) -> dict[str, FurtherTest]:
     from repro.data.shards import Split
     from repro.runs.line_lengths import as_ids
-    from repro.runs.trial import Trial
+    from repro.training.trial import Trial
 
     trial, tokenizer = Trial(**vars(run.recipe)), run.prepared.tokenizer
     model = trial.module().model

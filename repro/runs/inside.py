@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from repro.data.corpora import CORPORA
-from repro.data.pair import languages
+from repro.corpora.catalogue import CORPORA
+from repro.corpora.pair import languages
+from repro.decoding.search import Search
 from repro.paper import FIGURE_SENTENCES
 from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_inside, write_inside
 from repro.results.record import Record, path
-from repro.results.search import Search
 from repro.results.sentences import has_sentences
 from repro.runs.afterwards import Say, as_trained, has_checkpoints, kept_weights
 from repro.tracking.run_folder import RECORD

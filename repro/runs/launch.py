@@ -9,8 +9,7 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from repro.runs import command
 from repro.runs.signals import STOPPING
@@ -22,29 +21,13 @@ PORT, PORTS = 15_000, 10_000  # where the tasks of a Slurm job meet, by the job'
 Environment = Mapping[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Names:
-    """What a launcher calls the five numbers."""
-
-    number: str
-    processes: str
-    local_number: str
-    node: str
-    nodes: str | None = None  # None: as many as the others make
-
-
-TORCHRUN = _Names(
-    number="RANK", processes="WORLD_SIZE", local_number="LOCAL_RANK", node="GROUP_RANK", nodes="GROUP_WORLD_SIZE"
-)
-# of the step, that is, of this very srun: in the shell of a job the other names stand too, though nobody else does
-SRUN = _Names(
-    number="SLURM_PROCID",
-    processes="SLURM_STEP_NUM_TASKS",
-    local_number="SLURM_LOCALID",
-    node="SLURM_NODEID",
-    nodes="SLURM_STEP_NUM_NODES",
-)
-RAY = _Names(number="RANK", processes="WORLD_SIZE", local_number="LOCAL_RANK", node="NODE_RANK")
+# what a launcher calls the number of a process, of all, of it on its node, of its node, and of all nodes
+NAMES = {
+    "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE"),
+    "Ray Train": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK"),  # as many nodes as LOCAL_WORLD_SIZE makes
+    # of the step, that is, of this very srun: in the shell of a job the other names stand too, though nobody else does
+    "srun": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEP_NUM_NODES"),
+}
 
 
 def membership(devices: int | None, nodes: int | None, environment: Environment) -> Peer | None:
@@ -74,7 +57,7 @@ def _started(environment: Environment) -> Peer | None:
     """What the launcher says; None where there is none, and where srun started one task, which may start its own."""
     tasks = environment.get("SLURM_STEP_NUM_TASKS", "1")
     if "TORCHELASTIC_RUN_ID" in environment:
-        found = _read("torchrun", TORCHRUN, environment, _master(environment), met_already=True)
+        found = _read("torchrun", environment)
         if tasks != "1" and found.nodes == 1:
             raise ValueError(
                 f"srun started {tasks} torchruns (SLURM_STEP_NUM_TASKS={tasks}), and this one knows of one node: each "
@@ -83,46 +66,42 @@ def _started(environment: Environment) -> Peer | None:
             )
         return found
     if tasks != "1":
-        return _read("srun", SRUN, environment, _head(environment), met_already=False)
-    needed = (RAY.number, RAY.processes, RAY.local_number, RAY.node, "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-    if all(name in environment for name in needed) and any(name.startswith("RAY_") for name in environment):
-        return _read("Ray Train", RAY, environment, _master(environment), met_already=True)
-    return None
+        return _read("srun", environment)
+    needed = {*NAMES["Ray Train"], "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    is_ray = needed <= environment.keys() and any(name.startswith("RAY_") for name in environment)
+    return _read("Ray Train", environment) if is_ray else None
 
 
-def _read(
-    launcher: str, names: _Names, environment: Environment, where: Callable[[], tuple[str, int]], *, met_already: bool
-) -> Peer:
+def _read(launcher: str, environment: Environment) -> Peer:
     """The numbers under the names that this launcher gives them. Raises ValueError where they cannot be."""
-    asked = [name for name in vars(names).values() if name]
+    names = NAMES[launcher]
     try:
-        found = {field: int(environment[name]) for field, name in vars(names).items() if name}
-        n = found["processes"]
-        own = found.get("nodes") or max(1, n // _at_least_1(environment, "LOCAL_WORLD_SIZE"))
-        address, port = where()
+        number, n, local, node, *said = (int(environment[name]) for name in names)
+        nodes = (said or [0])[0] or max(1, n // _at_least_1(environment, "LOCAL_WORLD_SIZE"))
+        address, port = _head(environment) if launcher == "srun" else _master(environment)
         if not 0 < port < 65_536:
             raise ValueError(f"port {port}")
     except (KeyError, ValueError) as error:
-        raise ValueError(f"{launcher}: expected whole numbers in {', '.join(asked)}, got {error!r}.") from None
-    said = ", ".join(f"{name}={environment[name]}" for name in asked)
-    per_node = n // own if own else 0
-    numbers = {"number": n, "local_number": per_node, "node": own}
-    if n % max(1, own) or not all(0 <= found[name] < limit for name, limit in numbers.items()):
+        raise ValueError(f"{launcher}: expected whole numbers in {', '.join(names)}, got {error!r}.") from None
+    each = n // nodes if nodes else 0
+    limits = ((number, n), (local, each), (node, nodes))
+    if n % max(1, nodes) or not all(0 <= one < limit for one, limit in limits):
+        all_said = ", ".join(f"{name}={environment[name]}" for name in names)
         raise ValueError(
-            f"{launcher} started {n} processes on {own} nodes ({said}): expected as many on each, numbered from 0. "
-            "Say how many a node has: torchrun --nproc-per-node=N, srun --ntasks-per-node=N."
+            f"{launcher} started {n} processes on {nodes} nodes ({all_said}): expected as many on each, numbered from "
+            "0. Say how many a node has: torchrun --nproc-per-node=N, srun --ntasks-per-node=N."
         )
     return Peer(
         launcher=launcher,
-        number=found["number"],
+        number=number,
         processes=n,
-        local_number=found["local_number"],
-        devices=per_node,
-        node=found["node"],
-        nodes=own,
+        local_number=local,
+        devices=each,
+        node=node,
+        nodes=nodes,
         address=address,
         port=port,
-        met_already=met_already,
+        met_already=launcher != "srun",  # torchrun and Ray Train hold the meeting open
     )
 
 
@@ -132,21 +111,16 @@ def _at_least_1(environment: Environment, name: str) -> int:
     return number
 
 
-def _master(environment: Environment) -> Callable[[], tuple[str, int]]:
-    """Where torchrun and Ray Train hold the meeting open."""
-    return lambda: (environment["MASTER_ADDR"], int(environment["MASTER_PORT"]))
+def _master(environment: Environment) -> tuple[str, int]:
+    return environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
 
 
-def _head(environment: Environment) -> Callable[[], tuple[str, int]]:
+def _head(environment: Environment) -> tuple[str, int]:
     """The first node of this srun, at a port of its own; MASTER_ADDR and MASTER_PORT name another."""
-
-    def found() -> tuple[str, int]:
-        first = re.sub(r"\[(\w+)[^\]]*\]", r"\1", environment["SLURM_STEP_NODELIST"]).split(",")[0]
-        # a job has its number alone, and steps of one job stand side by side
-        own = (int(environment["SLURM_JOB_ID"]) * 16 + int(environment["SLURM_STEP_ID"])) % PORTS
-        return environment.get("MASTER_ADDR", first), int(environment.get("MASTER_PORT", PORT + own))
-
-    return found
+    first = re.sub(r"\[(\w+)[^\]]*\]", r"\1", environment["SLURM_STEP_NODELIST"]).split(",")[0]
+    # a job has its number alone, and steps of one job stand side by side
+    own = PORT + (int(environment["SLURM_JOB_ID"]) * 16 + int(environment["SLURM_STEP_ID"])) % PORTS
+    return _master({"MASTER_ADDR": first, "MASTER_PORT": str(own), **environment})
 
 
 def _refuse_other_numbers(found: Peer, devices: int | None, nodes: int | None) -> None:

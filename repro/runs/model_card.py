@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from repro.data.corpora import CORPORA
+from repro.corpora.catalogue import CORPORA
 from repro.render.markdown import markdown
 from repro.render.page import Block, Code, Column, Heading, Listing, Page, Table, Text, Words, blocks
 from repro.results.record import Record
@@ -62,7 +62,7 @@ OF_PARSERS = (
 )
 
 
-def model_card(run: Record, to: str, *, has_example: bool) -> str:
+def model_card(run: Record, to: str, *, has_example: bool, weights: str | None = None) -> str:
     """README.md of an exported folder: what it is, how to open it, text, recipe, scores, use, licence."""
     translates = run.about["scores"] == TRANSLATION["scores"]
     page = Page(
@@ -76,6 +76,7 @@ def model_card(run: Record, to: str, *, has_example: bool) -> str:
             Heading("How to load it"),
             _example(to) if has_example else (),
             Listing((*NOTES[to], *(() if translates else (OF_PARSERS,)))),
+            Text(f"Weights: model.safetensors, SHA-256 {weights}.") if weights else (),
             Heading("Scores"),
             Text("One run with one seed: no interval."),
             _scores(run),

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
+from repro.corpora.catalogue import CORPORA
 from repro.data.batch_by import RECORDED
-from repro.data.corpora import CORPORA
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import SPECIAL
 from repro.results.frame import ROWS_FILE
@@ -28,9 +28,8 @@ from repro.training.peer import Peer
 
 Device = Literal["auto", "cpu"]
 Precision = Literal["fp32", "bf16"]
-Strategy = Literal["ddp", "fsdp"]  # `repro/training/loop.py`, likewise
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
-CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/filters.py`, which brings numpy
+CLEANING = ("length_ratio", "fairseq", "duplicates")  # `repro/corpora/filters.py`, which brings numpy
 PLACES = ("here", "slurm", "ray")
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # of a value, where Python's name for it says too little
@@ -165,10 +164,6 @@ class Options:
     num_nodes: int | None = _option(
         None, "machines that share each update; default: as torchrun, srun or Ray Train say, else 1", metavar="N"
     )
-    strategy: Strategy = _option(
-        "ddp",
-        "how several processes share a model: ddp, a copy each; fsdp, a part each, if it is too large for one device",
-    )
     threads: int = _option(
         1,
         "CPU threads of each process; another number adds in another order, so it counts as a different run",
@@ -294,7 +289,7 @@ def chosen_scale(options: Options) -> Scale:
     _refuse_numbers(options)
     _refuse_forecasts(options)
     own = replace(scale, corpus=corpus).subwords(options.pair)
-    refuse_vocabulary(options.vocab_size, own, corpus)
+    refuse_vocabulary(options.vocab_size, own)
     chosen = replace(
         scale,
         base=replace(scale.base, steps=options.steps or scale.base.steps),
@@ -326,7 +321,6 @@ def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
         f"{chosen.batch_tokens}-tokens": chosen.batch_tokens != scale.batch_tokens,
         f"{chosen.device_tokens}-device-tokens": chosen.device_tokens != scale.device_tokens,
         f"{options.processes}-devices": options.processes != USUAL.processes,
-        options.strategy: options.strategy != USUAL.strategy,
         f"{options.threads}-threads": options.threads != USUAL.threads,
         chosen.precision: chosen.precision != scale.precision,
         options.backend: options.backend != USUAL.backend,
@@ -347,15 +341,9 @@ def refuse_small_updates(scale: Scale) -> None:
             )
 
 
-def refuse_vocabulary(size: int | None, subwords: Subwords, corpus: str) -> None:
+def refuse_vocabulary(size: int | None, subwords: Subwords) -> None:
     """Raise ValueError for a size that the sub-words of a corpus cannot have; None is its own."""
-    if size is None:
-        return
-    if subwords.kind == "given":
-        raise ValueError(
-            f"--vocab-size {size}: the text of {corpus} is already split into sub-words. Leave the option out."
-        )
-    if size < (smallest := SMALLEST_VOCABULARY[subwords.kind]):
+    if size is not None and size < (smallest := SMALLEST_VOCABULARY[subwords.kind]):
         raise ValueError(
             f"--vocab-size {size}: expected at least {smallest}, since every byte is a token"
             f"{', at the beginning of a word and within it' if subwords.kind == 'wordpiece' else ''}, beside "
@@ -367,7 +355,7 @@ def _rules(names: Sequence[str]) -> tuple[str, ...]:
     """The cleaning rules of these names in the order in which they are applied."""
     if not names:
         return ()
-    from repro.data.filters import check_rules
+    from repro.corpora.filters import check_rules
 
     return check_rules(names)
 
@@ -395,11 +383,6 @@ def _refuse_numbers(options: Options) -> None:
     for name, most in AT_MOST.items():
         if (getattr(options, name) or 0) > most:
             raise ValueError(f"--{name.replace('_', '-')} must be at most {most:,}, got {getattr(options, name):,}.")
-    if options.strategy == "fsdp" and options.processes == 1:
-        raise ValueError(
-            "--strategy fsdp gives each process a part of the model, and there is one process. Ask for several with "
-            "--devices N, or leave it out."
-        )
     check_threads(options.threads)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.data.corpora import CORPORA, Corpus, GrammarSizes, open_corpus
-from repro.data.pair import languages
+from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, open_corpus
+from repro.corpora.pair import languages
 from repro.results import artifacts
 from repro.results.brackets import Brackets, are_brackets_of, has_brackets, write_brackets
 from repro.results.further_tests import read_further
@@ -72,8 +72,7 @@ def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
     """
     import numpy as np
 
-    from repro.decoding.evalb import count_brackets, n_words
-    from repro.runs.parsing import n_leaves, tree_of
+    from repro.decoding.evalb import count_brackets, n_leaves, n_words, tree_of
 
     gold = [tree_of(line, n_leaves(line)).tree for line in references]
     found = [tree_of(line, len(tree.leaves)) for line, tree in zip(outputs, gold, strict=True)]
@@ -97,7 +96,7 @@ def translated(
     source: Sequence[int] | None = None,
 ) -> Translated:
     """One split with the counts of both scorers; with those of its parts where the lengths of the sources are known."""
-    from repro.decoding.counts import ngram_counts, thirds
+    from repro.results.counts import ngram_counts, thirds
 
     _, target = languages(pair)
     counts = ngram_counts(hypotheses, references, target, in_tokens=in_tokens)

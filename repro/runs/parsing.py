@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from repro.data.corpora import Corpus
-from repro.data.treebank import Mended, mended, tokens_of
-from repro.data.treebanks import TREES, find_trees, open_trees, with_left_out
-from repro.decoding.evalb import SHORT, score_trees
-from repro.results.search import Search
-from repro.results.task import Named, TaskFacts, signature_of
+from repro.corpora.catalogue import Corpus
+from repro.corpora.treebanks import TREES, find_trees, open_trees, with_left_out
+from repro.decoding.evalb import parse_scores
+from repro.decoding.search import Search
+from repro.results.task import Named, TaskFacts
 from repro.runs.task import task_in_words
 
 if TYPE_CHECKING:
@@ -26,19 +25,10 @@ SCORES = ["f1", "precision", "recall", "exact", "f1_short", "mended"]
 class Parsing:
     """Words in, brackets and tags out; with `silver`, trees that a parser made are learned from as well."""
 
+    name: ClassVar = TREES
+    command: ClassVar = "parse"
+    search: ClassVar = PARSING_SEARCH
     silver: bool = False
-
-    @property
-    def name(self) -> str:
-        return TREES
-
-    @property
-    def command(self) -> str:
-        return "parse"
-
-    @property
-    def search(self) -> Search:
-        return PARSING_SEARCH
 
     @property
     def facts(self) -> TaskFacts:
@@ -63,35 +53,11 @@ class Parsing:
 
     def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
         """The ids; trees that could not be read count among what train lost."""
-        from repro.data.prepare import prepare
+        from repro.corpora.prepare import prepare
 
         prepared = prepare(corpus, **how)
         return replace(prepared, train=replace(prepared.train, dropped=with_left_out(prepared.train.dropped, corpus)))
 
     def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
         """Both sides are lines of brackets and tags; F1 asks for no word, only for how many there are."""
-        gold = [tree_of(line, n_leaves(line)) for line in references]
-        found = [tree_of(line, len(one.tree.leaves)) for line, one in zip(outputs, gold, strict=True)]
-        wrong = {i for i, one in enumerate(found) if one.kinds}
-        trees = [one.tree for one in gold], [one.tree for one in found]
-        score, short = score_trees(*trees, mended=wrong), score_trees(*trees, mended=wrong, at_most=SHORT)
-        values: dict[str, float] = {
-            "f1": score.counts.f1,
-            "precision": score.counts.precision,
-            "recall": score.counts.recall,
-            "exact": score.counts.exact_match,
-            "f1_short": short.counts.f1,
-            "mended": score.mended,
-        }
-        scorers = dict.fromkeys(values, score.scorer) | {"f1_short": short.scorer}  # `mended` stands beside them
-        return {**values, **{signature_of(name): scorer for name, scorer in scorers.items()}}
-
-
-def n_leaves(line: str) -> int:
-    """How many words a true line of brackets and tags is over."""
-    return sum(token[0] not in "()" for token in tokens_of(line))
-
-
-def tree_of(line: str, n_words: int) -> Mended:
-    """The tree that a line means, over words that nobody needs to know."""
-    return mended(line, ["_"] * n_words)
+        return parse_scores(outputs, references)

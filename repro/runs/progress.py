@@ -1,17 +1,24 @@
-"""What a person watches while a table is made: a moving line for each run in a terminal, plain lines elsewhere."""
+"""What a person watches of a sweep: what is done, running and missing, and then a line for each run in the making.
+
+The lines move in a terminal; elsewhere they are plain, and few.
+"""
 
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from repro.render.console import beneath
 from repro.render.escape import shown
-from repro.runs.forecast import duration
+from repro.runs.forecast import Estimate, duration
 from repro.runs.speed.schedule import makespan
+
+if TYPE_CHECKING:
+    from repro.runs.run import Run
 
 PLAIN_EVERY = 15.0  # seconds between plain lines
 WHOLE_EVERY = 60.0  # seconds between two that tell of all runs
@@ -61,6 +68,7 @@ class Progress:
         self.lanes: list[Lane] = []
         self.expected: dict[int, Expected] = {}  # of each run that is not done, by the number of its cell
         self.told_left = time.monotonic()
+        self.one_at_a_time = threading.RLock()  # a pool has a thread for each lane
         self.table_task = self.bars.add_task(escape(shown(table)), total=n_runs, numbers="runs", visible=n_runs > 1)
 
     def __enter__(self) -> Self:
@@ -93,8 +101,9 @@ class Progress:
 
     def finish_run(self, cell: int) -> None:
         """One more run of the table is done."""
-        self.n_done += 1
-        self.expected.pop(cell, None)
+        with self.one_at_a_time:
+            self.n_done += 1
+            self.expected.pop(cell, None)
         self.bars.update(self.table_task, completed=self.n_done)
 
     def left(self) -> float | None:
@@ -134,9 +143,9 @@ class Expected:
 class Lane:
     """One run after the other: table, row, step, loss, tokens per second, time left."""
 
-    def __init__(self, board: Progress) -> None:
-        self.board = board
-        self.bar = board.bars.add_task("", total=1, numbers="", visible=False)
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.bar = progress.bars.add_task("", total=1, numbers="", visible=False)
         self.started = self.printed = time.monotonic()
         self.cell: int | None = None
         self.piece = -1  # of the run: 0 training, then dev, then test
@@ -148,7 +157,7 @@ class Lane:
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        self.board.say(text)
+        self.progress.say(text)
 
     def begin(self, what: str, total: int) -> None:
         """A new piece of work, such as "h=1 seed 1"; its first step tells where it resumes."""
@@ -157,29 +166,33 @@ class Lane:
         self.what, self.total, self.piece = what, total, self.piece + 1
         self.first: int | None = None
         self.printed = time.monotonic()
-        self.board.bars.reset(self.bar, total=total, description=escape(shown(what)), visible=True, numbers="")
+        self.progress.bars.reset(self.bar, total=total, description=escape(shown(what)), visible=True, numbers="")
 
     def step(self, done: int, **numbers: float) -> None:
         """Progress of the current piece of work, with the numbers to show beside it."""
+        with self.progress.one_at_a_time:
+            self._step(done, numbers)
+
+    def _step(self, done: int, numbers: Mapping[str, float]) -> None:
         values = "  ".join(f"{name} {value:,.{0 if value >= 100 else 3}f}" for name, value in numbers.items())
-        self.board.bars.update(self.bar, completed=done, numbers=values)
+        self.progress.bars.update(self.bar, completed=done, numbers=values)
         now = time.monotonic()
         if self.first is None:
             self.first, self.started = done, now
         self._expect(done, now)
-        self.board.tell_left()
+        self.progress.tell_left()
         # as many lines a minute however many runs there are
-        pause = PLAIN_EVERY * max(1, len(self.board.lanes))
-        if not self.board.live and (now - self.printed >= pause or done >= self.total):
+        pause = PLAIN_EVERY * max(1, len(self.progress.lanes))
+        if not self.progress.live and (now - self.printed >= pause or done >= self.total):
             self.printed = now
             here = done - self.first  # steps of this attempt
             left = f"{(now - self.started) / here * (self.total - done):.0f} s left" if here else ""
-            line = (self.board.table, self.what, f"{done}/{self.total}", values, left)
+            line = (self.progress.table, self.what, f"{done}/{self.total}", values, left)
             self.say("  ".join(part for part in line if part))
 
     def _expect(self, done: int, now: float) -> None:
         """Note how much of the run is done, and how its pace compares with what was expected."""
-        expected = self.board.expected.get(self.cell) if self.cell is not None else None
+        expected = self.progress.expected.get(self.cell) if self.cell is not None else None
         if expected is None or not self.total:
             return
         part = done / self.total
@@ -194,4 +207,66 @@ class Lane:
     def rest(self) -> None:
         """Nothing is made here for now."""
         self.cell = None
-        self.board.bars.update(self.bar, visible=False)
+        self.progress.bars.update(self.bar, visible=False)
+
+
+# Before a sweep begins ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    """Where one run stands."""
+
+    seed: int
+    what: str
+    spent: float = 0.0  # seconds
+    to_come: float = 0.0  # seconds
+    measured: bool = True  # what is to come; False: guessed
+
+
+def _state(run: "Run", expected: Estimate) -> _State:
+    seed, steps = run.settings.seed, run.settings.hyper.steps
+    if done := run.finished():
+        return _State(seed=seed, what="done", spent=done.cost["train_seconds"] + done.cost["decode_seconds"])
+    if run.is_in_hand():
+        return _State(seed=seed, what="running")
+    step = run.last_step()
+    what = f"at step {step:,} of {steps:,}" if step else "missing"
+    return _State(seed=seed, what=what, to_come=expected.to_come(step / steps), measured=expected.measured)
+
+
+def overview(runs: "Sequence[Run]", expected: Sequence[Estimate], n_workers: int = 1, shard: str | None = None) -> str:
+    """What is done, running, begun and missing, row by row, with what it took and what it will take.
+
+    Of a shard it says that there is more to the sweep than these runs; of several workers, when the last is done.
+    """
+    rows: dict[str, list[_State]] = {}
+    for run, one in zip(runs, expected, strict=True):
+        rows.setdefault(run.settings.row, []).append(_state(run, one))
+    width = max(len(row) for row in rows) + 2
+    lines = [f"{'row':<{width}}{'spent':>9}{'to come':>9}  seeds"]
+    everything = [state for states in rows.values() for state in states]
+    for row, states in [*rows.items(), ("in all", everything)]:
+        seeds = _by_state(states) if row in rows else _in_all(everything, n_workers)
+        spent, rest = sum(state.spent for state in states), sum(state.to_come for state in states)
+        lines.append(f"{row:<{width}}{duration(spent):>9} {duration(rest):>8}  {seeds}".rstrip())
+    return "\n".join([*([f"Shard {shard}: only these runs of the sweep."] if shard else []), *lines])
+
+
+def _in_all(states: Sequence[_State], n_workers: int) -> str:
+    """When the last run ends, and whether that is known."""
+    words = []
+    left = [state.to_come for state in states if state.to_come]
+    if n_workers > 1 and len(left) > 1:
+        words.append(f"{duration(makespan(left, n_workers))} with {n_workers} at a time")
+    if not all(state.measured for state in states):
+        words.append("unmeasured")
+    return ", ".join(words)
+
+
+def _by_state(states: Sequence[_State]) -> str:
+    """1 2 done, 3 missing"""
+    seeds: dict[str, list[str]] = {}
+    for state in states:
+        seeds.setdefault(state.what, []).append(str(state.seed))
+    return ", ".join(f"{' '.join(of)} {what}" for what, of in seeds.items())

@@ -8,24 +8,27 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.data.corpora import Corpus
+from repro.corpora.catalogue import Corpus
+from repro.data.batch_by import RECORDED
 from repro.data.shards import Prepared
-from repro.model.config import Hyper
+from repro.model.config import Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
-from repro.results.equal_code import code_name, equal_codes
-from repro.results.provenance import cleared, fingerprint
+from repro.results.equal_code import OF_CODE, code_name, equal_codes
+from repro.results.provenance import cleared, fingerprint, task_digest
 from repro.results.record import Record
 from repro.results.systems import system_text
+from repro.results.task import TRANSLATION
 from repro.runs.changed import refuse_changed
-from repro.runs.recipe import Recipe
 from repro.runs.scales import Scale
 from repro.runs.task import Task
 from repro.tracking.run_folder import RECORD, is_training
 from repro.training.checkpoint_files import checkpoints, step_of
+from repro.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from repro.decoding import backend as backends
@@ -69,6 +72,28 @@ class Settings:
         return self.scale.micro_batches(self.devices)
 
 
+def made_of_recipe(recipe: Recipe, task: Task) -> dict[str, Any]:
+    """All that decides a result beside the code and the text itself, by fields."""
+    return {
+        **{f"hyper.{name}": value for name, value in written(vars(recipe.hyper)).items()},
+        **({"system": system_text(recipe.system)} if recipe.system else {}),
+        "seed": recipe.seed,
+        "tokenizer": recipe.prepared.tokenizer.sha256,
+        "data": recipe.prepared.data_hash,
+        "ids": recipe.prepared.ids_hash,  # whatever code made them of the text
+        "in_tokens": recipe.in_tokens,  # how it is scored
+        "batch_tokens": recipe.batch_tokens,
+        "fill": RECORDED[recipe.batch_by],
+        "shares": recipe.shares,  # each has its own dropout
+        "threads": recipe.threads,  # sums are made in other orders
+        "precision": recipe.precision,
+        **({"strategy": recipe.strategy} if recipe.strategy != "ddp" else {}),  # as with threads
+        **task.search.settings,
+        **({} if task.facts == TRANSLATION else {"task": task.facts["name"], "task_code": task_digest(task)}),
+        "engine": recipe.backend,
+    }
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """A run in its folder `runs/<id>/`."""
@@ -81,7 +106,12 @@ class Run:
     @cached_property
     def id(self) -> str:
         """16 hexadecimal digits: a hash of all that decides the result. What equal code has begun keeps its id."""
-        made_of = [{**self.decides, "code": code} for code in equal_codes(self.decides["code"])]
+        names = [name for name in OF_CODE if name in self.decides]
+        alike = product(*(equal_codes(self.decides[name]) for name in names))
+        made_of = [{**self.decides, **dict(zip(names, codes, strict=True))} for codes in alike]
+        made_of += [
+            {name: value for name, value in one.items() if name != "ids"} for one in made_of
+        ]  # of before the wall
         ids = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()[:16] for one in made_of]
         return next((one for one in ids if (self.runs / one / "run.json").exists()), ids[0])
 
@@ -89,7 +119,8 @@ class Run:
     def decides(self) -> dict[str, Any]:
         """All that decides the result, by fields."""
         subset = {"test_subset": self.corpus.subset.sha256} if self.corpus.subset else {}  # what the record will say
-        return {**self.recipe.decides, "corpus": self.corpus.sha256, **subset, "code": fingerprint(self.recipe.system)}
+        made_of = made_of_recipe(self.recipe, self.settings.task)
+        return {**made_of, "corpus": self.corpus.sha256, **subset, "code": fingerprint(self.settings.system)}
 
     @cached_property
     def recipe(self) -> Recipe:

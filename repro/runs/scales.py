@@ -9,7 +9,7 @@ small model and a short run set `warmup` by the peak they can bear, not by the p
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from repro.data.corpora import CORPORA, GrammarSizes
+from repro.corpora.catalogue import CORPORA, GrammarSizes
 from repro.data.vocabulary import Subwords
 from repro.model.config import BASE, Hyper
 
@@ -36,7 +36,7 @@ class Scale:
     corpus: str
     grammar: GrammarSizes | None = None
     vocab_size: int | None = None  # shared tokens; None: those the paper used on the corpus
-    rules: tuple[str, ...] = ()  # by which training pairs are left out (`repro/data/filters.py`); the paper has none
+    rules: tuple[str, ...] = ()  # by which training pairs are left out (`repro/corpora/filters.py`); the paper has none
     batch_tokens: int  # of each side in one update, counted by `batch_by`
     batch_by: Literal["padded_tokens", "tokens"] = "padded_tokens"  # as the first code counts; the paper: real tokens
     max_length: int  # longer training pairs are left out
@@ -53,7 +53,7 @@ class Scale:
     def subwords(self, pair: str) -> Subwords:
         """The vocabulary of a language pair."""
         own = CORPORA[self.corpus].subwords.get(pair, ABOUT_37000)
-        return own if own.kind == "given" else replace(own, size=self.vocab_size or own.size)
+        return replace(own, size=self.vocab_size or own.size)
 
     def micro_batches(self, devices: int) -> int:
         """Of an update on each device, so that each fits in `device_tokens`."""

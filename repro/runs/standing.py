@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from repro.results.equal_code import equal_codes
+from repro.results.equal_code import OF_CODE, is_equal_code
 from repro.results.provenance import fingerprint
 from repro.runs.options import Options
 from repro.runs.scales import Scale
@@ -18,8 +18,8 @@ from repro.runs.table import Cell
 from repro.tracking.run_folder import RECORD, describe
 from repro.training.checkpoint_files import checkpoints, step_of
 
-OF_TEXT = ("data", "tokenizer", "in_tokens", "corpus", "test_subset")  # what only a text that is open tells
-UNOPENED = SimpleNamespace(tokenizer=SimpleNamespace(sha256=None), data_hash=None)
+OF_TEXT = ("data", "ids", "tokenizer", "in_tokens", "corpus", "test_subset")  # what only a text that is open tells
+UNOPENED = SimpleNamespace(tokenizer=SimpleNamespace(sha256=None), data_hash=None, ids_hash=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +44,12 @@ def standings(asked: Iterable[Cell], scale: Scale, options: Options) -> dict[Cel
     found = {}
     for cell in asked if there else ():
         wanted, read = _decides(cell, scale, options), cell.task.at(scale)
-        codes = equal_codes(wanted.pop("code"))
         alike = [
             _standing(folder, cell)
             for folder, tags, decides in there
             if (tags.get("corpus"), tags.get("pair")) == (read.corpus, cell.task.name)
-            and decides.get("code") in codes
-            and {name: value for name, value in decides.items() if name not in (*OF_TEXT, "code")} == wanted
+            and is_equal_code(decides, wanted)
+            and _but_code(decides) == _but_code(wanted)
         ]
         if alike and (furthest := max(alike, key=lambda one: (one.done, one.step))) != NOT_BEGUN:
             found[cell] = furthest
@@ -78,7 +77,8 @@ def _standing(folder: Path, cell: Cell) -> Standing:
 
 def _decides(cell: Cell, scale: Scale, options: Options) -> dict[str, Any]:
     """All that decides the result of a cell, but for its text, as `run.json` keeps it."""
-    from repro.runs.recipe import Recipe  # and tokenizers: not where nothing has begun
+    from repro.runs.run import made_of_recipe  # and tokenizers: not where nothing has begun
+    from repro.training.recipe import Recipe
 
     read = cell.task.at(scale)
     recipe = Recipe(
@@ -94,8 +94,11 @@ def _decides(cell: Cell, scale: Scale, options: Options) -> dict[str, Any]:
         threads=options.threads,
         precision=options.products,
         backend=options.backend,
-        strategy=options.strategy,
         system=cell.row.system,
     )
-    known = {name: value for name, value in recipe.decides.items() if name not in OF_TEXT}
-    return known | {"code": fingerprint(cell.row.system)}
+    return {**made_of_recipe(recipe, cell.task), "code": fingerprint(cell.row.system)}
+
+
+def _but_code(decides: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what decides a run that which an unopened text tells, its code apart."""
+    return {name: value for name, value in decides.items() if name not in (*OF_TEXT, *OF_CODE)}

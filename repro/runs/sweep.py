@@ -1,7 +1,6 @@
 """The runs of one table or several: what is done is skipped, what was stopped goes on, the rest an executor makes."""
 
 import functools
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -16,25 +15,24 @@ from repro.results.frame import ResultSet, note_rows
 from repro.results.places import PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path
-from repro.runs.board import board
 from repro.runs.cards import refuse_cards
 from repro.runs.closing import pages, translations, what_next
 from repro.runs.executors.chosen import chosen
-from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work, made_by
+from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Job, JobResult, made_by
 from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.further_tests import keep_further
 from repro.runs.inside import keep_inside
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
-from repro.runs.progress import Expected, Lane, Progress
+from repro.runs.progress import Expected, Lane, Progress, overview
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
+from repro.runs.session import Session, check_room
 from repro.runs.signals import Signals
-from repro.runs.speed.bfloat16 import slow_products
+from repro.runs.speed.rates import slow_products
 from repro.runs.speed.schedule import ordered
 from repro.runs.table import Cell, Table, listed, shard_of
-from repro.runs.workshop import Workshop, check_room
 from repro.storage import atomic
 from repro.storage.lock import locked
 from repro.tracking.mirror import finish_mirror
@@ -74,21 +72,16 @@ class Sweep:
         self.cells = shard_of(cells, options.shard)
         self.results, self.runs, self.cache = options.results_dir, options.runs_dir, options.cache_dir
         self.peer, self.is_first = peer, peer is None or peer.is_first
-        self.workshop = Workshop(tables, scale, options, cells)
+        self.session = Session(tables, scale, options, cells)
 
     def run(self, signals: Signals) -> int:
         """All cells, with the other processes that make them; gives the exit code."""
         if self.peer is None or self.peer.processes == 1:
             return self._run_all(signals)
         from repro.training.group import Group
-        from repro.training.talk import OthersGone
 
-        try:
-            with Group(self.peer) as group:
-                return self._run_all(signals, group)
-        except OthersGone as gone:
-            print(gone, file=sys.stderr)
-            return BUSY
+        with Group(self.peer) as group:
+            return self._run_all(signals, group)
 
     def _run_all(self, signals: Signals, group: "Group | None" = None) -> int:
         self._refuse()
@@ -97,20 +90,20 @@ class Sweep:
             progress = at_the_end.enter_context(Progress(self.name, len(self.cells), quiet=not self.is_first))
             tracker = Tracker(self.options.tracking_uri, runs=self.runs, tell=progress.say)
             tracker.look()
-            executor = chosen(self.workshop, self.cells, self.again, tracker, signals, group)
+            executor = chosen(self.session, self.cells, self.again, tracker, signals, group)
             at_the_end.enter_context(executor)
             if executor.about:
                 progress.say(executor.about)
             for line in slow_products(self.options):
                 progress.say(line)
-            self.workshop.open_texts(list(dict.fromkeys(cell.task for cell in self.cells)), progress.say)
-            work = [Work(cell=number, run=self.workshop.run(cell)) for number, cell in enumerate(self.cells)]
+            self.session.open_texts(list(dict.fromkeys(cell.task for cell in self.cells)), progress.say)
+            work = [Job(cell=number, run=self.session.run(cell)) for number, cell in enumerate(self.cells)]
             runs = [one.run for one in work]
             self._refuse_runs(runs)
-            for line in self.workshop.begun_with_another_text(runs):
+            for line in self.session.begun_with_another_text(runs):
                 progress.say(line)
             expected = self._expected(executor, work, progress)
-            progress.say(board(runs, expected, executor.n_workers, self.options.shard))
+            progress.say(overview(runs, expected, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
                 at_the_end.callback(install_views, tracker, self._views(to_come))
@@ -125,12 +118,12 @@ class Sweep:
                 return 128 + (signals.received or SIGTERM)  # another process of this run may have had the signal
             if self.is_first:
                 progress.say(self._closing(outcomes, time.monotonic() - started))
-        return exit_code(outcomes) if self.is_first else 0
+        return exit_code(outcomes) if self.is_first else next((one.code for one in outcomes if one.code), 0)
 
-    def _expected(self, executor: Executor, work: Sequence[Work], progress: Progress) -> list[Estimate]:
+    def _expected(self, executor: Executor, work: Sequence[Job], progress: Progress) -> list[Estimate]:
         """What each run will take; where nobody knows, and it is worth the seconds, rows are tried first."""
-        scale, options = self.workshop.scale, self.options
-        texts = {task: (len(text.dev), len(text.test)) for task, (_, text) in self.workshop.texts.items()}
+        scale, options = self.session.scale, self.options
+        texts = {task: (len(text.dev), len(text.test)) for task, (_, text) in self.session.texts.items()}
         found = estimates(self.cells, scale, options, texts)
         unknown = [
             (cell, one, expected)
@@ -146,8 +139,8 @@ class Sweep:
         return estimates(self.cells, scale, options, texts)
 
     def _in_order(
-        self, work: Sequence[Work], expected: Sequence[Estimate], n_workers: int, progress: Progress
-    ) -> list[Work]:
+        self, work: Sequence[Job], expected: Sequence[Estimate], n_workers: int, progress: Progress
+    ) -> list[Job]:
         """The runs in the order in which they are begun; `progress` is told what is expected of each."""
         place = {}
         for cell, one, of_it in zip(self.cells, work, expected, strict=True):
@@ -167,7 +160,7 @@ class Sweep:
             check_installed()
         if self.options.on == "here":
             refuse_cards(self.options.products)
-        refuse_systems(self.cells, self.workshop.scale, self.options)
+        refuse_systems(self.cells, self.session.scale, self.options)
         refuse_published(self.results)
         for folder in (self.results, self.runs, self.cache):
             check_place(folder)
@@ -175,7 +168,7 @@ class Sweep:
 
     def _refuse_runs(self, runs: "Sequence[Run]") -> None:
         """Raise for a damaged record or file beside one, for a run that changed, for lines too long for a row."""
-        there = ResultSet.read_own(self.results / self.workshop.scale.name, PUBLISHED)
+        there = ResultSet.read_own(self.results / self.session.scale.name, PUBLISHED)
         made_again = {(run.settings.table, run.settings.row, run.settings.seed) for run in runs}  # with what is beside
         others = [one for one in there.everything if (one.table, one.row, one.seed) not in made_again]
         check_beside(others, self.results)
@@ -185,10 +178,10 @@ class Sweep:
         if self.is_first:
             refuse_long_lines(runs)
 
-    def _keep(self, outcome: Made, progress: Progress, tracker: Tracker) -> None:
+    def _keep(self, outcome: JobResult, progress: Progress, tracker: Tracker) -> None:
         """Put the record of a run where the tables are made from, and note which rows these have."""
         if outcome.record and self.is_first:
-            of_scale = self.workshop.scale  # noted with each: a sweep that is killed leaves what can be published
+            of_scale = self.session.scale  # noted with each: a sweep that is killed leaves what can be published
             rows = listed(self.tables, of_scale.base, equal_updates=of_scale.equal_updates)
             note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
@@ -210,9 +203,9 @@ class Sweep:
             if table.name in run.settings.tables
         }
 
-    def _closing(self, outcomes: Sequence[Made], seconds: float) -> str:
+    def _closing(self, outcomes: Sequence[JobResult], seconds: float) -> str:
         records = [one.record for one in outcomes if one.record]
-        folder, names = self.results / self.workshop.scale.name, [table.name for table in self.tables]
+        folder, names = self.results / self.session.scale.name, [table.name for table in self.tables]
         uncommitted = [table.name for table in self.tables if table.file and is_committed(table.file) is False]
         atomic.make_folder(folder)
         with locked(folder):  # of several sweeps the last one to write pages has read the records of all
@@ -240,7 +233,7 @@ class Sweep:
         return what_next(
             self.name,
             table.name,
-            self.workshop.scale.name,
+            self.session.scale.name,
             self.options.typed,
             self.cells[-1].task,
             self.peer,
@@ -255,7 +248,7 @@ class Sweep:
         return f" of shard {self.options.shard} (the tables show every record that is there)"
 
 
-def exit_code(outcomes: Sequence[Made]) -> int:
+def exit_code(outcomes: Sequence[JobResult]) -> int:
     """Of a sweep that came to its end: that of the first run that failed, that of one left to others, that of one that
     diverged, or 0.
     """

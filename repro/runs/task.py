@@ -7,11 +7,11 @@ their own. Nothing heavy is imported before it is put to use, so that experiment
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from repro.data.corpora import Corpus, find, open_corpus
-from repro.data.pair import languages
-from repro.results.search import PAPER_SEARCH, Search
+from repro.corpora.catalogue import Corpus, find, open_corpus
+from repro.corpora.pair import languages
+from repro.decoding.search import PAPER_SEARCH, Scorer
 from repro.results.task import TRANSLATION, Named, TaskFacts
 
 if TYPE_CHECKING:
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from repro.runs.scales import Scale
 
 
-class Task(Protocol):
-    """What the code that trains, searches and scores asks for."""
+class Task(Scorer, Protocol):
+    """What the code that trains, searches and scores asks for. `score` gives the scores that the facts name.
+
+    Ours decide nothing by themselves: scores are made behind the wall (`repro/decoding/`).
+    """
 
     @property
     def name(self) -> str:
@@ -30,11 +33,6 @@ class Task(Protocol):
     @property
     def command(self) -> str:
         """That of `python -m repro` which puts a finished run to use."""
-        ...
-
-    @property
-    def search(self) -> Search:
-        """The paper's for it."""
         ...
 
     @property
@@ -51,15 +49,11 @@ class Task(Protocol):
         ...
 
     def open_corpus(self, corpus: str, **where: Any) -> Corpus:
-        """Its text, found and recognised; `where` is as `repro.data.corpora.open_corpus` takes it."""
+        """Its text, found and recognised; `where` is as `repro.corpora.catalogue.open_corpus` takes it."""
         ...
 
     def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
-        """Its text as ids; `how` is as `repro.data.prepare.prepare` takes it."""
-        ...
-
-    def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
-        """What outputs are worth: each score that the facts name, and its signature. `in_tokens`: see `Corpus`."""
+        """Its text as ids; `how` is as `repro.corpora.prepare.prepare` takes it."""
         ...
 
 
@@ -67,6 +61,9 @@ class Task(Protocol):
 class Translation:
     """From one language to another, scored by BLEU. Paper: sections 5.1 and 6.1."""
 
+    command: ClassVar = "translate"
+    search: ClassVar = PAPER_SEARCH
+    facts: ClassVar = TRANSLATION
     pair: str  # "en-de"
 
     def __post_init__(self) -> None:
@@ -75,18 +72,6 @@ class Translation:
     @property
     def name(self) -> str:
         return self.pair
-
-    @property
-    def command(self) -> str:
-        return "translate"
-
-    @property
-    def search(self) -> Search:
-        return PAPER_SEARCH
-
-    @property
-    def facts(self) -> TaskFacts:
-        return TRANSLATION
 
     def at(self, scale: "Scale") -> "Scale":
         return scale
@@ -98,25 +83,15 @@ class Translation:
         return open_corpus(corpus, self.pair, **where)
 
     def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
-        from repro.data.prepare import prepare
+        from repro.corpora.prepare import prepare
 
         return prepare(corpus, **how)
 
     def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
-        """By sacreBLEU, and as the paper's authors took it, where that is defined."""
-        from repro.decoding.bleu import published_protocol, published_score, sacrebleu_score
+        """By BLEU of two scorers, see `translation_scores`."""
+        from repro.decoding.bleu import translation_scores
 
-        _, target = languages(self.pair)
-        plain = sacrebleu_score(outputs, references, target, are_tokens=in_tokens)
-        published = None
-        if published_protocol(target) is None:
-            published = published_score(outputs, references, target, are_tokens=in_tokens)
-        return {
-            "bleu": plain.bleu,
-            "bleu_signature": plain.signature,
-            "bleu_published": published.bleu if published else None,
-            "bleu_published_signature": published.signature if published else None,
-        }
+        return translation_scores(outputs, references, languages(self.pair)[1], are_tokens=in_tokens)
 
 
 def task_in_words(task: object) -> str:

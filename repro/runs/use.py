@@ -12,9 +12,9 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.data.treebank import Mended, mended
+from repro.decoding.search import Search
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.results.record import Record
-from repro.results.search import Search
 from repro.runs.line_lengths import LineLimit, as_ids
 from repro.runs.load import Trained
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from repro.corpora.catalogue import CORPORA
 from repro.data.batch_by import RECORDED
-from repro.data.corpora import CORPORA
 from repro.runs.options import CLEANING, USUAL, Options, chosen_scale
 from repro.runs.scales import SCALES
 
@@ -17,7 +17,7 @@ OWN_TEXT = Path("FOLDER")  # of a text of one's own, of which the name has a has
 PAIRS = {pair for corpus in CORPORA.values() for pair in corpus.folders}
 NUMBERS = ("steps", "batch_tokens", "device_tokens", "devices", "threads", "vocab_size")
 OPTIONS_OF = {recorded: option for option, recorded in RECORDED.items()}
-# in the order in which `chosen_scale` puts them together, and after them what a `Workshop` adds
+# in the order in which `chosen_scale` puts them together, and after them what a `Session` adds
 NAME = re.compile(
     rf"(?P<scale>{'|'.join(SCALES)})"
     rf"(?:-(?P<corpus>{'|'.join(CORPORA)}))?"
@@ -26,7 +26,6 @@ NAME = re.compile(
     r"(?:-(?P<batch_tokens>\d{1,9})-tokens)?"
     r"(?:-(?P<device_tokens>\d{1,9})-device-tokens)?"
     r"(?:-(?P<devices>\d{1,9})-devices)?"
-    r"(?:-(?P<strategy>fsdp))?"
     r"(?:-(?P<threads>\d{1,9})-threads)?"
     r"(?:-(?P<precision>fp32|bf16))?"
     r"(?:-(?P<backend>ctranslate2(?:-int8)?))?"

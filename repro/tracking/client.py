@@ -211,6 +211,7 @@ def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
         return client, _identity(path)
 
 
+@cache  # the same for every file: whoever opens several has them made once
 def _tables() -> bytes:
     """The bytes of a new MLflow database."""
     from mlflow.tracking import MlflowClient
@@ -274,8 +275,7 @@ def experiment_id(client: Any, uri: str, scale: str) -> str:
     from mlflow.exceptions import MlflowException
 
     name = experiment_name(scale)
-    found = client.get_experiment_by_name(name)
-    if found is None:
+    if (found := client.get_experiment_by_name(name)) is None:
         # beside the database, not wherever the process that came first happened to stand
         beside = str(sqlite_path(uri).parent / "mlruns") if uri.startswith("sqlite:") else None
         try:

@@ -28,7 +28,6 @@ JOURNALS = ("journal.jsonl", "system.jsonl")
 RECORD = "record.json"
 DIVERGED_TAG = "diverged"  # the tag of a run that came to no finite loss
 INFINITE = "repro.infinite"  # the tag of its infinite values, which MLflow would keep and show as 1.797e308
-KEYS = {"run", "execution", "tags", "params", "paper", "order", "origin", "claims"}  # of run.json, beside its checksum
 
 
 class Point(NamedTuple):
@@ -86,10 +85,10 @@ def describe(folder: Path) -> dict[str, Any]:
     try:
         require_file(path)
         run: dict[str, Any] = json.loads(path.read_bytes())
-        _check(run)
-        run.setdefault("execution", run["run"])
-        if not isinstance(run.setdefault("claims", None), str | None):
-            raise ValueError(f"claims is {run['claims']!r}")
+        stated = run.pop(signed_json.KEY, None)
+        if stated != (counted := signed_json.checksum(run)):
+            raise ValueError(f"the checksum {stated} for {counted}")
+        run.setdefault("claims", None)
         if not all(re.fullmatch(r"[\w.-]+", name) for name in (run["run"], run["execution"])):
             raise ValueError(f"run is {run['run']!r}, execution {run['execution']!r}")
         tags = dict.fromkeys(("code", *APART), UNKNOWN) | {k: str(v) for k, v in run["tags"].items()}
@@ -101,17 +100,6 @@ def describe(folder: Path) -> dict[str, Any]:
             f"{path}: expected run, tags, params and paper, got {error!r}. Take it from a copy, or delete it: the same "
             "command then goes on, and MLflow shows the run a second time."
         ) from error
-
-
-def _check(run: dict[str, Any]) -> None:
-    """Take the checksum off. Runs that were described before there was one have none, and no other keys either."""
-    stated = run.pop(signed_json.KEY, None)
-    if stated is None and not (unknown := run.keys() - KEYS):
-        return
-    if stated is None:
-        raise ValueError(f"no checksum, and {', '.join(sorted(unknown))}")
-    if stated != (counted := signed_json.checksum(run)):
-        raise ValueError(f"the checksum {stated} for {counted}")
 
 
 def printed_points(run: Mapping[str, Any]) -> list[Point]:

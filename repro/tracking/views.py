@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.results.common_seeds import difference_over_common
-from repro.results.frame import interval
+from repro.results.frame import difference_over_common, interval
 from repro.results.record import BASE
 from repro.tracking.client import RUNS, connect, experiment_id, hide, reason, repair, say
 from repro.tracking.mirror import table_names

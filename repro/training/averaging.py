@@ -1,6 +1,6 @@
 """Averaging of checkpoints. Paper: section 6.1 (the last 5 for base, the last 20 for big)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import torch
@@ -18,6 +18,28 @@ def averaged(folder: Path, run: str, steps: range) -> dict[str, Tensor]:
             f"Delete {folder.parent} and run the row again."
         )
     return average(checkpoint.weights(path, run) for path in paths)
+
+
+def last_mean(folder: Path, run: str, steps: range) -> tuple[list[int], dict[str, Tensor]]:
+    """The mean of the checkpoints after `steps` that are there and whole, and after which steps those are.
+
+    The paper does not score it in Table 3; `docs/deviations.md` says why we do. A run that was begun before so many
+    were kept has fewer; a damaged one is named and left out.
+    """
+    found: list[int] = []
+
+    def whole() -> Iterator[dict[str, Tensor]]:
+        for path in (path for step in steps if (path := checkpoint.path_of(folder, step)).exists()):
+            try:
+                weights = checkpoint.weights(path, run)
+            except checkpoint.DamagedCheckpoint as error:
+                print(f"Warning: {error}\nThe mean of the last checkpoints is taken without it.", flush=True)
+            else:
+                found.append(checkpoint.step_of(path))
+                yield weights
+
+    mean = average(whole())
+    return found, mean
 
 
 def average(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:

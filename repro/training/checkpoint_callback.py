@@ -32,7 +32,7 @@ class StopRequested(Exception):
 
 
 class CheckpointCallback(L.Callback):
-    """Writes a checkpoint every few steps, before each validation, at those that are averaged and when asked to stop;
+    """Writes a checkpoint every few steps, before each validation, at those that are kept and when asked to stop;
     removes the oldest.
     """
 
@@ -42,11 +42,11 @@ class CheckpointCallback(L.Callback):
         replay_check: ReplayCheck,
         folder: Path,
         every: Every,
-        averaged: range,
+        kept: range,
         should_stop: Callable[[], bool],
     ) -> None:
         self.journal_callback, self.replay_check = journal_callback, replay_check
-        self.folder, self.every, self.averaged, self.should_stop = folder, every, averaged, should_stop
+        self.folder, self.every, self.kept, self.should_stop = folder, every, kept, should_stop
         self.step = 0
         self.lines = 0  # of the journal when the checkpoint was written
         self.on_sigterm = signal.getsignal(signal.SIGTERM)
@@ -94,7 +94,7 @@ class CheckpointCallback(L.Callback):
         self.step = trainer.global_step
         stop = self._stop_requested(trainer)
         due = self.step % self.every.checkpoint == 0 or self.step % self.every.validate == 0
-        if stop or due or self.step in self.averaged:
+        if stop or due or self.step in self.kept:
             paused = time.monotonic()
             pl_module.check_parameters()
             self.journal_callback.gather(trainer, pl_module)
@@ -102,7 +102,7 @@ class CheckpointCallback(L.Callback):
             self.journal_callback.journal.sync()
             trainer.save_checkpoint(checkpoint.path_of(self.folder, self.step))
             if trainer.is_global_zero:
-                checkpoint.prune(self.folder, keep=self.averaged)
+                checkpoint.prune(self.folder, keep=self.kept)
             self.journal_callback.clock += time.monotonic() - paused
         if stop:
             raise StopRequested

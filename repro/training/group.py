@@ -1,34 +1,37 @@
-"""The processes that share each update of a run, on one node or on many: how they meet, and what they share.
+"""The processes that share each update of a run, on one node or on many: what the first tells the others.
 
-Only the first sees the run's folder. What the others have to know it tells them: which checkpoint to go on from and
-what is in it, and how a run ended. So nodes need no folder in common.
+Lightning takes them for those of torchrun, whoever started them. Only the first sees the run's folder. What the others
+have to know it tells them: which checkpoint to go on from and what is in it, and how a run ended. So nodes need no
+folder in common. When one is lost, PyTorch or who started them ends the rest.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 import torch
-from lightning.fabric.plugins.environments.cluster_environment import ClusterEnvironment
+from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 from torch import Tensor, distributed
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
-from repro.training import talk
 from repro.training.checkpoint import parted, rejoined
 from repro.training.peer import Peer
-from repro.training.talk import AGAIN, LOOK, REASON, OthersGone, Talk, first_line
 
-# what PyTorch's ways to send say when the other end has gone: gloo raises RuntimeError whatever it was
-SIGNS = ("gloo/transport", "Connection closed by peer", "Connection reset", "Timed out waiting", "NCCL")
+PATIENCE = timedelta(seconds=120)  # how long one process waits for the others in a step: all have equal work
+DECODING = timedelta(days=30)  # how long others wait for a word of the first, which translates for hours
+LOOK = 0.05  # seconds between two looks for a word
 
 
 class Group:
-    """This process among the others. Use as a context: it tells them why it ends."""
+    """This process among the others. Use as a context."""
 
     def __init__(self, peer: Peer) -> None:
-        self.peer, self.environment = peer, Environment(peer)
+        self.peer, self.environment = peer, TorchElasticEnvironment()
+        self._before: dict[str, str | None] = {}  # of the environment
 
     @property
     def is_first(self) -> bool:
@@ -36,46 +39,66 @@ class Group:
         return self.peer.is_first
 
     def __enter__(self) -> Self:
-        """Meet the others, all of them. Raises OthersGone."""
-        peer, on_gpu, patience = self.peer, torch.cuda.is_available(), talk.PATIENCE
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        """Meet the others, all of them. Raises ConnectionError."""
+        peer, on_gpu = self.peer, torch.cuda.is_available()
         if on_gpu:
             torch.cuda.set_device(peer.local_number)
+        self._before = {name: os.environ.get(name) for name in peer.environment}
+        os.environ.update(peer.environment)
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # of torchrun, whose store is that of all attempts
         try:
-            store = TCPStore(
-                peer.address,
-                peer.port,
-                is_master=peer.is_first and not peer.met_already,
-                timeout=patience,
-                wait_for_workers=False,
-            )
+            is_master = peer.is_first and not peer.met_already
+            store = TCPStore(peer.address, peer.port, is_master=is_master, timeout=PATIENCE, wait_for_workers=False)
             distributed.init_process_group(
                 "nccl" if on_gpu else "gloo",
-                store=PrefixStore(f"sums {attempt}", store),
+                store=PrefixStore(f"attempt {attempt}", store),
                 rank=peer.number,
                 world_size=peer.processes,
-                timeout=patience,
+                timeout=PATIENCE,
                 device_id=torch.device("cuda", peer.local_number) if on_gpu else None,
             )
+            self._words = distributed.new_group(backend="gloo", timeout=DECODING)
         except RuntimeError as error:
-            raise OthersGone(
-                f"{str(peer).capitalize()} did not meet the others at {peer.address}, port {peer.port}, "
-                f"within {patience.total_seconds():.0f} s ({first_line(error)}). Start them all, by the same command; "
-                "where the port is taken, name another: MASTER_PORT (srun), --master-port (torchrun)."
+            raise ConnectionError(
+                f"{str(peer).capitalize()} did not meet the others at {peer.address}, port {peer.port}: "
+                f"{str(error).partition(chr(10))[0]}. Start them all, by the same command; where the port is taken, "
+                "name another: MASTER_PORT (srun), --master-port (torchrun)."
             ) from error
-        self.talk = Talk(peer, PrefixStore(f"words {attempt}", store))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.talk.close(error)
-        if error is None:
+        if error is None:  # else the others notice that this process has gone
             distributed.destroy_process_group()
+        for name, value in self._before.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
 
     def told(self, word: Any, should_stop: Callable[[], bool] = lambda: False) -> Any:
-        """The word of the first process, in each of them: plain values (`Talk.told`)."""
-        return self.talk.told(word, should_stop)
+        """The word of the first process, a plain value, in each of them. Others wait for it, until they should stop.
+
+        Raises InterruptedError where this process should stop.
+        """
+        content = torch.frombuffer(bytearray(json.dumps(word).encode()), dtype=torch.uint8)
+        size = self._broadcast(torch.tensor(len(content)), should_stop)
+        content = content if self.is_first else torch.empty(int(size), dtype=torch.uint8)
+        return json.loads(self._broadcast(content, should_stop).numpy().tobytes())
+
+    def _broadcast(self, own: Tensor, should_stop: Callable[[], bool]) -> Tensor:
+        sent = distributed.broadcast(own, src=0, group=self._words, async_op=True)
+        assert sent is not None
+        try:
+            while not sent.is_completed():
+                if should_stop():
+                    raise InterruptedError
+                time.sleep(LOOK)
+            sent.wait()
+        except RuntimeError:
+            if should_stop():  # the first did, and has gone
+                raise InterruptedError from None
+            raise
+        return own
 
     def shared(self, load: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """A checkpoint's state, nested plain values and tensors, that the first process loads, in each of them.
@@ -86,66 +109,8 @@ class Group:
         plain = parted(load(), tensors) if self.is_first else None
         kinds = {name: (str(x.dtype).removeprefix("torch."), list(x.shape)) for name, x in tensors.items()}
         plain, kinds = self.told([plain, kinds])
-        device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
         for name, (dtype, shape) in kinds.items():
             own = tensors[name] if self.is_first else torch.empty(shape, dtype=getattr(torch, dtype))
-            there = own.to(device).contiguous()
-            distributed.broadcast(there, src=0)
-            tensors[name] = there.cpu()
+            tensors[name] = self._broadcast(own.contiguous(), lambda: False)
         whole: dict[str, Any] = rejoined(plain, tensors)
         return whole
-
-    def explained(self, error: Exception) -> OthersGone | None:
-        """What an error means that others may have caused: the words of the one that failed; None for its own error."""
-        if not isinstance(error, distributed.DistError) and not any(sign in str(error) for sign in SIGNS):
-            return None
-        until = time.monotonic() + REASON
-        try:
-            while time.monotonic() < until:
-                self.talk.raise_failed()
-                time.sleep(LOOK)
-        except OthersGone as gone:
-            return gone
-        return OthersGone(
-            f"{str(self.peer).capitalize()} lost the others in the middle of a step ({first_line(error)}). {AGAIN}"
-        )
-
-
-class Environment(ClusterEnvironment):
-    """A peer for Lightning, which would look for launchers of its own and, under Slurm, resubmit jobs."""
-
-    creates_processes_externally = True
-
-    def __init__(self, peer: Peer) -> None:
-        super().__init__()
-        self.peer = peer
-
-    @staticmethod
-    def detect() -> bool:
-        return False
-
-    @property
-    def main_address(self) -> str:
-        return self.peer.address
-
-    @property
-    def main_port(self) -> int:
-        return self.peer.port
-
-    def world_size(self) -> int:
-        return self.peer.processes
-
-    def set_world_size(self, size: int) -> None:
-        pass
-
-    def global_rank(self) -> int:
-        return self.peer.number
-
-    def set_global_rank(self, rank: int) -> None:
-        pass  # Lightning counts node by node; srun may deal processes out to the nodes in turn
-
-    def local_rank(self) -> int:
-        return self.peer.local_number
-
-    def node_rank(self) -> int:
-        return self.peer.node

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import lightning as L
 import torch
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
-from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
 from repro.data.batch import Batch
@@ -25,7 +24,7 @@ from repro.data.datasets import DevBatches
 from repro.model.bfloat16 import bfloat16_products
 from repro.model.ragged import arranged
 from repro.storage.atomic import sweep
-from repro.training import checkpoint, talk
+from repro.training import checkpoint
 from repro.training.checkpoint_callback import CheckpointCallback, StopRequested
 from repro.training.checkpoint_callback import Every as Every
 from repro.training.checkpoint_io import SafetensorsIO
@@ -35,7 +34,6 @@ from repro.training.journal_callback import JournalCallback, Watch
 from repro.training.journal_callback import Log as Log
 from repro.training.module import NonFinite, TranslationModule
 from repro.training.replay_check import Conditions, ReplayCheck, ReproducibilityReport
-from repro.training.sharded import ShardedStrategy
 
 # Lightning's greetings and adverts, and its use of a class that torch 2.13 is about to drop: not our users' business
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
@@ -52,8 +50,7 @@ warnings.filterwarnings("ignore", message=r".*does not have many workers")
 
 Precision = Literal["fp32", "bf16", "fp64"]
 LIGHTNING_PRECISION: dict[Precision, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp64": "64-true"}
-Strategy = Literal["ddp", "fsdp"]
-STRATEGIES: dict[Strategy, type[DDPStrategy]] = {"ddp": DDPStrategy, "fsdp": ShardedStrategy}
+Strategy = Literal["ddp"]  # of Lightning's
 
 
 class OutOfMemory(MemoryError):
@@ -87,7 +84,7 @@ def fit(
 ) -> Fitted:
     """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
 
-    Checkpoints go to `folder`; those that the row averages are kept, and the last two that are whole, so that whatever
+    Checkpoints go to `folder`; those of `Hyper.kept_steps` are kept, and the last two that are whole, so that whatever
     befalls one leaves another to go on from. `watch` receives each logged line. The cost tells by its steps whether
     training is finished. `conditions` is what the result may depend on in its last digits; a change is noted. Of a
     `group` of `devices` processes the first alone sees the folder, and tells the others what is in it.
@@ -102,7 +99,7 @@ def fit(
     journal_callback, replay_check = JournalCallback(log, every.log, watch), ReplayCheck(conditions or {})
     stream = _Stream(data)
     checkpoint_callback = CheckpointCallback(
-        journal_callback, replay_check, folder, every, module.hyper.averaged_steps, should_stop
+        journal_callback, replay_check, folder, every, module.hyper.kept_steps, should_stop
     )
     # numbers are written down before the checkpoint that follows them
     callbacks = [journal_callback, replay_check, checkpoint_callback]
@@ -121,8 +118,6 @@ def fit(
     except Exception as error:
         if _is_want_of_memory(error):
             raise OutOfMemory(_did_not_fit(module, error)) from error
-        if group is not None and (gone := group.explained(error)):
-            raise gone from error
         raise
     return Fitted(cost=journal_callback.total, reproducibility=replay_check.report, diverged=diverged)
 
@@ -163,7 +158,7 @@ def _trainer(
         accelerator="cuda" if torch.cuda.is_available() else "cpu",  # Apple's GPUs lack float64, which dev is summed in
         devices=devices // nodes,
         num_nodes=nodes,
-        strategy=STRATEGIES[strategy](timeout=talk.PATIENCE) if devices > 1 else "auto",
+        strategy=strategy if devices > 1 else "auto",
         precision=LIGHTNING_PRECISION[precision],
         max_steps=module.hyper.steps,
         accumulate_grad_batches=accumulate,

@@ -1,5 +1,6 @@
 """One process among those that share each update, on one node or on many: plain numbers, known before torch is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -22,6 +23,19 @@ class Peer:
     def is_first(self) -> bool:
         """Whether it alone writes, decodes and scores."""
         return self.number == 0
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The same in torchrun's words, in which Lightning looks for it."""
+        said = {
+            "RANK": self.number,
+            "WORLD_SIZE": self.processes,
+            "LOCAL_RANK": self.local_number,
+            "GROUP_RANK": self.node,
+            "MASTER_ADDR": self.address,
+            "MASTER_PORT": self.port,
+        }
+        return {name: str(value) for name, value in said.items()}
 
     def __str__(self) -> str:
         where = f" on node {self.node}" if self.nodes > 1 else ""

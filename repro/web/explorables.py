@@ -4,6 +4,7 @@ A browser computes what it shows (`assets/explorables.js`); the values offered a
 holds one to the other. Paper: sections 3.2.1, 3.5, 4 and 5.3.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,63 @@ from repro.results import layer_costs
 from repro.results.layer_costs import Measured
 from repro.results.record import BASE
 from repro.training.schedule import rate
-from repro.web.formulas import OF_FORMULA
 from repro.web.section import Section
+
+# The formulas as MathML, which browsers typeset themselves. Parts of one are words apart: a number, a name, else an
+# operator; or what a function here made
+
+NUMBER, NAME = re.compile(r"[\d.]+"), re.compile(r"[A-Za-z]+")
+
+
+def _mrow(*parts: str | Markup) -> Markup:
+    """Parts beside each other, as one."""
+    return Markup("<mrow>{}</mrow>").format(Markup().join(of for part in parts for of in _elements(part)))
+
+
+def _elements(part: str | Markup) -> Iterator[Markup]:
+    if isinstance(part, Markup):
+        yield part
+        return
+    for word in part.split():
+        kind = "mn" if NUMBER.fullmatch(word) else "mi" if NAME.fullmatch(word) else "mo"
+        yield Markup("<{0}>{1}</{0}>").format(kind, word)
+
+
+def _of(kind: str, *parts: str | Markup) -> Markup:
+    """An element whose children are these parts."""
+    return Markup("<{0}>{1}</{0}>").format(kind, Markup().join(map(_mrow, parts)))
+
+
+def _power(base: str | Markup, exponent: str | Markup) -> Markup:
+    return _of("msup", base, exponent)
+
+
+def _fraction(above: str | Markup, below: str | Markup) -> Markup:
+    return _of("mfrac", above, below)
+
+
+def _math(*parts: str | Markup) -> Markup:
+    return Markup('<math displaystyle="true">{}</math>').format(_mrow(*parts))
+
+
+def _code(dimension: str, function: str) -> Markup:
+    angle = _fraction("pos", _power("10000", _mrow("2 i /", D_MODEL)))
+    return _math(_of("msub", "PE", f"( pos , {dimension} )"), f"= {function}", _mrow("(", angle, ")"))
+
+
+D_MODEL = _of("msub", "d", "model")
+OF_FORMULA = {  # by what explores it
+    "rate": _math(
+        "rate =", _of("msubsup", "d", "model", "− 0.5"), "· min", _mrow("(", _power("step", "− 0.5"), ", step ·"),
+        _mrow(_power("warmup", "− 1.5"), ")"),
+    ),
+    "codes": _code("2 i", "sin") + _code("2 i + 1", "cos"),
+    "softmax": _math("softmax", _mrow("(", _fraction("q · k", _of("msqrt", _of("msub", "d", "k"))), ")")),
+    "layers": _math(
+        *("O (", _power("n", "2"), "d ) , O ( n", _power("d", "2"), ") , O ( k n", _power("d", "2"), ") , O ( r n d )")
+    ),
+}  # fmt: skip
+
 
 KEY, SCRIPT = "explorables", "explorables.js"
 N_KEYS, LENGTH = 16, 100  # scores of one query; positions

@@ -1,6 +1,6 @@
 """The files of the report: one for each scale beside its pages, and one that leads to them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +13,37 @@ from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.origin import COMMAND
 from repro.render.several import several
 from repro.storage.atomic import write_text
+from repro.web.charts import curves_section, differences_section
+from repro.web.explorables import explorables_section
 from repro.web.inside import ROOM, inside_section, with_viewer
-from repro.web.overview import outcome_counts
+from repro.web.overview import outcome_counts, overview_section
 from repro.web.report import report_html
+from repro.web.runs import runs_section
 from repro.web.section import Section
-from repro.web.sections import sections_of
+from repro.web.sentences import sentences_section
+from repro.web.tables import table3_section, tables_section
+from repro.web.verdicts import claims_section, statements_section
+
+Maker = Callable[[ScaleData], Section | None]
+SECTIONS: tuple[Maker, ...] = (  # in order; one returns None where the scale has nothing for it to show
+    overview_section,
+    table3_section,
+    differences_section,
+    curves_section,
+    claims_section,
+    statements_section,
+    tables_section,
+    sentences_section,
+    inside_section,
+    explorables_section,
+    runs_section,
+)
+
+
+def sections_of(data: ScaleData, makers: tuple[Maker, ...] = SECTIONS) -> list[Section]:
+    """The sections that have something to show at this scale."""
+    return [section for make in makers if (section := make(data)) is not None]
+
 
 NAME = "report.html"
 LARGEST_PAGE = 5_000_000  # bytes: what a browser opens at once

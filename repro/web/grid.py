@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from repro.claims.decisions import OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE
 from repro.pages.claims import MARKS
-from repro.pages.verdicts import HEADING as VERDICT
+from repro.pages.columns import VERDICT
 from repro.render.html import line_html
 from repro.render.page import Column, Table, Words, plain, spans
 from repro.results.frame import ends_of

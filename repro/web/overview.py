@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from repro.claims.judge import OUTCOMES, Judged, steps_against
-from repro.pages.cells import with_minus
 from repro.pages.claims import by_subject, exploration, promise, sizes_here
+from repro.pages.columns import with_minus
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
 from repro.web.grid import outcome_html, verdict_class

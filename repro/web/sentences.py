@@ -11,8 +11,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from repro.data.corpora import CORPORA
-from repro.data.pair import languages
+from repro.corpora.catalogue import CORPORA
+from repro.corpora.pair import languages
 from repro.pages.scale_data import ScaleData
 from repro.pages.sheet import comma_separated
 from repro.pages.table3 import PARTS

@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from repro.pages import table3
 from repro.pages.columns import TEST
-from repro.pages.of_table import page_of_table
 from repro.pages.scale_data import ScaleData
 from repro.pages.sheet import sheet
+from repro.pages.tables import page_of_table
 from repro.render.html import html
 from repro.render.page import Block, Heading, Page, Table
 from repro.web.grid import SCRIPT, bars_of, table_html

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from repro.claims.bootstrap import Place, over_sentences
 from repro.claims.judge import Judged
 from repro.pages import claims, statements
-from repro.pages.cells import with_minus
+from repro.pages.columns import with_minus
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
 from repro.render.page import Block, Column, Table, Text, blocks

@@ -20,11 +20,11 @@ from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.claims.evidence import Evidence
 from repro.claims.judge import evidence_of, judge
 from repro.claims.lists import catalogue_digest
-from repro.decoding.counts import ngram_counts
 from repro.pages import claims
 from repro.pages.scale_data import scale_data
 from repro.render.markdown import markdown
 from repro.results import artifacts
+from repro.results.counts import ngram_counts
 from repro.results.frame import ResultSet
 from repro.results.record import Record, path
 from repro.results.resampled import RESAMPLES, Interval, draws

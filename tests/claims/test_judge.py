@@ -18,7 +18,7 @@ from printed_rows import PRINTED
 from repro.claims import judge as judging
 from repro.claims import lists as lists_of_claims
 from repro.claims.blocks import ALPHA
-from repro.claims.catalogue import CLAIMS, ENDPOINTS
+from repro.claims.catalogue import CLAIMS, ENDPOINTS, read_claims
 from repro.claims.claim import B0, BLEU, DROP_0, H1, H32, K16, LOG_PPL, N2, N4, N8, TEST_BLEU, Claim
 from repro.claims.decisions import FIRST_SEED, OF_SIGN, OF_SIZE, SEEDS
 from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
@@ -450,6 +450,26 @@ def test_judging_needs_no_framework() -> None:
     code = "import sys, repro.claims.judge; print(sorted({'torch', 'lightning', 'mlflow', 'pandas'} & {*sys.modules}))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_claim_may_name_the_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
+    """By which the rows stand the other way round."""
+
+    def both(row: str, bleu: float, mean: float) -> list[Record]:
+        found = some(row, bleu)
+        means = [one.scores for one in some(row, mean)]
+        about = {"steps": [1, 2], "weights": "ab", "seconds": 1.0}
+        return [replace(one, last_mean={**about, **of}) for one, of in zip(found, means, strict=True)]  # type: ignore[typeddict-item]
+
+    listed = tmp_path / "claims.toml"
+    shared = f'says = ""\nwhere = ""\nkind = "direction"\nrows = ["{B0}", "{H1}"]\nscale = "laptop"'
+    scores = ("BLEU", "BLEU of the last mean")
+    listed.write_text("\n".join(f'[X{i}]\n{shared}\nscores = ["{one}"]' for i, one in enumerate(scores)))
+    claims = read_claims(listed)
+    found = judge([*both(B0, 25.8, 26.0), *both(H1, 24.9, 26.9)], claims=claims)
+    assert [one.found[0].value for one in found] == [pytest.approx(0.9, abs=0.05), pytest.approx(-0.9, abs=0.05)]
+    before = judge([*some(B0, 25.8), *some(H1, 24.9)], claims=claims)
+    assert [one.found[0].runs for one in before] == [(5, 5), (0, 0)]
 
 
 def test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better() -> None:

@@ -16,10 +16,10 @@ from file_server import FileServer
 from own_limits import files_of
 
 from repro.cli.data import main
-from repro.data.corpora import open_corpus
-from repro.data.download import sources
-from repro.data.grammar.generate import write_grammar
-from repro.data.prepare import prepare
+from repro.corpora.catalogue import open_corpus
+from repro.corpora.download import sources
+from repro.corpora.grammar.generate import write_grammar
+from repro.corpora.prepare import prepare
 from repro.experiment import Paper, Row
 from repro.experiment import main as experiment
 from repro.results.record import load
@@ -189,27 +189,24 @@ def test_unpacked_text_is_known_by_what_was_unpacked(
 
 
 def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # as in the set of Britz et al.; a perfect translation of it must score 100
-    folder = tmp_path / "data" / "wmt16_en_de"
-    folder.mkdir(parents=True)
+    # as in the set of Britz et al., which the paper's first public code read
     lines = {"en": "the Repub@@ lic of Ger@@ many .\n", "de": "die Bun@@ des@@ republik .\n"}
-    for stem in ("train.tok.clean.bpe.32000", "newstest2013.tok.bpe.32000", "newstest2014.tok.bpe.32000"):
+    for stem in ("train", "dev", "test"):
         for language, line in lines.items():
-            (folder / f"{stem}.{language}").write_bytes(line.encode() * 3)
-    (folder / "newstest2013.tok.bpe.32000.en").write_bytes(b"the Repub@@ lic of Fran@@ ce .\n" * 3)
-    options = (f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}")
-    assert "but not its vocabulary" in said(capsys, "prepare", "wmt16_britz-en-de", *options, code=2)
+            (tmp_path / f"{stem}.{language}").write_bytes(line.encode() * 3)
+    (tmp_path / "dev.en").write_bytes(b"the Repub@@ lic of Fran@@ ce .\n" * 3)
+    options = (f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}")
     tokens = sorted({token for line in lines.values() for token in line.split()})
-    (folder / "vocab.bpe.32000").write_bytes("".join(f"{token}\n" for token in tokens).encode())
-    assert "in 14 tokens" in said(capsys, "prepare", "wmt16_britz-en-de", *options)
+    (tmp_path / "vocab").write_bytes("".join(f"{token}\n" for token in tokens).encode())
+    assert "in 14 tokens" in said(capsys, "prepare", "folder-en-de", *options)
 
-    corpus = open_corpus("wmt16_britz", "en-de", data_dir=tmp_path / "data", cache=tmp_path / "cache")
+    corpus = open_corpus("folder", "en-de", data_dir=tmp_path, cache=tmp_path / "cache")
     own = corpus.subwords(SCALES["paper"].subwords("en-de"), asked=None)
     made = prepare(corpus, subwords=own, cache=tmp_path / "cache", max_length=256)
     assert made.test.references == ["die Bundesrepublik ."] * 3
     assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of <unk> <unk> ."
-    refused = said(capsys, "prepare", "wmt16_britz-en-de", *options, "--vocab-size=5000", code=2)
-    assert "is already split into sub-words" in refused
+    refused = said(capsys, "prepare", "folder-en-de", *options, "--vocab-size=5000", code=2)
+    assert "--vocab-size 5000: the text came split into sub-words" in refused
 
 
 def test_news_commentary_on_its_own(tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,7 +261,7 @@ def test_captions_are_known_by_their_texts(
         said(capsys, *fetch)
     for name, content in texts.items():
         (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr("repro.data.corpora.SHA256", {})
+    monkeypatch.setattr("repro.corpora.catalogue.SHA256", {})
     fetched = open_corpus("multi30k", "en-de", data_dir=tmp_path / "data", cache=tmp_path / "cache")
     by_hand = open_corpus("multi30k", "en-de", data_dir=tmp_path, cache=tmp_path / "cache")
     assert fetched.test.source.parent.name == "multi30k_test_2016_flickr-en-de"
@@ -321,15 +318,6 @@ def test_what_cannot_be_fetched_is_not_offered(capsys: pytest.CaptureFixture[str
     assert [name for name in ("grammar", "tatoeba", "folder", "wsj", "None") if name in refused] == []
 
 
-def test_of_a_dead_address_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = "dead since December 2021"
-    assert words in said(capsys, "fetch", "wmt16_britz-en-de", "--dry-run", f"--data-dir={tmp_path}")
-    assert words in said(capsys, "fetch", "wmt16_britz-en-de", "--offline", f"--data-dir={tmp_path}", code=2)
-    refused = said(capsys, "prepare", "wmt16_britz-en-de", f"--data-dir={tmp_path}", code=2)
-    assert words in refused
-    assert "wmt16_en_de.tar.gz" in refused
-
-
 def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own.tsv").write_bytes(b"en\tde\n" + b"a\tb\n" * 1_000)
     with files_of(1_000):
@@ -352,7 +340,7 @@ def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.
         (["fetch", "grammar-en-de"], "Nothing to fetch for grammar-en-de. It is generated on the spot."),
         (["fetch", "multi30k-en-de", "--offline"], "known by the SHA-256 of its texts"),
         (["fetch", "wmt14-en-de", "--offline"], "training-parallel-europarl-v7.tgz"),
-        (["prepare", "wmt14-en-de"], "Get it with: python -m repro data fetch wmt14-en-de"),
+        (["prepare", "wmt14-en-de"], "python -m repro data fetch wmt14-en-de"),
         (["prepare", "grammar-en-de", "--clean", "tidy"], "Unknown cleaning rule 'tidy'"),
     ],
 )

@@ -19,16 +19,16 @@ from own_limits import files_of
 
 from repro.cli import decode
 from repro.cli.commands import main
-from repro.data.grammar.generate import sentences
+from repro.corpora.grammar.generate import sentences
 from repro.data.shards import Encoded
 from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.decoding import ctranslate
+from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results.record import Record
-from repro.results.search import Search
 from repro.training import checkpoint
 
 LINES = ["the cat sees a dog", "a\u2028b", "the old dog sleeps", "sees"]

@@ -8,7 +8,7 @@ import pytest
 from figures.conftest import record
 
 from repro.cli.commands import main
-from repro.data.corpora import GrammarSizes, open_corpus
+from repro.corpora.catalogue import GrammarSizes, open_corpus
 from repro.results.record import Record
 
 SIZES = GrammarSizes(n_train=5, n_dev=40, n_test=2)

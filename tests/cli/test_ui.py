@@ -233,7 +233,7 @@ def test_ctrl_c_stops_it_also_where_the_shell_ignores_it(store: str, how: signal
         assert line, "it ended"
     time.sleep(0.05)
     process.send_signal(how)
-    said, _ = process.communicate(timeout=20)
+    said, _ = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, b"\nStopped.\n")
 
 

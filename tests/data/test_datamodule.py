@@ -17,11 +17,12 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 
+from repro.corpora.catalogue import GrammarSizes
+from repro.corpora.datamodule import CorpusData
 from repro.data import datamodule as module
 from repro.data.batch import Batch
 from repro.data.batching import by_tokens, updates, updates_per_epoch
-from repro.data.corpora import GrammarSizes
-from repro.data.datamodule import CorpusData, TranslationData
+from repro.data.datamodule import TranslationData
 from repro.data.vocabulary import Subwords
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS, PAD

@@ -10,11 +10,11 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from repro.data import parallel_text
+from repro.corpora import parallel_text
+from repro.corpora.catalogue import open_corpus
+from repro.corpora.prepare import prepare
 from repro.data.batching import BATCH_BY, updates_per_epoch
-from repro.data.corpora import open_corpus
 from repro.data.datamodule import TranslationData
-from repro.data.prepare import prepare
 from repro.data.shards import Prepared
 from repro.data.vocabulary import Subwords
 

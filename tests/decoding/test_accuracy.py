@@ -16,11 +16,11 @@ from torch import Tensor
 
 from repro.data.batch import Batch, make_batch
 from repro.data.shards import Encoded
+from repro.decoding.search import Search
 from repro.decoding.translate import score_tokens, translate
 from repro.model.ragged import Ragged
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.results.search import Search
 
 N = 30
 Sides = tuple[Encoded, Encoded]

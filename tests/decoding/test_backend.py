@@ -16,13 +16,13 @@ from torch import Tensor
 
 from repro.decoding import ctranslate
 from repro.decoding.backend import NAMES, opened
+from repro.decoding.search import Search
 from repro.decoding.translate import score_tokens, translate
 from repro.model import bfloat16, prepacked
 from repro.model.bfloat16 import bfloat16_products
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
 from repro.render.extras import install
-from repro.results.search import Search
 from repro.runs.options import Options
 
 needs_library = pytest.mark.skipif(

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from repro.decoding.beam import Hypothesis, Step, beam_search, length_penalty
+from repro.decoding.beam import Hypothesis, Step, beam_search
+from repro.decoding.search import LengthNormalised, Search
 from repro.model.special_tokens import EOS, PAD
-from repro.results.search import Search
 
 A, B, C, D = 2, 3, 4, 5
 IMPOSSIBLE = -math.inf
@@ -61,6 +61,7 @@ def search(
     rows: list[int] | None = None,
     width: int = 4,
     alpha: float = 0.6,
+    by: type[Search] = Search,
 ) -> list[Hypothesis]:
     """Beam search over a scripted model; `rows` collects how many hypotheses each step had to extend."""
     start = torch.tensor(range(len(limits)) if sentences is None else sentences, dtype=torch.int64)
@@ -76,7 +77,7 @@ def search(
 
     typed: Step[Prefixes] = step
     state = Prefixes(start, start.new_zeros(len(start), 0))
-    return beam_search(typed, state, torch.tensor(limits), Search(width, alpha))
+    return beam_search(typed, state, torch.tensor(limits), by(width, alpha))
 
 
 def likeliest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -212,9 +213,9 @@ def test_the_score_is_log_probability_over_penalty_with_the_end_symbol_counted()
 
 def test_length_penalty_by_hand() -> None:
     lengths = torch.tensor([1, 4, 7, 13], dtype=torch.float64)
-    assert length_penalty(lengths, 1.0).tolist() == pytest.approx([1.0, 1.5, 2.0, 3.0])
-    assert length_penalty(lengths, 0.6)[2].item() == pytest.approx(2**0.6)
-    assert length_penalty(lengths, 0.0).tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert Search(alpha=1.0).penalty(lengths).tolist() == pytest.approx([1.0, 1.5, 2.0, 3.0])
+    assert Search(alpha=0.6).penalty(lengths)[2].item() == pytest.approx(2**0.6)
+    assert Search(alpha=0.0).penalty(lengths).tolist() == [1.0, 1.0, 1.0, 1.0]
 
 
 # One token, or a long sentence that is less likely by a third: 0.6 against 0.4, lengths 1 and 7.
@@ -235,6 +236,15 @@ def test_search_stops_when_no_live_hypothesis_can_win() -> None:
     [best] = search(hopeless, [50], rows=rows)
     assert best.ids == ()
     assert rows == [1]  # log 0.1 over the penalty of 50 tokens is -0.61, below log 0.9 = -0.11
+
+
+def test_where_length_divides_the_longer_wins_and_the_search_waits_for_it() -> None:
+    assert search(SHORT_OR_LONG, [9], width=2)[0].ids == ()  # at 0.6 ours takes 0.6 alone, -0.511 above -0.605
+    [longer] = search(SHORT_OR_LONG, [9], width=2, by=LengthNormalised)
+    assert (longer.ids, longer.score) == ((A,) * 6, pytest.approx(math.log(0.4) / 7**0.6))
+    hopeless = script({(): {EOS: 0.9, A: 0.1}, **{(A,) * n: {A: 1.0} for n in range(1, 49)}})
+    [best] = search(hopeless, [50], alpha=1.0, by=LengthNormalised)
+    assert (best.ids, best.score) == ((A,) * 49, pytest.approx(math.log(0.1) / 50))  # above log 0.9
 
 
 def test_sentences_that_are_done_leave_the_batch() -> None:

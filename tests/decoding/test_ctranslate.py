@@ -21,12 +21,12 @@ from torch import nn
 from repro.data.batch import Batch
 from repro.decoding import ctranslate
 from repro.decoding.ctranslate import export, load, score_tokens_ctranslate2, translate_ctranslate2
+from repro.decoding.search import Search
 from repro.decoding.translate import score_tokens, translate
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 from repro.render.extras import install
-from repro.results.search import Search
 
 with_library = pytest.mark.skipif(
     importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {install('fast')}"

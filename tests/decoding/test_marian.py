@@ -21,15 +21,15 @@ from torch import Tensor, nn
 from repro.data.tokenizer import Tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.decoding.marian import export_marian
+from repro.decoding.search import PAPER_SEARCH, Search
 from repro.decoding.translate import translate
 from repro.model.ablations.norms import PreNorm
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.line_lengths import as_ids
 
 with_transformers = pytest.mark.skipif(
-    importlib.util.find_spec("transformers") is None, reason='needs transformers: pip install -e ".[test]"'
+    importlib.util.find_spec("transformers") is None, reason='needs transformers: pip install -e ".[dev]"'
 )
 pytestmark = pytest.mark.filterwarnings("ignore")  # of transformers, which warns of itself
 LINES = [f"the cat {i} sees {i % 7} dogs and {i * i} houses" for i in range(200)]

@@ -13,8 +13,8 @@ from torch import Tensor
 from repro.decoding import observed
 from repro.decoding.beam import beam_search
 from repro.decoding.observed import Fate, Node, observe, words_to
+from repro.decoding.search import Search
 from repro.model.special_tokens import EOS, PAD
-from repro.results.search import Search
 
 A, B, C, D = 2, 3, 4, 5
 

@@ -9,10 +9,10 @@ from decoding.plain import plain_search
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from repro.decoding.search import Search
 from repro.decoding.translate import at_once, translate
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.results.search import Search
 
 
 def padded(text: Any) -> Tensor:

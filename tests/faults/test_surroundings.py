@@ -23,9 +23,9 @@ if os.environ["LISTED"] == "backwards":
     os.umask(0o077)
 from repro.results import record; from repro.pages import build as report; from repro.results import provenance as stamp
 from repro.data.batching import updates
-from repro.data.corpora import GrammarSizes, open_corpus
+from repro.corpora.catalogue import GrammarSizes, open_corpus
 from repro.data.vocabulary import Subwords
-from repro.data.prepare import prepare
+from repro.corpora.prepare import prepare
 from repro.results.frame import ResultSet
 sys.path.insert(0, sys.argv[2])
 from paper_runs import PAPER_SETTINGS, paper_run

@@ -21,7 +21,7 @@ from own_signals import hear_all
 
 STEPS, LOG = 32, 5  # no stop, checkpoint or averaged step has to fall on a line of the journal
 FORK = multiprocessing.get_context("forkserver")
-PRELOADED = ["faults.workload", "repro.runs.execution", "repro.runs.sweep", "repro.data.prepare", "torch._dynamo"]
+PRELOADED = ["faults.workload", "repro.runs.execution", "repro.runs.sweep", "repro.corpora.prepare", "torch._dynamo"]
 
 
 def write_text(folder: Path) -> None:
@@ -115,7 +115,7 @@ def play(plan: Plan) -> None:
         fcntl.flock = lambda *_: None  # as some file systems do: everybody gets the lock
     hyper = Hyper(
         n_layers=2, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.3, steps=STEPS, warmup=7, average=2,
-        average_every=3,
+        average_every=1,
     )  # fmt: skip
     tiny = scales.Scale(
         name="tiny", base=replace(hyper, **plan.hyper), corpus="folder", vocab_size=300, batch_tokens=100,
@@ -157,7 +157,7 @@ class NoMirror:
 
 def install(act: Act, each: Callable[[], None] | None = None) -> None:
     """Have `act` happen at its place; `each` happens every time."""
-    from repro.data import prepare
+    from repro.corpora import prepare
     from repro.decoding import backend
     from repro.training import checkpoint, module
 
@@ -226,9 +226,9 @@ def spoiled(plan: Plan, place: str, n: int) -> None:
 def one_of_several(wanted: dict[str, Any]) -> None:
     """Be one of the processes that PyTorch's launcher started; in one of them something happens."""
     from repro.data import datamodule
-    from repro.training import talk
+    from repro.training import group
 
-    talk.PATIENCE = timedelta(seconds=wanted["patience"])
+    group.PATIENCE = timedelta(seconds=wanted["patience"])
     acts: tuple[Act, ...] = ()
     if os.environ["RANK"] == "1" and "place" in wanted:
         acts = (Act(place=wanted["place"], n=wanted["n"], signals=tuple(wanted["signals"]), hangs=wanted["hangs"]),)

@@ -65,6 +65,20 @@ def test_averaged_checkpoints_end_with_the_last_step() -> None:
     assert replace(BASE, average=67).averaged_steps[0] == 1_000
 
 
+def test_the_last_ten_checkpoints_are_as_far_apart_and_end_with_the_last_step() -> None:
+    assert list(BASE.last_steps) == [*range(86_500, 100_001, 1_500)]
+    assert list(replace(BASE, steps=32, average_every=3).last_steps) == [5, 8, 11, 14, 17, 20, 23, 26, 29, 32]
+    assert list(replace(BASE, steps=7, average_every=3).last_steps) == [1, 4, 7]
+    assert list(replace(BASE, steps=2, average_every=3).last_steps) == [2]
+
+
+def test_kept_are_the_averaged_checkpoints_and_the_last_ten() -> None:
+    for average, kept in ((1, 10), (5, 10), (20, 20)):
+        steps = replace(BASE, average=average).kept_steps
+        assert {*steps} == {*BASE.last_steps} | {*replace(BASE, average=average).averaged_steps}
+        assert (len(steps), steps[-1]) == (kept, BASE.steps)
+
+
 def test_a_row_does_not_change_the_base() -> None:
     with pytest.raises(FrozenInstanceError):
         BASE.n_layers = 2  # type: ignore[misc]

@@ -14,7 +14,7 @@ from torch.func import jacrev
 
 from repro.complexity.measure import chain
 from repro.model.ablations.codes import OneHotPositions, ScalarPositions
-from repro.model.ablations.norms import PreNorm
+from repro.model.ablations.norms import NoResidual, PreNorm
 from repro.model.ablations.selection import Hard, Sampled, StraightThrough
 from repro.model.ablations.sharing import IdenticalHeads, QueriesAreKeys, start_alike
 from repro.model.attention import MultiHeadAttention, ScaledDotProduct, attention_weights, scaled_scores
@@ -27,6 +27,7 @@ from repro.model.layers import DecoderLayer, EncoderLayer, PostNorm
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.masks import hidden_bias
 from repro.model.rivals.attention_rnn import SoftAlignment
+from repro.model.rivals.convs2s import ConvS2S
 from repro.model.transformer import Transformer
 from repro.runs.scales import SCALES
 
@@ -75,6 +76,32 @@ def test_products_of_sinusoids_know_the_distance_and_a_number_grows() -> None:
         close(along, along[:1].expand_as(along), atol=1e-4)
     assert code.abs().max() <= 1
     assert (number @ number.T).diagonal(1).std() > 0
+
+
+def test_sums_of_tokens_and_codes_hold_both_where_these_lie_apart_and_are_sums_of_maps_everywhere() -> None:
+    token, code = normal(9, 5), normal(9, 3)
+    side_by_side = torch.cat([token, code], dim=1)
+    wide_token, wide_code = nn.functional.pad(token, (0, 3)), nn.functional.pad(code, (5, 0))
+    close(wide_token + wide_code, side_by_side)  # a table of embeddings may learn to leave room
+    weight = normal(8, 6)
+    close(side_by_side @ weight, token @ weight[:5] + code @ weight[5:])  # concatenation adds, after maps of their own
+
+
+# the loss
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3])
+def test_smoothing_is_the_mean_over_noisy_labels_in_loss_and_gradient(epsilon: float) -> None:
+    hidden, weight, gold = normal(3, 5).requires_grad_(), normal(7, 5).requires_grad_(), torch.tensor([1, 4, 6])
+    smoothed, _ = smoothed_cross_entropy(hidden, weight, gold, epsilon)
+    share = torch.full((3, 7), epsilon / 6, dtype=torch.float64)  # how often noise gives each of the other labels,
+    share[torch.arange(3), gold] = 1 - epsilon  # and leaves the gold one
+    noisy = -(share * (hidden @ weight.T).log_softmax(dim=1)).sum()
+    close(smoothed, noisy)
+    for found, expected in zip(
+        torch.autograd.grad(smoothed, (hidden, weight)), torch.autograd.grad(noisy, (hidden, weight)), strict=True
+    ):
+        close(found, expected)
 
 
 # sub-layers
@@ -137,6 +164,71 @@ def test_a_block_ends_in_a_norm_in_post_norm_only() -> None:
         for made in (encoder(x, None), decoder(x, source, None, None)):
             spread = made.var(dim=-1, correction=0)
             assert torch.allclose(spread, torch.ones(2, 4), atol=1e-4) == ends
+
+
+# depth
+
+
+def apart(x: Tensor) -> float:
+    """Of x [B, T, D] the share that differs from position to position; 0 at rank one (Dong et al. 2021)."""
+    return ((x - x.mean(dim=1, keepdim=True)).norm() / x.norm()).item()
+
+
+def through_six_layers(around: type[PostNorm]) -> tuple[float, float]:
+    """Of a stack as it begins, means over 8 draws of sentences of 5: a position's own share of the (squared) gradient
+    that its output sends back to all five, and how far the outputs are apart.
+    """
+    sizes: dict[str, Any] = {"d_model": 16, "d_ff": 64, "n_heads": 4, "d_k": 4, "d_v": 4, "dropout": 0.0}
+    own = outputs_apart = 0.0
+    for _ in range(8):
+        x = normal(2, 5, 16).requires_grad_()
+        out = x
+        for layer in [EncoderLayer(**sizes, around=around).double() for _ in range(6)]:
+            out = layer(out, None)
+        (gradient,) = torch.autograd.grad((out[:, 0] * normal(2, 16)).sum(), x)
+        own += (gradient[:, 0].norm() / gradient.norm()).item() ** 2 / 8
+        outputs_apart += apart(out.detach()) / 8
+    return own, outputs_apart
+
+
+def test_residuals_bring_the_gradient_back_to_its_own_position_and_keep_positions_apart() -> None:
+    own, outputs_apart = through_six_layers(PostNorm)
+    assert own > 0.35
+    assert outputs_apart > 0.2
+    own, outputs_apart = through_six_layers(NoResidual)
+    assert own == pytest.approx(1 / 5, abs=0.1)  # as much as to any other
+    assert outputs_apart < 1e-3
+
+
+def test_attention_alone_makes_all_positions_alike_ever_faster() -> None:
+    bare = with_residuals = normal(1, 7, 16)
+    shares = [apart(bare)]
+    for _ in range(4):
+        attention = MultiHeadAttention(d_model=16, n_heads=4, d_k=4, d_v=4).double()
+        bare, with_residuals = attention(bare, bare), with_residuals + attention(with_residuals, with_residuals)
+        shares.append(apart(bare))
+    assert shares[3] < 1e-2 * shares[2]
+    assert shares[4] < 1e-2 * shares[3]
+    assert apart(with_residuals) > 0.1
+
+
+def target_tokens_seen(system: Any) -> set[int]:
+    """How far back the decoder's last position sees what was written, of 40 tokens."""
+    model = build(system, TINY, 23).double()
+    source, written = torch.full((1, 4), 7), torch.randint(2, 23, (1, 40))
+    memory = model.encode(source)
+    last = model.decode(written, memory, source)[0, -1]
+    changed = [written.index_fill(1, torch.tensor([i]), int(written[0, i] - 1) % 21 + 2) for i in range(40)]
+    return {
+        39 - i for i, other in enumerate(changed) if not torch.equal(model.decode(other, memory, source)[0, -1], last)
+    }
+
+
+def test_a_convolution_cannot_copy_what_was_written_beyond_its_kernels_and_attention_can() -> None:
+    assert target_tokens_seen(Transformer) == set(range(40))
+    reach = max(target_tokens_seen(ConvS2S))
+    assert target_tokens_seen(ConvS2S) == set(range(reach + 1))
+    assert reach == 2 * TINY.n_layers * (3 - 1)  # twice as many blocks as layers, kernels of 3, all of them behind
 
 
 # softmax
@@ -211,7 +303,7 @@ def trained(model: Any, updates: int) -> Any:
     return model
 
 
-def apart(model: nn.Module) -> float:
+def heads_apart(model: nn.Module) -> float:
     """How far the heads of a layer are from the first, at most."""
     parts = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
     rows = [rows.unflatten(0, (part.n_heads, -1)) for part in parts for rows in part.weight.chunk(3)]
@@ -220,7 +312,7 @@ def apart(model: nn.Module) -> float:
 
 def test_heads_that_start_alike_stay_alike_and_are_one() -> None:
     model = trained(IdenticalHeads(TINY, 23), 20)
-    assert apart(model) < 1e-14
+    assert heads_apart(model) < 1e-14
     attention = model.encoder[0].self_attention
     one = type(attention)(d_model=14, n_heads=1, d_k=2, d_v=2).double()
     with torch.no_grad():
@@ -238,8 +330,8 @@ def test_heads_that_start_alike_but_for_the_output_matrix_part_at_once() -> None
     for part in model.modules():
         if isinstance(part, MultiHeadAttention):
             start_alike(part, output=False)
-    assert apart(model) == 0
-    assert apart(trained(model, 2)) > 1e-3
+    assert heads_apart(model) == 0
+    assert heads_apart(trained(model, 2)) > 1e-3
 
 
 def asking(model: nn.Module) -> Tensor:

@@ -15,9 +15,11 @@ import torch
 import torch.nn.functional as F
 from ladder_systems import SYSTEMS
 from model.narrow_products import Products, both_ways
+from model.test_variants import Sentences, hidden, same, shifted, tokens
 from torch import Tensor, nn
 from training.tiny_run import digest, train
 
+from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.bfloat16 import without_gradients
 from repro.model.build import build, gradient_norm, reads_ragged
@@ -31,7 +33,6 @@ from repro.model.rivals.bytenet import ByteNet
 from repro.model.rivals.convs2s import ConvS2S
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.results.search import Search
 from repro.runs.scales import SCALES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -48,23 +49,6 @@ def made(system: Any, hyper: Hyper = HYPER) -> Any:
         if parameter.dim() == 1:
             nn.init.normal_(parameter, mean=float(name.endswith("weight") and "norm" in name), std=0.3)
     return model
-
-
-def tokens(*shape: int, n: int = V) -> Tensor:
-    return torch.randint(EOS, n, shape)
-
-
-def shifted(target: Tensor) -> Tensor:
-    return F.pad(target[:, :-1], (1, 0), value=PAD)
-
-
-def hidden(model: Any, source: Tensor, decoder_in: Tensor) -> Tensor:
-    found: Tensor = model.decode(decoder_in, model.encode(source), source)
-    return found
-
-
-def same(found: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
 @everywhere
@@ -125,19 +109,6 @@ def test_a_state_follows_its_hypotheses_in_any_order(system: Any) -> None:
             parents = torch.tensor(random.randint(0, width, (n, 3)))  # some hypotheses double, others end
             rows = (torch.arange(n)[:, None] * width + parents).flatten()
             state, plain, width = state.reorder(rows), plain.reorder(rows), 3
-
-
-class Sentences:
-    """One side of a text in memory."""
-
-    def __init__(self, n: int) -> None:
-        self.lengths = 2 + np.random.RandomState(1).binomial(6, 0.5, n)
-        self.ids = [
-            np.append(np.random.RandomState(i).randint(EOS + 1, V, m - 1), EOS) for i, m in enumerate(self.lengths)
-        ]
-
-    def sentence(self, i: int) -> Any:
-        return self.ids[i]
 
 
 @everywhere

@@ -12,12 +12,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from repro.decoding.beam import beam_search
+from repro.decoding.search import Search
 from repro.decoding.topk import Softmax
 from repro.model.build import build, gradient_norm
 from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.special_tokens import EOS, PAD
-from repro.results.search import Search
 from repro.training.module import cut
 from repro.training.schedule import rate
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from training.tiny_run import digest, train
 
 from repro.data.batch import make_batch
+from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.bfloat16 import without_gradients
 from repro.model.build import build, reads_ragged
@@ -29,7 +30,6 @@ from repro.model.counted import counted_flops, counted_parameters
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.protocol import PlainState
 from repro.model.special_tokens import EOS, PAD
-from repro.results.search import Search
 from repro.runs.scales import SCALES
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -171,17 +171,17 @@ def test_each_scale_is_counted_and_led_to() -> None:
 
 def test_what_came_out_is_said_of_every_claim_once() -> None:
     assert items(shown(LAPTOP, CAPTIONS), "What came out") == [
-        "sign as printed at every scale that judged them: 2 claims, 1 of them judged at more than one: C29a, C30f.",
+        "sign as printed at every scale that judged them: 2 claims, 1 of them judged at more than one: Keys of size 16 "
+        "are worse than of size 64; A width of 1,024 is better than 512.",
         "opposite sign at every scale that judged them: 1 claim, 1 of them judged at more than one: "
-        "Label smoothing of 0.1 hurts perplexity (C27a).",
-        "undetermined at every scale that judged them: 1 claim, 1 of them judged at more than one: C28b.",
-        "sign as printed at one scale, undetermined at another: 1 claim: C31b.",
+        "Label smoothing of 0.1 hurts perplexity.",
+        "undetermined at every scale that judged them: 1 claim, 1 of them judged at more than one.",
+        "sign as printed at one scale, undetermined at another: 1 claim: No dropout is worse than 0.2.",
     ]
     against = at("paper", C29a="contradicted", C27a="reproduced")
     assert items(shown(LAPTOP, CAPTIONS, against), "What came out")[-2:] == [
-        "contradicted at one scale, sign as printed at another: 1 claim: Keys of size 16 are worse than of size 64 "
-        "(C29a).",
-        "sign as printed at one scale, undetermined at another: 1 claim: C31b.",
+        "contradicted at one scale, sign as printed at another: 1 claim: Keys of size 16 are worse than of size 64.",
+        "sign as printed at one scale, undetermined at another: 1 claim: No dropout is worse than 0.2.",
     ]
 
 

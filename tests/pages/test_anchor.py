@@ -49,6 +49,20 @@ def test_one_published_model_is_held_against_one_more_of_ours(mean: float, said:
     assert outcome(*(mean + one for one in SPREAD)) == [said]
 
 
+@pytest.mark.parametrize(
+    ("bleu", "said"),
+    [
+        ((40.5, 40.9, 41.0), "All 3 scores of ours lie below the published ones. Published is"),
+        ((41.1, 41.9, 41.5), "All 3 scores of ours lie above the published ones. Published is"),
+        ((40.5, 40.9, 41.1), "\n\nPublished is"),
+    ],
+)
+def test_where_all_scores_lie_on_one_side_it_is_said(bleu: tuple[float, ...], said: str) -> None:
+    page = markdown(tables.page(table(runs(*bleu), base=[]), "captions-multi30k_tok", "anchor"))
+    assert said in page
+    assert "So it is asked since 28 November 2026" in page
+
+
 def test_two_runs_have_no_interval_to_judge_by() -> None:
     assert outcome(41.0, 41.04) == ["not judged: 2 of 3 runs"]
 

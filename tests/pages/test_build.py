@@ -28,8 +28,9 @@ from repro.claims.judge import LayerOutcomes
 from repro.cli import report
 from repro.pages import build
 from repro.pages.sheet import sheet as sheet_of
+from repro.render.latex import latex
 from repro.render.markdown import markdown
-from repro.render.page import Heading, Table, Text, plain
+from repro.render.page import Table, plain
 from repro.results import frame as frames
 
 ROOT = Path(__file__).parents[2]
@@ -95,14 +96,14 @@ def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:
         "Exploration: no run of this scale counts as evidence",
         "python experiments/table3_A.py --scale laptop",
         "python -m repro report",
-        "95 % t-interval",
         r"sacreBLEU: nrefs:1\|case:mixed\|tok:13a",
         "multi-bleu: tok:moses",
         "grammar en-de, 9 / 5 / 7 pairs, SHA-256 abababababab",
         "48 s training and 7 s decoding per run",
-        "Base row: N 3, d<sub>model</sub> 128",
+        "[How to read the tables](README.md).",
     ):
         assert said in page
+    assert "Base row: N 3, d<sub>model</sub> 128" in (tmp_path / "laptop/table3.md").read_text("utf-8")
 
 
 def test_the_sheet_has_every_digit_that_all_processors_share(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_a_table_in_the_terminal() -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_every_sign_is_explained_under_its_table(tmp_path: Path) -> None:
+def test_every_sign_is_explained_once_on_the_page_of_the_scale_and_in_each_article(tmp_path: Path) -> None:
     save(tmp_path, [*FULL, diverged("h=16", 4)])
     save(tmp_path / "own", [run("base"), run("h=1", dirty=True)])
     mine = own(tmp_path / "own", tmp_path, "table3_A")
@@ -134,23 +135,22 @@ def test_every_sign_is_explained_under_its_table(tmp_path: Path) -> None:
     signs |= {"diverged)": "diverged"}
     seen = set()
     for result_set in (laptop(tmp_path), mine):
-        for name, document in build.build_scale(result_set).items():
+        documents = build.build_scale(result_set)
+        of_scale = markdown(documents[result_set.folder / "README"].page).partition("## How to read the tables\n\n")[2]
+        told = of_scale.replace("*", "").split("\n")
+        assert len(told) == len({*told}), "each once"
+        for name, document in documents.items():
             assert max(line.count(" | ") for line in markdown(document.page).split("\n") if line[:1] == "|") <= 9
-            shown: list[str] = []
-            after: list[str] = []
-            for block in (*document.page.blocks, Heading("end")):
-                if isinstance(block, Table):
-                    texts = [text for column in block.columns for text in (column.heading, *column.texts)]
-                    shown += map(plain, texts)
-                elif isinstance(block, Heading):
-                    said = " ".join(after)
-                    for sign, word in signs.items():
-                        if any(sign in text for text in shown) and name.name != "claims":
-                            assert word in said, (name, sign)
-                            seen.add(sign)
-                    shown, after = [], []
-                if isinstance(block, Text):
-                    after.append(plain(block.words))
+            tables = [block for block in document.page.blocks if isinstance(block, Table)]
+            shown = [plain(text) for of in tables for one in of.columns for text in (one.heading, *one.texts)]
+            for sign, word in signs.items():
+                if any(sign in text for text in shown) and name.name != "claims":
+                    assert any(word in line for line in told), (name, sign)
+                    assert document.article is None or word in latex(document.article).replace("\n% ", " "), (
+                        name,
+                        sign,
+                    )
+                    seen.add(sign)
     assert seen == {*signs}
 
 

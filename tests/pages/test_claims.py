@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from paper_runs import changed, direction, paper_run, perplexity, that_counts
 from printed_rows import PRINTED
 
-from repro.claims.catalogue import CLAIMS
+from repro.claims.catalogue import CLAIMS, ENDPOINTS
 from repro.claims.claim import B0, BLEU, H1
 from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome, Verdict
 from repro.claims.evidence import Evidence
@@ -19,11 +19,11 @@ from repro.claims.judge import Found, Judged, evidence_of, judge, judge_suite, s
 from repro.claims.lists import catalogue_digest
 from repro.claims.published import Published
 from repro.pages import build, claims
+from repro.pages.scale_data import Summary
 from repro.render.markdown import markdown
 from repro.results.frame import ResultSet
 from repro.results.record import PaperNumbers, Record, path
 from repro.results.resampled import Interval
-from repro.results.summary import Summary
 
 
 def some(table: str, row: str, bleu: float, position: int = 0, **other: object) -> list[Record]:
@@ -85,7 +85,7 @@ def test_each_word_stands_with_estimate_interval_print_and_ratio(outcome: Outcom
     )
     claim = next(one for one in CLAIMS if one.id == "C28b")
     one = Judged(claim=claim, verdict=outcome, reason="", found=(found,))
-    text = markdown(claims.page([one], NOTHING, LAPTOP, lengths={B0: 0.9, H1: 0.95}))
+    text = markdown(claims.page([one], NOTHING, LAPTOP, lengths={("dev", B0): 0.9, ("dev", H1): 0.95}))
     assert f"1 claim can be answered here: {outcome} 1." in text
     [line] = cells(text, "C28b")
     assert line[3] == f"**{outcome}**"
@@ -99,8 +99,23 @@ def test_length_decides_only_where_the_penalty_turns_the_sign() -> None:
     found = Found(endpoint=BLEU, runs=(5, 5), verdict=verdict, value=5.0, printed=0.9, means=(25.0, 20.0))
     one = Judged(claim=claim, verdict="sign as printed", reason="", found=(found,))
     for of_base, told in ((0.95, "+0.050"), (1.2, "+0.300")):
-        text = markdown(claims.page([one], NOTHING, LAPTOP, lengths={B0: of_base, H1: 0.9}))
+        text = markdown(claims.page([one], NOTHING, LAPTOP, lengths={("dev", B0): of_base, ("dev", H1): 0.9}))
         assert cells(text, "C28b")[0][5] == told
+
+
+def test_each_weights_stand_beside_the_length_of_their_own_translations() -> None:
+    claim = next(one for one in CLAIMS if one.id == "C28b")
+    verdict = Verdict(outcome="sign as printed", reason="")
+    kinds = (BLEU, ENDPOINTS["BLEU of the last mean"])
+    found = [
+        Found(endpoint=one, runs=(5, 5), verdict=verdict, value=-0.45, printed=0.9, means=(20.0, 20.45))
+        for one in kinds
+    ]
+    one = Judged(claim=claim, verdict="sign as printed", reason="", found=tuple(found))
+    lengths = {("dev", B0): 0.9, ("dev", H1): 0.95, ("last_mean_dev", B0): 0.96, ("last_mean_dev", H1): 0.93}
+    text = markdown(claims.page([one], NOTHING, LAPTOP, lengths=lengths))
+    told = [cell for line in cells(text, "C28b") for cell in line if cell.startswith(("−0.0", "+0.0"))]
+    assert told == ["−0.050, decides", "+0.030"]
 
 
 def test_where_the_analysis_of_today_differs_from_what_was_published_both_are_told() -> None:

@@ -60,14 +60,17 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
     fill(tmp_path)
     figures = tmp_path / "laptop" / "figures"
     figures.mkdir()
-    for name in ("learning_rate", "curves_table3_B", "something_else"):
+    for name in ("learning_rate", "curves_table3_B", "differences", "something_else"):
         (figures / f"{name}.svg").touch()
     written = build.write_scale(ResultSet.read(tmp_path / "laptop"))
     text = (tmp_path / "laptop/README.md").read_text("utf-8")
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert [link for link in links if not (tmp_path / "laptop" / link).exists()] == []
-    assert {"claims.md", "table3.md", "table3_B.csv", "figures/learning_rate.svg"} <= set(links)
-    assert text.index("learning_rate.svg") < text.index("curves_table3_B.svg")
+    assert {"claims.md", "table3.md", "table3_B.csv", "figures.md", "figures/differences.svg"} <= set(links)
+    assert "learning_rate" not in text, "two pictures are enough on this page"
+    gallery = (tmp_path / "laptop/figures.md").read_text("utf-8")
+    assert gallery.index("(figures/learning_rate.svg)") < gallery.index("(figures/curves_table3_B.svg)")
+    assert "something_else" not in gallery
     assert tmp_path / "laptop/README.md" in written
 
 
@@ -76,11 +79,15 @@ def test_it_says_what_was_judged_and_what_to_run(tmp_path: Path) -> None:
     text = made(tmp_path)[tmp_path / "laptop/README.md"]
     assert "15 runs of 3 rows" in text
     assert "shows **the sign of large effects**" in text
-    assert re.search(r"- \*\*sign as printed\*\*: .*\(C29a; ", text), "nine BLEU and 0.9 nats are beyond all noise"
+    judged = r"- \*\*sign as printed\*\*, \d claims?: .*Keys of size"
+    assert re.search(judged, text.partition("## Table 3")[0]), "nine BLEU and 0.9 nats are beyond all noise"
     assert "`python experiments/figures.py --results-dir results --scale laptop` draws them" in text
     assert "table2: no runs at this scale" in text
-    assert re.search(r"\| sign as printed +\| +[1-9]\d* \|", text)
-    assert "not judged" not in text.partition("## Verdicts")[2], "what was not answered stands on the page of claims"
+    assert (
+        text.index("**Worse than the base**, in BLEU on dev: d_k=16")
+        < text.index("| row")
+        < text.index("## How it was")
+    )
 
 
 def test_a_page_of_one_run_says_so_and_that_others_are_missing(tmp_path: Path) -> None:

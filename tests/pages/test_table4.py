@@ -12,7 +12,7 @@ from paper_runs import paper_run
 from repro.claims.catalogue import CLAIMS
 from repro.claims.decisions import Outcome
 from repro.claims.judge import Judged
-from repro.pages.of_table import page_of_table, shown_at_the_end
+from repro.pages.tables import page_of_table, special_at_the_end
 from repro.render.markdown import markdown
 from repro.render.terminal import terminal
 from repro.results.brackets import Brackets, write_brackets
@@ -116,7 +116,7 @@ def test_what_is_printed_stands_beside_runs_on_the_papers_text_alone(tmp_path: P
         frame.attrs["corpora"] = list(corpora)
         runs = text_of(frame).split("## Our runs")[1].split("\n## ")[0]
         assert (PAPER in runs, "91.3" in runs) == (is_papers, is_papers), corpora
-        at_the_end = " ".join(terminal(shown_at_the_end(frame, "table4")).split())
+        at_the_end = " ".join(terminal(special_at_the_end(frame, "table4")).split())
         assert ("91.3" in at_the_end, "no number here can be compared" in at_the_end) == (is_papers, not is_papers)
 
 
@@ -137,10 +137,10 @@ def test_differences_between_rows_are_spoken_of_where_there_are_two(tmp_path: Pa
 
 def test_brackets_around_settings_are_spoken_of_where_there_are_any(tmp_path: Path) -> None:
     frame = frame_of(tmp_path, n_seeds=1)
-    assert "A row is a function of the base" not in text_of(frame), "no setting differs"
+    assert "A row shows what it changes" not in text_of(frame), "no setting differs"
     frame["n_layers"] = frame["n_layers" + AT_PAPER_SIZE] = [1, 2]
     same = text_of(frame)
     frame["n_layers" + AT_PAPER_SIZE] = [2, 4]
     other = text_of(frame)
-    assert ("A row is a function of the base" in same, IN_BRACKETS in same) == (True, False)
+    assert ("A row shows what it changes" in same, IN_BRACKETS in same) == (True, False)
     assert ("| 1 (2) |" in other.replace("\N{NO-BREAK SPACE}", " "), IN_BRACKETS in other) == (True, True)

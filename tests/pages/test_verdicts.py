@@ -8,12 +8,11 @@ import pytest
 from paper_runs import direction, paper_run, that_counts
 
 from repro.claims.catalogue import CLAIMS
-from repro.claims.claim import B0, D256, H1, H4, Claim
-from repro.claims.decisions import FIRST_SEED, Outcome
-from repro.claims.judge import Judged
+from repro.claims.claim import ACCURACY, B0, BLEU, D256, H1, H4, LOG_PPL, Claim, Endpoint
+from repro.claims.decisions import FIRST_SEED, Outcome, Verdict
+from repro.claims.judge import Found, Judged
 from repro.pages import build, table2, table3, tables
-from repro.pages.cells import with_minus
-from repro.pages.verdicts import statement_columns, verdict_columns
+from repro.pages.columns import statement_columns, verdict_columns, with_minus
 from repro.render.markdown import markdown
 from repro.results.frame import ResultSet, table
 from repro.results.record import path
@@ -53,14 +52,15 @@ def test_the_base_may_be_the_worse_of_the_two() -> None:
     assert shown(frame(*HEADS), judged(better, "opposite sign"))["h=4"] == "opposite sign"
 
 
-def test_several_claims_have_their_names_where_their_words_differ() -> None:
-    said: tuple[tuple[str, Outcome], ...] = (
-        ("C1", "sign as printed"),
-        ("C2", "undetermined"),
-        ("C3", "sign as printed"),
+def test_several_claims_have_their_scores_where_their_words_differ() -> None:
+    said: tuple[tuple[Endpoint, Outcome], ...] = (
+        (LOG_PPL, "sign as printed"),
+        (BLEU, "undetermined"),
+        (ACCURACY, "sign as printed"),
     )
-    found = shown(frame(*HEADS), *(judged(replace(worse(H1), id=name), word) for name, word in said))
-    assert found["h=1"] == "C1: sign as printed, C2: undetermined, C3: sign as printed"
+    about = [(Found(endpoint=of, runs=(5, 5), verdict=Verdict(outcome=word, reason="")), word) for of, word in said]
+    found = shown(frame(*HEADS), *(replace(judged(worse(H1), word), found=(one,)) for one, word in about))
+    assert found["h=1"] == "sign as printed (log PPL, accuracy), undetermined (BLEU)"
     found = shown(frame(*HEADS), *(judged(replace(worse(H1), id=name), "undetermined") for name in ("C1", "C2")))
     assert found["h=1"] == "undetermined"
 
@@ -78,7 +78,7 @@ def test_a_row_said_to_be_alike_has_its_verdict() -> None:
     assert shown(frame(*HEADS), *found) == {"base": "", "h=1": "sign as printed", "h=4": "not judged"}
 
 
-def test_statements_of_other_texts_have_their_names_with_each_row_that_they_are_about() -> None:
+def test_statements_of_other_texts_are_counted_with_each_row_that_they_are_about() -> None:
     of_base = replace(worse(H1), id="S1")
     of_two = direction("S2", "6.2", "One head is worse than four", H4, H1, scale="laptop")
     unknown = replace(worse(H4), id="S3")
@@ -86,7 +86,7 @@ def test_statements_of_other_texts_have_their_names_with_each_row_that_they_are_
         frame(*HEADS),
         [judged(of_base, "undetermined"), judged(of_two, "sign as printed"), judged(unknown, "not judged")],
     )
-    assert column.texts == ["", "S1: undetermined, S2: sign as printed", "S2: sign as printed"]
+    assert column.texts == ["", "1 undetermined, 1 sign as printed", "sign as printed"]
     assert not statement_columns(frame(*HEADS), [judged(unknown, "not judged")])
 
 
@@ -112,7 +112,7 @@ def test_every_page_of_a_table_has_the_column_and_says_what_it_is() -> None:
         assert text.count("| sign as printed") == 1
         assert "**verdict** is the outcome of the [claims](claims.md) that compare the row with the base" in text
     without = tables.page(frame(*HEADS), "laptop", "table3_A")
-    assert "verdict" not in markdown(without)
+    assert "**verdict**" not in markdown(without)
 
 
 def test_the_pages_of_a_scale_have_their_verdicts(tmp_path: Path) -> None:

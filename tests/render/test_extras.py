@@ -28,7 +28,7 @@ def test_from_elsewhere_the_clone_is_named(tmp_path: Path, monkeypatch: pytest.M
 
 def test_without_a_clone_the_project_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "CLONE", tmp_path)
-    assert extras.install("clean") == "pip install 'attention-repro[clean]'"
+    assert extras.install("fast") == "pip install 'attention-repro[fast]'"
 
 
 def test_every_extra_that_is_advised_exists() -> None:
@@ -36,7 +36,7 @@ def test_every_extra_that_is_advised_exists() -> None:
     advised = {
         extra
         for file in (ROOT / "repro").rglob("*.py")
-        for extra in re.findall(r"""\binstall\(["'](\w+)["']\)""", file.read_text("utf-8"))
+        for extra in re.findall(r"""\b(?:install\(["']|attention-repro\[)(\w+)""", file.read_text("utf-8"))
     }
     assert project["name"] == extras.PROJECT
-    assert {"fast", "clean", "ray", "test"} <= advised <= set(project["optional-dependencies"])
+    assert {"fast", "ray", "test"} <= advised <= set(project["optional-dependencies"])

@@ -1,5 +1,6 @@
 """A page as LaTeX: every letter that pages use is set, and no tabular is wider than the text of an article."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,6 +25,11 @@ def test_each_letter_that_has_another_spelling_is_set() -> None:
         assert tex_text(letter).isascii()
         assert not tex_text(letter).startswith("U+"), letter
     assert tex_text("h=1 †") == r"h=1 \dag{}"
+
+
+def test_no_published_table_names_a_letter_by_its_number() -> None:
+    published = (Path(__file__).parents[2] / "results").rglob("*.tex")
+    assert [file for file in published if re.search(r"U\+[0-9A-F]{4}", file.read_text("utf-8"))] == []
 
 
 def test_a_wide_table_is_parts_that_each_name_the_rows() -> None:

@@ -11,7 +11,7 @@ import pytest
 from paper_runs import paper_run
 from tree_samples import whole
 
-from repro.data.grammar.generate_trees import gold_trees
+from repro.corpora.grammar.generate_trees import gold_trees
 from repro.pages import build
 from repro.results.artifacts import own_file
 from repro.results.brackets import (
@@ -154,14 +154,15 @@ def test_another_table_of_parsers_has_their_columns_and_not_those_of_translation
     record = replace(parser_run(), table="table4_grid", row="rate x 1")
     left(tmp_path, record)
     results = ResultSet.read(tmp_path / record.scale)
-    page = build.texts(build.build_scale(results))[tmp_path / record.scale / "table4_grid.md"]
+    written = build.texts(build.build_scale(results))
+    page, readme = (written[tmp_path / record.scale / f"{name}.md"] for name in ("table4_grid", "README"))
     assert f"# table4_grid at scale {record.scale}\n" in page
     assert "## By length" in page
     assert "As printed" not in page
     assert "BLEU" not in page
     f1 = f"{record.score('test', 'f1'):.1f}"
     assert f" {f1} " in page
-    assert "**Parameters** in millions: of the model that was trained **here**.\n" in page
+    assert "**Parameters** in millions: of the model that was trained **here**.\n" in readme
     assert "at paper size" not in page, "counted with the word-pieces of translation"
     assert "(In brackets)" not in page, "no cell has any"
     shown = build.console(results, ["table4_grid"])

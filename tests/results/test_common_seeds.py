@@ -8,9 +8,8 @@ import pytest
 from table_records import at_the_end, cell, laptop, page_of, run, save
 
 from repro.pages.columns import columns_of_dev
-from repro.results.common_seeds import common, difference_over_common
 from repro.results.curves import compared
-from repro.results.frame import ResultSet
+from repro.results.frame import ResultSet, common, difference_over_common
 
 
 def frame_of(tmp_path: Path, base: dict[int, float], row: dict[int, float], *, own: bool = False) -> Any:

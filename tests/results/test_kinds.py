@@ -59,6 +59,7 @@ RECIPES: dict[str, Recipe] = {  # by each name that `kind` gives: a record that 
     "engine": other_settings("engine", "ctranslate2"),
     "beam": other_settings("beam", 7),
     "alpha": other_settings("alpha", 0.7),
+    "offset": other_settings("offset", 0),
     "extra length": other_settings("extra_length", 7),
     "parts of an update": other_settings("devices", 7),
     "system": lambda run: replace(run, system="another.System()"),

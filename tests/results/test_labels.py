@@ -17,6 +17,7 @@ from repro.model.config import BASE
 from repro.pages import build, tables
 from repro.pages.claims import sizes_here
 from repro.pages.columns import columns
+from repro.pages.scale_data import summary
 from repro.pages.sheet import sheet
 from repro.pages.words import departure_notes
 from repro.render.escape import NO_BREAK
@@ -26,7 +27,6 @@ from repro.results.curves import bands
 from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.labels import FIELDS, SYMBOLS, both, command_of, label, relation, setting, system_label
 from repro.results.record import Record, path
-from repro.results.summary import summary
 from repro.runs.forecast import forecast
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
@@ -141,7 +141,6 @@ def test_a_page_shows_both_sizes_of_a_row_and_both_counts(result_set: ResultSet)
     size = "parameters (M)<br>"
     assert [shallow[size + name] for name in ("here", "at paper size", "paper")] == ["0.31", "35.7", "36"]
     assert [base[size + name] for name in ("here", "at paper size", "paper")] == ["0.54", "65.1", "65"]
-    assert "Base row: N 3 (6), d<sub>model</sub> 512, " in page
 
 
 def test_table_3_on_one_page_and_the_page_of_the_scale_show_them(result_set: ResultSet) -> None:
@@ -150,9 +149,10 @@ def test_table_3_on_one_page_and_the_page_of_the_scale_show_them(result_set: Res
     assert shallow["N"] == "1 (2)"
     assert shallow["parameters (M)<br>here"] == "0.31"
     assert shallow["parameters (M)<br>at paper size"] == "35.7"
+    assert "Base row: N 3 (6), d<sub>model</sub> 512, " in page
     build.write_scale(ResultSet.read(result_set.folder))
     of_scale = grid((result_set.folder / "README.md").read_text("utf-8"), "(C) N=2 (here 1)")
-    assert of_scale["parameters (M)<br>here"] == "0.31"
+    assert of_scale["PPL (dev)<br>paper"] == grid(page, "(C) N=2 (here 1)")["PPL (dev)<br>paper"] != ""
 
 
 def test_table_2_shows_them(tmp_path: Path) -> None:

@@ -37,14 +37,15 @@ def score(page: "Page"):
     return score(Layer(), order.first(), sin(1))
 """
 FILES = {
-    "runs/trial.py": TRIAL,
-    "data/prepare.py": b"import repro.data.order\n",
+    "training/trial.py": TRIAL,
     "data/order.py": b"def first(): return 1\n",
     "data/fetch.py": b"WAIT = 10\n",
     "model/layer.py": LAYER,
     "model/other.py": b"from repro.model.layer import Layer\n",
-    "decoding/bleu.py": b"from repro.durable import write\ndef score(*what): return write(what)\n",
-    "durable.py": b"def write(what): return what\n",
+    "decoding/bleu.py": b"from repro.data.words import cut\nfrom repro.storage.atomic import write\n"
+    b"def score(*what): return write(cut(what))\n",
+    "data/words.py": b"def cut(what): return what\n",
+    "storage/atomic.py": b"def write(what): return what\n",
     "report.py": b"class Page: pass\n",
 }
 
@@ -109,7 +110,7 @@ def git(root: Path, *arguments: str) -> str:
         (b'"""Its size."""', b"'''Its size, at length.'''"),
         (b"return 512", b"return (512)  # paper: Table 3"),
         (b"\n\nclass", b"\n# a comment\n\n\n\nclass"),
-        (b"\n\nclass", b"\n\nimport os, math\nfrom repro.durable import write\nclass"),  # and nothing made of it
+        (b"\n\nclass", b"\n\nimport os, math\nfrom repro.data.words import cut\nclass"),  # and nothing made of it
     ],
 )
 def test_words_and_layout_and_import_statements_do_not_count(tmp_path: Path, old: bytes, new: bytes) -> None:
@@ -137,24 +138,24 @@ def test_what_decides_counts(tmp_path: Path, old: bytes, new: bytes) -> None:
 
 def test_it_covers_what_is_imported_at_any_distance_and_nothing_else(tmp_path: Path) -> None:
     seen = {fingerprint(write(tmp_path / "as it was"))}
-    for name in ("report", "data__fetch", "model__other"):  # for types alone; by nobody; an importer
+    # for types alone; by nobody; an importer; outside the wall
+    for name in ("report", "data__fetch", "model__other", "storage__atomic"):
         assert fingerprint(write(tmp_path / name, **{name: b"x = 1"})) in seen
-    deciding = {"durable": b"def write(what): return [what]", "data__prepare": b"x = 1", "data__order": b"x = 1"}
+    deciding = {"data__words": b"def cut(what): return [what]", "decoding__bleu": b"x = 1", "data__order": b"x = 1"}
     for name, text in deciding.items():
         seen.add(fingerprint(write(tmp_path / name, **{name: text})))
-    seen.add(fingerprint(write(tmp_path / "more", data__prepare=b"import repro.data.fetch\n")))
+    seen.add(fingerprint(write(tmp_path / "more", data__words=b"import repro.data.fetch\n" + FILES["data/words.py"])))
     assert len(seen) == 5
 
 
 def test_a_moved_file_changes_nothing(tmp_path: Path) -> None:
     moved = {
-        "runs__trial": TRIAL.replace(b"repro.data import order", b"repro.plan import digest as order")
+        "training__trial": TRIAL.replace(b"repro.data import order", b"repro.data.plan import digest as order")
         .replace(b"repro.model.layer", b"repro.model.deep.layers")
         .replace(b"from math import sin\n", b"")
         .replace(b"import Layer\n", b"import Layer\nfrom math import sin\n"),
-        "data__prepare": b"from repro.plan import digest\n",
         "data__order": None,
-        "plan__digest": FILES["data/order.py"],
+        "data__plan__digest": FILES["data/order.py"],
         "model__layer": None,
         "model__other": None,
         "model__deep__layers": LAYER,
@@ -168,45 +169,40 @@ def test_a_moved_file_changes_nothing(tmp_path: Path) -> None:
         (b"from math import sin", b"from math import cos as sin"),
         (b"from math import sin", b"from cmath import sin"),
         (b"repro.model.layer import", b"repro.model.other import"),
-        (b"from repro.data import order", b"from repro.data import prepare as order"),
+        (b"from repro.data import order", b"from repro.data import words as order"),
     ],
 )
 def test_the_same_name_for_another_thing_counts(tmp_path: Path, old: bytes, new: bytes) -> None:
-    other = {"model__other": LAYER.replace(b"512", b"256"), "data__prepare": b"import repro.data.order as o\n"}
+    other = {"model__other": LAYER.replace(b"512", b"256"), "data__words": b"import repro.data.order as o\n"}
     both = {**other, "decoding__bleu": FILES["decoding/bleu.py"] + b"import repro.model.other\n"}
     as_it_was = fingerprint(write(tmp_path / "as it was", **both))
     assert old in TRIAL
-    assert fingerprint(write(tmp_path / "changed", **both, runs__trial=TRIAL.replace(old, new))) != as_it_was
+    assert fingerprint(write(tmp_path / "changed", **both, training__trial=TRIAL.replace(old, new))) != as_it_was
 
 
-@pytest.mark.parametrize("name", ["runs__trial", "data__prepare", "data__order", "durable"])
+@pytest.mark.parametrize("name", ["training__trial", "decoding__bleu", "data__order", "data__words"])
 def test_a_package_without_sources_has_no_fingerprint(tmp_path: Path, name: str) -> None:
     with pytest.raises(FileNotFoundError, match="expected the source repro/"):
         fingerprint(write(tmp_path, **{name: None}))
 
 
 def test_a_circle_of_imports_is_named(tmp_path: Path) -> None:
-    circle = write(tmp_path, durable=b"from repro.decoding.bleu import score\n")
-    with pytest.raises(ValueError, match=r"bleu -> repro\.durable -> repro\.decoding\.bleu: expected no"):
+    circle = write(tmp_path, data__words=b"from repro.decoding.bleu import score\n")
+    with pytest.raises(ValueError, match=r"bleu -> repro\.data\.words -> repro\.decoding\.bleu: expected no"):
         fingerprint(circle)
 
 
 def test_our_own_code_that_decides() -> None:
     files = {*stamp.fingerprints()}
-    assert {"runs/trial.py", "training/cpu_tuning.py", "decoding/beam.py", "data/parallel_text.py"} <= files
+    assert {"training/trial.py", "training/cpu_tuning.py", "decoding/beam.py", "data/tokenizer.py"} <= files
     assert {f"model/{name}.py" for name in ("attention", "loss", "prepacked", "ragged", "config")} <= files
-    assert not {"runs/run.py", "results/frame.py"} & files
-    assert not [
-        file
-        for file in files
-        if file.startswith(("tracking/", "figures/", "data/download/fetch", "data/download/transfer", "pages/"))
-    ]
+    assert {file.partition("/")[0] for file in files} == {*stamp.DECIDING}
 
 
 def test_of_our_own_code_each_file_counts(tmp_path: Path) -> None:
     # a bias dropped in prepacked.py once left a finished run "finished before"
     seen = {stamp.fingerprint()}
-    for name in ("model/prepacked.py", "decoding/bleu.py", "data/filters.py"):
+    for name in ("model/prepacked.py", "decoding/bleu.py", "data/shards.py"):
 
         def source(path: str, changed: str = f"repro/{name}") -> bytes | None:
             text = stamp._here(path)
@@ -255,13 +251,13 @@ def test_uncommitted_deciding_code_is_dirty_and_named_until_it_is_committed(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"256"))
-    (checkout / "repro" / "runs" / "trial.py").write_bytes(TRIAL + b"import repro.scale\n")
-    (checkout / "repro" / "scale.py").write_bytes(b"x = 1\n")
+    (checkout / "repro" / "training" / "trial.py").write_bytes(TRIAL + b"import repro.data.scale\n")
+    (checkout / "repro" / "data" / "scale.py").write_bytes(b"x = 1\n")
     (checkout / "repro" / "report.py").write_bytes(b"x = 1\n")
     point_at(checkout, monkeypatch)
     found = stamp.provenance()
     assert found["dirty"]
-    assert found["why_dirty"] == "not committed: repro/model/layer.py, repro/runs/trial.py, repro/scale.py"
+    assert found["why_dirty"] == "not committed: repro/data/scale.py, repro/model/layer.py, repro/training/trial.py"
     assert found["commit"] == git(checkout, "rev-parse", "HEAD").strip()
     commit(checkout)
     assert not stamp.provenance()["dirty"]
@@ -272,15 +268,18 @@ def test_a_task_of_the_package_is_looked_at_with_what_it_imports(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the code of a task is not among what all rows share: with another parser a run was clean
-    (checkout / "repro" / "trees.py").write_bytes(b"from repro.brackets import depth\nclass Trees: deep = depth\n")
-    (checkout / "repro" / "brackets.py").write_bytes(b"def depth(): return 1\n")
+    brackets = checkout / "repro" / "decoding" / "brackets.py"
+    text = b"from repro.decoding.brackets import depth\nfrom repro.report import Page\nclass Trees: deep = depth\n"
+    (checkout / "repro" / "trees.py").write_bytes(text)
+    brackets.write_bytes(b"def depth(): return 1\n")
     commit(checkout)
     monkeypatch.setitem(sys.modules, "repro.trees", SimpleNamespace(__file__=str(checkout / "repro" / "trees.py")))
     task = type("Trees", (), {"__module__": "repro.trees"})()
     assert stamp.provenance(task=task)["why_dirty"] is None
-    (checkout / "repro" / "brackets.py").write_bytes(b"def depth(): return 2\n")
+    brackets.write_bytes(b"def depth(): return 2\n")
     (checkout / "repro" / "report.py").write_bytes(b"x = 2\n")
-    assert stamp.provenance(task=task)["why_dirty"] == "not committed: repro/brackets.py"
+    (checkout / "repro" / "trees.py").write_bytes(text + b"# words\nx = 2\n")
+    assert stamp.provenance(task=task)["why_dirty"] == "not committed: repro/decoding/brackets.py"
     assert stamp.provenance()["why_dirty"] is None
 
 
@@ -329,7 +328,7 @@ def test_a_release_without_git_is_as_good_as_its_commit(tmp_path: Path, monkeypa
     (root / "repro" / stamp.RELEASE).write_text(json.dumps(release))
     found = stamp.provenance()
     assert (found["commit"], found["dirty"], found["why_dirty"]) == ("12" * 20, False, None)
-    point_at(write(tmp_path, durable=b"def write(what): return [what]"), monkeypatch)
+    point_at(write(tmp_path, data__words=b"def cut(what): return [what]"), monkeypatch)
     found = stamp.provenance()
     assert (found["dirty"], found["why_dirty"]) == (True, "changed since release 1.2 was built")
 

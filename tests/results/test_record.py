@@ -1,5 +1,6 @@
 """A record comes back as it was saved, or not at all; and no two rows share a file."""
 
+import copy
 import hashlib
 import json
 import math
@@ -15,80 +16,24 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from repro.decoding.search import Search
 from repro.model.config import LATER, Hyper
 from repro.results import record
 from repro.results.record import Record, load, path, short, slug, thinned
-from repro.results.search import Search
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*/*-seed*.json"))
-SCORE: dict[str, Any] = {
-    "nll": 1.5,
-    "ppl": 4.48169,  # exp(1.5), in digits that a float keeps
-    "bleu": 61.25,
-    "bleu_signature": "nrefs:1|tok:13a",
-    "bleu_published": 63.5,
-    "bleu_published_signature": "tok:moses|compounds:split",
-}
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "format2.json").read_bytes())
+SCORE: dict[str, Any] = GOLDEN["scores"]["dev"] | {"ppl": 4.48169}  # exp(1.5), in digits that a float keeps
 BOTH_BLEU = {name: value for name, value in SCORE.items() if "bleu" in name}
 REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
 
 
 def fields() -> dict[str, Any]:
-    """A record's content, new on each call."""
-    return {
-        "format": 2,
-        "run": "0123456789abcdef",
-        "table": "table3_A",
-        "row": "h=16",
-        "position": 2,
-        "scale": "laptop",
-        "seed": 1,
-        "pair": "en-de",
-        "corpus": {
-            "name": "grammar",
-            "sha256": "ab" * 32,
-            "n_train": 20_011,
-            "n_dev": 503,
-            "n_test": 509,
-            "dropped": {"empty line": 3},
-        },
-        "tokenizer": {"sha256": "cd" * 32, "size": 1_009},
+    """A record's content, new on each call; its row has every field of today."""
+    content = {name: value for name, value in copy.deepcopy(GOLDEN).items() if name != "sha256"}
+    return content | {
         "hyper": asdict(Hyper(n_heads=16, d_k=32, d_v=32)),
-        "settings": {"precision": "fp32", "alpha": 0.6, "search": {"beam": 4, "stops": [True, None]}},
-        "paper": {"ppl": 4.91, "bleu": 25.8, "params": None},
-        "params": {"here": 1_234_567, "paper_size": 65_111_040},
         "scores": {"dev": dict(SCORE), "test": dict(SCORE)},
-        "curves": {
-            "train": {"step": [200, 400, 600], "nll": [3.5, 2.5, 1.75]},
-            "dev": {"step": [300, 600], "nll": [2.75, 1.5]},
-        },
-        "cost": {
-            "steps": 600,
-            "source_tokens": 10**6,
-            "target_tokens": 10**6 + 7,
-            "train_seconds": 48.25,
-            "decode_seconds": 6.5,
-            "tokens_per_second": 40_000.5,
-            "padding": 0.031,
-            "flops": 1.5e14,
-            "peak_memory_bytes": None,
-            "gpu_hours": 0.0,
-        },
-        "stamp": {
-            "fingerprint": "ef" * 32,
-            "commit": "12" * 20,
-            "dirty": False,
-            "why_dirty": None,
-            "python": "3.11.7",
-            "platform": "Linux",
-            "cpu": "a processor",
-            "device": "a processor",
-            "n_threads": 2,
-            "versions": {"torch": "2.13.0", "lightning": None},
-            "started": "2026-11-21T01:13:21+00:00",
-            "mlflow_run": None,
-        },
-        "status": "finished",
     }
 
 
@@ -124,19 +69,16 @@ SHOWN: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_an_older_record_has_no_badge_and_keeps_its_bytes(tmp_path: Path) -> None:
+def test_an_older_row_has_fewer_fields_and_keeps_its_bytes(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
     content = fields()
     for name in LATER:
         del content["hyper"][name]
-    file.write_bytes(signed(content))  # written when no run was watched, and a row had fewer fields
+    file.write_bytes(signed(content))
     old = load(file)
-    assert old.determinism is None
     assert (old.hyper["attention_dropout"], old.hyper["lr_factor"]) == (0.0, 1.0)
     old.save(file)
     assert json.loads(file.read_bytes()) == json.loads(signed(content))
-    Record(**fields(), determinism=SHOWN).save(file)  # type: ignore[arg-type]
-    assert load(file).determinism == SHOWN
 
 
 def test_a_later_field_is_written_where_it_says_something(tmp_path: Path) -> None:
@@ -148,15 +90,40 @@ def test_a_later_field_is_written_where_it_says_something(tmp_path: Path) -> Non
         assert load(file) == record
 
 
-def test_an_older_record_names_no_list_of_claims_and_keeps_its_bytes(tmp_path: Path) -> None:
+def with_last_mean(**change: Any) -> dict[str, Any]:
+    """A record whose dev the mean of ten checkpoints translates too; `change` is what differs in dev."""
+    dev, test = (dict(SCORE) | {"bleu": bleu, "length": length} for bleu, length in ((61.5, 0.96), (60.5, 1.03)))
+    last_mean = {"steps": [*range(330, 601, 30)], "weights": "ab" * 32, "seconds": 2.5, "dev": dev | change}
+    return fields() | {"last_mean": last_mean | {"test": test}}
+
+
+def test_scores_by_the_mean_of_the_last_checkpoints_are_kept_and_older_records_have_none(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
-    Record(**fields()).save(file)
-    assert "claims" not in json.loads(file.read_bytes())
-    assert load(file).claims is None
-    Record(**fields(), claims="ab" * 8).save(file)
-    assert load(file).claims == "ab" * 8
-    with pytest.raises(ValueError, match=r"record\.claims: expected str or NoneType, got 7"):
-        Record(**fields(), claims=7)  # type: ignore[arg-type]
+    record = Record(**with_last_mean())
+    record.save(file)
+    assert load(file) == record
+    assert record.score("last_mean_dev", "bleu") == 61.5
+    assert [record.score("last_mean_test", name) for name in ("bleu", "length")] == [60.5, 1.03]
+    assert (record.score("dev", "bleu"), record.score("dev", "length")) == (SCORE["bleu"], None)
+    old = Record(**fields())
+    old.save(file)
+    assert "last_mean" not in json.loads(file.read_bytes())
+    assert load(file) == old
+    assert old.score("last_mean_dev", "bleu") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"bleu": 101.0}, r"last_mean\.dev\.bleu: expected a number from 0 to 100, got 101"),
+        ({"ppl": 4.25}, r"last_mean\.dev\.ppl: expected exp\(nll\)"),
+        ({"length": "1"}, r"last_mean\.dev\.length: expected float, got '1'"),
+        ({"brevity": 1.0}, r"last_mean\.dev: missing \[\], unknown \['brevity'\]"),
+    ],
+)
+def test_they_are_as_strict(change: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=rf"^record\.{complaint}"):
+        Record(**with_last_mean(**change))
 
 
 @pytest.mark.parametrize(
@@ -199,12 +166,8 @@ def test_numbers_at_the_ends_of_their_range_are_taken() -> None:
     assert Record(**content).score("dev", "bleu") == 100.00000000000004
 
 
-def test_shares_of_repeated_text_are_kept_and_older_records_have_none(tmp_path: Path) -> None:
+def test_shares_of_repeated_text_are_all_there_or_none() -> None:
     content = fields()
-    assert "repeats" not in Record(**content).corpus
-    content["corpus"]["repeats"] = dict(REPEATS)
-    Record(**content).save(tmp_path / "record.json")
-    assert load(tmp_path / "record.json").corpus["repeats"] == REPEATS
     for spoilt in (REPEATS | {"dev_lines": 0.0}, {"dev_sources": 0.25}, REPEATS | {"same_sides": None}):
         content["corpus"]["repeats"] = spoilt
         with pytest.raises(ValueError, match=r"record\.corpus\.repeats"):
@@ -306,18 +269,6 @@ def with_accuracy(dev: float | None, test: float | None) -> dict[str, Any]:
     return content
 
 
-def test_accuracy_is_kept_and_older_records_have_none(tmp_path: Path) -> None:
-    file = tmp_path / "record.json"
-    Record(**with_accuracy(0.625, 0.5)).save(file)
-    new = load(file)
-    assert (new.score("dev", "accuracy"), new.score("test", "accuracy")) == (0.625, 0.5)
-    old = Record(**fields())
-    old.save(file)
-    assert "accuracy" not in json.loads(file.read_bytes())["scores"]["dev"]
-    assert load(file) == old
-    assert load(file).score("dev", "accuracy") is None
-
-
 def test_accuracy_may_have_no_value_but_in_both_splits_alike() -> None:
     assert Record(**with_accuracy(None, None)).score("test", "accuracy") is None  # CTranslate2 does not tell
     absent = with_accuracy(0.625, 0.5)
@@ -371,6 +322,7 @@ def test_no_other_score_of_tokens_may_be_absent_or_without_a_value() -> None:
         (("curves", "train", "step"), "200", "record.curves.train.step: expected a list, got '200'"),
         (("cost", "padding"), None, "record.cost.padding: expected float, got None"),
         (("stamp", "host"), "a", r"record.stamp: missing \[\], unknown \['host'\]"),
+        (("claims",), 7, r"record\.claims: expected str or NoneType, got 7"),
         (("settings", "beams"), (1, 4), "record.settings: expected what JSON keeps"),
         (("settings", "beams"), {1: 4}, "record.settings: expected what JSON keeps"),
         (("settings", "alpha"), math.nan, "Out of range float values"),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,15 +12,14 @@ import torch
 
 from repro.model.config import BASE, written
 from repro.results import equal_code
-from repro.results.equal_code import Code, EqualCode, Evidence
 from repro.results.provenance import provenance
 from repro.runs import changed as changing
 from repro.runs.changed import Changed, origin, refuse_changed
 from repro.runs.run import Run
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
-from repro.runs.trial import Trial
 from repro.tracking.run_folder import write_run
+from repro.training.trial import Trial
 
 TAGS = {"table": "base", "row": "base", "seed": 1, "scale": "laptop", "corpus": "grammar", "pair": "en-de"}
 
@@ -28,7 +28,7 @@ def run_now() -> Any:
     """As much of a run as its fields need."""
     scale = SCALES["laptop"]
     trial = Trial(
-        prepared=SimpleNamespace(data_hash="data", tokenizer=SimpleNamespace(sha256="pieces")),  # type: ignore[arg-type]
+        prepared=SimpleNamespace(data_hash="data", ids_hash="ids", tokenizer=SimpleNamespace(sha256="pieces")),  # type: ignore[arg-type]
         task=Translation("en-de"),
         in_tokens=False,
         hyper=BASE,
@@ -41,7 +41,8 @@ def run_now() -> Any:
         precision="fp32",
         backend="torch",
     )
-    return SimpleNamespace(recipe=trial, corpus=SimpleNamespace(sha256="text", subset=None))
+    settings = SimpleNamespace(task=trial.task, system=None)
+    return SimpleNamespace(recipe=trial, settings=settings, corpus=SimpleNamespace(sha256="text", subset=None))
 
 
 DECIDES: dict[str, Any] = Run.decides.func(run_now())  # type: ignore[attr-defined]
@@ -85,10 +86,7 @@ def test_of_the_code_the_files_are_named_and_the_commit(tmp_path: Path, monkeypa
 
 
 def test_equal_code_is_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    codes = [Code(fingerprint=code, commit="0" * 40) for code in ("before", DECIDES["code"])]
-    run = Evidence(scale="smoke", table="base", row="base", seed=1)
-    entries = (EqualCode(codes=codes, run=run),)
-    monkeypatch.setattr(equal_code, "listed_classes", lambda: equal_code.classes(entries))
+    monkeypatch.setattr(equal_code, "listed_classes", lambda: [["before", DECIDES["code"]]])
     begun(tmp_path, code="before", corpus="other text")
     assert "code: " not in refused(tmp_path)
     assert "To resume it, use the settings and the text it had" in refused(tmp_path)
@@ -101,13 +99,28 @@ def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pyt
     own, before = now(), hashlib.sha256(json.dumps({**DECIDES, "code": "before"}, sort_keys=True).encode()).hexdigest()
     begun(tmp_path, run=before[:16], code="before")
     assert now() == own
-    codes = [Code(fingerprint=code, commit="0" * 40) for code in ("before", DECIDES["code"])]
-    run = Evidence(scale="smoke", table="base", row="base", seed=1)
-    entries = (EqualCode(codes=codes, run=run),)
-    monkeypatch.setattr(equal_code, "listed_classes", lambda: equal_code.classes(entries))
+    monkeypatch.setattr(equal_code, "listed_classes", lambda: [["before", DECIDES["code"]]])
     assert now() == before[:16]
     begun(tmp_path, run=own)  # one of this very code goes first
     assert now() == own
+
+
+def test_a_run_of_before_the_wall_is_found_without_the_digest_of_its_ids(tmp_path: Path) -> None:
+    older = {name: value for name, value in DECIDES.items() if name != "ids"}
+    before = hashlib.sha256(json.dumps(older, sort_keys=True).encode()).hexdigest()[:16]
+    folder = begun(tmp_path, run=before, seed=2)
+    assert Run.id.func(SimpleNamespace(decides=DECIDES, runs=tmp_path)) == before  # type: ignore[attr-defined]
+    made = origin({**older, "seed": 2}, provenance())
+    write_run(folder, before, tags=TAGS, params={}, paper={}, origin=made)
+    assert re.findall(r"\n  (\w+): ", refused(tmp_path)) == ["seed"]
+
+
+def test_a_run_of_another_prepared_text_is_another_run(tmp_path: Path) -> None:
+    def of(**changed: str) -> str:
+        return Run.id.func(SimpleNamespace(decides=DECIDES | changed, runs=tmp_path))  # type: ignore[attr-defined]
+
+    assert len({of(), of(ids="others"), of(corpus="others"), of(tokenizer="others")}) == 4
+    assert DECIDES["ids"] == "ids"
 
 
 @pytest.mark.parametrize(
@@ -170,6 +183,7 @@ def test_what_decides_is_all_there() -> None:
         "corpus",
         "tokenizer",
         "data",
+        "ids",
         "in_tokens",
         "batch_tokens",
         "fill",

@@ -1,15 +1,11 @@
 """What stands below the table at the end: sentences of the best run, the report, commands; all of it at 80 columns."""
 
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from figures.conftest import record
 
-from repro.results.places import experiment_files
 from repro.runs.closing import LONGEST, pages, translations
 
 
@@ -41,13 +37,9 @@ def test_without_translations_there_is_nothing_to_show(tmp_path: Path) -> None:
     assert pages(None, None) == ["No table yet."]
 
 
-def test_the_first_command_ends_in_something_good(tmp_path: Path) -> None:
-    # as it is typed: only then a report is made
-    shutil.copytree(experiment_files(), tmp_path / "experiments")
-    typed = ["experiments/table3_A.py", "--scale", "smoke", "--rows", "base", "h=4", "--steps", "4", "--jobs", "1"]
-    done = subprocess.run([sys.executable, *typed], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    end = done.stdout[done.stdout.index("\n2 runs in ") :]
+def test_the_first_command_ends_in_something_good(typed: tuple[Path, str]) -> None:
+    folder, said = typed
+    end = said[said.index("\n2 runs in ") :]
     order = [
         "results/own/report.html",
         "results/own/smoke-4-steps/README.md",
@@ -55,6 +47,6 @@ def test_the_first_command_ends_in_something_good(tmp_path: Path) -> None:
         " ui --table",
     ]
     assert [end.index(part) for part in order] == sorted(end.index(part) for part in order)
-    assert (tmp_path / "results/own/report.html").is_file()
+    assert (folder / "results/own/report.html").is_file()
     commands = [line for line in end.split("\n") if line.startswith("    ") and "python" in line]
     assert [line for line in end.split("\n") if len(line) > 80 and line not in commands] == []

@@ -51,6 +51,8 @@ def test_an_installed_package_names_its_own_command(tmp_path: Path, monkeypatch:
     (tmp_path / "experiments").mkdir()
     monkeypatch.setattr(command, "PACKAGE", tmp_path)
     assert command.ours("ui") == "repro ui"
+    below = ValueError("Get it with: python -m repro data fetch craft. Here: bin/python -m repro runs")
+    assert command.hinted(below) == "Get it with: repro data fetch craft. Here: bin/python -m repro runs"
     monkeypatch.setattr(sys, "executable", str(tmp_path / "other" / "python"))
     assert command.ours("ui").endswith("python -m repro ui"), "that repro is another's"
 

@@ -13,11 +13,11 @@ from looked_inside import HYPER, LINES, RUN, its_record, looked_at
 from repro.cli import explain
 from repro.cli.commands import main
 from repro.data.tokenizer import Tokenizer
+from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.ablations.selection import LinearWeights
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.results.search import Search
 from repro.runs.explained import ATTENTION, LONGEST, Explained, Missing, explained, ids_of, measures, six_answers
 from repro.runs.line_lengths import as_ids
 from repro.runs.load import Trained, open_run
@@ -162,8 +162,8 @@ def test_without_positions_the_source_is_a_set(trained: Trained, learned: bool) 
     for positions in (model.source_positions, model.target_positions):
         (positions.weight.data if learned else positions.table).zero_()
     torch.testing.assert_close(other.logits, plain(trained, seen, model)[1])
-    assert other.by_order < 1e-12
     assert seen.by_order > 1e-3
+    assert other.by_order < 1e-9 * seen.by_order  # float64, whose rounding knows the order of sums
 
 
 def test_without_the_softmax_weights_are_scores(trained: Trained, seen: Explained) -> None:

@@ -1,9 +1,10 @@
 """Models that leave: each folder is whole, says what it is, opens without this project, or is refused."""
 
 import importlib.util
+import io
 import json
 import os
-import re
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,9 +18,9 @@ from results.test_departures import parsed
 from repro.cli.commands import main
 from repro.data.tokenizer import train_tokenizer
 from repro.data.vocabulary import Subwords
+from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.results.record import load
-from repro.results.search import Search
 from repro.runs.export import EXAMPLES, FORMATS
 from repro.runs.line_lengths import as_ids
 from repro.runs.load import open_run
@@ -48,29 +49,30 @@ def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: 
         open_run(tmp_path / "out", tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore")  # of transformers, which warns of itself
 @pytest.mark.parametrize(("to", "most"), [("huggingface", 1_024), ("ctranslate2", 4_096)])
 def test_an_example_leaves_out_no_token_and_names_a_line_that_is_too_long(
-    run: Run, tmp_path: Path, to: str, most: int
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], to: str, most: int
 ) -> None:
     if importlib.util.find_spec(NEEDS[to]) is None:
-        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[test]"')
+        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[dev]"')
     assert asked(run, "export", tmp_path / "out", "--format", to) == 0
 
-    def translated(lines: list[str]) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-W", "ignore", tmp_path / "out" / "example.py"]
-        return subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True)
+    def translated(lines: list[str]) -> str:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(lines) + "\n"))
+        capsys.readouterr()
+        runpy.run_path(str(tmp_path / "out" / "example.py"), run_name="__main__")
+        return capsys.readouterr().out
 
-    done = translated(["the cat", "the cat " * 3_000])
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert re.search(
-        rf"line 2: expected at most {most:,} tokens, got \d,\d{{3}}\. Cut it into sentences\.", done.stderr
-    )
+    said = rf"^line 2: expected at most {most:,} tokens, got \d,\d{{3}}\. Cut it into sentences\.$"
+    with pytest.raises(SystemExit, match=said):
+        translated(["the cat", "the cat " * 3_000])
+    assert capsys.readouterr().out == ""
     word = len(as_ids(run.tokenizer, ["the cat " * 9]).sentence(0)) - len(
         as_ids(run.tokenizer, ["the cat " * 8]).sentence(0)
     )
     n = 1_000 // word * 4 if to == "ctranslate2" else 1_000 // word
-    ends = translated([("the cat " * n) + "sees", ("the cat " * n) + "an old dog sleeps"]).stdout.split("\n")
+    ends = translated([("the cat " * n) + "sees", ("the cat " * n) + "an old dog sleeps"]).split("\n")
     assert ends[0] != ends[1], "the last words were read"
 
 
@@ -98,7 +100,7 @@ def test_what_is_not_of_the_export_is_never_taken_away(
 @pytest.mark.parametrize("to", FORMATS)
 def test_the_example_translates_without_this_project(run: Run, tmp_path: Path, to: str) -> None:
     if importlib.util.find_spec(NEEDS[to]) is None:
-        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[test]"')
+        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[dev]"')
     assert asked(run, "export", tmp_path / "out", "--format", to) == 0
     script = tmp_path / "out" / "example.py"
     assert b"repro" not in script.read_bytes()

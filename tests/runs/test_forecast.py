@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.corpora import GrammarSizes
+from repro.corpora.catalogue import GrammarSizes
 from repro.model.config import Hyper
 from repro.runs.forecast import (
     FLOPS_PER_CORE,
@@ -23,7 +23,7 @@ from repro.runs.forecast import (
 from repro.runs.options import Options, Seeds
 from repro.runs.processors import processors
 from repro.runs.scales import SCALES
-from repro.runs.speed.at_once import runs_at_once
+from repro.runs.speed.parallelism import parallelism
 from repro.runs.speed.rates import Known, Speeds, note_trial, row_of, speed_conditions, this_machine
 from repro.runs.standing import NOT_BEGUN, Standing
 from repro.runs.table import Cell, Paper, Row, Table, cells
@@ -69,7 +69,7 @@ def test_an_estimate_has_training_validation_and_translation() -> None:
     assert (base.train_seconds, h32.train_seconds) == pytest.approx((1800 * 0.03, 1800 * 0.06))
     # 6 validations of 500 sentences of 16 tokens; an update reads 512 tokens, a third of its time forward
     assert base.validation_seconds == pytest.approx(6 * 500 * 16 / 512 * 0.03 / 3)
-    assert base.decode_seconds == pytest.approx(1000 * 0.004)
+    assert base.decode_seconds == pytest.approx(2 * 1000 * 0.004)
     assert base.seconds == base.train_seconds + base.validation_seconds + base.decode_seconds
 
 
@@ -84,7 +84,7 @@ def test_of_a_run_that_is_half_trained_the_rest_is_to_come() -> None:
 def test_a_text_that_was_opened_says_how_many_sentences_it_has() -> None:
     found = estimate(asked()[0], LAPTOP, speeds(0.03), sentences=(1_000, 7))
     assert found.validation_seconds == pytest.approx(6 * 1_000 * 16 / 512 * 0.03 / 3)
-    assert found.decode_seconds == pytest.approx(1_007 * 0.004)
+    assert found.decode_seconds == pytest.approx(2 * 1_007 * 0.004)
 
 
 def test_other_test_sets_are_translated_too() -> None:
@@ -94,7 +94,7 @@ def test_other_test_sets_are_translated_too() -> None:
         known(cell, 0.03), flops=expected_flops(cell.hyper, captions, "en-de") / cell.hyper.steps, tokens=2_048
     )
     assert estimate(cell, captions, Speeds(Options(), [fact])).decode_seconds == pytest.approx(
-        (1_014 + 1_000 + 1_000) * 0.004
+        (2 * (1_014 + 1_000) + 1_000) * 0.004
     )
 
 
@@ -104,7 +104,7 @@ def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_another() -> N
     beside = estimate(other, LAPTOP, speeds(0.08))
     assert beside.measured
     assert beside.train_seconds == pytest.approx(1800 * 0.08 * flops[other] / flops[cell])
-    assert beside.decode_seconds == pytest.approx(1000 * 0.004 * flops[other] / flops[cell])
+    assert beside.decode_seconds == pytest.approx(2 * 1000 * 0.004 * flops[other] / flops[cell])
 
 
 def test_where_nothing_is_known_operations_are_guessed_from() -> None:
@@ -119,7 +119,7 @@ def test_where_nothing_is_known_operations_are_guessed_from() -> None:
 def test_a_translation_that_was_not_timed_follows_from_the_step() -> None:
     found = estimate(asked()[0], LAPTOP, Speeds(Options(), [known(asked()[0], 0.03, sentence=None)]))
     assert found.measured
-    assert found.decode_seconds == pytest.approx(1000 * 16 * (4 * 1.17 + 1) * 0.03 / 3 / 512)
+    assert found.decode_seconds == pytest.approx(2 * 1000 * 16 * (4 * 1.17 + 1) * 0.03 / 3 / 512)
     two = Speeds(Options(devices=2), [known(asked()[0], 0.03, sentence=None, devices=2)])
     assert estimate(asked()[0], LAPTOP, two).decode_seconds == pytest.approx(2 * found.decode_seconds), "one translates"
 
@@ -132,11 +132,11 @@ def test_how_much_is_translated() -> None:
     assert [further_sentences(SCALES[name], "en-de") for name in ("laptop", "captions", "paper")] == [0, 1000, 0]
 
 
-def said(tmp_path: Path, seeds: int = 1, at_once: tuple[int, str] = (1, ""), **standing: Standing) -> str:
+def said(tmp_path: Path, seeds: int = 1, at_a_time: tuple[int, str] = (1, ""), **standing: Standing) -> str:
     """The forecast of both rows; `standing` of the base by seed: s1, s2."""
     found = {cell: standing.get(f"s{cell.seed}", NOT_BEGUN) for cell in asked(seeds=seeds) if cell.row.name == "base"}
     options = Options(cache_dir=tmp_path, runs_dir=tmp_path / "runs", seeds=Seeds.span(1, seeds))
-    return forecast("t", asked(seeds=seeds), LAPTOP, options, at_once, found)
+    return forecast("t", asked(seeds=seeds), LAPTOP, options, at_a_time, found)
 
 
 def test_where_no_run_has_finished_it_is_said_and_a_trial_helps(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_where_no_run_has_finished_it_is_said_and_a_trial_helps(tmp_path: Path) 
         note_trial(tmp_path, known(cell, 0.1))
     text = said(tmp_path, seeds=2)
     assert "guessed" not in text
-    assert "In all about 12.5 min to come (4 to begin), one run after the other: 12.0 min of training" in text
+    assert "In all about 12.7 min to come (4 to begin), one run after the other: 12.0 min of training" in text
 
 
 def test_each_row_is_there_once_by_hand(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_each_row_is_there_once_by_hand(tmp_path: Path) -> None:
     lines = said(tmp_path, seeds=2).split("\n")
     assert lines[0] == "t at scale laptop: 4 runs on grammar, 2 seeds: 1 to 2; shows the sign of large effects."
     assert [line.split() for line in lines[2:4]] == [
-        ["base", "2", "1,800", "0.54M", "65.1M", "1.8e+06", "3.0e+12", "3.1", "min", "6.2", "min"],
-        ["h=32", "2", "1,800", "0.50M", "48.0M", "1.8e+06", "2.8e+12", "3.1", "min", "6.2", "min"],
+        ["base", "2", "1,800", "0.54M", "65.1M", "1.8e+06", "3.0e+12", "3.2", "min", "6.4", "min"],
+        ["h=32", "2", "1,800", "0.50M", "48.0M", "1.8e+06", "2.8e+12", "3.2", "min", "6.4", "min"],
     ]
     assert lines[4].startswith("In all about")
 
@@ -172,10 +172,10 @@ def test_what_is_done_or_half_made_is_known(tmp_path: Path) -> None:
         note_trial(tmp_path, known(cell, 0.1))
     done, half = Standing(done=True, step=1_800, trained=1.0), Standing(done=False, step=900, trained=0.5)
     lines = said(tmp_path, seeds=2, s1=done, s2=half).split("\n")
-    # 90 s of training and 1.5 of validation are left of the base, and 4 s of translation; of h=32 two runs of 187 s
-    assert lines[2].endswith("      96 s  seed 1 done, seed 2 at step 900 of 1,800")
+    # left of the base: 90 s of training, 1.5 of validation, 8 of translation by two weights; of h=32: two runs of 191 s
+    assert lines[2].endswith("     100 s  seed 1 done, seed 2 at step 900 of 1,800")
     assert (
-        "In all about 7.8 min to come (1 finished, 1 half made, 2 to begin), one run after the other: 7.5" in lines[4]
+        "In all about 8.0 min to come (1 finished, 1 half made, 2 to begin), one run after the other: 7.5" in lines[4]
     )
     everything = said(tmp_path, seeds=1, s1=done).split("\n")
     assert everything[2].split()[-5:] == ["0", "s", "seed", "1", "done"]
@@ -204,10 +204,10 @@ def test_times_and_sizes_are_said_as_a_person_says_them() -> None:
 def test_runs_side_by_side_end_sooner(tmp_path: Path) -> None:
     for cell, step in zip(asked(), (0.1, 0.2), strict=True):
         note_trial(tmp_path, known(cell, step))
-    text = said(tmp_path, seeds=2, at_once=(2, "2 processors"))
-    # 187 s of the base and 370 s of h=32, twice: longest first, 557 s each
-    assert "In all about 18.6 min to come (4 to begin), one run after the other" in text
-    assert "With 2 runs at a time (2 processors) about 9.3 min, if nothing else" in text
+    text = said(tmp_path, seeds=2, at_a_time=(2, "2 processors"))
+    # 191 s of the base and 374 s of h=32, twice: longest first, 565 s each
+    assert "In all about 18.8 min to come (4 to begin), one run after the other" in text
+    assert "With 2 runs at a time (2 processors) about 9.4 min, if nothing else" in text
     assert "at a time" not in said(tmp_path, seeds=2)
 
 
@@ -230,13 +230,13 @@ def test_runs_elsewhere_are_not_forecast_by_what_is_free_here(
     ("options", "expected"), [({"jobs": 3}, (3, "--jobs")), ({"jobs": 9}, (4, "--jobs")), ({"devices": 2}, (1, None))]
 )
 def test_how_many_runs_are_made_at_a_time(options: dict[str, int], expected: tuple[int, str | None]) -> None:
-    n, why = runs_at_once(asked(seeds=2), LAPTOP, Options(**options))
+    n, why = parallelism(asked(seeds=2), LAPTOP, Options(**options))
     assert n == expected[0]
     assert expected[1] in (why, None)
 
 
 def test_as_many_runs_are_made_as_processors_and_memory_allow() -> None:
-    n, why = runs_at_once(asked(seeds=2), LAPTOP, Options())
+    n, why = parallelism(asked(seeds=2), LAPTOP, Options())
     assert 1 <= n <= 4
     assert why.startswith(f"{processors()} processors, 1 a run") or "GPU" in why
 

@@ -15,9 +15,9 @@ import torch
 from own_signals import own_signals
 from paper_runs import paper_run
 
-from repro.data.corpora import CORPORA, GrammarSizes, open_corpus
+from repro.corpora.catalogue import CORPORA, GrammarSizes, open_corpus
 from repro.experiment import main
-from repro.pages.further_tests import further_section
+from repro.pages.sections import further_section
 from repro.render.page import Table
 from repro.results import artifacts
 from repro.results.artifacts import Artifact, own_file
@@ -33,9 +33,9 @@ from repro.results.record import Record, load, path
 from repro.runs import further_tests, outputs
 from repro.runs.afterwards import kept_weights
 from repro.runs.outputs import rescored
-from repro.runs.trial import Trial
 from repro.tracking.client import connect
 from repro.training import cpu_tuning
+from repro.training.trial import Trial
 
 SIDES = ("en", "de")
 RUN = "00000000000000ab"

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from repro.decoding.heads import by_words
 from repro.decoding.inside import KINDS
+from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.build import build
 from repro.model.special_tokens import EOS, PAD
 from repro.results.inside import copy_inside, inside_file, is_inside_of, read_inside, weights_of
 from repro.results.record import path
-from repro.results.search import Search
 from repro.runs import inside
 from repro.runs.inside import keep_inside, note_inside, seen_inside
 from repro.training.checkpoint import weights as averaged_weights

@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from repro import experiment
 from repro.runs.launch import ALONE, membership, refuse_other_processes
@@ -80,10 +80,7 @@ def test_the_first_to_fail_decides(start: Start, tmp_path: Path, what: str, code
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.faults)])
 def test_a_signal_is_passed_on(start: Start, tmp_path: Path, number: signal.Signals) -> None:
     launcher = start("pass")
-    deadline = time.monotonic() + 120
-    while len(list(tmp_path.glob("begun *"))) < 2:
-        assert time.monotonic() < deadline, (tmp_path / "said").read_text()
-        time.sleep(0.01)
+    until(lambda: len(list(tmp_path.glob("begun *"))) == 2, 120, (tmp_path / "said").read_text)
     launcher.send_signal(number)
     launcher.wait(timeout=60)
     assert launcher.returncode == 128 + number, (tmp_path / "said").read_text()
@@ -213,9 +210,6 @@ def test_a_run_is_the_same_however_its_processes_are_spread() -> None:
     spread += [Options().started_as(membership(None, None, SRUNS | FOUR))]
     assert {chosen_scale(one).name for one in spread} == {"laptop-4-devices"}
     assert Options().started_as(membership(None, None, TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"})) == USUAL
-    assert chosen_scale(Options(num_nodes=2, strategy="fsdp")).name == "laptop-2-devices-fsdp"
-    with pytest.raises(ValueError, match="^--strategy fsdp gives each process a part .* there is one process"):
-        chosen_scale(Options(strategy="fsdp"))
     with pytest.raises(ValueError, match="^--num-nodes must be at least 1, got 0"):
         chosen_scale(Options(num_nodes=0))
 

@@ -14,11 +14,11 @@ import pytest
 import torch
 from toy_system import Toy
 
+from repro.decoding.search import Search
 from repro.model.ablations.static import StaticMixing
 from repro.model.build import sketched
 from repro.model.config import LEARNED_POSITIONS, Hyper
 from repro.model.rivals.convs2s import ConvS2S
-from repro.results.search import Search
 from repro.runs.line_lengths import n_places, refuse_long_lines
 from repro.runs.scales import SCALES
 

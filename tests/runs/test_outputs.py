@@ -10,7 +10,7 @@ import pytest
 from kept_sentences import REFERENCES, hypotheses, splits, with_scores
 from paper_runs import paper_run
 
-from repro.data.corpora import GrammarSizes, open_corpus
+from repro.corpora.catalogue import GrammarSizes, open_corpus
 from repro.results import artifacts
 from repro.results.artifacts import own_file
 from repro.results.record import Record, path

@@ -12,18 +12,19 @@ from paper_runs import paper_run
 from tree_samples import whole
 
 from repro.cli.commands import main as command
-from repro.data.grammar.generate_trees import gold_trees
+from repro.corpora.grammar.generate_trees import gold_trees
 from repro.data.treebank import Leaf, Tree, bracketed, linearised, read_trees
+from repro.decoding.evalb import n_leaves
+from repro.decoding.search import Search
 from repro.experiment import Parsing, Translation, main
 from repro.model.config import BASE
 from repro.results import record
 from repro.results.brackets import read_brackets
 from repro.results.record import Record
-from repro.results.search import Search
 from repro.runs import sweep
 from repro.runs.options import Options, chosen_scale
 from repro.runs.outputs import brackets_of
-from repro.runs.parsing import SCORES, n_leaves
+from repro.runs.parsing import SCORES
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.runs.table import Row
@@ -140,7 +141,7 @@ def make(folder: Path, text: Path, *more: str) -> None:
     asked = ["--scale=smoke", "--corpus=craft", f"--data-dir={text}", "--vocab-size=600", "--steps=10"]
     with own_signals(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep, "WORTH_MEASURING", float("inf"))
-        patch.setattr("repro.data.treebanks.check_craft", lambda folder: None)  # 200 trees are taken for the corpus
+        patch.setattr("repro.corpora.treebanks.check_craft", lambda folder: None)  # 200 trees are taken for the corpus
         main("table4", ROWS, [*asked, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more])
 
 

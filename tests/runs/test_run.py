@@ -19,20 +19,20 @@ from own_signals import own_signals
 from torch import Tensor
 
 from repro.claims.lists import catalogue_digest
+from repro.corpora.catalogue import open_corpus
+from repro.corpora.prepare import prepare
 from repro.data.batch import Batch
 from repro.data.batching import updates
-from repro.data.corpora import open_corpus
-from repro.data.prepare import prepare
 from repro.data.shards import Prepared, Side
 from repro.data.vocabulary import Subwords
 from repro.decoding import backend as backends
+from repro.decoding.search import Search
 from repro.decoding.translate import TokenScores
 from repro.experiment import Paper, Row, main
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results import record
 from repro.results.inside import is_inside_of
-from repro.results.search import Search
 from repro.results.sentences import faults, read_hypotheses
 from repro.runs import execution
 from repro.runs.scales import SCALES
@@ -44,7 +44,7 @@ from repro.training.module import random_seed
 SOURCE = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 TARGET = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf"]
 SIZES = {"train": 100, "dev": 24, "test": 5}
-STEPS, AVERAGED, SEED = 10, (4, 7, 10), 2
+STEPS, AVERAGED, LAST, SEED = 10, (4, 7, 10), (1, 4, 7, 10), 2
 CHANGE = {"dropout": 0.0, "warmup": 50, "average": 3, "average_every": 3}
 SMOKE = SCALES["smoke"]
 
@@ -245,6 +245,35 @@ def test_perplexity_is_that_of_all_pieces_under_the_averaged_weights(made: Made,
         assert last[f"{split}_{name}"] == score[name]
 
 
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_the_mean_of_the_last_checkpoints_is_scored_beside_them(made: Made, by_hand: ByHand, split: str) -> None:
+    found = made.record.last_mean
+    assert found is not None
+    assert found["steps"] == [*LAST]  # ten, or all that so short a run has
+    model = with_weights(made, mean([by_hand.models[step] for step in LAST]))
+    expected, score = tokens_by_hand(model, made.ids[split]), found[split]  # type: ignore[literal-required]
+    assert score["nll"] == pytest.approx(expected.nll, rel=1e-4)
+    assert score["accuracy"] == expected.accuracy
+    assert abs(score["nll"] - made.record.scores[split]["nll"]) > 1e-3  # type: ignore[literal-required]
+    [last] = [line for line in read_journal(made.runs / "journal.jsonl") if line["kind"] == "final"]
+    for name in ("nll", "ppl", "accuracy", "bleu", "length"):  # as MLflow has it: final/last_mean_dev_bleu
+        assert last[f"last_mean_{split}_{name}"] == score[name]
+
+
+def test_it_leaves_the_scores_of_the_papers_weights_as_they_are(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution.Execution, "_scored_by_last_mean", lambda *_: None)
+    write_text(tmp_path / "text", lines)
+    make(tmp_path, f"--steps={STEPS}", f"--seeds={SEED}-{SEED}")
+    [without] = [record.load(path) for path in (tmp_path / "runs").glob("*/record.json")]
+    assert without.last_mean is None
+    assert (without.run, without.scores) == (made.record.run, made.record.scores)
+    assert without.determinism
+    assert made.record.determinism
+    assert without.determinism["weights"] == made.record.determinism["weights"]
+
+
 def test_dev_has_batches_whose_mean_is_another(made: Made, by_hand: ByHand) -> None:
     # what the test above stands on: short and long sentences are batched apart and are not equally hard
     model = with_weights(made, mean([by_hand.models[step] for step in AVERAGED]))
@@ -306,6 +335,9 @@ def test_a_run_that_goes_on_keeps_the_list_of_claims_of_its_beginning(
     done = record.load(folder / "record.json")
     assert done.claims == ("0" * 16 if has_run_json else None)
     assert done.scores == made.record.scores
+    assert done.last_mean
+    assert made.record.last_mean
+    assert {**done.last_mean, "seconds": 0} == {**made.record.last_mean, "seconds": 0}
 
 
 # Scores: a backend that knows by heart what to answer.
@@ -361,6 +393,9 @@ def test_each_split_is_scored_on_its_own_references(tmp_path: Path, monkeypatch:
         n_tokens = sum(len(text.tokenizer.encode([reference])[0]) for _, reference, _ in answers(split))
         assert (score["nll"], score["accuracy"]) == (n_tokens / 1_000, 1 / n_tokens)
         assert score["ppl"] == pytest.approx(math.exp(n_tokens / 1_000))
+        assert done.last_mean
+        of_mean = done.last_mean[split]  # type: ignore[literal-required]
+        assert of_mean == {**score, "length": {"dev": 8 / 9, "test": 5 / 8}[split]}
         written = (tmp_path / "runs" / done.run / f"{split}.hyp").read_text("utf-8")
         assert written.split("\n") == [*(translation for _, _, translation in answers(split)), ""]
 

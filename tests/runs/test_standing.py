@@ -8,10 +8,10 @@ import pytest
 
 from repro.results.provenance import fingerprint
 from repro.runs.options import Options, Seeds, chosen_scale
+from repro.runs.session import Session
 from repro.runs.standing import NOT_BEGUN, Standing, standings
 from repro.runs.table import Cell, Table, cells
 from repro.runs.task import Translation
-from repro.runs.workshop import Workshop
 from repro.tracking.run_folder import write_run
 from repro.training.checkpoint_files import path_of
 
@@ -31,9 +31,9 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Seed 1 at step 10 of 20, as a sweep has begun it."""
     folder = tmp_path_factory.mktemp("begun")
     mine = options(folder)
-    workshop = Workshop([Table(name="t", rows=[], title="T")], chosen_scale(mine), mine, asked(mine))
-    workshop.open_texts([Translation("en-de")], lambda said: None)
-    run = workshop.run(asked(mine)[0])
+    session = Session([Table(name="t", rows=[], title="T")], chosen_scale(mine), mine, asked(mine))
+    session.open_texts([Translation("en-de")], lambda said: None)
+    run = session.run(asked(mine)[0])
     origin = {"decides": run.decides, "code": {}, "commit": None, "dirty": False}
     write_run(run.folder, run.id, tags=run.tags, params={}, paper={}, origin=origin)
     saved = path_of(run.folder / "checkpoints", 10)

@@ -20,13 +20,13 @@ from repro.model.cost import n_parameters
 from repro.results.frame import ResultSet, noted_rows
 from repro.results.places import experiment_files
 from repro.results.record import Record, load
-from repro.runs import sweep, workshop
-from repro.runs.board import board
+from repro.runs import session, sweep
 from repro.runs.closing import what_next
-from repro.runs.executors.attempt import attempt
+from repro.runs.executors.in_process import attempt
 from repro.runs.forecast import Estimate, run_bytes, size
 from repro.runs.options import Options, Seeds
 from repro.runs.parsing import Parsing
+from repro.runs.progress import overview
 from repro.runs.run import Run
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
@@ -39,7 +39,7 @@ SCALE, EN_DE = SCALES["smoke"], Translation("en-de")
 
 
 def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: int = 0) -> Any:
-    """What `board` asks of a run."""
+    """What `overview` asks of a run."""
     settings = SimpleNamespace(
         row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE, task=EN_DE, system=None
     )
@@ -50,7 +50,7 @@ def expected(training: float, scoring: float = 0.0, *, measured: bool = True) ->
     return Estimate(train_seconds=training, validation_seconds=0.0, decode_seconds=scoring, measured=measured)
 
 
-def test_the_board_tells_done_running_begun_and_missing() -> None:
+def test_the_overview_tells_done_running_begun_and_missing() -> None:
     done = paper_run(cost=paper_run().cost | {"train_seconds": 61.0, "decode_seconds": 6.0})
     runs = [
         *(run("base", seed, done=done) for seed in (1, 2)),
@@ -60,7 +60,7 @@ def test_the_board_tells_done_running_begun_and_missing() -> None:
         run("h=1", 3),
     ]
     times = [expected(90.0, 10.0)] * 6
-    assert [line.split(maxsplit=1) for line in board(runs, times).split("\n")] == [
+    assert [line.split(maxsplit=1) for line in overview(runs, times).split("\n")] == [
         ["row", "spent  to come  seeds"],
         ["base", "2.2 min      0 s  1 2 done, 3 running"],
         ["h=1", "67 s  2.2 min  1 done, 2 at step 30 of 40, 3 missing"],  # 90 / 4 + 10 and 100
@@ -68,10 +68,10 @@ def test_the_board_tells_done_running_begun_and_missing() -> None:
     ]
 
 
-def test_the_board_tells_when_the_last_of_several_ends_and_what_is_guessed() -> None:
+def test_the_overview_tells_when_the_last_of_several_ends_and_what_is_guessed() -> None:
     runs = [run("base", 1), run("h=1", 1), run("h=4", 1)]
     times = [expected(50.0), expected(60.0), expected(70.0, measured=False)]
-    last = board(runs, times, n_workers=2).split("\n")[-1]
+    last = overview(runs, times, n_workers=2).split("\n")[-1]
     assert last.split(maxsplit=3)[2:] == ["0", "s  3.0 min  2.0 min with 2 at a time, unmeasured"]  # 50 + 70, beside 60
 
 
@@ -85,9 +85,9 @@ ONE_RUN = run_bytes(SCALE.base, SCALE, "en-de")
 
 
 def test_a_run_keeps_what_was_foretold() -> None:
-    # twelve bytes a parameter, two checkpoints beside the one that is averaged; the journal's lines: 4 + 2 + 1
+    # twelve bytes a parameter, two checkpoints beside the ten whose mean is scored; the journal's lines: 4 + 2 + 1
     checkpoint = 12 * n_parameters(SCALE.base, 600) + 64_000
-    assert 3 * checkpoint + 7 * 250 == ONE_RUN
+    assert 12 * checkpoint + 7 * 250 == ONE_RUN
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_needed_is_what_runs_keep_and_the_largest_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[Any], needed: int
 ) -> None:
     monkeypatch.setattr(atomic, "free", lambda folder: needed)
-    said = workshop.check_room(runs, tmp_path)
+    said = session.check_room(runs, tmp_path)
     assert said == f"Disk: {size(needed)} needed in {tmp_path}, {size(needed)} free."
     monkeypatch.setattr(atomic, "free", lambda folder: needed - 1)
     with pytest.raises(atomic.DiskError, match=rf"Disk: {size(needed)} needed in .* free: .* --runs-dir") as refused:
-        workshop.check_room(runs, tmp_path)
+        session.check_room(runs, tmp_path)
     assert refused.value.errno == errno.ENOSPC
     monkeypatch.setattr(atomic, "free", lambda folder: None)
-    assert "unknown free" in workshop.check_room(runs, tmp_path)
+    assert "unknown free" in session.check_room(runs, tmp_path)
 
 
 def experiment(name: str, *rows: str) -> ModuleType:
@@ -178,7 +178,7 @@ def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
     truth, asked = Run.finished, []
 
     def finished(self: Run) -> Record | None:
-        """Not yet when the forecast, the board, the room and the sweep look; done when its journal is free."""
+        """Not yet when the forecast, the overview, the room and the sweep look; done when its journal is free."""
         asked.append(self)
         return truth(self) if len(asked) > 4 else None
 
@@ -254,7 +254,7 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
     told: Any = SimpleNamespace(say=said.append)
     group: Any = object()
     with pytest.raises(BlockingIOError, match="has a writer"):
-        attempt(run, None, told, bool, None, group)  # type: ignore[arg-type]
+        attempt(run, None, told, bool, group)  # type: ignore[arg-type]
     assert attempt(run, None, told, bool) == (None, sweep.BUSY)  # type: ignore[arg-type]
     assert said == ["base seed 1 is skipped. journal.jsonl has a writer"]
 

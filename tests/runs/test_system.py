@@ -37,11 +37,12 @@ from repro.results.kinds import differences
 from repro.results.record import Record
 from repro.runs import load
 from repro.runs.execution import COMPILED, PACKED, made_for_gpu
+from repro.runs.run import made_of_recipe
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.runs.table import Table, cells
 from repro.runs.task import Translation
-from repro.runs.trial import Trial
+from repro.training.trial import Trial
 
 EXPERIMENT = '''"""A toy beside the base."""
 
@@ -335,18 +336,20 @@ def test_systems_are_told_apart_by_class_and_arguments() -> None:
 
 
 def test_two_systems_of_one_file_are_two_runs() -> None:
-    prepared: Any = SimpleNamespace(data_hash="data", tokenizer=SimpleNamespace(sha256="pieces"))
+    prepared: Any = SimpleNamespace(data_hash="data", ids_hash="ids", tokenizer=SimpleNamespace(sha256="pieces"))
     trial = Trial(
         prepared=prepared, task=Translation("en-de"), in_tokens=False, hyper=SCALES["smoke"].base, seed=1,
         batch_tokens=512, batch_by="padded_tokens", devices=1, accumulate=1, threads=1, precision="fp32",
         backend="torch",
     )  # fmt: skip
-    assert "system" not in trial.decides
-    kinds = [replace(trial, system=system).decides for system in (Toy, partial(Toy, depth=2), partial(Toy, depth=3))]
+    of_base = made_of_recipe(trial, Translation("en-de"))
+    assert "system" not in of_base
+    systems = Toy, partial(Toy, depth=2), partial(Toy, depth=3)
+    kinds = [made_of_recipe(replace(trial, system=system), Translation("en-de")) for system in systems]
     assert [kind.pop("system") for kind in kinds] == [
         "toy_system.Toy", "toy_system.Toy(depth=2)", "toy_system.Toy(depth=3)",
     ]  # fmt: skip
-    assert kinds == [trial.decides] * 3
+    assert kinds == [of_base] * 3
 
 
 def same(base: Hyper) -> Hyper:
@@ -371,7 +374,7 @@ def test_the_fingerprint_covers_what_the_system_imports(tmp_path: Path, monkeypa
         import rival  # type: ignore[import-not-found]
 
         found[name] = provenance.fingerprint(rival.Rival)
-        assert {"rival.py", "helper_of_rival.py", "runs/trial.py"} <= provenance.fingerprints(rival.Rival).keys()
+        assert {"rival.py", "helper_of_rival.py", "training/trial.py"} <= provenance.fingerprints(rival.Rival).keys()
         assert "experiment.py" not in provenance.fingerprints(rival.Rival)
     assert found["as it is"] == found["comment"] != found["width"]
     assert provenance.fingerprint() not in found.values()

@@ -1,5 +1,6 @@
 """What is read and what is scored is a value: a task that is none of the package's goes from its row to a table."""
 
+import hashlib
 import importlib
 import shutil
 import subprocess
@@ -13,11 +14,11 @@ import pytest
 from own_signals import own_signals
 from runs.toy_task import Whole
 
+from repro.decoding.search import PAPER_SEARCH
 from repro.experiment import Paper, Row, main
 from repro.results import provenance
 from repro.results.frame import ResultSet
 from repro.results.record import load
-from repro.results.search import PAPER_SEARCH
 from repro.results.task import TRANSLATION
 from repro.runs.parsing import Parsing
 from repro.runs.task import Task, Translation, task_in_words
@@ -176,20 +177,38 @@ def test_a_task_is_told_by_what_its_file_imports_beside_it(tmp_path: Path, monke
     assert provenance.task_digest(mine) == before, "what is edited is not what runs, until it is read again"
 
 
-def test_a_task_that_imports_nothing_beside_it_keeps_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The digest is that of its file and of what it imports from the package, as it has been from the beginning."""
-    found = {"repro/runs/parsing.py": provenance.task_digest(Parsing())}
-    alone = task_of_mine(tmp_path, monkeypatch, of="alone_of_mine.Alone")
-    found["alone_of_mine.py"] = provenance.task_digest(alone)
-    found["runs/toy_task.py"] = provenance.task_digest(Whole(1))  # takes what it needs from repro.experiment
+def test_a_task_of_ours_is_told_by_what_it_takes_from_behind_the_wall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So is one that stands on it, beside its own file: no message of ours makes its runs old."""
 
-    def source(path: str) -> bytes | None:
-        own = {"alone_of_mine.py": tmp_path / path, "runs/toy_task.py": Path(__file__).parents[1] / path}
-        return own[path].read_bytes() if path in own else provenance._here(path)
+    def digests(changed: str = "", old: str = "", new: str = "") -> list[str]:
+        def source(path: str) -> bytes | None:
+            own = {"kin_of_ours.py": tmp_path / path, "runs/toy_task.py": Path(__file__).parents[1] / path}
+            text = own[path].read_bytes() if path in own else provenance._here(path)
+            if text is None or path != f"repro/{changed}":
+                return text
+            assert old.encode() in text
+            return text.replace(old.encode(), new.encode())
 
-    for path, digest in found.items():
-        module = path.removesuffix(".py").replace("/", ".")
-        assert provenance._Code(source).digest(module) == digest
+        def code() -> provenance._Code:
+            return provenance._Code(source, follows=True, is_of_task=True)
+
+        taken = code().taken("repro.runs.parsing")
+        return ["".join(sorted(taken)), code().digest("kin_of_ours"), code().digest("runs.toy_task")]
+
+    kin = "from repro.runs.parsing import Parsing\n\nclass Kin(Parsing):\n    n = 1\n"
+    (tmp_path / "kin_of_ours.py").write_text(kin)
+    before = digests()
+    assert digests("runs/parsing.py", '"parse"', '"trees"') == before
+    assert digests("corpora/catalogue.py", "needs its sizes", "lacks its sizes") == before
+    assert digests("storage/atomic.py", "PROBE = 4_096", "PROBE = 1") == before
+    after = digests("decoding/evalb.py", "SHORT = 40", "SHORT = 41")
+    assert (after[0] != before[0], after[1] != before[1]) == (True, True)
+    digest = hashlib.sha256(before[0].encode()).hexdigest()
+    assert provenance.task_digest(Parsing()) == digest
+    (tmp_path / "kin_of_ours.py").write_text(kin.replace("1", "2"))
+    assert digests()[1] != before[1]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ SPELLED = [
     Options(scale="single_gpu", batch_by="padded_tokens", precision="fp32"),
     Options(scale="single_gpu", batch_tokens=9_000, device_tokens=3_000, devices=2),
     Options(batch_by="tokens", clean=("length_ratio", "duplicates")),
-    Options(devices=2, strategy="fsdp", backend="ctranslate2"),
+    Options(devices=2, backend="ctranslate2"),
 ]
 
 

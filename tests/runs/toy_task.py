@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.data.corpora import Corpus
+from repro.corpora.catalogue import Corpus
 from repro.data.shards import Prepared
+from repro.decoding.search import Search
 from repro.experiment import Translation
-from repro.results.search import Search
 from repro.results.task import Named, TaskFacts
 from repro.runs.scales import Scale
 from repro.runs.task import task_in_words

@@ -102,33 +102,6 @@ def test_a_crash_at_any_call_of_a_file_that_grows(folder: Path) -> None:
         assert all(left["a/x"].startswith(b"one\n") for left in moment.power_lost()), "pushed, and yet lost"
 
 
-def test_killed_where_it_hurts(folder: Path) -> None:
-    # the same without a model of the disk: real processes that end at each call, from outside
-    program = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from repro.storage import atomic as durable\n"
-        "k, calls = int(sys.argv[2]), 0\n"
-        "def dying(really):\n"
-        "    def call(*arguments):\n"
-        "        global calls\n"
-        "        calls += 1\n"
-        "        if calls == k: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "        return really(*arguments)\n"
-        "    return call\n"
-        "for name in ('write', 'fsync', 'replace'): setattr(os, name, dying(getattr(os, name)))\n"
-        "durable.write_bytes(Path(sys.argv[1]) / 'x', b'new')\n"
-    )
-    (folder / "x").write_bytes(b"old")
-    for k, found in ((1, b"old"), (2, b"old"), (3, b"old"), (4, b"new")):
-        done = subprocess.run([sys.executable, "-c", program, str(folder), str(k)], check=False)
-        assert done.returncode == -9
-        assert (folder / "x").read_bytes() == found
-        assert len(files(folder)) == (1 if k == 4 else 2)
-        sweep(folder, alone=False)
-        assert len(files(folder)) == 1
-
-
 def test_short_writes_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really = os.write
     monkeypatch.setattr(os, "write", lambda file, data: really(file, data[:2]))
@@ -213,16 +186,6 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 64 kB."""
     with tmpfs(tmp_path / "disk", 65_536) as mounted:
         yield mounted
-
-
-def test_a_full_disk(disk: Path) -> None:
-    write_bytes(disk / "x", b"old")
-    with pytest.raises(
-        DiskError, match=r"x cannot be written to: No space left.* \(99,999 bytes needed, \d[\d,]+ free"
-    ):
-        write_bytes(disk / "x", bytes(99_999))
-    assert files(disk) == {"x": b"old"}
-    write_bytes(disk / "x", bytes(9_999))
 
 
 def test_a_file_that_grows_on_a_full_disk(disk: Path) -> None:

@@ -55,7 +55,7 @@ def test_of_two_that_make_the_same_folder_both_succeed(tmp_path: Path, damaged: 
     if damaged:
         made_once(folder, lambda empty: {"length": len(str(written(empty, "a", b"old")))})
         (folder / "a").write_bytes(b"odd")
-    both_are_done = threading.Barrier(2, timeout=10)
+    both_are_done = threading.Barrier(2, timeout=60)
     results = []
 
     def make(empty: Path) -> dict[str, str]:

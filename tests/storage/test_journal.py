@@ -1,9 +1,7 @@
 """The journal survives every kind of end."""
 
-import errno
 import itertools
 import math
-import os
 import socket
 import sqlite3
 import string
@@ -20,7 +18,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tracked_runs import strict
 
-from repro.storage.atomic import DiskError
 from repro.storage.journal import FRAME, TAKEN, Journal, Tail, encoded, read
 
 
@@ -102,6 +99,8 @@ ALLOWED = string.ascii_letters + string.digits + "_"
 @given(name=st.text(max_size=120) | st.text(ALLOWED, max_size=120), other=st.text(max_size=5))
 @example(name="a" * 101, other="a")
 @example(name="loss\n", other="a")
+@example(name="ä", other="time")
+@example(name="crc32", other="row_mean")
 def test_any_name_is_written_or_refused_before_anything_is(name: str, other: str) -> None:
     """V4: what is written is what MLflow takes: letters, digits and _, kind/name in 250 characters."""
     with tempfile.TemporaryDirectory() as folder:
@@ -119,16 +118,6 @@ def test_any_name_is_written_or_refused_before_anything_is(name: str, other: str
                 assert (path.read_bytes() != before) == sound
 
 
-@pytest.mark.parametrize("name", ["a b", "", "ä", "a/b", "time", "attempt", "paper", "row_mean", "crc32"])
-def test_a_name_that_mlflow_or_the_journal_needs_otherwise_is_refused(tmp_path: Path, name: str) -> None:
-    with Journal(tmp_path / "journal.jsonl") as journal:
-        with pytest.raises(ValueError, match="cannot name a metric"):
-            journal.append("train", 1, **{name: 1.0})
-        with pytest.raises(ValueError, match="cannot name a metric"):
-            journal.append(name, 1, loss=1.0)
-    assert read(tmp_path / "journal.jsonl") == []
-
-
 def test_what_is_no_number_is_named_before_it_is_written(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal.jsonl") as journal:
         for wrong in (None, "x", [1.0], 1j):
@@ -137,24 +126,6 @@ def test_what_is_no_number_is_named_before_it_is_written(tmp_path: Path) -> None
         with pytest.raises(ValueError, match="expected a step of 64 bits"):
             journal.append("dev", 2**63, nll=1.0)
     assert (tmp_path / "journal.jsonl").read_bytes() == b""
-
-
-def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Journal(tmp_path / "journal.jsonl") as journal:
-        journal.append("train", 1, loss=1.0)
-        write, room = os.write, [9]
-        with monkeypatch.context() as patch:
-
-            def until_full(file: int, data: bytes) -> int:
-                if not room:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                return write(file, data[: room.pop()])
-
-            patch.setattr(os, "write", until_full)
-            with pytest.raises(DiskError, match=r"journal.jsonl cannot be written to: No space left"):
-                journal.append("train", 2, loss=2.0)
-        journal.append("train", 3, loss=3.0)
-    assert [line["step"] for line in read(tmp_path / "journal.jsonl")] == [1, 3]
 
 
 def test_a_journal_has_one_writer(tmp_path: Path) -> None:

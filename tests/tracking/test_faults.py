@@ -99,29 +99,6 @@ def test_a_tracker_broken_to_the_end_is_synced_afterwards(
         assert same(stored(server.uri, run_id), shown(folder))
 
 
-def test_training_makes_no_call_to_the_tracker(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """V2, slow: all steps are done while the first call still hangs."""
-    called, answer = threading.Event(), threading.Event()
-
-    def never(uri: str) -> None:
-        called.set()
-        answer.wait()
-        raise ConnectionError("too late")
-
-    monkeypatch.setattr("repro.tracking.mirror.connect", never)
-    thread = Mirror(Tracker("http://127.0.0.1:1", runs=folder.parent, tell=lambda _: None), folder, every=0.01)
-    try:
-        assert called.wait(60)
-        with Journal(folder / "journal.jsonl") as journal:
-            train(journal, 100, 1_000)
-            journal.sync()
-        assert sum(line["step"] >= 100 for line in read(folder / "journal.jsonl")) == 1_000
-        assert thread._thread.is_alive()
-    finally:
-        answer.set()
-        thread.close()
-
-
 @pytest.mark.faults  # SQLite waits 5 s for a lock, and MLflow asks again
 def test_a_locked_database_is_waited_for(new_store: Callable[[], str], folder: Path) -> None:
     uri = new_store()

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tracked_runs import describe, python, run_of, same, shown, stored, strict, wait_for
@@ -197,36 +196,6 @@ def test_the_thread_carries_a_run_while_it_is_written(store: str, folder: Path) 
         assert same(stored(store, thread.run_id), shown(folder))
     assert told == []
     assert {"system/cpu_utilization_percentage", "system/process_memory_megabytes"} <= {p.key for p in shown(folder)}
-
-
-def test_what_was_missed_while_the_tracker_was_away_follows(
-    store: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """V2: calls fail, some of them after the data has arrived."""
-    client = connect(store)
-    n_calls, log_batch = 0, client.log_batch
-
-    def unsteady(*arguments: Any, **more: Any) -> None:
-        nonlocal n_calls
-        n_calls += 1
-        if n_calls % 3 == 1:
-            raise ConnectionError("503")
-        log_batch(*arguments, **more)
-        if n_calls % 3 == 2:
-            raise ConnectionError("reply lost")
-
-    monkeypatch.setattr(client, "log_batch", unsteady)
-    monkeypatch.setattr("repro.tracking.mirror.BATCH", 20)
-    monkeypatch.setattr("repro.tracking.mirror.LONGEST_PAUSE", 0.02)
-    told: list[str] = []
-    thread = Mirror(Tracker(store, runs=folder.parent, tell=told.append), folder, every=0.01)
-    wait_for(lambda: n_calls > 30)
-    monkeypatch.undo()
-    assert thread.close()
-    assert thread.run_id is not None
-    assert same(stored(store, thread.run_id), shown(folder))
-    assert len(told) == 1
-    assert f"python -m repro tracking sync --tracking-uri {store} --runs-dir {folder.parent}" in told[0]
 
 
 def test_a_dead_tracker_costs_the_caller_nothing(dead: str, folder: Path) -> None:

@@ -4,12 +4,11 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from repro.results import record
-from repro.runs.executors.followed import noted_step
+from repro.runs.executors.tail import noted_step
 from repro.runs.load import origin_of
 from repro.storage.journal import Journal, read
 from repro.tracking.run_folder import RECORD, describe, has_diverged, is_training, outcome, write_run
@@ -36,15 +35,20 @@ def test_a_folder_of_the_time_before_never_gets_a_list(tmp_path: Path) -> None:
     assert describe(tmp_path)["claims"] is None
 
 
-@pytest.mark.parametrize("spoilt", [{"claims": 7}, {"run": "../.."}])
-def test_a_damaged_description_of_the_time_before_checksums_is_refused(tmp_path: Path, spoilt: dict[str, Any]) -> None:
+def test_a_description_that_nobody_signed_is_refused(tmp_path: Path) -> None:
     begin(tmp_path, BEFORE)
     content = json.loads((tmp_path / "run.json").read_bytes())
     del content["sha256"]
     (tmp_path / "run.json").write_text(json.dumps(content), "utf-8")
-    assert describe(tmp_path)["claims"] == BEFORE
-    (tmp_path / "run.json").write_text(json.dumps(content | spoilt), "utf-8")
-    with pytest.raises(ValueError, match=r"run\.json: expected run, tags, params and paper, got"):
+    with pytest.raises(
+        ValueError, match=r"run\.json: expected run, tags, params and paper, got .*the checksum None for"
+    ):
+        describe(tmp_path)
+
+
+def test_a_run_is_not_called_as_a_place(tmp_path: Path) -> None:
+    write_run(tmp_path, "../..", tags={}, params={}, paper={})
+    with pytest.raises(ValueError, match=r"run\.json: expected run, tags, params and paper, got .*run is '\.\./\.\.'"):
         describe(tmp_path)
 
 

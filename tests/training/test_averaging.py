@@ -1,10 +1,15 @@
 """The mean of checkpoints."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 
-from repro.training.averaging import average
+from repro.training.averaging import average, last_mean
+from repro.training.checkpoint import path_of, save
+
+RUN = "0123456789abcdef"
 
 
 def states(n: int) -> list[dict[str, Tensor]]:
@@ -70,3 +75,37 @@ def test_weights_of_other_shapes_are_refused_and_not_spread() -> None:
         ValueError, match=r"Checkpoint 2 .* another shape of w than the first: expected \[3\], got \[1\]"
     ):
         average([{"w": torch.zeros(3)}, {"w": torch.ones(1)}])
+
+
+def write(folder: Path, many: list[dict[str, Tensor]]) -> range:
+    """Checkpoints three updates apart, the last after update 30; returns after which updates."""
+    steps = range(33 - 3 * len(many), 31, 3)
+    for step, state in zip(steps, many, strict=True):
+        others = {"train_loss.total": torch.tensor(step)}
+        save(path_of(folder, step), {"state_dict": {f"model.{k}": v for k, v in state.items()} | others}, RUN)
+    return steps
+
+
+def test_the_mean_of_the_last_is_that_of_a_loop_in_float64(tmp_path: Path) -> None:
+    many = states(10)
+    steps = write(tmp_path, many)
+    found, mean = last_mean(tmp_path, RUN, steps)
+    assert found == [*steps]
+    assert mean.keys() == many[0].keys()
+    for name, tensor in mean.items():
+        values = [[x.item() for x in state[name].double().reshape(-1)] for state in many]
+        by_hand = [sum(column) / 10 for column in zip(*values, strict=True)]
+        assert torch.equal(tensor.reshape(-1), torch.tensor(by_hand, dtype=torch.float64).float())
+
+
+def test_of_the_last_those_count_that_are_there_and_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    many = states(10)
+    steps = write(tmp_path, many)
+    for gone in steps[:6]:
+        path_of(tmp_path, gone).unlink()
+    damaged = path_of(tmp_path, steps[7])
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    found, mean = last_mean(tmp_path, RUN, steps)
+    assert found == [steps[6], steps[8], steps[9]]
+    assert all(torch.equal(mean[name], x) for name, x in average([many[6], many[8], many[9]]).items())
+    assert f"{damaged} is damaged" in capsys.readouterr().out

@@ -6,92 +6,58 @@ Run as a program, this file is one of two nodes that train the run of `tiny_run.
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import threading
-import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest import mock
 
 import pytest
 import torch
-from torch.distributed import HashStore  # type: ignore[attr-defined]
 from training import tiny_run
-from training.tiny_run import RUN, Every, Journal, bytes_of, digest, train
+from training.tiny_run import Every, Journal, bytes_of, digest, train
+from waiting import free_port
 
 from repro.runs.determinism import weights_digest
-from repro.training import checkpoint, talk
+from repro.training import checkpoint, group
 from repro.training.group import Group
 from repro.training.module import TranslationModule
 from repro.training.peer import Peer
-from repro.training.talk import OthersGone, Talk
 
 FIRST = Peer(
     launcher="a test", number=0, processes=2, local_number=0, devices=1, node=0, nodes=2,
-    address="127.0.0.1", port=0, met_already=True,
+    address="127.0.0.1", port=0, met_already=False,
 )  # fmt: skip
-SECOND = replace(FIRST, number=1, node=1)
+WORDS = ({"step": 7}, None, [1.5, "two"])
 
 
-@pytest.fixture
-def pair(monkeypatch: pytest.MonkeyPatch) -> tuple[Talk, Talk]:
-    """Two processes that talk, both in this one."""
-    monkeypatch.setattr(talk, "EVERY", 0.02)
-    monkeypatch.setattr(talk, "LOOK", 0.001)
-    monkeypatch.setattr(talk, "PATIENCE", timedelta(seconds=0.3))
-    store = HashStore()
-    return Talk(FIRST, store), Talk(SECOND, store)
+@pytest.mark.parametrize("lost", [False, True], ids=["silent", "lost"])
+def test_whoever_waits_can_be_stopped(monkeypatch: pytest.MonkeyPatch, lost: bool) -> None:
+    """The first works alone, or has been stopped as well and is gone."""
 
+    def wait() -> None:
+        raise RuntimeError("Connection closed by peer")
 
-def test_words_are_heard_in_order_however_late(pair: tuple[Talk, Talk]) -> None:
-    first, second = pair
-    for word in ({"step": 7}, None, [1.5, "two"]):
-        assert first.told(word) == word
-    assert [second.told("of its own") for _ in range(3)] == [{"step": 7}, None, [1.5, "two"]]
-    # whoever is heard of may take longer than the patience
-    threading.Timer(3 * talk.PATIENCE.total_seconds(), first.told, [4]).start()
-    assert second.told(None) == 4
-
-
-def test_who_fails_says_why_and_who_falls_silent_is_named(pair: tuple[Talk, Talk]) -> None:
-    first, second = pair
-    until = time.monotonic() + 10
-    first._closing.set()  # as if it were killed
-    with pytest.raises(
-        OthersGone, match=r"^Process 0 was not heard of for 0 s\. Type the same command on all nodes: it goes"
-    ):
-        second.told(None, should_stop=lambda: time.monotonic() > until)
-    first.close(ValueError("no text here"))
-    with pytest.raises(
-        OthersGone, match=rf"^Process 0 of 2 on node 0 \({socket.gethostname()}\) has ended: no text here"
-    ):
-        second.told(None)
-
-
-def test_whoever_waits_can_be_stopped(pair: tuple[Talk, Talk]) -> None:
+    waited = SimpleNamespace(is_completed=lambda: lost, wait=wait)
+    monkeypatch.setattr(group.distributed, "broadcast", lambda *_, **__: waited)
+    second = Group(replace(FIRST, number=1))
+    second._words = None  # type: ignore[assignment]
     with pytest.raises(InterruptedError):
-        pair[1].told(None, should_stop=lambda: True)
+        second.told(None, should_stop=lambda: True)
+    if lost:
+        with pytest.raises(RuntimeError, match="Connection closed by peer"):
+            second.told(None)
 
 
-def test_the_first_stays_until_all_have_heard(pair: tuple[Talk, Talk]) -> None:
-    first, second = pair
-    ended: list[str] = []
-
-    def end(name: str, one: Talk) -> None:
-        one.close()
-        ended.append(name)
-
-    threading.Thread(target=end, args=("first", first)).start()
-    threading.Timer(0.1, end, args=("second", second)).start()
-    until = time.monotonic() + 10
-    while len(ended) < 2:
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    assert ended == ["second", "first"]
+def test_who_meets_nobody_says_where_it_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group, "PATIENCE", timedelta(seconds=1))
+    late = Group(replace(FIRST, number=1, node=1, port=free_port()))
+    said = r"^Process 1 of 2 on node 1 did not meet the others at 127\.0\.0\.1, port"
+    with mock.patch.dict(os.environ), pytest.raises(ConnectionError, match=said):
+        late.__enter__()
 
 
 # ---- nodes, each with a folder of its own
@@ -100,26 +66,20 @@ FEW: dict[str, Any] = {"steps": 14, "every": Every(log=5, validate=6, checkpoint
 Trainings = dict[str, dict[str, Any]]  # by the name of their folder, with what differs from FEW
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
-
-
 def be_node(
     folder: Path, number: int, processes: int, port: int, trainings: Trainings
 ) -> dict[str, tuple[str, Journal]]:
     """Make some trainings one after the other; the weights in memory, where they are whole, and the lines of each."""
     found = {}
     peer = replace(FIRST, number=number, node=number, processes=processes, nodes=processes, port=port)
-    with Group(replace(peer, met_already=False)) as group:
+    with Group(peer) as group:
+        assert [group.told(word if number == 0 else "of its own") for word in WORDS] == [*WORDS]
         for name, options in trainings.items():
             journal, wanted = Journal(), FEW | {"accumulate": 1} | options
             with mock.patch.object(tiny_run, "fit", wraps=tiny_run.fit) as fit:
                 train(folder / name, journal, devices=processes, group=group, **wanted)
             state = fit.call_args.args[0].model.state_dict()
-            found[name] = ("" if "strategy" in options else weights_digest(state), journal)
+            found[name] = (weights_digest(state), journal)
     return found
 
 
@@ -156,7 +116,7 @@ class Two(NamedTuple):
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
-    """A run that goes on where the first node's folder is newer; and one whose model is shared out."""
+    """A run that goes on where the first node's folder is newer."""
     folder, whole, threads, step = tmp_path_factory.mktemp("two"), Journal(), set(), TranslationModule.training_step
 
     def counted(module: TranslationModule, *of: Any) -> Any:
@@ -172,7 +132,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
         shutil.copytree(folder / "0" / "on", folder / "1" / "on")
         checkpoint.path_of(folder / "1" / "on", 7).unlink()
         before, port = bytes_of(folder / "1" / "on"), free_port()
-        trainings: Trainings = {"on": {}, "parts": {"strategy": "fsdp", "stop_at": 7}}
+        trainings: Trainings = {"on": {}}
         other = start_node(folder / "1", 1, 2, port, trainings)
         first = be_node(folder / "0", 0, 2, port, trainings)
         said = other.communicate(timeout=200)[0]
@@ -181,7 +141,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
 
 
 def test_nodes_without_a_common_folder_go_on_from_what_the_first_one_has(two: Two) -> None:
-    assert list(two.before) == ["step-000000006.safetensors"]  # an older folder, and it stays as it is
+    assert max(two.before) == "step-000000006.safetensors"  # an older folder, and it stays as it is
     assert bytes_of(two.folder / "1" / "on") == two.before
     assert digest(two.folder / "0" / "on") == digest(two.folder / "whole")
     assert two.second["on"] == two.first["on"][0]  # in the memory of both
@@ -189,37 +149,6 @@ def test_nodes_without_a_common_folder_go_on_from_what_the_first_one_has(two: Tw
 
 def test_threads_are_those_of_the_run_and_not_lightnings_share_of_the_processors(two: Two) -> None:
     assert two.threads == {1}
-
-
-def test_a_model_in_parts_loses_as_a_whole_one_and_either_goes_on_from_the_other(two: Two) -> None:
-    _, lines = two.first["parts"]
-    assert list(lines) == [("train", 5), ("dev", 6)]
-    parts, on = (checkpoint.load(checkpoint.checkpoints(two.folder / "0" / of)[-1], RUN) for of in ("parts", "on"))
-    assert {name: x.shape for name, x in parts["state_dict"].items()} == {
-        name: x.shape for name, x in on["state_dict"].items()
-    }
-    [groups, expected] = [of["optimizer_states"][0]["param_groups"][0] | {"lr": 0} for of in (parts, on)]
-    assert groups == expected
-    train(two.folder / "0" / "parts", lines, **FEW)  # one process goes on with what two had in parts
-    assert lines.keys() == two.whole.keys()
-    for line, numbers in two.whole.items():
-        assert lines[line] == pytest.approx(numbers, rel=1e-6), line
-
-
-@pytest.mark.faults
-def test_a_model_in_parts_goes_on_with_other_processes_and_as_a_whole(tmp_path: Path) -> None:
-    """Six shares of an update: of two processes three each, of three two."""
-    whole = Journal()
-    train(tmp_path / "whole", whole, accumulate=6, **FEW)
-    begun: Trainings = {"run": {"strategy": "fsdp", "accumulate": 3, "stop_at": 7}}
-    on: Trainings = {"run": {"strategy": "fsdp", "accumulate": 2, "stop_at": 10}}
-    end: Trainings = {"run": {"accumulate": 3}}
-    for trainings, n in ((begun, 2), (on, 3), (end, 2)):
-        assert [code for code, _ in all_nodes([tmp_path / str(k) for k in range(n)], trainings)] == [0] * n
-    ends = [checkpoint.load(checkpoint.path_of(tmp_path / of, 14), RUN)["state_dict"] for of in ("0/run", "whole")]
-    for name, expected in ends[1].items():
-        if "train_" not in name and not name.endswith("attention.bias"):  # of keys: no gradient but rounding, scaled up
-            torch.testing.assert_close(ends[0][name], expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.faults
@@ -231,8 +160,7 @@ def test_when_a_node_is_killed_the_other_ends_and_both_go_on(tmp_path: Path, kil
     acts[killed] = {"run": {"die_at": 9}}
     found = all_nodes(folders, *acts)
     assert found[killed][0] == -9
-    assert found[1 - killed][0] == 75
-    assert found[1 - killed][1].endswith(talk.AGAIN)
+    assert found[1 - killed][0] == 1  # in PyTorch's words
     assert checkpoint.checkpoints(folders[0] / "run")[-1] == checkpoint.path_of(folders[0] / "run", 8)
     assert [code for code, _ in all_nodes(folders, {"run": {}})] == [0, 0]
     assert digest(folders[0] / "run") == digest(tmp_path / "whole")
@@ -240,11 +168,7 @@ def test_when_a_node_is_killed_the_other_ends_and_both_go_on(tmp_path: Path, kil
 
 def main(folder: str, arguments: str) -> None:
     """Be one node."""
-    try:
-        found = be_node(Path(folder), *json.loads(arguments))
-    except OthersGone as gone:
-        print(gone)
-        sys.exit(75)
+    found = be_node(Path(folder), *json.loads(arguments))
     print(json.dumps({name: weights for name, (weights, _) in found.items()}))
 
 

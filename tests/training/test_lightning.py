@@ -18,8 +18,9 @@ from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.trainer.connectors import signal_connector
 from training.tiny_run import BUDGET, EACH, HYPER, MICRO, Journal, V, same_arithmetic, text, train
 
+from repro.corpora.datamodule import CorpusData
 from repro.data.batch import Batch
-from repro.data.datamodule import CorpusData, TranslationData
+from repro.data.datamodule import TranslationData
 from repro.data.vocabulary import Subwords
 from repro.decoding.translate import score_tokens, translate
 from repro.model.ablations.batch_norm import BatchNormalised

@@ -42,6 +42,7 @@ from repro.data.batching import updates, updates_per_epoch
 from repro.data.datasets import DevBatches
 from repro.decoding.translate import score_tokens
 from repro.model import bfloat16
+from repro.model.config import Hyper
 from repro.training import checkpoint, loop
 from repro.training.averaging import averaged
 from repro.training.loop import Every, Fitted
@@ -111,13 +112,12 @@ def test_one_batch_its_halves_and_two_processes(tmp_path: Path) -> None:
             assert found == pytest.approx(expected, rel=1e-6), line
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_two_processes_read_held_out_text_of_which_one_has_nothing(strategy: str, tmp_path: Path) -> None:
+def test_two_processes_read_held_out_text_of_which_one_has_nothing(tmp_path: Path) -> None:
     """A sentence alone in its batch, longer than the table of positions: the first process reads it, and trains on."""
     common: dict[str, Any] = {"sentences": 7, "budget": 120, "dropout": 0.0, "precision": "fp64", "steps": 3}
     common |= {"average": 1, "average_every": 1, "dev": [300, 9, 40, 7, 12]}
     every, alone, together = Every(log=1, validate=1, checkpoint=3), Journal(), Journal()
-    processes = start(tmp_path / "two", devices=2, accumulate=1, every=vars(every), strategy=strategy, **common)
+    processes = start(tmp_path / "two", devices=2, accumulate=1, every=vars(every), **common)
     train(tmp_path / "one", alone, accumulate=2, every=every, **common)
     assert read(together, processes) == 0
     for line in [(kind, step) for kind in ("train", "dev") for step in (1, 2, 3)]:
@@ -281,18 +281,19 @@ def test_where_the_processor_has_no_bfloat16_products_go_through_float32(
 # Checkpoints.
 
 
-def test_kept_are_the_checkpoints_that_the_row_averages_and_the_last_two(tmp_path: Path) -> None:
+def test_kept_are_the_last_ten_of_those_that_the_row_averages_and_the_last_two(tmp_path: Path) -> None:
     present = []
     train(
         tmp_path,
         steps=13,
+        average_every=1,
         every=Every(log=1, validate=100, checkpoint=2),
         watch=lambda module, kind, step: present.append(len(checkpoint.checkpoints(tmp_path))),
     )
     assert [path.name for path in checkpoint.checkpoints(tmp_path)] == [
-        f"step-{step:09}.safetensors" for step in (10, 12, 13)
+        f"step-{step:09}.safetensors" for step in range(4, 14)
     ]
-    assert present == [0, 0, 1, 1, *[2] * 9]
+    assert present == [0, 0, 1, 1, 2, *range(2, 10)]
 
 
 def test_the_oldest_goes_when_the_newest_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,9 +310,18 @@ def test_the_oldest_goes_when_the_newest_is_there(tmp_path: Path, monkeypatch: p
         patch.setattr(Path, "unlink", die)
         with pytest.raises(Crash):
             train(tmp_path, **options)
-    assert [int(path.stem[5:]) for path in checkpoint.checkpoints(tmp_path)] == [2, 4, 6]
+    assert [int(path.stem[5:]) for path in checkpoint.checkpoints(tmp_path)] == [1, 2, 4, 6]
     train(tmp_path, **options)
-    assert [int(path.stem[5:]) for path in checkpoint.checkpoints(tmp_path)] == [7, 8, 10]
+    assert [int(path.stem[5:]) for path in checkpoint.checkpoints(tmp_path)] == [1, 4, 7, 8, 10]
+
+
+def test_checkpoints_that_are_kept_change_no_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = Journal(), Journal()
+    train(tmp_path / "many", many, stop_at=16, average=1)
+    monkeypatch.setattr(Hyper, "kept_steps", property(lambda self: self.averaged_steps))
+    train(tmp_path / "few", few, stop_at=16, average=1)
+    assert len(checkpoint.checkpoints(tmp_path / "few")) == 2 < len(checkpoint.checkpoints(tmp_path / "many"))
+    assert (digest(tmp_path / "few"), few) == (digest(tmp_path / "many"), many)
 
 
 def test_averaged_is_the_mean_of_those_the_row_names(tmp_path: Path) -> None:
@@ -319,8 +329,8 @@ def test_averaged_is_the_mean_of_those_the_row_names(tmp_path: Path) -> None:
     two = [checkpoint.weights(checkpoint.path_of(tmp_path, step), RUN) for step in (9, 12)]
     for name, mean in averaged(tmp_path, RUN, range(9, 13, 3)).items():
         assert torch.equal(mean, ((two[0][name].double() + two[1][name].double()) / 2).float())
-    with pytest.raises(ValueError, match=r"averages 4 checkpoints, but .* lacks step-000000003\S+, step-000000006"):
-        averaged(tmp_path, RUN, range(3, 13, 3))
+    with pytest.raises(ValueError, match=r"averages 4 checkpoints, but .* lacks step-000000015\S+, step-000000018"):
+        averaged(tmp_path, RUN, range(9, 19, 3))
 
 
 def test_another_runs_checkpoint_stops_the_run(tmp_path: Path) -> None:

@@ -103,7 +103,6 @@ def train(
     devices: int = 1,
     precision: Any = "fp32",
     group: Group | None = None,
-    strategy: Any = "ddp",
     system: Any = None,
     **change: Any,
 ) -> Fitted:
@@ -141,7 +140,6 @@ def train(
             devices=devices,
             precision=precision,
             group=group,
-            strategy=strategy,
         )
 
 

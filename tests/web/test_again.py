@@ -10,7 +10,7 @@ from paper_runs import paper_run
 
 from repro.results.record import Record
 from repro.runs.options import Options, Seeds
-from repro.web.again import again, is_of_today
+from repro.web.runs import again, is_of_today
 
 
 def of(scale: str) -> Record:
@@ -35,7 +35,7 @@ def typed(record: Record) -> Options:
             "captions-folder-en-zh-Hans-by-tokens-0123abcd",
             Options(scale="captions", corpus="folder", data_dir=Path("FOLDER"), pair="en-zh-Hans", batch_by="tokens"),
         ),
-        ("single_gpu-clean-language", Options(scale="single_gpu", clean=("language",))),
+        ("single_gpu-clean-fairseq", Options(scale="single_gpu", clean=("fairseq",))),
     ],
 )
 def test_the_options_are_those_of_the_name(scale: str, options: Options) -> None:

@@ -14,7 +14,7 @@ from packed_values import packed_at
 from paper_runs import changed, paper_run
 from sacrebleu.metrics import BLEU, CHRF
 
-from repro.data.corpora import Corpus, GrammarSizes, open_corpus
+from repro.corpora.catalogue import Corpus, GrammarSizes, open_corpus
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.escape import shown

@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.runs.cards import visible
-from repro.runs.executors.dispatch import Dispatcher
 from repro.runs.executors.executor import Executor
-from repro.runs.executors.here import Here
+from repro.runs.executors.in_process import InProcess
+from repro.runs.executors.pool import LocalWorker, Pool
 from repro.runs.executors.slurm import Slurm, array_for
-from repro.runs.executors.workers import LocalWorker
+from repro.runs.session import Session
 from repro.runs.signals import Signals
-from repro.runs.speed.at_once import runs_at_once
+from repro.runs.speed.parallelism import parallelism
 from repro.runs.table import Cell
-from repro.runs.workshop import Workshop
 from repro.tracking.tracker import Tracker
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def chosen(
-    workshop: Workshop,
+    session: Session,
     cells: Sequence[Cell],
     again: Sequence[str] | None,
     tracker: Tracker,
@@ -32,22 +31,22 @@ def chosen(
 
     `again` are the words that start this command once more, None where nothing could.
     """
-    options = workshop.options
+    options = session.options
     if options.on == "slurm":
         if group:
             raise ValueError("--on slurm: each of several processes would submit the array. Start one, without srun.")
-        return Slurm(array_for(workshop.whole, workshop.scale, options, again), signals)
+        return Slurm(array_for(session.whole, session.scale, options, again), signals)
     if options.on.startswith("ray"):
-        return _on_ray(workshop, cells, again, signals)
-    here = Here(options.cache_dir, tracker, signals, group)
-    n_jobs, why = runs_at_once(cells, workshop.scale, options)
+        return _on_ray(session, cells, again, signals)
+    in_process = InProcess(options.cache_dir, tracker, signals, group)
+    n_jobs, why = parallelism(cells, session.scale, options)
     if again is None and options.jobs is not None and n_jobs > 1:
         raise ValueError(
             f"--jobs {options.jobs}: each job starts the experiment's file again, but this was not started from one. "
             "Type: python FILE.py --jobs ..., or leave it out."
         )
     if n_jobs == 1 or again is None:
-        return here
+        return in_process
     environment = dict(os.environ)
     cards = list(visible(environment))
 
@@ -55,13 +54,13 @@ def chosen(
         own = {"CUDA_VISIBLE_DEVICES": cards[(number - 1) % len(cards)]} if cards else {}
         return LocalWorker(again, options.runs_dir, number, environment | own)
 
-    dispatcher = Dispatcher(start, n_jobs, signals, about=f"{n_jobs} runs at a time: {why}.")
-    dispatcher.begin()
-    return dispatcher
+    pool = Pool(start, n_jobs, signals, about=f"{n_jobs} runs at a time: {why}.")
+    pool.begin()
+    return pool
 
 
-def _on_ray(workshop: Workshop, cells: Sequence[Cell], again: Sequence[str] | None, signals: Signals) -> Executor:
-    options = workshop.options
+def _on_ray(session: Session, cells: Sequence[Cell], again: Sequence[str] | None, signals: Signals) -> Executor:
+    options = session.options
     if again is None:
         raise ValueError(
             f"--on {options.on}: each task starts the experiment's file again, but this was not started from one. "
@@ -74,4 +73,4 @@ def _on_ray(workshop: Workshop, cells: Sequence[Cell], again: Sequence[str] | No
         )
     from repro.runs.executors.on_ray import OnRay
 
-    return OnRay(workshop, cells, again, signals)
+    return OnRay(session, cells, again, signals)

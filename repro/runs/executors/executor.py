@@ -1,8 +1,9 @@
 """Who makes the runs of a sweep: given runs, that are settings and places, an executor gives records back.
 
-    here.py      this process, one run after the other; also the processes that share each update under a launcher
-    dispatch.py  workers, which take one run at a time: those of this machine (workers.py), those of Ray
-    slurm.py     a Slurm array
+    in_process.py  this process, one run after the other; also the processes that share each update under a launcher
+    pool.py        processes of this machine, which take one run at a time
+    on_ray.py      tasks of Ray
+    slurm.py       a Slurm array
 
 None of them is a queue of ours: what is to be done is what has no record, and who does it holds the lease of the run.
 """
@@ -24,7 +25,7 @@ FAILED, DIVERGED, OUT_OF_MEMORY, BUSY = 1, 70, 71, 75
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class Job:
     """A run to be made."""
 
     cell: int  # its number in the sweep: the same command finds it again
@@ -32,7 +33,7 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class JobResult:
     """How one run ended: with a record, or with none and the exit code that says why."""
 
     run: "Run"
@@ -46,11 +47,11 @@ class Executor(AbstractContextManager[Any], Protocol):
     about: str  # who makes how many at a time, and why; may be empty
     n_workers: int  # how many
 
-    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+    def measure(self, work: Sequence[Job], progress: Progress) -> None:
         """Try the row of each run for some seconds and keep its rates in the cache; not where that is elsewhere."""
         ...
 
-    def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
+    def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """Make the runs; the outcome of each as it ends.
 
         Asked to stop, those in the making end with a checkpoint and a code above 128, and no further one is begun.
@@ -59,8 +60,8 @@ class Executor(AbstractContextManager[Any], Protocol):
 
 
 def made_by(
-    executor: Executor, work: Sequence[Work], progress: Progress, group: "Group | None" = None
-) -> Iterator[Made]:
+    executor: Executor, work: Sequence[Job], progress: Progress, group: "Group | None" = None
+) -> Iterator[JobResult]:
     """What was finished before, which no executor is asked for; then what the executor makes.
 
     Of several processes that share each update none skips a run by itself: `group` has to agree on it.
@@ -70,7 +71,7 @@ def made_by(
         record = None if group else one.run.finished()
         if record:
             progress.say(f"{one.run.settings.name}: finished before, in {one.run.folder}")
-            yield Made(run=one.run, record=record)
+            yield JobResult(run=one.run, record=record)
         else:
             left.append(one)
     if left:

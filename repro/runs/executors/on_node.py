@@ -24,7 +24,7 @@ PR_SET_PDEATHSIG = 1  # Linux, prctl(2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class NodeCommand:
     """A run as a node is asked for it."""
 
     words: Sequence[str]  # of the command, after Python
@@ -56,7 +56,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in COMPARED}}
 
 
-def make_run(job: Job) -> Ended:
+def make_run(job: NodeCommand) -> Ended:
     """Start the command and wait for its end; ask it to stop when its sweep wants it no more."""
     host, wanted = socket.gethostname(), Path(job.wanted)
     if refused := _refused(job):
@@ -81,7 +81,7 @@ def make_run(job: Job) -> Ended:
     return Ended(host=host, code=code)
 
 
-def _refused(job: Job) -> str:
+def _refused(job: NodeCommand) -> str:
     """Why no run can be made here; nothing if one can."""
     here = versions()
     if other := [

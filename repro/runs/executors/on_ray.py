@@ -17,40 +17,34 @@ import secrets
 import signal
 import socket
 import tempfile
-import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from repro.render.extras import install
 from repro.render.several import several
 from repro.results import provenance
 from repro.results.places import EXPERIMENTS, PACKAGE
-from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Made, Work
-from repro.runs.executors.followed import Lanes
-from repro.runs.executors.on_node import Ended, Job, make_run, versions
-from repro.runs.executors.workers import LOGS, how_it_ended, tail
+from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Job, JobResult
+from repro.runs.executors.on_node import Ended, NodeCommand, make_run, versions
+from repro.runs.executors.pool import LOGS
+from repro.runs.executors.tail import LATE, Lanes, how_it_ended, late_record, tail
 from repro.runs.forecast import cell_memory, size
 from repro.runs.options import Options
 from repro.runs.processors import processors
 from repro.runs.progress import Progress
+from repro.runs.session import Session
 from repro.runs.signals import STOPPING, Signals
 from repro.runs.table import Cell
-from repro.runs.workshop import Workshop
 from repro.storage import atomic
-
-if TYPE_CHECKING:
-    from repro.results.record import Record
-    from repro.runs.run import Run
 
 LOCAL, CLIENT = "ray", "ray://"
 STORE = 100_000_000  # bytes of shared memory of a cluster that is started here: next to nothing passes through it
 REACHED = 5.0  # seconds in which a head node must take a connection
 LOOK = 1.0  # seconds between two looks at the cluster
-LATE = 60.0  # seconds in which a file of a shared folder may become visible here
 TIDY_UP = 60.0  # seconds that runs have to stop with a checkpoint when the sweep fails
 LOST_AT_MOST = 5  # times that a run is begun again whose node, task or process was lost
 CODE_AT_MOST = 50_000_000  # bytes; an experiment file that lies among other things would take them along
@@ -84,18 +78,18 @@ class Share:
 class OnRay(ExitStack):
     """An executor that has Ray place the runs. `again` are the words that start this command once more."""
 
-    def __init__(self, workshop: Workshop, cells: Sequence[Cell], again: Sequence[str], signals: Signals) -> None:
+    def __init__(self, session: Session, cells: Sequence[Cell], again: Sequence[str], signals: Signals) -> None:
         """Join the cluster, or start one. Raises ValueError for what cannot be."""
         super().__init__()
-        self.options, self.signals = workshop.options, signals
-        self._numbers = [workshop.whole.index(cell) + 1 for cell in cells]
-        self._n_whole = len(workshop.whole)
+        self.options, self.signals = session.options, signals
+        self._numbers = [session.whole.index(cell) + 1 for cell in cells]
+        self._n_whole = len(session.whole)
         script = Path(again[1]).absolute()
         self._words = [f"{EXPERIMENTS}/{script.name}", *again[2:], *_places(self.options)]
         self._logs = self.options.runs_dir.absolute() / LOGS
         try:
             self._ray = self._joined(script)
-            self._needs = self._share(max(cell_memory(cell, workshop.scale) for cell in cells))
+            self._needs = self._share(max(cell_memory(cell, session.scale) for cell in cells))
             n_fit = sum(self._needs.fit(node["Resources"]) for node in self._nodes())
             if not n_fit:
                 raise ValueError(f"--on {self.options.on}: no node has room for {self._needs}. {self._resources()}")
@@ -106,22 +100,22 @@ class OnRay(ExitStack):
             self.close()
             raise
 
-    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+    def measure(self, work: Sequence[Job], progress: Progress) -> None:
         """Nothing: this machine says nothing of those."""
 
-    def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
+    def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """Hand Ray the runs in the order given, `--jobs` at a time or all; the outcome of each as it ends."""
-        waiting, going, lost = deque(work), dict[Any, Work](), Counter[int]()
-        lanes, at_once = Lanes(progress), self.options.jobs or len(work)
+        waiting, going, lost = deque(work), dict[Any, Job](), Counter[int]()
+        lanes, parallelism = Lanes(progress), self.options.jobs or len(work)
         self.signals.training = True
         try:
             while waiting or going:
                 if self.signals.should_stop():
                     self._wanted.unlink(missing_ok=True)
                     for one in waiting:
-                        yield Made(run=one.run, record=None, code=128 + self.signals.received)
+                        yield JobResult(run=one.run, record=None, code=128 + self.signals.received)
                     waiting.clear()
-                while waiting and len(going) < at_once:
+                while waiting and len(going) < parallelism:
                     one = waiting.popleft()
                     going[self._task(one)] = one
                 ready, _ = self._ray.wait(list(going), timeout=LOOK) if going else ([], [])
@@ -139,14 +133,14 @@ class OnRay(ExitStack):
             if going:  # something went wrong here: the others stop with a checkpoint
                 self._ray.wait(list(going), num_returns=len(going), timeout=TIDY_UP)
 
-    def _outcome(self, work: Work, reference: Any, lost: Counter[int], progress: Progress) -> Made | None:
+    def _outcome(self, work: Job, reference: Any, lost: Counter[int], progress: Progress) -> JobResult | None:
         """How a run ended; None where its process was lost, and another one goes on with it."""
         name, run, errors = work.run.settings.name, work.run, self._ray.exceptions
         try:
             ended: Ended = self._ray.get(reference)
         except errors.RayTaskError as error:
             progress.say(f"{name} could not be begun on its node: {_first(error)}")
-            return Made(run=run, record=None, code=FAILED)
+            return JobResult(run=run, record=None, code=FAILED)
         except errors.RayError as error:
             return self._begun_again(work, f"its node or task was lost ({_first(error)})", lost, progress)
         if ended.refused and not self.signals.should_stop():
@@ -154,39 +148,31 @@ class OnRay(ExitStack):
         code = ended.code if ended.code >= 0 else 128 - ended.code
         if self.signals.should_stop():
             record = run.finished()
-            return Made(run=run, record=record, code=0 if record else 128 + self.signals.received)
-        if record := self._record(run, code):
+            return JobResult(run=run, record=record, code=0 if record else 128 + self.signals.received)
+        if record := late_record(run, LATE if code in (0, DIVERGED) else 0, self.signals.should_stop):
             Path(self._log(work)).unlink(missing_ok=True)
-            return Made(run=run, record=record)
+            return JobResult(run=run, record=record)
         if code > 128 or (code == BUSY and lost[work.cell]):  # the one that was lost may still hold it for some seconds
             why = f"its process on {ended.host} ended {how_it_ended(ended.code)}"
             return self._begun_again(work, why, lost, progress)
         if code != BUSY:
             why = f"its process on {ended.host} ended with exit code {code}"
             progress.say(f"{name} has no record: {why}. The end of {self._log(work)}:\n{tail(self._log(work))}")
-        return Made(run=run, record=None, code=code or FAILED)
+        return JobResult(run=run, record=None, code=code or FAILED)
 
-    def _begun_again(self, work: Work, why: str, lost: Counter[int], progress: Progress) -> Made | None:
+    def _begun_again(self, work: Job, why: str, lost: Counter[int], progress: Progress) -> JobResult | None:
         lost[work.cell] += 1
         if lost[work.cell] > LOST_AT_MOST:
             progress.say(f"{work.run.settings.name}: {why}, for the {lost[work.cell]}th time: it is left out.")
-            return Made(run=work.run, record=None, code=FAILED)
+            return JobResult(run=work.run, record=None, code=FAILED)
         progress.say(f"{work.run.settings.name}: {why}. It goes on from its last checkpoint.")
         return None
 
-    @staticmethod
-    def _record(run: "Run", code: int) -> "Record | None":
-        """What the run left; a shared folder may be late."""
-        until = time.monotonic() + LATE
-        while not (record := run.finished()) and code in (0, DIVERGED) and time.monotonic() < until:
-            time.sleep(LOOK)
-        return record
-
-    def _task(self, work: Work) -> Any:
+    def _task(self, work: Job) -> Any:
         """Ask Ray for a run."""
         number = self._numbers[work.cell]
         data = {name: os.environ[name] for name in ("REPRO_DATA",) if name in os.environ}
-        job = Job(
+        job = NodeCommand(
             words=[*self._words, "--on", "here", "--jobs", "1", "--shard", f"{number}/{self._n_whole}"],
             environment=data,
             wanted=str(self._wanted),
@@ -198,7 +184,7 @@ class OnRay(ExitStack):
         task = self._ray.remote(make_run).options(**needs, max_retries=0, scheduling_strategy="SPREAD")
         return task.remote(job)
 
-    def _log(self, work: Work) -> str:
+    def _log(self, work: Job) -> str:
         return str(self._logs / f"ray-{work.run.id}.log")
 
     def _promise(self) -> tuple[Path, str]:

@@ -1,26 +1,28 @@
-"""A Slurm array makes the runs: `sbatch` takes it, `squeue` says how far it is, the runs' folders have the rest.
+"""`--on slurm`: one batch script whose array has a task for each run, submitted by `sbatch` and followed by `squeue`.
 
-Nothing is kept of what was submitted: an array is found again in the queue by a name that is a hash of the command. So
-the command may be ended and typed again; what it does not find there and has no record is submitted.
+A task is this very command with `--shard i/n`. Nothing is kept of what was submitted: an array is found again in the
+queue by its name, a hash of the command. So the command may be ended and typed again, and submits what is neither
+queued nor finished.
 """
 
 import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from repro.runs.executors.executor import FAILED, Made, Work
-from repro.runs.executors.followed import Lanes, end_of
-from repro.runs.executors.slurm_array import ARRAYS, MEMORY_FACTOR, TIME_FACTOR, Needs, Partition, SlurmArray
-from repro.runs.executors.workers import tail
-from repro.runs.forecast import cell_memory, duration, estimates, size
+from repro.render.several import several
+from repro.runs.executors.executor import FAILED, Job, JobResult
+from repro.runs.executors.tail import LATE, Lanes, end_of, late_record, tail
+from repro.runs.forecast import card_for, cell_memory, duration, estimates, size
 from repro.runs.options import Options
 from repro.runs.progress import Progress
 from repro.runs.scales import Scale
@@ -29,20 +31,84 @@ from repro.runs.table import Cell, shard_of
 from repro.storage import atomic
 from repro.tracking.run_folder import RECORD
 
-LOOK, ASK = 2.0, 15.0  # seconds between two looks at the runs' folders, and between two questions to Slurm
-LATE = 60.0  # seconds after its task's end in which a file may become visible here
+ARRAYS = "slurm"  # in the folder of runs: scripts and logs
+TIME_FACTOR, LEAST_MINUTES, MOST_MINUTES = 4, 30, 24 * 60  # of the forecast; a run that needs more goes on in another
+MEMORY_FACTOR = 1.5
+BEFORE_THE_LIMIT = 120  # seconds
+STOPPED_AT_MOST, KILLED_AT_MOST = 50, 5  # times that a task is queued again
+ASK, LOOK = 10.0, 0.2  # seconds between two questions to Slurm, and between two looks at what a signal asked for
 PATIENCE = 120.0  # seconds that a command of Slurm's may take
-NAMED = 6  # runs that a line names
 SAYS_NOTHING = ("dry_run", "traceback", "jobs", "on", "measure", "hardware", "price", "fork")  # of what is to be made
 LEAVING = b"Leaving the runs to Slurm; a second signal leaves at once."
 BEGIN = b": Slurm job "  # as the script says it, of each attempt
 END = re.compile(rb": ended with exit code (\d+)$", re.MULTILINE)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SlurmArray:
+    """An array as it is submitted."""
+
+    name: str  # by which the same command finds it in the queue
+    command: Sequence[str]  # without what says which run
+    cwd: Path
+    folder: Path  # absolute
+    whole: int  # runs of the sweep
+    shard: tuple[int, int]  # of which this array makes every n-th from the i-th on
+    parallelism: int | None  # tasks at a time; None: as many as the cluster gives
+    processors: int  # of a task, as all below
+    gpus: int
+    memory: int  # bytes
+    minutes: int
+
+    @property
+    def file(self) -> Path:
+        """Where the script stands."""
+        return self.folder / f"{self.name}.sbatch"
+
+    def log(self, job: int, task: int) -> Path:
+        """What a task has printed, over all its attempts."""
+        return self.folder / f"{job}_{task}.log"
+
+    def sbatch(self, tasks: Collection[int]) -> list[str]:
+        """The command that submits these tasks; to be run in the folder, since a name of Slurm's may hold no blank.
+
+        What finds the array again is said here, where no SBATCH_ variable of the environment goes before it.
+        """
+        words = ["--parsable", f"--job-name={self.name}", f"--array={self._indices(tasks)}", "--output=%A_%a.log"]
+        return ["sbatch", *words, self.file.name]
+
+    def _indices(self, tasks: Collection[int]) -> str:
+        """Numbers as Slurm writes them: 1-3 or 1,3, and %2 for two at a time."""
+        ordered = sorted(tasks)
+        is_range = len(ordered) > 1 and ordered == [*range(ordered[0], ordered[-1] + 1)]
+        numbers = f"{ordered[0]}-{ordered[-1]}" if is_range else ",".join(map(str, ordered))
+        return numbers + (f"%{self.parallelism}" if self.parallelism else "")
+
+    def script(self, tasks: Collection[int]) -> str:
+        """The batch script. What it holds of names is quoted; the lines that Slurm reads hold numbers of ours alone."""
+        i, n = self.shard
+        return _SCRIPT.format(
+            name=self.name,
+            array=self._indices(tasks),
+            processors=self.processors,
+            gpus=f"#SBATCH --gres=gpu:{self.gpus}\n" if self.gpus else "",
+            memory=-(-self.memory // 2**20),
+            minutes=self.minutes,
+            before=BEFORE_THE_LIMIT,
+            stopped=STOPPED_AT_MOST,
+            killed=KILLED_AT_MOST,
+            cwd=shlex.quote(str(self.cwd)),
+            words=shlex.join(self.command),
+            number=f"$((SLURM_ARRAY_TASK_ID * {n} - {n - i}))" if n > 1 else "$SLURM_ARRAY_TASK_ID",
+            whole=self.whole,
+        )
+
+
 def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequence[str] | None) -> SlurmArray:
     """The array for the sweep of these cells, of which the options may want a shard.
 
-    `again` are the words that start this command once more. Raises ValueError where there are none.
+    `again` are the words that start this command once more. A task asks for more than the forecast, since its machine
+    is not this one; for GPUs where models are of the paper's size. Raises ValueError for what cannot be.
     """
     if again is None:
         raise ValueError(
@@ -54,11 +120,12 @@ def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequ
             f"--on slurm --num-nodes {options.num_nodes}: a task of the array has one machine. Leave one of the two "
             "out; a run on several is started by srun."
         )
-    asked = shard_of(cells, options.shard)
-    expected = estimates(asked, scale, options)
+    asked, devices = shard_of(cells, options.shard), options.devices or 1
     i, n = (int(one) for one in (options.shard or "1/1").split("/"))
-    cwd = _here()
+    said = Path(os.environ.get("PWD", ""))  # behind a link there may be another disk on each machine
+    cwd = said if said.is_absolute() and said.exists() and said.samefile(".") else Path.cwd()
     folder = cwd / options.runs_dir / ARRAYS
+    minutes = -(-int(TIME_FACTOR * max(one.seconds for one in estimates(asked, scale, options))) // 60)
     return SlurmArray(
         name=_name(again[1], folder, options),
         command=[word for word in again if word not in ("--dry-run", "--measure")],
@@ -66,21 +133,12 @@ def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequ
         folder=folder,
         whole=len(cells),
         shard=(i, n),
-        at_once=options.jobs,
-        needs=Needs.of(
-            threads=options.threads,
-            devices=options.devices or 1,
-            seconds=max(one.seconds for one in expected),
-            memory=max(cell_memory(cell, scale) for cell in asked),
-            cluster=Partition.read(_sinfo(), os.environ),
-        ),
+        parallelism=options.jobs,
+        processors=options.threads * devices,
+        gpus=devices if card_for(scale, options) else 0,
+        memory=int(MEMORY_FACTOR * max(cell_memory(cell, scale) for cell in asked) * devices),
+        minutes=min(max(LEAST_MINUTES, minutes), MOST_MINUTES),
     )
-
-
-def _here() -> Path:
-    """This folder under the name that it was entered by: behind a link there may be another disk on each machine."""
-    said = Path(os.environ.get("PWD", ""))
-    return said if said.is_absolute() and said.exists() and said.samefile(".") else Path.cwd()
 
 
 def _name(script: str, folder: Path, options: Options) -> str:
@@ -89,10 +147,6 @@ def _name(script: str, folder: Path, options: Options) -> str:
     made_of = json.dumps([str(Path(script).resolve()), str(folder), decides], sort_keys=True)
     table = re.sub(r"[^\w.=-]", "_", Path(script).stem, flags=re.ASCII)
     return f"{table}-{hashlib.sha256(made_of.encode('utf-8', 'surrogateescape')).hexdigest()[:10]}"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def submission(array: SlurmArray) -> str:
@@ -122,25 +176,43 @@ class Slurm(ExitStack):
                 "the sweep by hand: --shard 1/4, --shard 2/4, ... on machines that share a folder."
             )
         self.array, self.signals = array, signals
-        self.n_workers = array.at_once or array.whole
+        self.n_workers = array.parallelism or array.whole
         self.jobs: dict[int, int] = {}  # task -> number of its job
-        needs = array.needs
         self.about = (
-            f"A Slurm task for each run: {_count(needs.processors, 'processor')}, "
-            f"{_count(needs.gpus, 'GPU') + ', ' if needs.gpus else ''}"
-            f"{size(needs.memory)} of memory ({MEMORY_FACTOR} times the forecast), {duration(60 * needs.minutes)} at a "
+            f"A Slurm task for each run: {several(array.processors, 'processor')}, "
+            f"{several(array.gpus, 'GPU') + ', ' if array.gpus else ''}"
+            f"{size(array.memory)} of memory ({MEMORY_FACTOR} times the forecast), {duration(60 * array.minutes)} at a "
             f"time ({TIME_FACTOR} times the longest run, or the limit; a run that needs more continues in another)."
         )
 
-    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+    def measure(self, work: Sequence[Job], progress: Progress) -> None:
         """Nothing: this machine says nothing of those."""
 
-    def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
+    def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """Have the array make the runs; the outcome of each once its task has left the queue."""
         waiting = {one.cell + 1: one for one in work}
         self.signals.training, self.signals.answer = True, LEAVING
         self._submit(waiting.keys(), progress)
-        yield from self._follow(waiting, progress)
+        lanes, said = Lanes(progress), ""
+        while waiting and not self.signals.should_stop():
+            queued = _squeue(self.array.name)
+            if queued is not None:  # silence says nothing of the tasks
+                self.jobs |= {task: one.job for task, one in queued.items()}
+                here = {task: queued[task] for task in waiting if task in queued}
+                lanes.show({task: waiting[task].run for task, one in here.items() if one.state == "RUNNING"})
+                if here and (now := _summary(list(here.values()))) != said:
+                    said = now
+                    progress.say(said)
+                for task in [task for task in waiting if task not in queued]:
+                    yield self._outcome(task, waiting.pop(task), progress)
+            self._sleep(waiting.values())
+        if waiting:
+            progress.say(
+                f"Slurm continues with {several(len(waiting), 'run')} in {self._named_jobs(waiting)}. The same "
+                f"command returns to them; to cancel them: scancel {' '.join(map(str, self._jobs_of(waiting)))}"
+            )
+        for one in waiting.values():
+            yield JobResult(run=one.run, record=None, code=128 + self.signals.received)
         self.signals.training = False
 
     def _submit(self, tasks: Collection[int], progress: Progress) -> None:
@@ -160,50 +232,23 @@ class Slurm(ExitStack):
         if said.returncode:
             raise ValueError(
                 f"sbatch refused the array: {said.stderr.strip()}\nIts script is {self.array.file}. Say what the "
-                "cluster wants with Slurm's own variables: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_QOS, "
+                "cluster wants with Slurm's own variables: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_QOS, SBATCH_GRES, "
                 "SBATCH_TIMELIMIT. If the array has too many runs: --shard 1/2, then --shard 2/2."
             )
         job = int(said.stdout.strip().partition(";")[0])
         self.jobs |= dict.fromkeys(missing, job)
         progress.say(
-            f"Slurm job {job}: {_count(len(missing), 'run')}; logs are {self.array.folder}/{job}_*.log. "
+            f"Slurm job {job}: {several(len(missing), 'run')}; logs are {self.array.folder}/{job}_*.log. "
             f"To cancel them: scancel {job}"
         )
 
-    def _follow(self, waiting: dict[int, Work], progress: Progress) -> Iterator[Made]:
-        watched, gone, asked = _Watched(progress), dict[int, float](), -ASK
-        while waiting:
-            if self.signals.should_stop():
-                progress.say(
-                    f"Slurm continues with {_count(len(waiting), 'run')} in {self._named_jobs(waiting)}. The same "
-                    f"command returns to them; to cancel them: scancel {' '.join(map(str, self._jobs_of(waiting)))}"
-                )
-                for one in waiting.values():
-                    yield Made(run=one.run, record=None, code=128 + self.signals.received)
-                return
-            now = time.monotonic()
-            all_done = all((one.run.folder / RECORD).exists() for one in waiting.values())
-            if now - asked >= (LOOK if all_done or gone else ASK):
-                asked = now
-                if (found := _squeue(self.array.name)) is not None:
-                    self.jobs |= {task: one.job for task, one in found.items()}
-                    gone = {task: gone.get(task, now) for task in waiting if task not in found}
-                    watched.show(waiting, found)
-            for task, since in list(gone.items()):
-                if outcome := self._outcome(task, waiting[task], now - since, progress):
-                    del gone[task], waiting[task]
-                    yield outcome
-            self._sleep()
-
-    def _outcome(self, task: int, work: Work, seconds: float, progress: Progress) -> Made | None:
-        """How the run of a task ended that left the queue so long ago; None where that cannot be told yet."""
-        name, run = work.run.settings.name, work.run
-        if record := run.finished():
-            return Made(run=run, record=record)
-        log = self.array.log(self.jobs[task], task)
-        code = _exit_code(log)
-        if not code and seconds < LATE:
-            return None
+    def _outcome(self, task: int, work: Job, progress: Progress) -> JobResult:
+        """How the run of a task ended that has left the queue."""
+        name, log = work.run.settings.name, self.array.log(self.jobs[task], task)
+        codes = END.findall(end_of(log).rpartition(BEGIN)[2])  # of the last attempt
+        code = int(codes[-1]) if codes else 0
+        if record := late_record(work.run, 0 if code else LATE, self.signals.should_stop):
+            return JobResult(run=work.run, record=record)
         why = f"its task ended with exit code {code}" if code else "its task ended, or was cancelled, and left none"
         if log.exists():
             progress.say(f"{name} has no record: {why}. The end of {log}:\n{tail(str(log))}")
@@ -212,7 +257,7 @@ class Slurm(ExitStack):
                 f"{name} has no record, and {log} was never written: do the machines of the cluster see "
                 f"{self.array.folder}? If not, name a folder that they share with --runs-dir."
             )
-        return Made(run=run, record=None, code=FAILED if code is None or code == 0 or code > 128 else code)
+        return JobResult(run=work.run, record=None, code=code if 0 < code <= 128 else FAILED)
 
     def _jobs_of(self, tasks: Collection[int]) -> list[int]:
         return sorted({self.jobs[task] for task in tasks if task in self.jobs})
@@ -222,47 +267,23 @@ class Slurm(ExitStack):
         numbers = [str(job) for job in self._jobs_of(tasks)]
         return f"job{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}"
 
-    def _sleep(self) -> None:
-        """Until the next look, or a signal."""
-        until = time.monotonic() + LOOK
+    def _sleep(self, waiting: Collection[Job]) -> None:
+        """Until it is time to ask again, all runs have their records, or a signal comes."""
+        until = time.monotonic() + ASK
         while time.monotonic() < until and not self.signals.should_stop():
-            time.sleep(min(0.2, LOOK))
+            time.sleep(min(LOOK, ASK))
+            if all((one.run.folder / RECORD).exists() for one in waiting):
+                return
 
 
-class _Watched:
-    """The runs of an array on the terminal: a lane for those that run, as far as there is room, and a line of all."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress, self._said = progress, ""
-        self._lanes = Lanes(progress)
-
-    def show(self, waiting: Mapping[int, Work], found: Mapping[int, Queued]) -> None:
-        running = [task for task in waiting if task in found and found[task].state == "RUNNING"]
-        self._lanes.show({task: waiting[task].run for task in running})
-        self._say(self._summary(waiting, found, running))
-
-    def _summary(self, waiting: Mapping[int, Work], found: Mapping[int, Queued], running: Sequence[int]) -> str:
-        """Slurm: running base seed 1, h=1 seed 1; 3 pending (Resources)"""
-        names = [waiting[task].run.settings.name for task in running[:NAMED]]
-        if len(running) > NAMED:
-            names.append(f"{len(running) - NAMED} more")
-        rest: dict[str, list[str]] = {}
-        for task in waiting:
-            if task in found and task not in running:
-                rest.setdefault(found[task].state.lower(), []).append(found[task].why)
-        parts = [f"running {', '.join(names)}"] if names else []
-        for state, reasons in rest.items():
-            why = ", ".join(sorted({reason for reason in reasons if reason not in ("None", "")}))
-            parts.append(f"{len(reasons)} {state}{f' ({why})' if why else ''}")
-        return f"Slurm: {'; '.join(parts)}" if parts else ""
-
-    def _say(self, line: str) -> None:
-        if line and line != self._said:
-            self._said = line
-            self._progress.say(line)
-
-
-# Slurm's commands ---------------------------------------------------------------------------------------------
+def _summary(queued: Sequence[Queued]) -> str:
+    """Slurm: 2 running, 3 pending (Resources)"""
+    states = Counter(one.state for one in queued)
+    parts = []
+    for state, n in sorted(states.items(), reverse=True):
+        why = sorted({one.why for one in queued if one.state == state} - {"None", ""})
+        parts.append(f"{n} {state.lower()}" + (f" ({', '.join(why)})" if why else ""))
+    return f"Slurm: {', '.join(parts)}"
 
 
 def _call(words: Sequence[str], cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
@@ -293,23 +314,63 @@ def _squeue(name: str) -> dict[int, Queued] | None:
     said = _call(["squeue", *words])
     if said.returncode:
         return None
-    found: dict[int, Queued] = {}
-    for line in said.stdout.split("\n"):
-        if line.count("|") == 3:
-            job, task, state, why = line.strip().split("|")
-            found[int(task)] = Queued(job=int(job), state=state, why=why)
-    return found
+    lines = [line.strip().split("|") for line in said.stdout.split("\n") if line.count("|") == 3]
+    return {int(task): Queued(job=int(job), state=state, why=why) for job, task, state, why in lines}
 
 
-def _sinfo() -> str:
-    """What there is, in lines of partition, resources and limit of time; nothing where Slurm does not answer."""
-    return _call(["sinfo", "--noheader", "--format=%P|%G|%l"]).stdout if shutil.which("sinfo") else ""
+# exit codes: 128 + a signal, 75 where another process has the run (`repro/runs/executors/executor.py`)
+_SCRIPT = """\
+#!/bin/bash
+# Each task of this array makes one run of a sweep. Written by --on slurm; `sbatch` takes it again, in this folder.
+#SBATCH --job-name={name}
+#SBATCH --array={array}
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task={processors}
+{gpus}#SBATCH --mem={memory}M
+#SBATCH --time={minutes}
+#SBATCH --requeue
+#SBATCH --signal=B:USR1@{before}
+#SBATCH --open-mode=append
+#SBATCH --output=%A_%a.log
 
+say() {{ printf '%s %s: %s\\n' "$(date +%FT%T)" "$(hostname)" "$*"; }}
 
-# what a task leaves -------------------------------------------------------------------------------------------
+shard={number}/{whole}
+job=${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID
+say "Slurm job $job, queued again ${{SLURM_RESTART_COUNT:-0}} times: shard $shard"
+if ! cd -- {cwd}; then
+    say "runs, code and Python have to be in folders that all machines share: ended with exit code 2"
+    exit 2
+fi
 
+# Slurm sends USR1 to this shell alone, before the limit of time: it is passed on, and the run stops with a checkpoint.
+# TERM, before it kills, goes to all processes of the task by itself: a second one would end the run at once.
+heard= run=
+trap 'heard=1; [ -z "$run" ] || kill -USR1 "$run" 2>/dev/null' USR1
+trap 'heard=1' TERM
+{words} --on here --jobs 1 --shard "$shard" &
+run=$!
+code=
+while [ -z "$code" ] || [ -n "$heard" ]; do
+    heard=
+    wait "$run"
+    code=$?
+done
+say "ended with exit code $code"
 
-def _exit_code(log: Path) -> int | None:
-    """The exit code that the last attempt of a task wrote down; None if there is none."""
-    codes = END.findall(end_of(log).rpartition(BEGIN)[2])
-    return int(codes[-1]) if codes else None
+case $code in
+    138 | 143) most={stopped} ;; # stopped, with a checkpoint
+    75 | 137) most={killed} ;; # another process had the run, or this one was killed: by whom is not known
+    *) exit "$code" ;; # done, or what would only happen again
+esac
+if [ "$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T)" != RUNNING ]; then
+    say "not queued again by this script: Slurm itself is ending the task"
+elif [ "${{SLURM_RESTART_COUNT:-0}}" -ge "$most" ]; then
+    say "not queued again: that was done $most times. The command that submitted this array goes on"
+else
+    say "queueing $job again"
+    scontrol requeue "$job"
+fi
+exit "$code"
+"""

@@ -18,8 +18,8 @@ from repro.results.systems import system_text
 from repro.runs.run import Run
 from repro.runs.silence import Silence
 from repro.runs.speed.rates import Known, note_trial, now, row_of, speed_conditions, this_machine
-from repro.runs.trial import Trial
 from repro.training import loop
+from repro.training.trial import Trial
 
 SECONDS = 2.5
 WARM, WARM_GPU = 3, 30  # first steps, which do not count: memory is fetched, shapes are prepared, layers compiled

@@ -7,21 +7,24 @@ over at once.
 """
 
 import importlib.metadata
+import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from repro.model.config import Hyper, written
 from repro.results import record
+from repro.results.places import PACKAGE
 from repro.results.processor import processor
 from repro.results.systems import system_text
 from repro.runs.cards import visible
+from repro.runs.options import Options
 from repro.storage import signed_json
 from repro.storage.folder_cache import alone
 
@@ -29,17 +32,8 @@ FILE, FORMAT = "speed.json", 2  # in the cache folder: rows that were tried
 SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_up")  # no step is longer for them
 SHORTEST = 10.0  # seconds of training: less is mostly what a process does at first
 RECORDS = 300  # at most so many of the newest are looked at: a dry run answers at once
-
-
-class How(Protocol):
-    """The settings that decide speed beside row and scale: those of a command, or of a run."""
-
-    @property
-    def threads(self) -> int: ...
-    @property
-    def processes(self) -> int: ...  # that share each update
-    @property
-    def products(self) -> str: ...  # the precision of matrix products
+OF_BF16 = {"avx512_bf16", "avx_ne_convert", "amx_bf16", "bf16", "svebf16"}  # flags of x86, then of ARM
+MEASURED = PACKAGE.parent / "benchmarks/records/gpu.json"
 
 
 @dataclass(frozen=True)
@@ -63,12 +57,6 @@ class Known:
     sentence: float | None  # seconds to search and score one of held-out text; None: not known
     made: str  # UTC, ISO 8601
     memory: int | None = None  # bytes of a GPU at the peak of a whole update; None on a processor, or not known
-
-    def __post_init__(self) -> None:
-        known = [one for one in (self.sentence, self.memory) if one is not None]
-        numbers = [self.step, self.flops, self.tokens, *known]
-        if not all(type(number) in (int, float) and 0 < number < math.inf for number in numbers):
-            raise ValueError(f"expected positive numbers, got {self}")
 
 
 @cache
@@ -96,11 +84,11 @@ def row_of(hyper: Mapping[str, Any], system: str | None) -> str:
 class Speeds:
     """What finished runs with these settings took on this machine, the newest first; where none has, trials of rows."""
 
-    how: How
+    how: Options
     known: Sequence[Known]
 
     @classmethod
-    def load(cls, cache: Path, runs: Path, how: How) -> Self:
+    def load(cls, cache: Path, runs: Path, how: Options) -> Self:
         """Of the runs that are finished, or else of the rows that were tried."""
         mine = speed_conditions(this_machine(), how.threads, how.processes, how.products)
         done, others = ([one for one in found if one.how == mine] for found in (finished(runs), tried(cache)))
@@ -113,7 +101,7 @@ class Speeds:
         return next(same, min(self.known, key=lambda one: abs(math.log(one.flops / flops)), default=None))
 
 
-def card_peaks(cache: Path, runs: Path, how: How) -> dict[tuple[str, int], int]:
+def card_peaks(cache: Path, runs: Path, how: Options) -> dict[tuple[str, int], int]:
     """Bytes of a card of this machine at the peak, by row and tokens of an update: of runs, and of trials.
 
     The largest of several, as a peak depends on which sentences came together.
@@ -169,12 +157,9 @@ def _of_record(content: Mapping[str, Any]) -> Known:
 
 def tried(cache: Path) -> list[Known]:
     """What `note_trial` kept; nothing where there is no such file or it is damaged."""
-    found = []
-    with suppress(OSError, ValueError, RecursionError, AttributeError):
-        for one in signed_json.read(cache / FILE, "rates", FORMAT)["known"]:
-            with suppress(TypeError, ValueError):
-                found.append(Known(**one))
-    return found
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        return [Known(**one) for one in signed_json.read(cache / FILE, "rates", FORMAT)["known"]]
+    return []
 
 
 def note_trial(cache: Path, one: Known) -> None:
@@ -187,3 +172,38 @@ def note_trial(cache: Path, one: Known) -> None:
 def now() -> str:
     """The time as rates have it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# Precision -------------------------------------------------------------------------------------------------------
+
+
+def slow_products(
+    options: Options, machine: Machine | None = None, vectors: Collection[str] | None = None
+) -> list[str]:
+    """A line to say of runs that take longer by their precision; else none, and none of runs on other machines.
+
+    bfloat16 is faster where there are instructions for it, as on GPUs. Nothing is said where the system does not tell
+    what the processor can do (`vectors` is empty).
+    """
+    machine = machine or this_machine()
+    vectors = processor().vectors if vectors is None else vectors
+    asked, instead = ("bf16", "fp32") if machine.device == machine.cpu else ("fp32", "bf16")
+    if options.on != "here" or options.products != asked:
+        return []
+    if asked == "fp32":
+        why = f"on a GPU an update takes {measured_factor() or 'several times as long as in bfloat16'}"
+    elif not vectors or OF_BF16 & {*vectors}:
+        return []
+    else:
+        why = f"{machine.cpu} has no instructions for bfloat16, so it takes longer than fp32 here"
+    return [f"--precision {asked}: {why}. Type --precision {instead}, unless it is these digits that are wanted."]
+
+
+def measured_factor(record: Path = MEASURED) -> str | None:
+    """How much longer an update of the base takes in float32, and on which card; None where no record is at hand."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        content = json.loads(record.read_bytes())
+        of_base = {one["ways"]: one["milliseconds"] for one in content["steps"] if one["size"] == "base"}
+        times = of_base["without bf16"] / of_base["all"]
+        return f"{times:.1f} times as long as in bfloat16 (the base, {content['stamp']['device']})"
+    return None

@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Sequence
-from itertools import combinations, groupby
+from itertools import groupby
 
 from repro.runs.table import Cell
 
@@ -23,37 +23,17 @@ def makespan(seconds: Sequence[float], jobs: int) -> float:
 def ordered(cells: Sequence[Cell], seconds: Sequence[float], jobs: int) -> list[Cell]:
     """Seeds as they come, and within each the rows as they come, or longest first where the whole ends sooner so.
 
-    Rows of the last seed, after which workers wait, change places as long as that ends the whole sooner. `seconds` are
-    those of the cells, one for one. A sweep that is stopped half way has whole seeds either way.
+    `seconds` are those of the cells, one for one. A sweep that is stopped half way has whole seeds either way.
     """
     timed = list(zip(cells, seconds, strict=True))
     seeds = [list(of) for _, of in groupby(timed, lambda one: one[0].seed)]
     for i, rows in enumerate(seeds):
         longest_first = sorted(rows, key=lambda one: -one[1])
         otherwise = [*seeds[:i], longest_first, *seeds[i + 1 :]]
-        if _sooner(_whole(otherwise, jobs), _whole(seeds, jobs)):
+        if _whole(otherwise, jobs) < _whole(seeds, jobs) * (1 - 1e-9):  # by more than the rounding of a sum
             seeds = otherwise
-    exchanged = _exchanged(seeds, jobs) if jobs > 1 else seeds
-    return [cell for rows in exchanged for cell, _ in rows]
-
-
-def _exchanged(seeds: list[list[tuple[Cell, float]]], jobs: int) -> list[list[tuple[Cell, float]]]:
-    """With two rows of the last seed exchanged wherever that helps, until it helps nowhere."""
-    *before, last = seeds or [[]]
-    shortest = _whole([*before, last], jobs)
-    pairs = combinations(range(len(last)), 2)
-    while (pair := next(pairs, None)) is not None:
-        trial = last.copy()
-        trial[pair[0]], trial[pair[1]] = trial[pair[1]], trial[pair[0]]
-        if _sooner(whole := _whole([*before, trial], jobs), shortest):
-            last, shortest, pairs = trial, whole, combinations(range(len(last)), 2)
-    return [*before, last]
+    return [cell for rows in seeds for cell, _ in rows]
 
 
 def _whole(seeds: Sequence[Sequence[tuple[Cell, float]]], jobs: int) -> float:
     return makespan([seconds for rows in seeds for _, seconds in rows], jobs)
-
-
-def _sooner(end: float, other: float) -> bool:
-    """By more than the rounding of a sum."""
-    return end < other * (1 - 1e-9)

@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -78,15 +77,6 @@ def came(folder: Path) -> dict[str, Any]:
             {name: (path.parent / name).read_bytes() for name in ("dev.hyp", "test.hyp", "tokenizer.json")},
             sorted(one.name for one in (path.parent / "checkpoints").iterdir()),
         )  # fmt: skip
-    return found
-
-
-def until(what: Callable[[], Any], patience: float = 300.0) -> Any:
-    """Wait for something to be true, and give it."""
-    deadline = time.monotonic() + patience
-    while not (found := what()):
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.05)
     return found
 
 

@@ -6,13 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from waiting import until
 
 ROOT = Path(__file__).parents[3]
 ROWS = ("base", "h=1")
@@ -53,18 +53,17 @@ def facts(folder: Path) -> dict[str, Any]:
         unstamped["determinism"] = {
             name: value for name, value in content["determinism"].items() if name not in HAPPENED
         }
+        last_mean = {name: value for name, value in content["last_mean"].items() if name != "seconds"}
         lines = [json.loads(line) for line in (file.parent / "journal.jsonl").read_bytes().split(b"\n") if line]
         journal = {(line["kind"], line["step"]): line.get("nll") for line in lines}
-        found[file.parent.name] = (unstamped | {"cost": cost}, journal)
+        found[file.parent.name] = (unstamped | {"cost": cost, "last_mean": last_mean}, journal)
     return found
 
 
 @pytest.fixture(scope="session")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def alone(typed: tuple[Path, str]) -> dict[str, Any]:
     """The records that one process makes, one run after the other."""
-    folder = tmp_path_factory.mktemp("alone")
-    swept(folder, "--jobs=1")
-    made = facts(folder)
+    made = facts(typed[0])
     assert len(made) == len(ROWS)
     return made
 
@@ -102,14 +101,6 @@ def started(folder: Path, *options: str, steps: int) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
     )
-
-
-def until(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
-    ends = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < ends
-        time.sleep(0.02)
-    return found
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -184,17 +175,6 @@ def test_a_signal_stops_all_with_a_checkpoint_and_the_same_command_goes_on(
     assert said.count("The same command resumes there.") == 2
     assert not any(one.is_running() for one in workers)
     swept(tmp_path, "--jobs=2", steps=LONG)
-    assert facts(tmp_path) == calm
-
-
-@pytest.mark.faults
-def test_a_worker_that_is_stopped_is_ended_and_its_run_goes_on(calm: dict[str, Any], tmp_path: Path) -> None:
-    sweep = started(tmp_path, "--jobs=2", steps=LONG)
-    until(lambda: checkpoints(tmp_path))
-    workers_of(sweep)[0].suspend()
-    said, _ = sweep.communicate(timeout=400)
-    assert sweep.returncode == 0, said
-    assert "was silent for 60 s: it is stopped." in said
     assert facts(tmp_path) == calm
 
 

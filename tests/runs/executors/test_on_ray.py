@@ -17,11 +17,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from runs.executors.ray_sweeps import begin, came, children, cluster, finish, kill, listening, said, until, workers_of
+from runs.executors.ray_sweeps import begin, came, children, cluster, finish, kill, listening, said, workers_of
+from waiting import until
 
 from repro.runs.executors import on_ray
-from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Work
-from repro.runs.executors.on_node import Ended, Job, make_run, versions
+from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Job
+from repro.runs.executors.on_node import Ended, NodeCommand, make_run, versions
 from repro.runs.executors.on_ray import OnRay, Share, stage_code
 
 ROOT = Path(__file__).parents[3]
@@ -29,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 # a node's side, without Ray -----------------------------------------------------------------------------------
 
 
-def job(folder: Path, program: str, **other: Any) -> Job:
+def job(folder: Path, program: str, **other: Any) -> NodeCommand:
     (folder / "runs").mkdir(exist_ok=True)
     wanted = folder / "runs" / "wanted"
     wanted.write_text("7")
@@ -41,7 +42,7 @@ def job(folder: Path, program: str, **other: Any) -> Job:
         "log": str(folder / "log"),
         "versions": versions(),
     }
-    return Job(**usual | other)
+    return NodeCommand(**usual | other)
 
 
 @pytest.mark.parametrize(("program", "code"), [("print('done')", 0), ("raise SystemExit(74)", 74)])
@@ -108,7 +109,7 @@ def asked(answers: Sequence[Any], tmp_path: Path, *, finished: bool = False, sto
     errors = SimpleNamespace(RayTaskError=ZeroDivisionError, RayError=Lost)
     sweep._ray, sweep._logs = SimpleNamespace(get=get, exceptions=errors), tmp_path
     lost: Counter[int] = Counter()
-    while (made := sweep._outcome(Work(cell=0, run=run), None, lost, SimpleNamespace(say=said.append))) is None:  # type: ignore[arg-type]
+    while (made := sweep._outcome(Job(cell=0, run=run), None, lost, SimpleNamespace(say=said.append))) is None:  # type: ignore[arg-type]
         pass
     return made.code, made.record is not None, len(answers) - len(left), "\n".join(said)
 

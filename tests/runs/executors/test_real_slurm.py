@@ -5,14 +5,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from runs.executors.slurm_one_machine import one_machine, why_not
+from waiting import until
 
 from repro.results.record import Record, load
-from repro.runs.executors.slurm_array import Needs, SlurmArray
+from repro.runs.executors.slurm import SlurmArray
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENT = '''
@@ -45,13 +46,6 @@ def called(environment: dict[str, str], *words: str) -> str:
     return done.stdout.strip()
 
 
-def wait(condition: Callable[[], object], seconds: float = 240) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.1)
-
-
 # ---- the script alone, with a program of some lines for a run
 
 
@@ -69,8 +63,11 @@ def toy(folder: Path, text: str, *, tasks: int = 1) -> SlurmArray:
         folder=folder,
         whole=tasks,
         shard=(1, 1),
-        at_once=None,
-        needs=Needs(processors=1, gpus=0, memory=50 * 2**20, minutes=1),
+        parallelism=None,
+        processors=1,
+        gpus=0,
+        memory=50 * 2**20,
+        minutes=1,
     )
     one.file.write_text(one.script(range(1, tasks + 1)))
     return one
@@ -90,7 +87,7 @@ def queue(environment: dict[str, str]) -> list[str]:
 def test_a_task_of_a_real_slurm_makes_its_run(slurm: dict[str, str], tmp_path: Path) -> None:
     one = toy(tmp_path, 'printf "<%s>" "$@"; env | grep ^SLURM_NTASKS=', tasks=2)
     job = submit(slurm, one, tasks=2)
-    wait(lambda: queue(slurm) == [""])
+    until(lambda: queue(slurm) == [""])
     for task in (1, 2):
         said = one.log(job, task).read_text()
         assert f"<--on><here><--jobs><1><--shard><{task}/2>" in said
@@ -112,7 +109,7 @@ while :; do sleep 0.05; done
 def test_a_task_near_its_limit_is_warned_and_goes_on_in_another(slurm: dict[str, str], tmp_path: Path) -> None:
     one = toy(tmp_path, STOPS)
     job = submit(slurm | {"SBATCH_SIGNAL": "B:USR1@30"}, one)
-    wait(lambda: queue(slurm) == [""])
+    until(lambda: queue(slurm) == [""])
     assert (one.folder / "heard").read_text() == "USR1\n"  # once: the second time ends a run without a checkpoint
     said = one.log(job, 1).read_text()
     assert "ended with exit code 138\n" in said
@@ -126,9 +123,9 @@ def test_a_task_near_its_limit_is_warned_and_goes_on_in_another(slurm: dict[str,
 def test_a_cancelled_task_hears_of_it_once_and_does_not_come_back(slurm: dict[str, str], tmp_path: Path) -> None:
     one = toy(tmp_path, STOPS)
     job = submit(slurm, one)
-    wait((one.folder / "begun").exists)
+    until((one.folder / "begun").exists)
     called(slurm, "scancel", str(job))
-    wait(lambda: queue(slurm) == [""])
+    until(lambda: queue(slurm) == [""])
     assert (one.folder / "heard").read_text() == "TERM\n"
     said = one.log(job, 1).read_text()
     assert "ended with exit code 143\n" in said
@@ -141,10 +138,10 @@ def test_a_cancelled_task_hears_of_it_once_and_does_not_come_back(slurm: dict[st
 def test_a_task_that_makes_room_for_another_comes_back(slurm: dict[str, str], tmp_path: Path) -> None:
     one = toy(tmp_path, STOPS)
     job = submit(slurm, one)
-    wait((one.folder / "begun").exists)
+    until((one.folder / "begun").exists)
     urgent = ["sbatch", "--partition=urgent", "--exclusive", "--output=/dev/null", "--wrap=sleep 1"]
     called(slurm, *urgent)
-    wait(lambda: queue(slurm) == [""])
+    until(lambda: queue(slurm) == [""])
     assert (one.folder / "heard").read_text() == "TERM\n"
     assert one.log(job, 1).read_text().endswith(": ended with exit code 0\n")
 
@@ -194,7 +191,7 @@ class Driver:
             )
 
     def end(self) -> tuple[int, str]:
-        return self.process.wait(400), self.said.read_text()
+        return self.process.until(400), self.said.read_text()
 
 
 def steps(folder: Path, row: str = "base") -> int:
@@ -211,16 +208,16 @@ def test_stopped_killed_and_left_alone_the_records_are_the_same_to_the_bit(
     slurm: dict[str, str], calm: dict[str, object], tmp_path: Path
 ) -> None:
     driver = Driver(slurm, tmp_path)
-    wait(lambda: steps(tmp_path) >= 2)
+    until(lambda: steps(tmp_path) >= 2)
     [job] = {one.partition("_")[0] for one in queue(slurm)}
     called(slurm, "scancel", "--batch", "--signal=USR1", f"{job}_1")  # as before the limit of time
     driver.process.kill()  # the driver is lost
-    driver.process.wait()
+    driver.process.until()
     log = next((tmp_path / "runs" / "slurm").glob(f"{job}_1.log"))
-    wait(lambda: "queued again 1 times" in log.read_text())
+    until(lambda: "queued again 1 times" in log.read_text())
     driver = Driver(slurm, tmp_path)
     before = steps(tmp_path)
-    wait(lambda: steps(tmp_path) > before)
+    until(lambda: steps(tmp_path) > before)
     killed = [
         int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if is_run_of(path, tmp_path, b"1/2")
     ]
@@ -248,7 +245,7 @@ def test_a_run_whose_task_was_cancelled_is_named_and_the_same_command_goes_on(
     slurm: dict[str, str], calm: dict[str, object], tmp_path: Path
 ) -> None:
     driver = Driver(slurm, tmp_path, "--rows", "base")
-    wait(lambda: steps(tmp_path) >= 2)
+    until(lambda: steps(tmp_path) >= 2)
     called(slurm, "scancel", queue(slurm)[0].split()[0])
     code, said = driver.end()
     assert code == 1, said
@@ -280,7 +277,7 @@ def test_a_run_of_two_processes_is_stopped_at_its_limit_and_goes_on(slurm: dict[
     there.mkdir()
     subprocess.run(words(here, *options), env=slurm, cwd=here, capture_output=True, check=True)
     driver = Driver(slurm, there, *options)
-    wait(lambda: steps(there) >= 2)
+    until(lambda: steps(there) >= 2)
     [job] = {one.partition("_")[0] for one in queue(slurm)}
     called(slurm, "scancel", "--batch", "--signal=USR1", f"{job}_1")  # as before the limit of time
     code, said = driver.end()

@@ -5,8 +5,10 @@ Slurm's commands are stand-ins here, that answer what a test has laid down; `tes
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,12 +16,12 @@ from typing import Any
 
 import pytest
 from own_signals import own_signals
+from waiting import until
 
 from repro.experiment import Paper, Row, main
-from repro.runs.executors import slurm
-from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Made, Work, made_by
-from repro.runs.executors.slurm import Slurm, array_for
-from repro.runs.executors.slurm_array import Needs, SlurmArray
+from repro.runs.executors import slurm, tail
+from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Job, JobResult, made_by
+from repro.runs.executors.slurm import Slurm, SlurmArray, array_for
 from repro.runs.options import Options, chosen_scale
 from repro.runs.progress import Progress
 from repro.runs.signals import Signals
@@ -29,25 +31,27 @@ from repro.runs.task import Translation
 ROOT = Path(__file__).parents[3]
 
 
+def program(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
 class Cluster:
     """Stand-ins for Slurm's commands: squeue answers one scripted text after the other, the last one for ever."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.write(
-            "squeue", "n=$(($(cat turn) + 1)); echo $n > turn; while [ ! -e q$n ]; do n=$((n - 1)); done; sh q$n"
+        home = f"cd {shlex.quote(str(folder))}; "
+        program(
+            folder / "squeue",
+            home + "n=$(($(cat turn) + 1)); echo $n > turn; while [ ! -e q$n ]; do n=$((n - 1)); done; sh q$n",
         )
-        self.write("sbatch", 'for word in "$@"; do echo "$word" >> submitted; done; pwd > submitted_in; echo "31;one"')
-        self.write("sinfo", "echo 'all*|(null)|infinite'")
+        program(
+            folder / "sbatch",
+            f'at=$(pwd); {home} echo "$at" > submitted_in; printf "%s\\n" "$@" >> submitted; echo "31;one"',
+        )
         (folder / "turn").write_text("0")
         self.answers()
-
-    def write(self, name: str, text: str) -> None:
-        path = self.folder / name
-        at_home = f"cd {shlex.quote(str(self.folder))}\n" if name == "squeue" else ""
-        named = text.replace("submitted", shlex.quote(str(self.folder / "submitted")).strip("'"))
-        path.write_text(f"#!/bin/sh\n{at_home}{named}\n")
-        path.chmod(0o755)
 
     def answers(self, *queues: str) -> None:
         """What squeue says, call by call: lines of "job|task|state|why", or "!" where it fails."""
@@ -66,8 +70,9 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr(slurm, "LOOK", 0.01)
     monkeypatch.setattr(slurm, "ASK", 0.01)
+    monkeypatch.setattr(slurm, "LATE", 0.1)
+    monkeypatch.setattr(tail, "LOOK", 0.01)
     return Cluster(folder)
 
 
@@ -77,20 +82,17 @@ def signals() -> Iterator[Signals]:
         yield Signals()
 
 
-def array(folder: Path, whole: int = 3) -> SlurmArray:
-    return SlurmArray(
-        name="table_x-0123456789",
-        command=["/bin/python", "table_x.py"],
-        cwd=folder,
-        folder=folder / "runs" / "slurm",
-        whole=whole,
-        shard=(1, 1),
-        at_once=None,
-        needs=Needs(processors=1, gpus=0, memory=10**9, minutes=30),
-    )
+def array(folder: Path, *words: str, **differently: Any) -> SlurmArray:
+    """One whose command is `python` of that folder."""
+    usual: dict[str, Any] = {
+        "name": "table_x-0123456789", "command": [str(folder / "python"), *words], "cwd": folder,
+        "folder": folder / "runs" / "slurm", "whole": 5, "shard": (1, 1), "parallelism": None,
+        "processors": 2, "gpus": 0, "memory": 3 * 2**20 + 1, "minutes": 45,
+    }  # fmt: skip
+    return SlurmArray(**usual | differently)
 
 
-def work(folder: Path, number: int, record: Callable[[int], Any] = lambda asked: None) -> Work:
+def work(folder: Path, number: int, record: Callable[[int], Any] = lambda asked: None) -> Job:
     """What an executor asks of a run; `record` tells whether it is finished when it is asked for the n-th time."""
     asked = [0]
 
@@ -102,14 +104,14 @@ def work(folder: Path, number: int, record: Callable[[int], Any] = lambda asked:
     run = SimpleNamespace(
         settings=SimpleNamespace(name=name, hyper=SimpleNamespace(steps=40)), finished=finished, folder=folder / name
     )
-    return Work(cell=number, run=run)  # type: ignore[arg-type]
+    return Job(cell=number, run=run)  # type: ignore[arg-type]
 
 
 def done_at(turn: int) -> Callable[[int], str | None]:
     return lambda asked: "a record" if asked >= turn else None
 
 
-def make(executor: Slurm, todo: Sequence[Work]) -> list[Made]:
+def make(executor: Slurm, todo: Sequence[Job]) -> list[JobResult]:
     with Progress("table_x", len(todo)) as progress, executor:
         return list(made_by(executor, todo, progress))
 
@@ -136,7 +138,7 @@ def test_what_has_no_record_is_submitted_and_followed_until_it_has_left_the_queu
     assert "To cancel them: scancel 31\n" in said
     assert [line for line in said.split("\n") if line.startswith("Slurm: ")] == [
         "Slurm: 2 pending (Priority, Resources)",
-        "Slurm: running row 0 seed 1; 1 pending (Priority)",
+        "Slurm: 1 running, 1 pending (Priority)",
         "Slurm: 1 completing",
     ]
 
@@ -202,10 +204,9 @@ def log(folder: Path, task: int, *attempts: str) -> Path:
     ],
 )
 def test_a_run_without_a_record_is_named_with_the_end_of_its_log(
-    tmp_path: Path, cluster: Cluster, signals: Signals, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str], text: str, code: int, said: str,
+    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str],
+    text: str, code: int, said: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(slurm, "LATE", 0.05)
     path = log(tmp_path, 1, "x: ended with exit code 138", text)
     cluster.answers("", "31|1|RUNNING|None\n31|2|RUNNING|None", "")
     [good, bad] = sorted(make(Slurm(array(tmp_path), signals), [work(tmp_path, 0), work(tmp_path, 1, done_at(2))]),
@@ -217,10 +218,8 @@ def test_a_run_without_a_record_is_named_with_the_end_of_its_log(
 
 
 def test_machines_that_do_not_see_the_folder_are_suspected(
-    tmp_path: Path, cluster: Cluster, signals: Signals, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    monkeypatch.setattr(slurm, "LATE", 0.05)
+    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
     cluster.answers("", "")
     [one] = make(Slurm(array(tmp_path), signals), [work(tmp_path, 0)])
     assert one.code == FAILED
@@ -238,13 +237,7 @@ def test_a_queue_that_does_not_answer_for_a_while_is_asked_again(
     tmp_path: Path, cluster: Cluster, signals: Signals
 ) -> None:
     cluster.answers("", "!", "!", "31|1|RUNNING|None", "!", "")
-    asked: list[int] = []
-
-    def record(turn: int) -> str | None:
-        asked.append(turn)
-        return done_at(2)(turn)
-
-    [one] = make(Slurm(array(tmp_path), signals), [work(tmp_path, 0, record)])
+    [one] = make(Slurm(array(tmp_path), signals), [work(tmp_path, 0, done_at(2))])
     assert one.record
     assert (cluster.folder / "turn").read_text().strip() == "6", "a queue that is silent is not an empty one"
 
@@ -262,7 +255,7 @@ def test_steps_are_shown_as_the_journal_has_them(
 
 
 def test_what_sbatch_refuses_is_said_in_its_words(tmp_path: Path, cluster: Cluster, signals: Signals) -> None:
-    cluster.write("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
+    program(cluster.folder / "sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
     with pytest.raises(ValueError, match=r"invalid partition specified: x\nIts script is .*SBATCH_PARTITION"):
         make(Slurm(array(tmp_path), signals), [work(tmp_path, 0)])
 
@@ -300,13 +293,16 @@ def test_the_same_command_has_the_same_name_and_another_one_another(cluster: Clu
     assert plan(again=["/bin/python", "table_y.py"]).name.startswith("table_y-")
 
 
-def test_the_plan_follows_the_options(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_plan_follows_the_options(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "MOST_MINUTES", 100)
     made = plan(
         "--seeds=2", "--shard=2/3", "--jobs=4", f"--runs-dir={tmp_path}", again=["/bin/python", "x.py", "--dry-run"]
     )
-    assert (made.whole, made.shard, made.at_once, made.folder) == (4, (2, 3), 4, tmp_path / "slurm")
+    assert (made.whole, made.shard, made.parallelism, made.folder) == (4, (2, 3), 4, tmp_path / "slurm")
     assert list(made.command) == ["/bin/python", "x.py"]
-    assert made.needs.processors == 1
+    assert (made.processors, made.gpus, made.minutes) == (1, 0, 30)
+    wide = plan("--scale=paper", "--devices=2")
+    assert (wide.processors, wide.gpus, wide.minutes) == (2, 2, 100)  # longer runs go on in another task
     with pytest.raises(ValueError, match=r"starts the experiment's file again, .* python FILE\.py --on slurm"):
         plan(again=None)
 
@@ -346,3 +342,170 @@ def test_a_dry_run_shows_the_script_and_the_command_and_submits_nothing(cluster:
     assert done.stdout.rstrip().endswith(".sbatch")
     assert cluster.submitted == []
     assert not (tmp_path / "my runs").exists()
+
+
+# ---- the script does what it says: run by bash, with commands that stand for Slurm's
+
+ODD = 'it\'s "quoted" $(touch broken) `touch broken` % #\n#SBATCH --mem=1'
+
+
+def begin(one: SlurmArray, task: int, *, state: str = "RUNNING", restarts: int = 0) -> "subprocess.Popen[str]":
+    """The script as a task of a node, where squeue says `state` and scontrol writes down what it is asked."""
+    tools = one.folder / "tools"
+    tools.mkdir(parents=True, exist_ok=True)
+    program(tools / "squeue", f"echo {state}")
+    program(tools / "scontrol", f'echo "$@" >> {shlex.quote(str(tools / "asked"))}')
+    one.file.write_text(one.script([task]))
+    return subprocess.Popen(
+        ["bash", str(one.file)],
+        env={
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "SLURM_JOB_ID": "77",
+            "SLURM_ARRAY_JOB_ID": "76",
+            "SLURM_ARRAY_TASK_ID": str(task),
+            **({"SLURM_RESTART_COUNT": str(restarts)} if restarts else {}),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def asked(one: SlurmArray) -> list[str]:
+    """What scontrol was asked."""
+    file = one.folder / "tools" / "asked"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_words_and_folders_arrive_as_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / ODD
+    folder.mkdir()
+    program(folder / "python", 'pwd\nfor word in "$@"; do printf "<%s>" "$word"; done')
+    one = array(folder, "my table.py", "--rows", "it's", "$HOME", "--data-dir", ODD, shard=(2, 3), whole=11)
+    process = begin(one, 3)
+    said, _ = process.communicate()
+    assert process.returncode == 0
+    words = ["my table.py", "--rows", "it's", "$HOME", "--data-dir", ODD]
+    words += ["--on", "here", "--jobs", "1", "--shard", "8/11"]
+    assert "".join(f"<{word}>" for word in words) in said
+    assert f"\n{folder}\n" in said
+    assert sorted(path.name for path in folder.iterdir()) == ["python", "runs"]
+    # no line that Slurm reads has a word of the user's
+    lines = [line for line in one.script([3]).split("\n\n")[0].split("\n") if line.startswith("#SBATCH")]
+    assert lines == [
+        "#SBATCH --job-name=table_x-0123456789",
+        "#SBATCH --array=3",
+        "#SBATCH --nodes=1",
+        "#SBATCH --ntasks=1",
+        "#SBATCH --cpus-per-task=2",
+        "#SBATCH --mem=4M",
+        "#SBATCH --time=45",
+        "#SBATCH --requeue",
+        "#SBATCH --signal=B:USR1@120",
+        "#SBATCH --open-mode=append",
+        "#SBATCH --output=%A_%a.log",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "restarts", "again"),
+    [
+        (138, "RUNNING", 0, True),  # the limit of time was near
+        (138, "RUNNING", 49, True),
+        (138, "RUNNING", 50, False),
+        (138, "COMPLETING", 0, False),
+        (143, "RUNNING", 0, True),  # pre-empted, with time to end
+        (143, "COMPLETING", 0, False),  # cancelled: to queue it again would undo that
+        (75, "RUNNING", 4, True),
+        (75, "RUNNING", 5, False),
+        (137, "RUNNING", 4, True),
+        (137, "RUNNING", 5, False),
+        *((code, "RUNNING", 0, False) for code in (0, 1, 2, 70, 71, 74, 139)),
+    ],
+)  # fmt: skip
+def test_what_may_end_otherwise_is_queued_again_and_nothing_else(
+    tmp_path: Path, code: int, state: str, restarts: int, again: bool
+) -> None:
+    program(tmp_path / "python", f"exit {code}")
+    one = array(tmp_path)
+    process = begin(one, 2, state=state, restarts=restarts)
+    said, _ = process.communicate()
+    assert process.returncode == code
+    assert asked(one) == (["requeue 76_2"] if again else [])
+    assert f": ended with exit code {code}\n" in said
+    assert f"queued again {restarts} times: shard 2/5" in said
+
+
+HEARING = """
+trap 'echo USR1 >> heard; sleep 0.2; exit $(cat code)' USR1
+trap 'echo TERM >> heard; exit 143' TERM
+echo $$ > pid; touch begun
+while :; do sleep 0.01; done
+"""
+
+
+@pytest.mark.parametrize(("code", "again"), [(138, ["requeue 76_1"]), (0, [])], ids=["stopped", "done anyway"])
+def test_the_warning_before_the_limit_is_passed_on_once(tmp_path: Path, code: int, again: list[str]) -> None:
+    program(tmp_path / "python", HEARING)
+    (tmp_path / "code").write_text(str(code))  # that of the run, not of the wait that the signal breaks off
+    one = array(tmp_path)
+    process = begin(one, 1)
+    until((tmp_path / "begun").exists, 30)
+    process.send_signal(signal.SIGUSR1)
+    said, _ = process.communicate(timeout=30)
+    assert (tmp_path / "heard").read_text() == "USR1\n"
+    assert process.returncode == code, said
+    assert asked(one) == again
+
+
+def test_what_goes_to_all_processes_is_not_passed_on(tmp_path: Path) -> None:
+    # a second TERM ends a run at once, without the checkpoint that the first one asked for
+    program(tmp_path / "python", HEARING)
+    one = array(tmp_path)
+    process = begin(one, 1, state="COMPLETING")
+    until((tmp_path / "begun").exists, 30)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    assert not (tmp_path / "heard").exists()
+    assert process.poll() is None
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    said, _ = process.communicate(timeout=30)
+    assert (process.returncode, asked(one)) == (143, []), said
+
+
+def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path) -> None:
+    program(tmp_path / "python", "touch made")
+    one = array(tmp_path, cwd=tmp_path / "nowhere")
+    process = begin(one, 1)
+    said, _ = process.communicate()
+    assert process.returncode == 2
+    assert f"{tmp_path}/nowhere" in said
+    assert said.endswith("in folders that all machines share: ended with exit code 2\n")
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 5, 7])
+def test_the_tasks_of_all_shards_are_the_runs_of_the_sweep(tmp_path: Path, shards: int) -> None:
+    whole = 11
+    program(tmp_path / "python", "")
+    found = []
+    for i in range(1, shards + 1):
+        script = array(tmp_path, shard=(i, shards), whole=whole).script([1])
+        [line] = [line for line in script.split("\n") if line.startswith("shard=")]
+        n_tasks = len(range(i - 1, whole, shards))
+        loop = f'for SLURM_ARRAY_TASK_ID in $(seq {n_tasks}); do {line}; echo "$shard"; done'
+        found += subprocess.run(["bash", "-c", loop], capture_output=True, text=True, check=True).stdout.split()
+    assert sorted(found) == sorted(f"{number}/{whole}" for number in range(1, whole + 1))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "most", "written"),
+    [([1], None, "1"), ([3, 1, 2], None, "1-3"), ([10, 2, 3], None, "2,3,10"), ([1, 2], 2, "1-2%2")],
+)
+def test_the_command_says_what_no_variable_may_change(
+    tmp_path: Path, tasks: list[int], most: int | None, written: str
+) -> None:
+    one = array(tmp_path, parallelism=most)
+    name, output = "--job-name=table_x-0123456789", "--output=%A_%a.log"
+    assert one.sbatch(tasks) == ["sbatch", "--parsable", name, f"--array={written}", output, one.file.name]
+    assert f"\n#SBATCH --array={written}\n" in one.script(tasks)

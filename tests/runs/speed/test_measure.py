@@ -13,15 +13,15 @@ from repro.model.rivals.convs2s import ConvS2S
 from repro.runs.options import Options
 from repro.runs.run import Run
 from repro.runs.scales import SCALES
+from repro.runs.session import Session
 from repro.runs.silence import Silence
 from repro.runs.speed import measure as measuring
 from repro.runs.speed.measure import measure_run, seconds_of_an_update
 from repro.runs.speed.rates import Speeds, tried
 from repro.runs.table import Table, cells
 from repro.runs.task import Translation
-from repro.runs.trial import Trial
-from repro.runs.workshop import Workshop
 from repro.training import loop
+from repro.training.trial import Trial
 
 SMOKE = SCALES["smoke"]
 
@@ -42,9 +42,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Run:
         scale="smoke", cache_dir=tmp_path_factory.mktemp("cache"), runs_dir=tmp_path_factory.mktemp("runs")
     )
     asked = cells([], SMOKE.base, seeds=[1], chosen=["base"], task=Translation("en-de"))
-    workshop = Workshop([Table(name="t", rows=[], title="T")], SMOKE, options, asked)
-    workshop.open_texts([asked[0].task], lambda said: None)
-    return workshop.run(asked[0])
+    session = Session([Table(name="t", rows=[], title="T")], SMOKE, options, asked)
+    session.open_texts([asked[0].task], lambda said: None)
+    return session.run(asked[0])
 
 
 def trial(run: Run, **changes: object) -> Trial:

@@ -1,7 +1,7 @@
 """What is known of the speed of rows here: by finished runs, and by trials; what is damaged says nothing."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -163,14 +163,6 @@ def test_a_damaged_file_says_nothing_and_is_made_anew(tmp_path: Path, damage: st
     assert tried(tmp_path) == [TRIED]
 
 
-def test_a_rate_that_cannot_be_is_left_out(tmp_path: Path) -> None:
-    good = asdict(TRIED)
-    wrong: list[Any] = [{"step": 0.0}, {"step": -1}, {"sentence": "fast"}, {"step": True}, {"flops": 0}, {"surplus": 1}]
-    content = {"format": 2, "known": [*(good | one for one in wrong), {}, None, good]}
-    signed_json.write(tmp_path / "speed.json", content)
-    assert tried(tmp_path) == [TRIED]
-
-
 def test_damaged_records_do_no_harm(tmp_path: Path) -> None:
     kept(tmp_path / "runs")
     kept(tmp_path / "runs", 2, status="diverged")
@@ -178,18 +170,6 @@ def test_damaged_records_do_no_harm(tmp_path: Path) -> None:
     found = nearest(tmp_path)
     assert found
     assert (found.step, found.sentence) == (0.05, None), "what diverged was trained, and translated nothing"
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """A machine whose files say what a test wants."""
-
-    folder: Path
-
-    def has(self, **files: str) -> None:
-        for name, text in files.items():
-            (self.folder / name).mkdir()
-            (self.folder / name / "information").write_text(text)
 
 
 def test_a_gpu_is_found_without_asking_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

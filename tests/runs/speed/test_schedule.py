@@ -31,18 +31,8 @@ def test_the_longest_come_first_where_that_ends_sooner() -> None:
     assert ordered(cells, [1, 1, 2], 1) == cells  # one after the other is as long in any order
     assert ordered(cells, [2, 1, 1], 2) == cells
     assert ordered([], [], 2) == []
-
-
-def test_rows_of_the_last_seed_change_places_where_that_ends_sooner() -> None:
-    seconds = [150.0, 110.0, 138.0, 174.0, 234.0]  # longest first: 234 + 138 and 174 + 150 + 110, an end at 434
-    cells = [cell(place, 1) for place in range(5)]
-    found = ordered(cells, seconds, 2)
-    assert makespan([seconds[one.position] for one in found], 2) == 408  # 234 + 174 and 150 + 138 + 110
-    both = [cell(place, seed) for seed in (1, 2) for place in range(5)]
-    found = ordered(both, seconds * 2, 2)
-    assert [one.seed for one in found] == [1] * 5 + [2] * 5
-    assert makespan([seconds[one.position] for one in found], 2) <= 816  # two halves of all there is: 806
-    assert ordered(cells, [0.1, 0.2, 0.3, 0.3, 0.1], 1) == cells  # sums differ in their last digit, and no end does
+    five = [cell(place, 1) for place in range(5)]
+    assert ordered(five, [0.1, 0.2, 0.3, 0.3, 0.1], 1) == five  # sums differ in their last digit, and no end does
 
 
 def test_no_order_is_much_better_and_the_order_of_rows_never() -> None:
@@ -67,8 +57,3 @@ def test_no_order_is_much_better_and_the_order_of_rows_never() -> None:
         assert whole(found) <= (2 - 1 / jobs) * best
         if n_seeds == 1:
             assert whole(found) <= (4 / 3 - 1 / (3 * jobs)) * best  # longest first (Graham, 1969)
-        first = (n_seeds - 1) * n_rows  # of the last seed
-        for one, other in itertools.combinations(range(first, len(found)), 2) if jobs > 1 else ():
-            exchanged = found.copy()
-            exchanged[one], exchanged[other] = found[other], found[one]
-            assert whole(found) <= whole(exchanged)

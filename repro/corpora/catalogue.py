@@ -1,0 +1,462 @@
+"""Corpora by name: where their files are, whether they are the known ones, and how much text they hold."""
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from repro.corpora.cut_text import Cut, form_of, refuse_mixed
+from repro.corpora.download.sources import CAPTIONS, COLLECTIONS
+from repro.corpora.pair import languages
+from repro.corpora.parallel_text import Fingerprint, Parallel, slow_to_read, text_fingerprint
+from repro.corpora.same_sentence import same_spelling
+from repro.corpora.subset import Subset, subset_of
+from repro.data.vocabulary import Subwords
+from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, verified
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # of an installed package: where one works
+GIVEN = "vocab"  # the file of tokens in a folder of one's own text
+DEV_NAMES = ("dev", "valid", "val")  # what its dev text may be called; where several are there, nobody said which
+NEWSTEST_2014 = ("newstest2014_full", "newstest2014")  # en-de: 3,003 lines, or 2,737 of them; en-fr: the same 3,003
+FETCHED = "wmt"  # the folder of the texts that `python -m repro data fetch` unpacks
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedCorpus:
+    """What is known about a corpus before it is opened."""
+
+    folders: Mapping[str, str]  # language pair -> its folder; empty: any pair, in the folder given
+    train: tuple[str, ...] = ("train",)  # stems of the files, the first that exists counts
+    dev: tuple[str, ...] = ("dev",)
+    test: tuple[str, ...] = ("test",)
+    licence: str
+    origin: str  # where it comes from and how to get it
+    subwords: Mapping[str, Subwords] = field(default_factory=dict)  # language pair -> the paper's vocabulary for it
+    in_tokens: bool = False  # the text is Moses tokens, with their escapes
+    further: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other test sets: name -> stems of files
+    of_trees: bool = False  # it is no parallel text, but becomes some (`treebanks.py`)
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether it lies nowhere."""
+        return "" in self.folders.values()
+
+
+CORPORA = {
+    "grammar": NamedCorpus(
+        folders={"en-de": "", "en-fr": ""},
+        licence="MIT, as this package",
+        origin="It is generated on the spot.",
+    ),
+    "multi30k": NamedCorpus(
+        folders={"en-de": "multi30k", "en-fr": "multi30k"},
+        dev=("val",),
+        test=("test_2016_flickr",),
+        further={name: (name,) for name in ("test_2017_flickr", "test_2017_mscoco")},
+        licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
+        origin="Get it with: python -m repro data fetch multi30k-en-de (or multi30k-en-fr).",
+    ),
+    "multi30k_tok": NamedCorpus(
+        folders={"en-de": "multi30k_tok", "en-fr": "multi30k_tok"},
+        train=("train", "train.lc.norm.tok"),
+        dev=("val", "val.lc.norm.tok"),
+        test=("test_2016_flickr", "test_2016_flickr.lc.norm.tok"),
+        further={name: (name, f"{name}.lc.norm.tok") for name in ("test_2017_flickr", "test_2017_mscoco")},
+        in_tokens=True,
+        licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
+        origin="Get it with: python -m repro data fetch multi30k_tok-en-de (or multi30k_tok-en-fr).",
+    ),
+    "tatoeba": NamedCorpus(
+        folders={"en-de": "tatoeba_ende", "en-fr": "tatoeba_enfr"},
+        dev=("valid",),
+        licence="CC BY 2.0 FR, www.manythings.org/anki and tatoeba.org",
+        origin=(
+            "Its sentence pairs are at https://www.manythings.org/anki (deu-eng.zip, fra-eng.zip); this split of them "
+            "is not published, so make one with python -m repro data import and pass --corpus folder --data-dir FOLDER."
+        ),
+    ),
+    "news_commentary": NamedCorpus(
+        folders={"en-de": "news_commentary", "en-fr": "news_commentary"},
+        dev=("newstest2013",),
+        test=NEWSTEST_2014,
+        licence=COLLECTIONS["news_commentary-en-de"].licence,
+        origin="Get it with: python -m repro data fetch news-commentary-en-de (or -en-fr).",
+    ),
+    "wmt14": NamedCorpus(
+        folders={"en-de": "wmt_ende", "en-fr": "wmt_enfr"},
+        dev=("newstest2013",),
+        test=NEWSTEST_2014,
+        licence=COLLECTIONS["wmt14-en-de"].licence,
+        origin="Get it with: python -m repro data fetch wmt14-en-de (or wmt14-en-fr).",
+        subwords={"en-de": Subwords("bpe", 37_000), "en-fr": Subwords("wordpiece", 32_000)},
+    ),
+    "grammar_trees": NamedCorpus(
+        folders={"en-tree": ""},
+        of_trees=True,
+        licence="MIT, as this package",
+        origin="It is generated on the spot.",
+    ),
+    "craft": NamedCorpus(
+        folders={"en-tree": "craft"},
+        of_trees=True,
+        licence="CC BY 3.0",
+        origin="Get it with: python -m repro data fetch craft.",
+    ),
+    "wsj": NamedCorpus(
+        folders={"en-tree": "wsj"},
+        of_trees=True,
+        licence="that of the Linguistic Data Consortium, LDC99T42: yours to keep, not to pass on",
+        origin="It is read from your own copy of Treebank-3: --data-dir FOLDER, with wsj/02 to wsj/23 in it.",
+    ),
+    "folder": NamedCorpus(
+        folders={},
+        dev=DEV_NAMES,
+        licence="as its owner says",
+        origin="Pass the folder of its train, dev and test files as --data-dir FOLDER.",
+    ),
+}
+
+# SHA-256 of the uncompressed files. The training text of wmt14 has none: its parts are joined in many ways.
+SHA256 = {
+    **CAPTIONS,
+    "tatoeba_ende/train.en": "fa4aefb76298ce84e59aad2bcb0c3d0c4a79c7952494535f6f9c9a0547361706",
+    "tatoeba_ende/train.de": "7f3ec20e1c8b15b08569daa7521c45e9e10b60b4c1ec4170c3fd0552c0cf305c",
+    "tatoeba_ende/valid.en": "f590444433589fc9c3640eb80efe08e2b25347d82aaa5028557c347d25c4018f",
+    "tatoeba_ende/valid.de": "30a39ef0d8e9961b3b811980c2cfb3e87649acf77e772a33801066a0ce1f08ad",
+    "tatoeba_ende/test.en": "d9f544412587755b758f11b5debb4f5832ff2375acc79683dc2efddec76e936c",
+    "tatoeba_ende/test.de": "6ba5aaf669084ad0f5cc2dff16211849e37f7f03d151b04298a3b8f9364b0312",
+    "tatoeba_enfr/train.en": "022fc79fb2179c1b562a950508aafbf6180bb83fb5e1c3ca08bb07c298db5528",
+    "tatoeba_enfr/train.fr": "2c7808d93615540372ae53f9698b55a4e28943ff125c1443e927b170b30b2665",
+    "tatoeba_enfr/valid.en": "a529bb668bcd7b2bc6f9f5e078a5d937a4e8b1a582c2a70287d1f5ca5a67978f",
+    "tatoeba_enfr/valid.fr": "c66b7fe901838fdc48cb7b77ca6f5802f7749db29a3bd2e7938a4d20ac7d0026",
+    "tatoeba_enfr/test.en": "a1872e878ed2729a4e87f972a775d2d10908908fcf5d759eb7b876564eefff90",
+    "tatoeba_enfr/test.fr": "067ab72d967b3d2418f2f8cb3ecebab93ad663b74e1f8051925e3bfc4fa533b6",
+    "wmt_ende/newstest2013.en": "ace268a1d9724ca76f6d8e5c720ffdc08f01bdce45630ed8b269dc7918e1c16e",
+    "wmt_ende/newstest2013.de": "d7ea35ab91ff3709e03ad9cb6bf5b4f2cc775cd2d72efd5254c4aec5e69663ca",
+    "wmt_ende/newstest2014.en": "18db2323feae45b4b9e7d3b400d3ee3740f03a4da50046c07e3c255b9985a3f9",
+    "wmt_ende/newstest2014.de": "48fad9e043d7e8e89c06fa8203283501166e4f4a059f6cf08d9a4d6674a19fd8",
+    "wmt_ende/newstest2014_full.en": "7294bccf2879a97b3706b95c9595f1459617a8ee7130d5d8581c910e69736971",
+    "wmt_ende/newstest2014_full.de": "ae5d110486bc33d7175e9e28c7d0051eb3e5fcd2166dd93371089852c091a20e",
+    "wmt_enfr/newstest2013.en": "ace268a1d9724ca76f6d8e5c720ffdc08f01bdce45630ed8b269dc7918e1c16e",
+    "wmt_enfr/newstest2013.fr": "909b63be5df3eb8c13e1d5967bf3f0adfdb9f6ed5e638c5bffff563ee2ff7f41",
+    "wmt_enfr/newstest2014.en": "9a12cb6e8efb3509ebede627e4a9c83ee64935509d561ff70f4b7bd5f93f6096",
+    "wmt_enfr/newstest2014.fr": "2bd07dc204f965bf88e90adb6223a8cb850f9bf9840df6af1f4945195936656e",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrammarSizes:
+    """How much of the embedded corpus to generate, in pairs."""
+
+    n_train: int
+    n_dev: int
+    n_test: int
+    seed: int = 0
+    n_silver: int = 0  # of trees: pairs beside those of train, with errors in them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """Parallel text that was found, counted and, where its hash is known, recognised."""
+
+    name: str
+    pair: str  # "en-de": source and target language
+    train: tuple[Parallel, ...]  # its parts, one after the other
+    dev: Parallel
+    test: Parallel
+    subset: Subset | None  # of test, where it has one and its files are there; it decides nothing but its own score
+    vocabulary: Path | None  # the tokens that came with text that is split into sub-words already
+    in_tokens: bool  # the text is Moses tokens, with their escapes: to be scored as it is cut
+    pieces: str = ""  # the scheme by which its words are cut (`data/vocabulary.py`); "": they are whole
+    files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
+    licence: str
+    origin: str
+    whole: tuple[str, ...] = ()  # words that are never cut into tokens
+    about: Mapping[str, str] = field(default_factory=dict)  # what else its data card says, by what it is about
+    left_out: Mapping[str, int] = field(default_factory=dict)  # of train, before it became pairs; by reason
+    further: Mapping[str, Parallel] = field(default_factory=dict)  # other test sets whose files are there, by name
+    notes: tuple[str, ...] = ()  # sentences that a reader of its scores must know
+
+    def subwords(self, of_scale: Subwords, *, asked: int | None) -> Subwords:
+        """The vocabulary of the text: its own where it came with one, which leaves no size to ask for."""
+        if self.vocabulary is None:
+            return replace(of_scale, whole=self.whole)
+        if asked is not None:
+            raise ValueError(
+                f"--vocab-size {asked}: the text came split into sub-words, those of {self.vocabulary}. Leave it out."
+            )
+        return Subwords("given", 0)
+
+    @property
+    def sha256(self) -> str:
+        """Of all texts and their places; plain or gzip, and where they lie, is all one."""
+        return hashlib.sha256("".join(f"{file} {sha256}\n" for file, sha256 in self.files.items()).encode()).hexdigest()
+
+
+def open_corpus(
+    name: str,
+    pair: str,
+    *,
+    data_dir: Path | None,
+    cache: Path,
+    sizes: GrammarSizes | None = None,
+    tell: Callable[[str], object] = lambda said: None,
+) -> Corpus:
+    """Find (or generate) the files of a corpus and refuse what is missing, unequal, empty or altered.
+
+    A named corpus is looked for in `data_dir` and nowhere else if that is given; else in the folder that the
+    environment variable REPRO_DATA names, then in `data/` of the project.
+    """
+    known, place = CORPORA.get(name), find(name, pair, data_dir)
+    assert known is not None  # `find` looked
+    folder = place or _grammar(cache, sizes)
+    files = {}
+    texts: dict[str, list[Parallel]] = {"train": [], "dev": [], "test": []}
+    for split, part, stems in _wanted(folder, name, pair):
+        sides = _sides(folder, stems, pair)
+        assert sides is not None  # _find looked, generating wrote
+        for path in sides:
+            if warning := slow_to_read(path):
+                tell(warning)
+        text = Parallel(*sides, may_drop=split == "train", name=part)
+        for language, one in zip(languages(pair), _recognised(text, name, pair, stems), strict=True):
+            files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
+        texts[split].append(text)
+    vocabulary = _vocabulary(folder, known)
+    form = _form(folder, known, texts, vocabulary)
+    notes = [*form.notes]
+    if _are_one_text(texts["dev"][0], texts["test"][0]):
+        notes.append(
+            f"{texts['dev'][0].source.name} and {texts['test'][0].source.name} are one text, so scores on test say "
+            "nothing that those on dev do not; a test set should be text that nothing was chosen on."
+        )
+    return Corpus(
+        name=name,
+        pair=pair,
+        train=tuple(texts["train"]),
+        dev=texts["dev"][0],
+        test=texts["test"][0],
+        subset=_subset(folder, name, pair, texts["test"][0]),
+        vocabulary=vocabulary,
+        in_tokens=form.in_tokens,
+        pieces=form.pieces,
+        files=files,
+        licence=known.licence,
+        origin=known.origin,
+        further=_further(folder, name, pair),
+        notes=tuple(notes),
+    )
+
+
+def _are_one_text(dev: Parallel, test: Parallel) -> bool:
+    """Whether two texts are the same sentences on both sides, one by one."""
+    if [one.n_lines for one in dev.fingerprints()] != [one.n_lines for one in test.fingerprints()]:
+        return False
+    pairs = zip(dev.pairs(), test.pairs(), strict=True)
+    return all([*map(same_spelling, one)] == [*map(same_spelling, other)] for one, other in pairs)
+
+
+def _form(folder: Path, known: NamedCorpus, texts: Mapping[str, list[Parallel]], vocabulary: Path | None) -> Cut:
+    """How the text is cut: what has a name is known, what is the reader's own shows it."""
+    held_out = {split: texts[split][0] for split in ("dev", "test")}
+    if not known.folders:
+        return form_of(texts["train"], held_out, folder, has_vocabulary=vocabulary is not None)
+    if not known.is_generated:
+        refuse_mixed(texts["train"], held_out)
+    return Cut(in_tokens=known.in_tokens)
+
+
+def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
+    """The folder that has the files of a corpus, None where they are generated; nothing of them is read.
+
+    Raises ValueError for a corpus or a pair that cannot be, FileNotFoundError for text that is not here.
+    """
+    if name not in CORPORA:
+        raise ValueError(f"Unknown corpus {name!r}; expected one of {', '.join(CORPORA)}.")
+    known = CORPORA[name]
+    languages(pair)  # refuses what is none
+    if known.folders and pair not in known.folders:
+        raise ValueError(f"Corpus {name!r} has no pair {pair!r}; expected one of {', '.join(known.folders)}.")
+    if known.of_trees:
+        raise ValueError(f"Corpus {name!r} has trees and no translations: experiments/table4.py reads it.")
+    if not known.is_generated:
+        return _find(name, pair, data_dir)
+    if data_dir is not None:
+        raise ValueError("Corpus 'grammar' is generated; for text of your own add --corpus folder.")
+    return None
+
+
+def _subset(folder: Path, name: str, pair: str, test: Parallel) -> Subset | None:
+    """The lines of the test set that are a test set of their own."""
+    fetched = COLLECTIONS.get(f"{name}-{pair}")
+    sides = _sides(folder, (fetched.subset,), pair) if fetched and fetched.subset else None
+    if not fetched or not fetched.subset or not sides or sides[0] == test.source:
+        return None
+    part = Parallel(*sides)
+    _recognised(part, name, pair, (fetched.subset,))
+    return subset_of(fetched.subset, part, test)
+
+
+def _further(folder: Path, name: str, pair: str) -> dict[str, Parallel]:
+    """The other test sets of a corpus that lie beside its own, by name."""
+    found = {}
+    for test, by_hand in CORPORA[name].further.items():
+        stems = (*by_hand, f"{name}_{test}")  # the last as fetching names it
+        if sides := _sides(folder, stems, pair):
+            found[test] = Parallel(*sides)
+            _recognised(found[test], name, pair, stems)
+    return found
+
+
+def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """(split, part, stems) of each text: the training text whole or, where that is not there, in its parts.
+
+    The stems are those of files got by hand, then those of what fetching unpacks.
+    """
+    known = CORPORA[name]
+    if (fetched := COLLECTIONS.get(f"{name}-{pair}")) is None:
+        return [("train", "", known.train), ("dev", "", known.dev), ("test", "", known.test)]
+    train = [("", (*known.train, *fetched.train))]
+    if len(fetched.train) > 1:
+        train = [("", known.train)] if _sides(folder, known.train, pair) else [(one, (one,)) for one in fetched.train]
+    held_out = ("dev", known.dev, fetched.dev), ("test", known.test, fetched.test)
+    return [("train", *part) for part in train] + [(split, "", (*stems, stem)) for split, stems, stem in held_out]
+
+
+def _find(name: str, pair: str, data_dir: Path | None) -> Path:
+    """The first folder with all files of the corpus."""
+    known = CORPORA[name]
+    looked = []
+    for folder in _candidates(name, pair, data_dir):
+        if not folder.is_dir():
+            why = f"a file; name the folder that it is in, {folder.parent}" if folder.is_file() else "no such folder"
+            looked.append(f"{folder} ({why})")
+            continue
+        lacks = [
+            _expected(stems, pair) for _, _, stems in _wanted(folder, name, pair) if not _sides(folder, stems, pair)
+        ]
+        if not lacks:
+            if not known.folders:
+                refuse_several(folder, [one for one in known.dev if _sides(folder, (one,), pair)])
+            return folder
+        looked.append(f"{folder} (lacks {', '.join(lacks)})")
+    wanted = ", ".join(_expected(stems, pair) for stems in (known.train, known.dev, known.test))
+    raise FileNotFoundError(
+        f"Corpus {name!r} ({pair}) is not here: expected the files {wanted}, each plain or .gz; "
+        f"looked in {'; '.join(looked)}. {known.origin}"
+    )
+
+
+def refuse_several(folder: Path, dev_names: Collection[str]) -> None:
+    """Of dev texts by several names in a folder of one's own nobody said which is meant."""
+    if len(dev_names) > 1:
+        raise ValueError(
+            f"{folder} has {' and '.join(f'{name}.*' for name in dev_names)}: expected one dev text, got "
+            f"{len(dev_names)}. Move what is not meant to another folder."
+        )
+
+
+def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
+    """Where to look, in this order."""
+    known = CORPORA[name]
+    inside = dict.fromkeys((known.folders[pair], name, FETCHED)) if known.folders else {}
+    if data_dir is not None:
+        return [data_dir, *(data_dir / folder for folder in inside)]
+    if not inside:
+        raise ValueError(f"Corpus {name!r} needs a folder. {known.origin}")
+    given = [Path(os.environ["REPRO_DATA"])] if os.environ.get("REPRO_DATA") else []
+    return [root / folder for root in (*given, PROJECT / "data") for folder in inside]
+
+
+def _sides(folder: Path, stems: tuple[str, ...], pair: str) -> tuple[Path, Path] | None:
+    """The two files of a text, in `folder` or in the folder of its own that fetching makes; None if one is missing."""
+    for stem in stems:
+        for place in (folder, folder / f"{stem}-{pair}"):
+            source, target = (_plain_or_gzip(place / f"{stem}.{language}") for language in languages(pair))
+            if source and target:
+                return source, target
+    return None
+
+
+def _plain_or_gzip(path: Path) -> Path | None:
+    return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
+
+
+def _refuse_another_beside(path: Path) -> None:
+    """Of a plain file and a packed one beside it the plain one is read: of two texts nobody said which is meant."""
+    packed = path.with_name(f"{path.name}.gz")
+    if packed.is_file() and text_fingerprint(packed) != text_fingerprint(path):
+        raise ValueError(
+            f"{path} and {packed.name} beside it hold different text; expected one of them, or the same text in both. "
+            "Move the one that is not meant to another folder."
+        )
+
+
+def _expected(stems: tuple[str, ...], pair: str) -> str:
+    return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in languages(pair))
+
+
+def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) -> tuple[Fingerprint, Fingerprint]:
+    """Refuse a text that is known to be another. What fetching unpacked is known by its archive."""
+    for path in (text.source, text.target):
+        _refuse_another_beside(path)
+    found = text.fingerprints()
+    place = text.source.parent
+    is_named = bool(CORPORA[name].folders)  # beside text of the reader's own any file of that name may lie
+    if (place / MANIFEST).exists() and (is_named or is_made(place)):
+        _check_fetched(place, found, pair, is_held_out=not text.may_drop)
+        return found
+    folder = CORPORA[name].folders.get(pair)
+    for path, language, one in zip((text.source, text.target), languages(pair), found, strict=True):
+        # by the name it has, or by the usual one where that is a name of others for the same
+        usual = SHA256.get(f"{folder}/{stems[0]}.{language}", one.sha256)
+        expected = SHA256.get(f"{folder}/{path.name.removesuffix('.gz')}", usual)
+        if one.sha256 != expected:
+            raise ValueError(
+                f"{path} is not the text known as {name}: expected SHA-256 {expected}, got {one.sha256}. Get it again "
+                "or, to use this text under no name, choose --corpus folder."
+            )
+    return found
+
+
+def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: str, is_held_out: bool) -> None:
+    """Refuse unpacked text that is not what was unpacked; training text is read whole only before it is encoded."""
+    facts = verified(folder) if is_held_out else stated(folder)[0]
+    if "archive" not in facts:  # it was generated, not unpacked
+        return
+    for language, one in zip(languages(pair), found, strict=True):
+        expected = facts["files"][language]["n_lines"]
+        if one.n_lines != expected:
+            raise ValueError(
+                f"{folder} holds {one.n_lines:,} lines of {language}, expected {expected}. Delete the folder and fetch "
+                "again."
+            )
+
+
+def _vocabulary(folder: Path, known: NamedCorpus) -> Path | None:
+    """The file of given tokens, one a line: text of the reader's own says by it that it is in tokens."""
+    return place if not known.folders and (place := folder / GIVEN).is_file() else None
+
+
+def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:
+    """The folder of the embedded corpus; another generator or size is another folder."""
+    # here, not above: the names of the corpora are wanted without them
+    from repro.corpora.grammar import author, english, french, german, lexicon, tree
+    from repro.corpora.grammar import generate as generator
+
+    if sizes is None:
+        raise ValueError("Corpus 'grammar' needs its sizes; the scales state them.")
+    sources = (lexicon, tree, author, english, german, french, generator)
+    code = b"".join(Path(str(source.__file__)).read_bytes() for source in sources)
+    version = hashlib.sha256(code).hexdigest()[:12]
+    folder = cache / f"grammar-{sizes.n_train}-{sizes.n_dev}-{sizes.n_test}-{sizes.seed}-{version}"
+
+    def generate(empty: Path) -> dict[str, Any]:
+        generator.write_grammar(empty, n_train=sizes.n_train, n_dev=sizes.n_dev, n_test=sizes.n_test, seed=sizes.seed)
+        return {}
+
+    made_once(folder, generate)
+    return folder

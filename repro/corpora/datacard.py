@@ -1,0 +1,403 @@
+"""The data card: what a model was trained on, on one page, and the same as JSON. Paper: section 5.1.
+
+Shards are encoded by processes that know nothing of each other, and each leaves a few numbers; here they are added
+up. The card is a function of those numbers alone: the same data gives the same bytes, so it bears no date.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repro.corpora.filters import FILTER_RULES
+from repro.corpora.pair import languages
+from repro.corpora.same_sentence import normalised
+from repro.render.markdown import markdown
+from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, blocks
+from repro.storage import atomic
+
+NAME = "data_card"
+SEEN = ("seen", "seen_pairs")  # held-out lines that training text repeats: the source, or both sides
+SIDES = ("source", "target")
+NOTHING = "–"
+TOLD_FROM = 0.01  # of the tokens of a side: fewer that the vocabulary lacks are on the card, but nobody is told
+REFUSED_FROM = 0.1  # of the training text: it came with another vocabulary
+
+
+# Overlap ---------------------------------------------------------------------------------------------------
+
+LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz0123456789"))  # deleted, these stay
+
+
+class Overlap:
+    """The held-out pairs, to be looked for in training text.
+
+    Lines are compared by their words (`same_sentence.py`). A line without a word is never found. The memory
+    it takes is that of the held-out text, however long the training text.
+    """
+
+    def __init__(self, held_out: Mapping[str, Iterable[tuple[str, str]]]) -> None:
+        self._splits = tuple(held_out)
+        self._places: dict[str, list[tuple[str, int, str]]] = {}  # source -> (split, number of the line, target)
+        for split, pairs in held_out.items():
+            for number, (source, target) in enumerate(pairs, start=1):
+                if normal := normalised(source):
+                    self._places.setdefault(normal, []).append((split, number, normalised(target)))
+        # Lines that are equal have equal Latin letters and digits, which are far cheaper to pick than the words.
+        self._latin = {_latin(normal) for normal in self._places}
+
+    def seen(self, sources: Iterable[str], targets: Iterable[str]) -> dict[str, dict[str, list[int]]]:
+        """Of each split the numbers, from 1, of the lines whose source stands among `sources`: `seen`; and of those
+        that stand there with the same target: `seen_pairs`."""
+        found: dict[str, dict[str, set[int]]] = {what: {name: set() for name in self._splits} for what in SEEN}
+        for source, target in zip(sources, targets, strict=True):
+            if _latin(normalize("NFC", source).casefold()) not in self._latin:
+                continue
+            if places := self._places.get(normalised(source)):
+                normal = normalised(target)
+                for split, number, held_out in places:
+                    found["seen"][split].add(number)
+                    if normal and normal == held_out:
+                        found["seen_pairs"][split].add(number)
+        return {what: {name: sorted(of) for name, of in splits.items()} for what, splits in found.items()}
+
+
+def _latin(lower: str) -> bytes:
+    return lower.encode().translate(None, LETTERS)
+
+
+# Facts -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """All that a card is made of; plain numbers and text, however the data is stored.
+
+    The facts of a shard: `part`, `lines` (raw), `pairs` (kept), `dropped` (pairs by reason), `seen` and `seen_pairs`
+    (see Overlap), `same_sides` (pairs whose source is their target), and of each side [source, target] `words`,
+    `characters`, `pieces` (tokens, an end symbol in each sentence), `unknown` and `byte_pieces` (tokens that are
+    unknown, or a lone byte), `lengths` (how many sentences have i tokens, for each i).
+    The facts of dev and test: the same from `pairs` on, none dropped and none seen.
+    """
+
+    corpus: str
+    pair: str
+    licence: str
+    origin: str
+    max_length: int | None  # tokens; longer training pairs are dropped
+    rules: Mapping[str, str]  # cleaning rules -> their identity
+    train: Sequence[Mapping[str, Any]]  # shards in the order of the text
+    dev: Sequence[Mapping[str, Any]]
+    test: Sequence[Mapping[str, Any]]
+    tokenizer: Mapping[str, Any]  # kind, size, sha256, and learned_on unless it was given
+    sha256: Mapping[str, str]  # of the text, by file
+    data_hash: str
+    shards_sha256: str  # of the manifests of all shards
+    bytes_on_disk: Mapping[str, int]  # by what takes them
+    about: Mapping[str, str] = field(default_factory=dict)  # what else the corpus says of itself
+
+
+def card(facts: Facts) -> dict[str, Any]:
+    """The card as JSON: the sums over the shards, of each part and of all, and what follows from them."""
+    parts: dict[str, list[Mapping[str, Any]]] = {}
+    for shard in facts.train:
+        parts.setdefault(shard["part"], []).append(shard)
+    held_out = {"dev": facts.dev, "test": facts.test}
+    return {
+        "corpus": facts.corpus,
+        "pair": facts.pair,
+        "licence": facts.licence,
+        "origin": facts.origin,
+        "max_length": facts.max_length,
+        "rules": [
+            {"name": name, "meaning": FILTER_RULES[name].meaning, "identity": identity}
+            for name, identity in facts.rules.items()
+        ],
+        "train": _text(facts.train),
+        "parts": [{"part": part} | _text(shards) for part, shards in parts.items()],
+        **{split: _text(shards) for split, shards in held_out.items()},
+        "overlap": {split: _seen(facts.train, split, shards) for split, shards in held_out.items()},
+        "tokenizer": dict(facts.tokenizer),
+        "sha256": dict(facts.sha256),
+        "data_hash": facts.data_hash,
+        "shards_sha256": facts.shards_sha256,
+        "shards": len(facts.train),
+        "bytes_on_disk": dict(facts.bytes_on_disk),
+        **({"about": dict(facts.about)} if facts.about else {}),
+    }
+
+
+def _seen(train: Sequence[Mapping[str, Any]], split: str, shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How much of a held-out split the training text repeats."""
+    n = sum(shard["pairs"] for shard in shards)
+    numbers, pairs = (sorted({i for shard in train for i in shard.get(what, {}).get(split, ())}) for what in SEEN)
+    return {
+        "lines": n,
+        "seen": len(numbers),
+        "share": _ratio(len(numbers), n),
+        "pairs_seen": len(pairs),
+        "pairs_share": _ratio(len(pairs), n),
+        "first": numbers[:5],
+    }
+
+
+def repeats(facts: Facts) -> dict[str, float]:
+    """The shares of text that stands where it should not: see `repro/results/repeats.py`."""
+    n = sum(shard["pairs"] for shard in facts.train)
+    found = {"same_sides": _ratio(sum(shard["same_sides"] for shard in facts.train), n) or 0.0}
+    for split, shards in (("dev", facts.dev), ("test", facts.test)):
+        one = _seen(facts.train, split, shards)
+        found |= {f"{split}_sources": one["share"] or 0.0, f"{split}_pairs": one["pairs_share"] or 0.0}
+    return found
+
+
+def unlisted(facts: Facts) -> Iterator[str]:
+    """A sentence for each side of each split of which the vocabulary lacks more than a few tokens."""
+    for split, shards in (("train", facts.train), ("dev", facts.dev), ("test", facts.test)):
+        for side, share in _unlisted(shards).items():
+            if share >= TOLD_FROM:
+                yield (
+                    f"{100 * share:.1f} % of the {side} tokens of {split} are not in the vocabulary, so they are all "
+                    "one token: its perplexity is low and says little."
+                )
+
+
+def refuse_unlisted(facts: Facts, vocabulary: Path) -> None:
+    """Raise ValueError for a vocabulary that is not that of the training text: a model would learn one token."""
+    for side, share in _unlisted(facts.train).items():
+        if share >= REFUSED_FROM:
+            raise ValueError(
+                f"{vocabulary} is not the vocabulary of this text: it lacks {100 * share:.1f} % of the {side} tokens "
+                f"of train, expected less than {100 * REFUSED_FROM:.0f} %. It has one token a line and nothing after "
+                "it, spelled as in the text, for both languages."
+            )
+
+
+def _unlisted(shards: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Of each side the share of tokens, end symbols aside, that the vocabulary does not have."""
+    text = _text(shards)
+    return {side: (text[side]["unknown_per_million"] or 0.0) / 1e6 for side in SIDES}
+
+
+def _text(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The numbers of some shards together."""
+    dropped = sum((Counter(shard.get("dropped", {})) for shard in shards), Counter())
+    pairs = sum(shard["pairs"] for shard in shards)
+    return {
+        "lines": pairs + dropped.total(),
+        "pairs": pairs,
+        "same_sides": sum(shard.get("same_sides", 0) for shard in shards),
+        "dropped": dict(_by_count(dropped)),
+        **{side: _side(shards, i) for i, side in enumerate(SIDES)},
+    }
+
+
+def _side(shards: Sequence[Mapping[str, Any]], i: int) -> dict[str, Any]:
+    words, characters, tokens, unknown, of_bytes = (
+        sum(shard[what][i] for shard in shards) for what in ("words", "characters", "pieces", "unknown", "byte_pieces")
+    )
+    lengths = _lengths(shards, i)
+    sentences = int(lengths.sum())
+    spelling = tokens - sentences  # without the end symbols, which spell nothing
+    return {
+        "words": words,
+        "characters": characters,
+        "pieces": tokens,
+        "pieces_per_word": _ratio(spelling, words),
+        "characters_per_piece": _ratio(characters, spelling),
+        "unknown_per_million": _ratio(1e6 * unknown, spelling),
+        "byte_pieces_per_million": _ratio(1e6 * of_bytes, spelling),
+        "mean_length": _ratio(tokens, sentences),
+        "quantiles": {f"{per_mille / 10:g}": _quantile(lengths, per_mille) for per_mille in (500, 900, 990, 999, 1000)},
+    }
+
+
+def _lengths(shards: Iterable[Mapping[str, Any]], i: int) -> NDArray[np.int64]:
+    """[longest + 1] how many sentences of side i have so many tokens."""
+    found = [np.array(shard["lengths"][i], np.int64) for shard in shards]
+    total = np.zeros(max(map(len, found), default=0), np.int64)
+    for lengths in found:
+        total[: len(lengths)] += lengths
+    return total
+
+
+def _quantile(lengths: NDArray[np.int64], per_mille: int) -> int | None:
+    """The least length that so many of a thousand sentences do not exceed."""
+    if not lengths.sum():
+        return None
+    return int(np.argmax(lengths.cumsum() * 1000 >= per_mille * lengths.sum()))
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+# Page ------------------------------------------------------------------------------------------------------
+
+
+def write_card(card: Mapping[str, Any], folder: Path) -> None:
+    """Leave the card in `folder`: data_card.json and data_card.md."""
+    atomic.write_json(folder / f"{NAME}.json", card)
+    atomic.write_text(folder / f"{NAME}.md", markdown(page(card)))
+
+
+def page(card: Mapping[str, Any]) -> Page:
+    """The card for people."""
+    train = card["train"]
+    return Page(
+        "Made from the data; do not edit.",
+        blocks(
+            Heading(f"{card['corpus']}, {card['pair']}", 1),
+            Text(
+                f"{train['pairs']:,} pairs of {train['lines']:,} lines to learn from; {card['dev']['pairs']:,} pairs "
+                f"to choose by (dev) and {card['test']['pairs']:,} to report (test)."
+            ),
+            _list({"Licence": card["licence"], "Origin": card["origin"], **card.get("about", {})}),
+            Heading("Text"),
+            _splits(card),
+            Text(
+                "A word is what stands between blanks. Tokens are counted with the end symbol of each sentence, except "
+                "where they are set against words, characters or a million."
+            ),
+            _parts(card),
+            Heading("Dropped"),
+            _dropped(card),
+            Heading("Lengths"),
+            _quantiles(train),
+            Text("Of the training text, in tokens with the end symbol."),
+            Heading("Held-out text in the training text"),
+            _overlap(card),
+            Text(
+                "Lines of dev and test that also stand in the training text, by their source alone and as pairs, "
+                "compared by their words: lower case, NFC, without punctuation, blanks folded. Line numbers count from "
+                "1."
+            ),
+            Text(
+                f"Training pairs with the same text on both sides: {train['same_sides']:,} of {train['pairs']:,}. "
+                f"{NOTHING} stands where there is nothing to divide by."
+            ),
+            Heading("Provenance"),
+            Text(_tokenizer(card["tokenizer"])),
+            _hashes(card),
+            _grid(["on disk", "bytes"], [[what, f"{n:,}"] for what, n in sorted(card["bytes_on_disk"].items())]),
+        ),
+    )
+
+
+def _hashes(card: Mapping[str, Any]) -> tuple[Table, ...]:
+    named = {
+        "data": card["data_hash"],
+        f"its {_count(card['shards'], 'shard')}": card["shards_sha256"],
+        "tokenizer": card["tokenizer"]["sha256"],
+        **{f"text of {name}": digest for name, digest in sorted(card["sha256"].items())},
+    }
+    return (Table((Column("", "hash", [*named]), Column("", "SHA-256", [*named.values()], is_words=True))),)
+
+
+def _sides(card: Mapping[str, Any]) -> list[str]:
+    return [f"{side} ({language})" for side, language in zip(SIDES, languages(card["pair"]), strict=True)]
+
+
+def _splits(card: Mapping[str, Any]) -> tuple[Table, ...]:
+    headings = ["text", "words", "characters", "tokens", "tokens a word", "characters a token"]
+    rates = ["unknown a million", "bytes a million"]
+    lines = []
+    for split in ("train", "dev", "test"):
+        for side, shown in zip(SIDES, _sides(card), strict=True):
+            one = card[split][side]
+            counts = [f"{one[what]:,}" for what in ("words", "characters", "pieces")]
+            shares = [_number(one[what], 3) for what in ("pieces_per_word", "characters_per_piece")]
+            rare = [_number(one[what], 1) for what in ("unknown_per_million", "byte_pieces_per_million")]
+            lines.append([f"{split}, {shown}", *counts, *shares, *rare])
+    return _grid(headings + rates, lines)
+
+
+def _parts(card: Mapping[str, Any]) -> tuple[Table, ...]:
+    """The parts of the training text, where there are several."""
+    if len(card["parts"]) < 2:
+        return ()
+    headings = ["part of train", "lines", "pairs", "share of pairs"]
+    headings += [f"{what}, {side}" for what in ("words", "tokens a word") for side in _sides(card)]
+    lines = []
+    for one in [*card["parts"], {"part": "all"} | card["train"]]:
+        share = _percent(_ratio(one["pairs"], card["train"]["pairs"]))
+        words = [f"{one[side]['words']:,}" for side in SIDES]
+        tokens = [_number(one[side]["pieces_per_word"], 3) for side in SIDES]
+        lines.append([one["part"], f"{one['lines']:,}", f"{one['pairs']:,}", share, *words, *tokens])
+    return _grid(headings, lines)
+
+
+def _dropped(card: Mapping[str, Any]) -> tuple[Text | Listing | Table, ...]:
+    """The rules, then the pairs lost by reason, of each part and in all."""
+    train, parts = card["train"], card["parts"]
+    limit = "no limit of length" if card["max_length"] is None else f"at most {card['max_length']:,} tokens a side"
+    rules = {rule["name"]: f"{rule['meaning']} (version {rule['identity']})" for rule in card["rules"]}
+    said = "Cleaning rules" if rules else "No cleaning rule, as in the paper and its first code"
+    shown = (Text(f"{said}; {limit}, and without lines that are not text."), _list(rules))
+    if not train["dropped"]:
+        return (*shown, Text("No pair was dropped."))
+    of_parts = parts if len(parts) > 1 else []
+    headings = ["reason", *(one["part"] for one in of_parts), "all", "share of lines"]
+    lost = [
+        (reason, [one["dropped"].get(reason, 0) for one in of_parts], n) for reason, n in _by_count(train["dropped"])
+    ]
+    lost.append(("all", [one["lines"] - one["pairs"] for one in of_parts], train["lines"] - train["pairs"]))
+    lines = [
+        [reason, *(f"{count:,}" for count in counts), f"{n:,}", _percent(_ratio(n, train["lines"]))]
+        for reason, counts, n in lost
+    ]
+    return (*shown, *_grid(headings, lines))
+
+
+def _by_count(dropped: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The most frequent reason first; JSON keeps no order."""
+    return sorted(dropped.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _quantiles(train: Mapping[str, Any]) -> tuple[Table, ...]:
+    shown = {"50": "half of them up to", "90": "90 %", "99": "99 %", "99.9": "99.9 %", "100": "all"}
+    lines = [
+        [side, _number(train[side]["mean_length"], 1), *(_number(train[side]["quantiles"][q], 0) for q in shown)]
+        for side in SIDES
+    ]
+    return _grid(["side", "mean", *shown.values()], lines)
+
+
+def _overlap(card: Mapping[str, Any]) -> tuple[Table, ...]:
+    lines = []
+    for split, one in card["overlap"].items():
+        first = ", ".join(f"{number}" for number in one["first"]) + (", ..." if one["seen"] > len(one["first"]) else "")
+        shares = [f"{one['seen']:,}", _percent(one["share"]), f"{one['pairs_seen']:,}", _percent(one["pairs_share"])]
+        lines.append([split, f"{one['lines']:,}", *shares, first])
+    return _grid(["split", "lines", "sources seen", "share", "pairs seen", "share", "which sources"], lines)
+
+
+def _tokenizer(tokenizer: Mapping[str, Any]) -> str:
+    origin = f"learned on {tokenizer['learned_on']}" if "learned_on" in tokenizer else "given"
+    return f"Tokenizer: {tokenizer['kind']}, {tokenizer['size']:,} tokens, one for both languages; {origin}."
+
+
+def _number(value: float | None, digits: int) -> str:
+    return NOTHING if value is None else f"{value:,.{digits}f}"
+
+
+def _percent(share: float | None) -> str:
+    return NOTHING if share is None else f"{100 * share:.2f} %"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def _list(items: Mapping[str, str]) -> Listing:
+    return Listing(tuple((Strong(name), f": {text}") for name, text in items.items()))
+
+
+def _grid(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> tuple[Table, ...]:
+    """Tables of lines of cells."""
+    return (Table(tuple(Column("", heading, [line[i] for line in lines]) for i, heading in enumerate(headings))),)

@@ -1,0 +1,87 @@
+"""A corpus by its name as a LightningDataModule, for any `Trainer` (`docs/lightning.md`)."""
+
+from pathlib import Path
+
+import lightning as L
+
+from repro.corpora.catalogue import GrammarSizes, open_corpus
+from repro.corpora.prepare import prepare
+from repro.data.batching import BatchBy, by_padded_tokens
+from repro.data.datamodule import Epochs, TranslationData
+from repro.data.datasets import DevBatches
+from repro.data.shards import Prepared
+from repro.data.vocabulary import Subwords
+
+
+class CorpusData(TranslationData):
+    """One process prepares the text, each opens it.
+
+    `setup` does both where no trainer did. Arguments are those of `open_corpus`, `prepare` and `TranslationData`.
+    """
+
+    def __init__(
+        self,
+        corpus: str,
+        pair: str,
+        subwords: Subwords,
+        *,
+        budget: int,
+        seed: int,
+        cache: Path | str = "cache",
+        data_dir: Path | str | None = None,
+        sizes: GrammarSizes | None = None,
+        max_length: int = 128,
+        batch_by: BatchBy = by_padded_tokens,
+        accumulate: int = 1,
+        workers: int = 0,
+        packed: bool = False,
+    ) -> None:
+        L.LightningDataModule.__init__(self)  # there are no sides yet
+        self._choose(budget=budget, seed=seed, batch_by=batch_by, accumulate=accumulate, workers=workers, packed=packed)
+        self.corpus, self.pair, self.subwords, self.max_length = corpus, pair, subwords, max_length
+        self.sizes = sizes
+        self.cache = Path(cache).absolute()  # so that a program may change its folder
+        self.data_dir = Path(data_dir).absolute() if data_dir else None
+
+    def prepare_data(self) -> None:
+        """Leave the ids in the cache; what is there already is used."""
+        self._prepare()
+
+    def setup(self, stage: str | None = None) -> None:
+        """Open what the cache holds, once."""
+        super().setup(stage)
+        if not hasattr(self, "prepared"):
+            self.prepared = self._prepare()
+            splits = self.prepared.train, self.prepared.dev, self.prepared.test
+            self.train, self.dev, self.test = ((split.source, split.target) for split in splits)
+            self.data_hash = self.prepared.data_hash
+
+    def train_dataloader(self) -> Epochs:
+        """An epoch each time it is iterated; the text is opened first where no trainer did."""
+        self.setup()
+        return super().train_dataloader()
+
+    def val_dataloader(self) -> DevBatches:
+        """Batches of dev; the text is opened first where no trainer did."""
+        self.setup()
+        return super().val_dataloader()
+
+    def test_dataloader(self) -> DevBatches:
+        """Batches of test; the text is opened first where no trainer did."""
+        self.setup()
+        return super().test_dataloader()
+
+    def predict_dataloader(self) -> DevBatches:
+        """Batches of test; the text is opened first where no trainer did."""
+        self.setup()
+        return super().predict_dataloader()
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens of both languages: what a model needs to know before a trainer is there."""
+        self.setup()
+        return self.prepared.tokenizer.size
+
+    def _prepare(self) -> Prepared:
+        opened = open_corpus(self.corpus, self.pair, data_dir=self.data_dir, cache=self.cache, sizes=self.sizes)
+        return prepare(opened, subwords=self.subwords, cache=self.cache, max_length=self.max_length)

@@ -1,0 +1,355 @@
+"""One archive over the network: into a `.part` file, and given its name when it is whole and known by its hash.
+
+What breaks on the way is tried again, from where it stopped if a hash tells whether the parts fit. What was refused (an
+error page, another length, another host) and who cannot be reached is left to the next address. A wrong hash is never
+tried again: the file is set aside as `.refused`. Who sends nothing, or next to nothing, is left after a minute.
+"""
+
+import errno
+import functools
+import hashlib
+import math
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+from repro.corpora.download.sources import Source
+from repro.storage import atomic
+from repro.storage.lock import WORK, locked
+
+if TYPE_CHECKING:
+    import requests
+
+BLOCK = 1 << 17
+SLOWEST = 1_000  # bytes a second: less is as good as nothing
+ATTEMPTS = 6  # at one address, in a row, none with more progress than this:
+PROGRESS = 1 << 20
+MAX_REDIRECTS = 5
+TELL_SECONDS = 10.0
+MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b"}
+Announce = Callable[[str], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """How much time a server and another process get."""
+
+    sleep: Callable[[float], object] = time.sleep
+    connect_seconds: float = 5.0  # to each address of a host; without a network all mirrors together take some seconds
+    stall_seconds: float = 60.0  # with next to nothing received
+    wait_seconds: float = WORK  # for another process that receives the archive
+
+
+CLOCK = Clock()
+
+
+def at_most(source: Source) -> str:
+    """The size of an archive, or its bound, in words."""
+    return f"{source.size:,} bytes" if source.size is not None else f"at most {source.max_size:,} bytes"
+
+
+def require_room(folder: Path, n_bytes: int, what: str) -> None:
+    """Refuse what the disk has no room for, before it is begun."""
+    free = shutil.disk_usage(folder).free
+    if n_bytes > free:
+        raise atomic.DiskError(
+            errno.ENOSPC,
+            f"{folder} has {free:,} bytes free, {what} needs {n_bytes:,}. Make room and start again; what was "
+            "received is kept.",
+        )
+
+
+def digest_of(path: Path, algorithm: str) -> str:
+    """The hash of a file as it is now, which is read once per process."""
+    status = path.stat()
+    return _digest_of_file(path, algorithm, status.st_size, status.st_mtime_ns)
+
+
+@functools.cache
+def _digest_of_file(path: Path, algorithm: str, size: int, mtime_ns: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+
+
+class RefusedTransfer(Exception):
+    """This address does not have the archive; the words say why."""
+
+
+class BrokenTransfer(Exception):
+    """The transfer broke; it may succeed when it is tried again."""
+
+
+class Unreachable(Exception):
+    """No connection could be made: to ask again at once would only take time."""
+
+
+class WrongHash(Exception):
+    """Something came whole, and it is not the archive."""
+
+
+FAILURES = (RefusedTransfer, BrokenTransfer, Unreachable, WrongHash)
+
+
+def download(
+    source: Source, urls: Sequence[str], folder: Path, known: Mapping[str, str], tell: Announce, clock: Clock = CLOCK
+) -> dict[str, Exception]:
+    """Have the archive from the first address that gives it: {}; else what each of them did.
+
+    `known` are the hashes that it must have, by algorithm.
+    """
+    failures: dict[str, Exception] = {}
+    path = folder / f"{source.archive}.part"
+    try:
+        for url in urls:
+            try:
+                with closing(atomic.Appended(path)) as part:
+                    _Transfer(source, url, part, known, tell, clock).receive()
+                return {}
+            except FAILURES as failure:
+                failures[url] = failure
+                tell(f"{url}: {failure}")
+    finally:
+        if not (known and _size_of(path)):  # without a hash nobody could go on with it
+            path.unlink(missing_ok=True)
+    return failures
+
+
+@contextmanager
+def received_by_one(source: Source, folder: Path, tell: Announce, clock: Clock = CLOCK) -> Iterator[None]:
+    """Be the only process that receives the archive. TimeoutError where another one holds it for too long."""
+    lock = folder / f".{source.archive}.lock"
+    atomic.Appended(lock).close()
+    with locked(
+        lock, clock.wait_seconds, lambda: tell(f"Another process receives {source.archive}; waiting for it.")
+    ) as mine:
+        if not mine:
+            raise TimeoutError(
+                f"Another process receives {source.archive} and has held {lock} for {clock.wait_seconds:g} seconds. "
+                "Wait until it is done, or end it, and type the same command again: it goes on."
+            )
+        yield
+
+
+class _Transfer:
+    """One archive on its way from one address into its part."""
+
+    def __init__(
+        self, source: Source, url: str, part: atomic.Appended, known: Mapping[str, str], tell: Announce, clock: Clock
+    ) -> None:
+        self._source, self._url, self._part, self._known = source, url, part, known
+        self._tell, self._clock, self._told = tell, clock, -math.inf
+        self._turn = threading.Lock()  # of who changes the part
+        self._came, self._enough = 0.0, SLOWEST * clock.stall_seconds  # bytes, in all and in that time
+        part.cut(_size_of(part.path) if known else 0)
+        self._is_patched = part.end > 0  # whether it was not received in one go
+        self._has_answered = False
+
+    def receive(self) -> None:
+        """Have the archive whole, under its name."""
+        part, folder, name = self._part.path, self._part.path.parent, self._source.archive
+        while True:
+            self._receive_all()
+            self._part.push()
+            wrong = [
+                f"expected {algorithm} {digest}, got {found}"
+                for algorithm, digest in self._known.items()
+                if (found := digest_of(part, algorithm)) != digest
+            ]
+            if not wrong:
+                part.replace(folder / name)
+                return
+            if not self._is_patched:
+                part.replace(folder / f"{name}.refused")
+                raise WrongHash(f"{'; '.join(wrong)}; set aside as {name}.refused and not used")
+            self._tell(f"{name}: the parts do not fit together; from the start.")
+            self._restart()
+
+    def _receive_all(self) -> None:
+        """Receive what is lacking, in as many attempts as make progress."""
+        failed = 0
+        while True:
+            before = self._part.end
+            try:
+                self._watched()
+                return
+            except BrokenTransfer as broken:
+                failed = 1 if self._part.end - before > PROGRESS else failed + 1
+                if failed == ATTEMPTS:
+                    raise
+                seconds = min(2.0**failed, 60.0)
+                self._tell(f"{self._url}: {broken}; again in {seconds:.0f} seconds.")
+                self._clock.sleep(seconds)
+
+    def _watched(self) -> None:
+        """Receive what is lacking. BrokenTransfer where too little comes, be it in the head, the body or after it.
+
+        Another thread receives, since a server that drips can keep whoever reads for ever: that thread is then left,
+        and writes nothing any more.
+        """
+        size = self._source.size
+        if not self._known or (size is not None and self._part.end > size):
+            self._restart()
+        if self._part.end == size:
+            return
+        import requests  # here, not above: it takes a tenth of a second, which --help need not wait
+
+        done, is_left, session = Future[None](), threading.Event(), requests.Session()
+
+        def receive() -> None:
+            try:
+                self._attempt(session, is_left)
+                done.set_result(None)
+            except Exception as error:
+                done.set_exception(error)
+
+        threading.Thread(target=receive, daemon=True).start()
+        seconds = self._clock.stall_seconds
+        try:
+            before = -math.inf
+            while self._came - before >= self._enough:
+                before = self._came
+                if wait([done], seconds).done:
+                    return done.result()
+            raise BrokenTransfer(f"too little came for {seconds:g} seconds")
+        finally:
+            with self._turn:
+                is_left.set()
+
+    @contextmanager
+    def _in_turn(self, is_left: threading.Event) -> Iterator[None]:
+        with self._turn:
+            if is_left.is_set():
+                raise BrokenTransfer("nobody waits for it any more")
+            yield
+
+    def _attempt(self, session: "requests.Session", is_left: threading.Event) -> None:
+        """One request for what is lacking."""
+        import requests
+        import urllib3
+
+        headers = {"Accept-Encoding": "identity"}
+        if self._part.end:
+            headers["Range"] = f"bytes={self._part.end}-"
+        try:
+            with session, closing(self._answer(session, headers)) as answer:
+                with self._in_turn(is_left):
+                    self._has_answered = True
+                    if answer.status_code == 416 and self._part.end:  # it may be whole: its hash tells
+                        return
+                    total = self._begun(answer.status_code, answer.headers)
+                while self._part.end != total:  # what the server says after that is no matter
+                    block = answer.raw.read1(BLOCK, decode_content=False)  # whatever has come by now
+                    if not block:
+                        break
+                    with self._in_turn(is_left):
+                        self._take(block, total)
+        except (requests.RequestException, urllib3.exceptions.HTTPError, UnicodeError) as error:
+            raise _failure(error, self._has_answered) from None
+        if total is not None and self._part.end < total:
+            raise BrokenTransfer(f"the connection ended after {self._part.end:,} of {total:,} bytes")
+        if not self._part.end:
+            raise RefusedTransfer("an empty file")
+
+    def _answer(self, session: "requests.Session", headers: Mapping[str, str]) -> "requests.Response":
+        """How the answer begins; redirected at most to where `next_hop` allows."""
+        # else requests looks at the address too, and breaks where it is none
+        vars(session)["get_redirect_target"] = lambda _: None
+        seconds = (self._clock.connect_seconds, 3 * self._clock.stall_seconds)  # whoever waits has less patience
+        url = self._url
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = session.get(url, headers=headers, stream=True, timeout=seconds, allow_redirects=False)
+            self._came += self._enough  # to wait for an answer may take as long as to wait for its bytes
+            if answer.status_code not in (301, 302, 303, 307, 308):
+                return answer
+            answer.close()
+            url = next_hop(self._source, url, answer.headers.get("Location", ""))
+        raise RefusedTransfer(f"more than {MAX_REDIRECTS} redirections")
+
+    def _begun(self, status: int, headers: Mapping[str, str]) -> int | None:
+        """Bytes of the whole archive, if the server says; the part is cut to where the answer goes on."""
+        if status not in (200, 206):
+            kind = BrokenTransfer if status in (408, 425, 429) or status >= 500 else RefusedTransfer
+            raise kind(f"the server answered {status}")
+        if "html" in headers.get("Content-Type", "").lower():
+            raise RefusedTransfer("a web page instead of an archive")
+        length, goes_on = headers.get("Content-Length", ""), status == 206
+        if goes_on:
+            first, _, length = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
+            if not first.startswith(f"{self._part.end}-"):
+                self._restart()
+                raise BrokenTransfer("the server went on with something else")
+        total, expected = int(length) if length.isdecimal() else None, self._source.size
+        if total is not None and (total != expected if expected is not None else total > self._source.max_size):
+            raise RefusedTransfer(f"{total:,} bytes, expected {at_most(self._source)}")
+        if not goes_on:
+            self._restart()  # the server knows no ranges
+        self._is_patched |= goes_on
+        total = expected if total is None else total
+        require_room(self._part.path.parent, (total or 0) - self._part.end, self._source.archive)
+        return total
+
+    def _take(self, block: bytes, total: int | None) -> None:
+        """Write what came; a page at its beginning, or more than is expected, is refused."""
+        magic = MAGIC.get(Path(self._source.archive).suffix, b"")
+        if not self._part.end and block.lstrip()[:1] == b"<":
+            raise RefusedTransfer("a web page instead of an archive")
+        if not self._part.end and not block.startswith(magic[: len(block)]):
+            raise RefusedTransfer(f"it begins with {block[:4].hex(' ')}, expected {magic.hex(' ')}")
+        if self._part.end + len(block) > (self._source.max_size if total is None else total):
+            self._restart()
+            raise RefusedTransfer(f"more than the {at_most(self._source)} that were expected")
+        self._part.append(block)
+        self._came += len(block)
+        if (now := time.monotonic()) - self._told >= TELL_SECONDS:
+            self._told, done = now, self._part.end
+            share = f" of {total:,} bytes ({done / total:.0%})" if total else " bytes"
+            self._tell(f"{self._source.archive}: {done:,}{share}")
+
+    def _restart(self) -> None:
+        self._part.cut(0)
+        self._is_patched = False
+
+
+def next_hop(source: Source, url: str, location: str) -> str:
+    """Where a redirection leads: to a host that the manifest names, or over TLS to any where a SHA-256 tells the file
+    from all others. RefusedTransfer elsewhere."""
+    try:
+        here, there = urlsplit(url), urlsplit(urljoin(url, location))
+        host, _ = there.hostname or "", there.port
+    except ValueError:  # "http://[::1/", "http://x:99999/"
+        raise RefusedTransfer(f"redirected to {location[:200]!r}, which is no address") from None
+    is_named = host in (here.hostname, *source.hosts)
+    is_known = source.is_pinned and there.scheme == "https" and host
+    if not is_known and (not is_named or there.scheme not in ("https", here.scheme)):
+        raise RefusedTransfer(
+            f"redirected to {there.scheme}://{host}, expected {here.scheme}://{here.hostname}"
+            f"{''.join(f' or {one}' for one in source.hosts)}"
+        )
+    return there.geturl()
+
+
+def _failure(error: Exception, has_answered: bool) -> Exception:
+    """What went wrong; not in the error's own words, which may hold the address of a proxy with its password."""
+    import requests
+    import urllib3
+
+    kind = type(getattr(error.args[0] if error.args else None, "reason", error)).__name__
+    if isinstance(error, (requests.exceptions.InvalidURL, urllib3.exceptions.LocationValueError, UnicodeError)):
+        return RefusedTransfer(f"the address, or that of a proxy, is none ({kind})")
+    if isinstance(error, requests.ConnectionError) and not has_answered:  # one that answered before may do it again
+        return Unreachable(f"no connection could be made ({kind})")
+    return BrokenTransfer(f"the connection failed or broke ({kind})")
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,404 @@
+"""Text of one's own, in the forms that it comes in, into a folder as `--data-dir` takes it.
+
+A text is a table (TSV, CSV, JSON lines, Parquet) or two files of lines, plain or packed (.gz, .xz, .zst). It is read
+once, as a stream. A line that cannot be read is named and nothing is written; an empty line of a table is left out and
+counted; what is no sentence (empty, far too long) stays in the training text, where preparing drops and counts it.
+"""
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import zlib
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from repro.corpora.catalogue import DEV_NAMES, GIVEN, refuse_several
+from repro.corpora.cut_text import CUT
+from repro.corpora.pair import languages
+from repro.corpora.parallel_text import as_text
+from repro.corpora.same_sentence import normalised
+from repro.storage import atomic
+from repro.storage.folder_cache import made_new
+
+SPLITS = {"train": ("train",), "dev": DEV_NAMES, "test": ("test",)}  # and what the files may be called
+PACKED = (".gz", ".xz", ".zst")
+TABLES = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
+FORMS = f"{', '.join(TABLES)}, or two files of lines whose names end in the languages; plain, {', '.join(PACKED)}"
+LONGEST_LINE = 1 << 24  # bytes; a file without line ends must not fill the memory
+PAIRS_AT_ONCE = 10_000
+SHOWN = 200  # characters of bad input
+BOM = "\ufeff"
+Names = tuple[str, str]  # of source and target
+Pairs = Iterator[tuple[str, str] | None]  # None: an empty line of a table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """What was written."""
+
+    pairs: Mapping[str, int]  # by split
+    first: tuple[str, str]  # pair of the training text, as it was read
+    joined: int  # sentences that were on several lines
+    empty: int  # lines of tables that held nothing, and were left out
+
+
+def import_text(
+    text: Path,
+    folder: Path,
+    pair: str,
+    *,
+    held_out: Mapping[str, Path | None] | None = None,
+    shares: Mapping[str, float | None] | None = None,
+    columns: Names | None = None,
+) -> Imported:
+    """Write `folder` whole or not at all: train, dev and test of the pair, a sentence a line.
+
+    `text` is a folder with the three, or the training text alone. `held_out` says where dev and test are, `shares` how
+    much of the training text is to become one of them. That is drawn by a hash of the words of the source: the same
+    in every run, and no source sentence stands on both sides, however often it comes.
+    """
+    sides = languages(pair)
+    if columns and len({int(name) if name.isdecimal() else name for name in columns}) == 1:
+        raise ValueError(
+            f"--columns {' '.join(columns)}: expected two columns, got one twice, so source and target would be the "
+            "same text. Name that of each."
+        )
+    given = {split: one for split, one in (held_out or {}).items() if one is not None}
+    texts = _found(text, sides, given) | given
+    drawn = {split: share for split, share in (shares or {}).items() if share is not None}
+    _check_splits(text, texts, drawn)
+    streams = {split: _pairs(one, sides, columns) for split, one in texts.items()}
+
+    def make(work: Path) -> Imported:
+        with atomic.named(folder), ExitStack() as stack:
+            new = {split: [atomic.Hashed(work / f"{split}.{language}") for language in sides] for split in SPLITS}
+            files = {split: [stack.enter_context(io.BufferedWriter(file)) for file in new[split]] for split in new}
+            made = _written(streams, texts, drawn, files)
+            for split in new:
+                for writer, file in zip(files[split], new[split], strict=True):
+                    writer.flush()
+                    file.push()
+            for name in (GIVEN, CUT):
+                if (beside := text / name).is_file():
+                    atomic.write_bytes(work / name, beside.read_bytes())
+        for split, n in made.pairs.items():
+            if not n:
+                advice = f"Ask for a larger --{split}-share." if split in drawn else "Give it a text that has some."
+                raise ValueError(f"{texts.get(split, text)}: expected pairs for {split}, got none. {advice}")
+        return made
+
+    return made_new(folder, make)
+
+
+def _check_splits(text: Path, texts: Mapping[str, Path], drawn: Mapping[str, float]) -> None:
+    for split, share in drawn.items():
+        if not 0 < share < 0.5:
+            raise ValueError(f"--{split}-share must lie between 0 and 0.5 of the training text, got {share}.")
+        if split in texts:
+            raise ValueError(f"--{split}-share asks for what is there already: {texts[split]}. Leave one out.")
+    for split in SPLITS:
+        if split not in texts and split not in drawn:
+            advice = f"Name it with --{split}, or take a part of the training text with --{split}-share 0.01."
+            if split == "train":
+                advice = "A folder has files train.*; else name a table, or two files by what comes before .LANGUAGE."
+            raise ValueError(f"{text} has no text for {split}: expected {FORMS}. {advice}")
+
+
+def _written(
+    streams: Mapping[str, Pairs],
+    texts: Mapping[str, Path],
+    drawn: Mapping[str, float],
+    files: Mapping[str, "Sequence[io.BufferedWriter[Any]]"],  # no class of Python 3.11 can be asked for its kind
+) -> Imported:
+    """Write each pair to its split, those of the training text to the one that they fall to."""
+    pairs, first, joined, empty = dict.fromkeys(SPLITS, 0), ("", ""), 0, 0
+    for split, stream in streams.items():
+        number = 0
+        for pair in stream:
+            if pair is None:
+                empty += 1
+                continue
+            number += 1
+            joined += sum("\n" in line for line in pair)
+            source, target = (line.replace("\r\n", " ").replace("\n", " ") for line in pair)
+            to = split
+            if split != "train" and not (_is_sentence(source) and _is_sentence(target)):
+                raise ValueError(
+                    f"{texts[split]}, pair {number:,} of {split}: expected a sentence on both sides, as a score "
+                    f"counts every line of held-out text, got {source[:40]!r} and {target[:40]!r}. Correct it, or "
+                    "leave it out."
+                )
+            if split == "train":
+                first = first if any(first) else (source, target)
+                if drawn and _is_sentence(source) and _is_sentence(target):
+                    to = share_of(source, drawn)
+            pairs[to] += 1
+            for file, line in zip(files[to], (source, target), strict=True):
+                file.write(f"{line}\n".encode())
+    return Imported(pairs=pairs, first=first, joined=joined, empty=empty)
+
+
+def share_of(source: str, drawn: Mapping[str, float]) -> str:
+    """The split that a pair of the training text falls to, by a hash of the words of its source."""
+    words = normalised(source) or source
+    place = int.from_bytes(hashlib.blake2b(words.encode(), digest_size=8).digest()) / 2**64
+    for split, share in drawn.items():
+        if place < share:
+            return split
+        place -= share
+    return "train"
+
+
+def _is_sentence(line: str) -> bool:
+    """Whether held-out text may hold the line."""
+    try:
+        as_text(line.encode())
+    except ValueError:
+        return False
+    return True
+
+
+# Where ---------------------------------------------------------------------------------------------------------------
+
+
+def _found(text: Path, sides: Names, given: Container[str]) -> dict[str, Path]:
+    """The texts of a folder, by split, but those that are given; of anything else it is the training text."""
+    if not text.is_dir():
+        return {"train": text}
+    found: dict[str, Path] = {}
+    for split, stems in SPLITS.items():
+        texts = {} if split in given else {stem: one for stem in stems if (one := _of_stem(text / stem, sides))}
+        refuse_several(text, texts)
+        if texts:
+            [found[split]] = texts.values()
+    return found
+
+
+def _of_stem(stem: Path, sides: Names) -> Path | None:
+    """The table, or the two files, whose names begin with this. Raises ValueError where there is more than one text."""
+    tables = (stem.with_name(f"{stem.name}{form}{packing}") for form in TABLES for packing in ("", *PACKED))
+    found = [path for path in tables if path.is_file()]
+    if files := _two_files(stem, sides):
+        found.append(stem)
+    if len(found) > 1:
+        names = [path.name for path in found if path != stem] + [file.name for file in files or ()]
+        raise ValueError(
+            f"{stem.parent} has {', '.join(names)}: expected one text for {stem.name}, a table or a file for each "
+            "language. Move what is not meant to another folder."
+        )
+    return found[0] if found else None
+
+
+def _two_files(stem: Path, sides: Names) -> tuple[Path, Path] | None:
+    """The file of each language: named by what stands before it, or by one of the two."""
+    plain = stem.name.removesuffix(stem.suffix) if stem.suffix in PACKED else stem.name
+    for name in (stem.name, *(plain.removesuffix(f".{side}") for side in sides)):
+        source, target = (
+            next((path for end in ("", *PACKED) if (path := stem.with_name(f"{name}.{side}{end}")).is_file()), None)
+            for side in sides
+        )
+        if source and target:
+            return source, target
+    return None
+
+
+def _pairs(text: Path, sides: Names, columns: Names | None) -> Pairs:
+    """The pairs of a text in whatever form it has."""
+    form = (text.with_suffix("") if text.suffix in PACKED else text).suffix
+    if text.is_file() and form in TABLES:
+        if form in (".tsv", ".csv"):
+            return _of_cells(text, _cells(text, form), sides, columns)
+        return (_of_jsonl if form in (".jsonl", ".json") else _of_parquet)(text, sides, columns)
+    if files := _two_files(text, sides):
+        return _of_lines(*files)
+    what = "is a file of another kind" if text.is_file() else "is not there"
+    raise ValueError(f"{text} {what}: expected {FORMS} (here {text.name}.{sides[0]} and {text.name}.{sides[1]}).")
+
+
+# Forms ---------------------------------------------------------------------------------------------------------------
+
+
+def _of_lines(source: Path, target: Path) -> Pairs:
+    n_source = n_target = 0
+    for one, other in zip_longest(_lines(source), _lines(target)):
+        n_source, n_target = n_source + (one is not None), n_target + (other is not None)
+        if one is not None and other is not None:
+            yield one, other
+    if n_source != n_target:
+        raise ValueError(
+            f"{source} has {n_source:,} lines, {target} has {n_target:,}; line i must translate line i. Get both files "
+            "again, from one source."
+        )
+
+
+def _cells(path: Path, form: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a TSV, which knows no quotes, or of a CSV; each with the number of its line."""
+    if form == ".tsv":
+        yield from enumerate((line.split("\t") for line in _lines(path)), 1)
+        return
+    reader = csv.reader((f"{line}\n" for line in _lines(path)), strict=True)
+    try:
+        yield from ((reader.line_num, cells) for cells in reader)
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num:,} is not CSV ({error}). Correct it.") from None
+
+
+def _of_cells(path: Path, rows: Iterator[tuple[int, list[str]]], sides: Names, columns: Names | None) -> Pairs:
+    first: list[str] = []
+    source = target = 0
+    for number, cells in rows:
+        if not "".join(cells).strip():
+            yield None
+            continue
+        if not first:
+            first = cells
+            (source, target), is_header = _places(f"{path}, line {number:,}", cells, sides, columns)
+            if is_header:
+                continue
+        if len(cells) != len(first):
+            raise ValueError(
+                f"{path}, line {number:,} has {len(cells)} columns, but the first one has {len(first)}. Correct it: a "
+                "tab or an unquoted comma separates two columns and is nowhere else."
+            )
+        yield cells[source], cells[target]
+
+
+def _places(where: str, first: list[str], sides: Names, columns: Names | None) -> tuple[tuple[int, int], bool]:
+    """Which columns are source and target, and whether the first line names them; nothing is guessed."""
+    known = [sides, ("source", "target")]
+    if columns and all(name.isdecimal() for name in columns):
+        source, target = (int(name) - 1 for name in columns)
+        if not (0 <= source < len(first) and 0 <= target < len(first)):
+            raise ValueError(f"{where} has {len(first)} columns, expected numbers {' and '.join(columns)}.")
+        return (source, target), (first[source], first[target]) in known
+    for names in [columns] if columns else known:
+        if all(name in first for name in names):
+            return (first.index(names[0]), first.index(names[1])), True
+    raise ValueError(
+        f"{where} has the columns {', '.join(map(repr, first))[:SHOWN]}; expected {' and '.join(columns or sides)}. "
+        "Say which are source and target: --columns SOURCE TARGET where this line names them, --columns 1 2 where it "
+        "is text already."
+    )
+
+
+def _of_jsonl(path: Path, sides: Names, columns: Names | None) -> Pairs:
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            yield None
+            continue
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise ValueError(
+                f"{path}, line {number:,} is not a JSON object: expected one per line, got {line[:SHOWN]!r}."
+            )
+        yield _chosen(found, sides, columns, f"{path}, line {number:,}")
+
+
+def _of_parquet(path: Path, sides: Names, columns: Names | None) -> Pairs:
+    if path.suffix in PACKED:
+        raise ValueError(f"{path} is compressed, which Parquet is inside already. Decompress it first.")
+    arrow = _pyarrow(path)
+    number = 0
+    try:
+        table = arrow.parquet.ParquetFile(path)
+        names = table.schema_arrow.names
+        wanted = {*(columns or (*sides, "source", "target")), "translation"}
+        for batch in table.iter_batches(PAIRS_AT_ONCE, columns=[name for name in names if name in wanted]):
+            for row in batch.to_pylist():
+                number += 1
+                yield _chosen(row or dict.fromkeys(names), sides, columns, f"{path}, row {number:,}")
+    except (OSError, arrow.ArrowException) as error:
+        raise ValueError(f"{path} is not a whole Parquet file ({_brief(error)}). Get it again.") from error
+
+
+def _chosen(row: Mapping[str, Any], sides: Names, columns: Names | None, where: str) -> tuple[str, str]:
+    """Source and target of a row whose columns have names, or of the `translation` in it."""
+    for one, other in [columns] if columns else [sides, ("source", "target")]:
+        for level in (row, row.get("translation")):
+            if isinstance(level, dict) and one in level and other in level:
+                return _text(level[one], f"{where}: {one!r}"), _text(level[other], f"{where}: {other!r}")
+    one, other = columns or sides
+    raise ValueError(
+        f"{where} has {', '.join(map(repr, row))[:SHOWN] or 'nothing'}; expected {one!r} and {other!r}. Name others "
+        "with --columns SOURCE TARGET."
+    )
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{where} is {str(value)[:SHOWN]}, expected text. Correct it.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{where} holds half a character, {value[:SHOWN]!r}. Correct it.") from None
+    return value
+
+
+# Lines ---------------------------------------------------------------------------------------------------------------
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file without their ends; a ValueError names the line that is no text."""
+    with _unpacked(path) as file:
+        number = 0
+        while raw := file.readline(LONGEST_LINE):
+            number += 1
+            if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+                raise ValueError(
+                    f"{path}, line {number:,} is longer than {LONGEST_LINE:,} bytes: expected a sentence per line. Is "
+                    "this a file of another kind?"
+                )
+            try:
+                line = raw.removesuffix(b"\n").removesuffix(b"\r").decode()
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{path}, line {number:,} is not UTF-8 (byte {error.start + 1:,} of it). Convert the file first: "
+                    "iconv -f ENCODING -t UTF-8"
+                ) from None
+            yield line.removeprefix(BOM) if number == 1 else line
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked as the end of its name says."""
+    with ExitStack() as stack:
+        try:
+            if path.suffix == ".gz":
+                file: Any = stack.enter_context(gzip.open(path, "rb"))
+            elif path.suffix == ".xz":
+                file = stack.enter_context(lzma.open(path, "rb"))
+            elif path.suffix == ".zst":
+                packed = _pyarrow(path).input_stream(str(path), compression="zstd")
+                file = stack.enter_context(io.BufferedReader(packed))
+            else:
+                file = stack.enter_context(open(path, "rb"))
+            yield file
+        except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+            raise ValueError(f"{path} is not a whole {path.suffix} file ({_brief(error)}). Get it again.") from error
+        except OSError as error:  # as a ValueError, or it would pass for one of the file that is being written
+            raise ValueError(f"{path} cannot be read ({_brief(error)}). Get it again.") from error
+
+
+def _brief(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _pyarrow(path: Path) -> Any:
+    """The library, which comes with MLflow; nothing else here needs it."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ModuleNotFoundError(
+            f"{path} needs pyarrow to be read, which is not installed: pip install pyarrow"
+        ) from None
+    return pyarrow

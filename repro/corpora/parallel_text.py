@@ -1,0 +1,227 @@
+"""Parallel text: two files, where line i of one translates line i of the other.
+
+A file is plain or gzip (its first bytes decide) and strict UTF-8. Only a line feed ends a line, so U+2028,
+U+0085 and the form feed stay inside it. Three things are no text, and a file with them reads as one without:
+a byte order mark at the head of the file, one carriage return at the end of a line, and the line feed at the
+end of the file. A bad line takes its pair with it: training text drops the pair and counts the reason,
+held-out text refuses, because a test set that shrinks silently is another test set.
+"""
+
+import codecs
+import functools
+import gzip
+import hashlib
+import io
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+MAX_CHARACTERS = 5_000  # longer lines are no sentences; the bound also keeps memory and BPE time small
+MAX_BYTES = 4 * MAX_CHARACTERS  # UTF-8 takes at most four bytes a character
+READ_AT_ONCE = 1 << 20
+CHUNK = 1 << 18  # lines that one process reads and encodes at once, and at most loses when it is killed
+GZIP = b"\x1f\x8b"  # how such a file begins
+SLOW_GZIP = 1 << 26  # bytes; what is smaller holds few chunks
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a text file is known by."""
+
+    sha256: str  # of the text: uncompressed and without the three things above
+    n_lines: int
+    marks: tuple[int, ...] = field(compare=False)  # where each chunk begins, in bytes of the uncompressed file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """Consecutive lines of both sides."""
+
+    source: Path
+    target: Path
+    marks: tuple[int, int]  # where its first line begins on each side
+    first_line: int  # from 0
+    n_lines: int
+    may_drop: bool  # the training text may lose bad pairs, held-out text may not
+
+    def pairs(self, dropped: Counter[str] | None = None) -> Iterator[tuple[str, str]]:
+        """Each clean (source, target) pair in order, as a stream; `dropped` counts the others by reason."""
+        dropped = Counter() if dropped is None else dropped
+        sides = ("source", self.source), ("target", self.target)
+        streams = (_lines(path, mark) for (_, path), mark in zip(sides, self.marks, strict=True))
+        lines = islice(zip(*streams, strict=True), self.n_lines)
+        for number, raw in enumerate(lines, self.first_line + 1):
+            texts = []
+            for (side, path), line in zip(sides, raw, strict=True):
+                try:
+                    texts.append(as_text(line))
+                except ValueError as reason:
+                    if not self.may_drop:
+                        raise ValueError(
+                            f"{path}, line {number:,} {reason}; held-out text must not shrink silently. "
+                            f"Correct this line, or delete line {number:,} of both {self.source.name} "
+                            f"and {self.target.name}."
+                        ) from None
+                    dropped[f"{side} {reason}"] += 1
+                    break
+            else:
+                yield texts[0], texts[1]
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Two files with the same number of lines: a split, or one of the parts of the training text."""
+
+    source: Path
+    target: Path
+    may_drop: bool = False
+    name: str = ""  # of a part
+
+    def fingerprints(self) -> tuple[Fingerprint, Fingerprint]:
+        """Of source and target. Refuses sides of different length and sides without a line."""
+        with ThreadPoolExecutor(2) as threads:  # hashing lets other threads run
+            source, target = threads.map(text_fingerprint, (self.source, self.target))
+        if source.n_lines != target.n_lines:
+            raise ValueError(
+                f"{self.source} has {source.n_lines:,} lines, {self.target} has {target.n_lines:,}; line i must "
+                "translate line i. Get both files again, from one source."
+            )
+        if not source.n_lines:
+            raise ValueError(f"{self.source} and {self.target} hold no line; expected at least one pair.")
+        return source, target
+
+    def chunks(self) -> list[Chunk]:
+        """The text in runs of at most CHUNK lines."""
+        source, target = self.fingerprints()
+        return [
+            Chunk(
+                source=self.source,
+                target=self.target,
+                marks=marks,
+                first_line=i * CHUNK,
+                n_lines=min(CHUNK, source.n_lines - i * CHUNK),
+                may_drop=self.may_drop,
+            )
+            for i, marks in enumerate(zip(source.marks, target.marks, strict=True))
+        ]
+
+    def pairs(self, dropped: Counter[str] | None = None) -> Iterator[tuple[str, str]]:
+        """Each clean (source, target) pair in order, as a stream; `dropped` counts the others by reason."""
+        for chunk in self.chunks():
+            yield from chunk.pairs(dropped)
+
+
+def text_fingerprint(path: Path) -> Fingerprint:
+    """Hash and count a file; it is read once per process while it stays the same.
+
+    The hash does not tell plain from gzip or Windows from Unix line ends. For a plain file with Unix line ends it is
+    what `sha256sum` prints.
+    """
+    status = path.stat()
+    return _fingerprint(path, status.st_size, status.st_mtime_ns)
+
+
+@functools.cache
+def _fingerprint(path: Path, size: int, mtime_ns: int) -> Fingerprint:
+    digest, n_lines, is_ended, held, marks = hashlib.sha256(), 0, True, b"", []
+    with _opened(path) as file:
+        marks.append(place := file.tell())
+        while block := held + file.read(READ_AT_ONCE):
+            if block == held:  # a carriage return is the last byte of the file
+                break
+            cut = len(block) - block.endswith(b"\r")  # its line feed may open the next block
+            held, raw = block[cut:], block[:cut]
+            ends = raw.count(b"\n")
+            if closing := range((-n_lines - 1) % CHUNK, ends, CHUNK):  # line feeds that end a chunk
+                feeds = [feed.end() for feed in re.finditer(b"\n", raw)]
+                marks += [place + feeds[i] for i in closing]
+            place += len(raw)
+            n_lines += ends
+            text = raw.replace(b"\r\n", b"\n")
+            digest.update(text)
+            is_ended = text.endswith(b"\n") if text else is_ended
+    if held or not is_ended:
+        digest.update(b"\n")
+        n_lines += 1
+    return Fingerprint(digest.hexdigest(), n_lines, tuple(marks[: -(-n_lines // CHUNK)]))
+
+
+def slow_to_read(path: Path) -> str | None:
+    """What to do about a large gzip file, before it is read: from its middle it can only be read from its beginning."""
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        if size < SLOW_GZIP or file.read(2) != GZIP:
+            return None
+    return (
+        f"{path} is {size / 1e6:,.0f} MB of gzip: to reach one of its chunks of {CHUNK:,} lines, all that "
+        f"stands before it is unpacked, so the time grows with the square of the size. Unpack it first: "
+        f"gunzip {path.name}"
+    )
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of one text; those of white space, whichever of Unicode's it is, come as "".
+
+    A ValueError names the line that is no text.
+    """
+    for number, line in enumerate(_lines(path, 0), 1):
+        if len(line) <= MAX_BYTES and not line.decode(errors="replace").strip():
+            yield ""
+            continue
+        try:
+            yield as_text(line)
+        except ValueError as reason:
+            raise ValueError(f"{path}, line {number:,} {reason}. Correct it.") from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The uncompressed bytes of `path`, after a byte order mark if there is one."""
+    with open(path, "rb") as file:
+        is_gzip = file.peek(2)[:2] == GZIP
+        reader = io.BufferedReader(gzip.GzipFile(fileobj=file), READ_AT_ONCE) if is_gzip else file
+        try:
+            if reader.peek(3)[:3] == codecs.BOM_UTF8:
+                reader.read(3)
+            if reader.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                raise ValueError(f"{path} is UTF-16: expected UTF-8. Convert it: iconv -f UTF-16 -t UTF-8.")
+            yield reader
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path} is not a whole gzip file ({error}). Get it again.") from error
+
+
+def _lines(path: Path, mark: int) -> Iterator[bytes]:
+    """Every line from `mark` on, without its end; of one over MAX_BYTES only the head, enough to call it too long."""
+    with _opened(path) as file:
+        if mark:
+            file.seek(mark)
+        while line := file.readline(MAX_BYTES + 3):  # 3: room for "\r\n" and one byte too many
+            if len(line) == MAX_BYTES + 3 and not line.endswith(b"\n"):
+                while (rest := file.readline(READ_AT_ONCE)) and not rest.endswith(b"\n"):
+                    pass
+            yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def as_text(line: bytes) -> str:
+    """The line as text; a ValueError says what is wrong with it."""
+    too_long = f"is longer than {MAX_CHARACTERS:,} characters"
+    if len(line) > MAX_BYTES:
+        raise ValueError(too_long)
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError("is not UTF-8") from None
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(too_long)
+    if "\0" in text:
+        raise ValueError("holds a NUL character")
+    if not text.strip():
+        raise ValueError("is empty")
+    return text

@@ -1,0 +1,355 @@
+"""Corpora of trees: where their files are, how they are split, and how they become parallel text. Paper: section 6.3.
+
+`en` has the words of a sentence between blanks, `tree` its brackets and tags (`treebank.py`); all that follows reads
+them as it reads two languages. Silver text is trees that a parser made, beside the gold ones of train alone.
+"""
+
+import functools
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from repro.corpora.catalogue import CORPORA, PROJECT, Corpus, GrammarSizes
+from repro.corpora.download.craft import check_craft
+from repro.corpora.pair import languages
+from repro.corpora.parallel_text import Parallel, text_fingerprint
+from repro.data.treebank import EMPTY_ELEMENT, Tree, cleaned, linearised, trees_of
+from repro.storage import atomic
+from repro.storage.folder_cache import made_once, verified
+
+TREES = "en-tree"  # the pair: words, and the tree over them
+VERSION = 1  # raise it when the same files give other lines
+SPLITS = ("train", "dev", "test")
+OF_TREES = ("*.mrg", "*.MRG", "*.ptb", "*.tree")  # files of brackets
+MASKED = "_"  # what stands for each word of a text that may not be given on
+LONGEST_LIST = 40  # labels that a data card names
+Files = Mapping[str, Sequence[Path]]  # split -> its files, in the order of the text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Treebank:
+    """What is known of a corpus of trees beside its licence and origin (`corpora.py`)."""
+
+    about: str  # which text it is
+    splits: Callable[[Path], Files]  # of the folder; raises FileNotFoundError for what is missing
+    places: tuple[str, ...]  # of the folder, below one of data
+    is_here: str  # a folder that it has
+    held_out: tuple[int, int] | None = None  # trees of dev and of test, where they are always the same
+    silver: tuple[str, ...] = ()  # folders of silver text, below one of data
+    only_data_dir: bool = False  # it is nobody's to leave lying about
+    attribution: str = ""  # what its licence asks to be said with what is made of it
+
+
+# Splits ------------------------------------------------------------------------------------------------------
+
+
+def _craft(folder: Path) -> Files:
+    """By the corpus's own lists of documents; only of the published files."""
+    check_craft(folder)
+    found: dict[str, list[Path]] = {}
+    for split in SPLITS:
+        numbers = (folder / "articles" / "ids" / f"craft-ids-{split}.txt").read_bytes().decode().split()
+        found[split] = [folder / "structural-annotation" / "treebank" / "penn" / f"{number}.tree" for number in numbers]
+    return found
+
+
+def _wsj(folder: Path) -> Files:
+    """Sections 02 to 21, 22 and 23, each a folder. Paper: section 6.3, after all parsers before it."""
+    sections = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}
+    found: dict[str, list[Path]] = {}
+    for split, numbers in sections.items():
+        places = [folder / f"{number:02}" for number in numbers]
+        if missing := [place.name for place in places if not any(_files_of_trees(place))]:
+            raise FileNotFoundError(
+                f"{folder} has no trees of section {', '.join(missing)}: expected the folders 02 to 23 with files such "
+                "as wsj_0201.mrg (LDC99T42, parsed/mrg/wsj). Copy what is missing."
+            )
+        found[split] = [file for place in places for file in _files_of_trees(place)]
+    for file in (file for of in found.values() for file in of):
+        numbered = re.match(r"wsj_(\d\d)\d\d", file.stem)
+        if numbered and numbered[1] != file.parent.name:
+            raise ValueError(
+                f"{file} is of section {numbered[1]} by its name and lies in {file.parent.name}: a section must be in "
+                "one split. Move it where it belongs."
+            )
+    return found
+
+
+def _files_of_trees(folder: Path) -> Iterator[Path]:
+    yield from sorted({file for form in OF_TREES for file in folder.glob(form)})
+
+
+TREEBANKS = {
+    "grammar_trees": Treebank(
+        about="generated English, each sentence with the tree that it was drawn from",
+        splits=lambda folder: {},
+        places=(),
+        is_here="",
+    ),
+    "craft": Treebank(
+        about="97 articles of biomedicine with trees made by hand (CRAFT 5.0.2)",
+        splits=_craft,
+        places=("craft",),
+        is_here="structural-annotation",
+        held_out=(2_780, 9_099),
+        silver=("gum/const", "const", "silver"),
+        attribution="The Colorado Richly Annotated Full-Text Corpus (CRAFT) 5.0.2, University of Colorado Anschutz "
+        "Medical Campus (Bada et al. 2012, Verspoor et al. 2012, Cohen et al. 2017), used under CC BY 3.0, "
+        "https://creativecommons.org/licenses/by/3.0. Its trees were cleaned as the page of Table 4 says.",
+    ),
+    "wsj": Treebank(
+        about="the Wall Street Journal of the Penn treebank: sections 02 to 21, 22 and 23",
+        splits=_wsj,
+        places=("wsj", "parsed/mrg/wsj", "treebank_3/parsed/mrg/wsj", "TREEBANK_3/PARSED/MRG/WSJ"),
+        is_here="02",
+        held_out=(1_700, 2_416),
+        silver=("silver",),
+        only_data_dir=True,
+    ),
+}
+
+
+# Where -------------------------------------------------------------------------------------------------------
+
+
+def find_trees(name: str, data_dir: Path | None, *, silver: bool = False) -> Path | None:
+    """The folder of a treebank, None where it is generated; none of its trees is read.
+
+    Raises ValueError for what is no treebank, FileNotFoundError for one that is not here, or has no silver text.
+    """
+    if name not in TREEBANKS:
+        raise ValueError(f"Corpus {name!r} has no trees; expected one of {', '.join(TREEBANKS)}.")
+    known = TREEBANKS[name]
+    if not known.places:
+        if data_dir is not None:
+            others = ", ".join(f"--corpus {other}" for other, one in TREEBANKS.items() if one.places)
+            raise ValueError(f"Corpus {name!r} is generated; for a treebank in {data_dir} add one of {others}.")
+        return None
+    looked = _looked(known, data_dir)
+    folder = next((place for place in looked if (place / known.is_here).is_dir()), None)
+    if folder is None:
+        places = "; ".join(map(str, looked)) or "no folder"
+        raise FileNotFoundError(
+            f"Corpus {name!r} is not here: expected a folder with {known.is_here}; looked in {places}. "
+            f"{CORPORA[name].origin}"
+        )
+    if silver:
+        _silver_files(name, data_dir)
+    return folder
+
+
+def _looked(known: Treebank, data_dir: Path | None) -> list[Path]:
+    """Where it may lie, in this order."""
+    if data_dir is not None:
+        return [data_dir, *(data_dir / place for place in known.places)]
+    if known.only_data_dir:
+        return []
+    given = [Path(os.environ["REPRO_DATA"])] if os.environ.get("REPRO_DATA") else []
+    return [root / place for root in (*given, PROJECT / "data") for place in known.places]
+
+
+def _silver_files(name: str, data_dir: Path | None) -> list[Path]:
+    """Trees that a parser made; only where the user says that they are."""
+    places = TREEBANKS[name].silver
+    folder = next((data_dir / place for place in places if (data_dir / place).is_dir()), None) if data_dir else None
+    if folder is None or not (files := list(_files_of_trees(folder))):
+        raise FileNotFoundError(
+            f"There is no silver text beside {name!r}: expected trees that a parser made (.mrg, .ptb, .tree) in "
+            f"{' or '.join(places)} of the folder given by --data-dir, such as https://github.com/amir-zeldes/gum. "
+            "Put them there, or leave the row out with --rows."
+        )
+    return files
+
+
+# To parallel text --------------------------------------------------------------------------------------------
+
+
+def open_trees(
+    name: str,
+    *,
+    silver: bool = False,
+    data_dir: Path | None,
+    cache: Path,
+    sizes: GrammarSizes | None = None,
+    tell: Callable[[str], object] = lambda said: None,
+) -> Corpus:
+    """The words and trees of a treebank as parallel text, made in `cache` once; with `silver`, train has that part too.
+
+    Trees of train that cannot be read are left out and counted by reason, in held-out text they are refused.
+    """
+    folder = find_trees(name, data_dir, silver=silver)
+    files: Files = TREEBANKS[name].splits(folder) if folder else _generated(cache, sizes)
+    text = _converted(name, {split: files[split] for split in SPLITS}, cache, tell)
+    parts, facts = [_parallel(text, "train", name="gold" if silver else "")], verified(text)
+    of_train = [facts["train"]]
+    if silver:
+        of_parser = files.get("silver") or _silver_files(name, data_dir)
+        beside = _converted(name, {"silver": of_parser}, cache, tell)
+        parts.append(_parallel(beside, "silver", name="silver"))
+        of_train.append(verified(beside)["silver"])
+    dev, test = (_parallel(text, split) for split in ("dev", "test"))
+    attribution = TREEBANKS[name].attribution
+    return Corpus(
+        name=f"{name}_silver" if silver else name,
+        pair=TREES,
+        train=tuple(parts),
+        dev=dev,
+        test=test,
+        subset=None,
+        vocabulary=None,
+        in_tokens=False,
+        files=_fingerprints([*(("train", part) for part in parts), ("dev", dev), ("test", test)]),
+        licence=CORPORA[name].licence,
+        origin=CORPORA[name].origin,
+        whole=tuple(sorted({token for part in of_train for token in part["tokens"]})),
+        about=_about([*of_train, facts["dev"], facts["test"]], [part.name or "train" for part in parts])
+        | ({"Attribution": attribution} if attribution else {}),
+        left_out=dict(sum((Counter(part["left out"]) for part in of_train), Counter())),
+    )
+
+
+def _generated(cache: Path, sizes: GrammarSizes | None) -> Files:
+    """The files of the embedded treebank; another generator or size is another folder."""
+    from repro.corpora.grammar import author, english, english_trees, generate_trees, lexicon, tree
+
+    if sizes is None:
+        raise ValueError("Corpus 'grammar_trees' needs its sizes; the scales state them.")
+    sources = (lexicon, tree, author, english, english_trees, generate_trees)
+    version = hashlib.sha256(b"".join(Path(str(source.__file__)).read_bytes() for source in sources)).hexdigest()[:12]
+    counts = {"n_train": sizes.n_train, "n_dev": sizes.n_dev, "n_test": sizes.n_test, "n_silver": sizes.n_silver}
+    folder = cache / f"grammar_trees-{'-'.join(map(str, counts.values()))}-{sizes.seed}-{version}"
+
+    def generate(empty: Path) -> dict[str, Any]:
+        generate_trees.write_grammar_trees(empty, **counts, seed=sizes.seed)
+        return {}
+
+    made_once(folder, generate)
+    return {split: [folder / f"{split}.mrg"] for split in (*SPLITS, "silver") if counts[f"n_{split}"]}
+
+
+def _converted(name: str, files: Files, cache: Path, tell: Callable[[str], object]) -> Path:
+    """The folder that has `<split>.en` and `<split>.tree` of each split; other files are another folder."""
+    known = {split: [text_fingerprint(file).sha256 for file in of] for split, of in files.items()}
+    version = hashlib.sha256(json.dumps([VERSION, known]).encode()).hexdigest()
+    folder = cache / f"{name}-{'-'.join(files)}-{version[:12]}"
+    if not folder.exists():
+        tell(f"reading the trees of {name}: {', '.join(files)}")
+    made_once(folder, lambda empty: {split: _written(of, empty, split) for split, of in files.items()})
+    return folder
+
+
+def _parallel(folder: Path, split: str, name: str = "") -> Parallel:
+    source, target = (folder / f"{split}.{language}" for language in languages(TREES))
+    return Parallel(source, target, may_drop=split not in ("dev", "test"), name=name)
+
+
+def _fingerprints(texts: Iterable[tuple[str, Parallel]]) -> dict[str, str]:
+    """The SHA-256 of each file, by the name that it has in a corpus."""
+    return {
+        f"{split}/{text.name}.{language}" if text.name else f"{split}.{language}": one.sha256
+        for split, text in texts
+        for language, one in zip(languages(TREES), text.fingerprints(), strict=True)
+    }
+
+
+def _written(files: Sequence[Path], folder: Path, split: str) -> dict[str, Any]:
+    """Write both sides of a split; returns what its trees are like."""
+    counted = _Counted()
+    source, target = (folder / f"{split}.{language}" for language in languages(TREES))
+
+    def write(words: atomic.Hashed, trees: atomic.Hashed) -> None:
+        for tree in counted.read(files, may_drop=split not in ("dev", "test")):
+            words.write(f"{' '.join(tree.words)}\n".encode())
+            trees.write(f"{linearised(tree)}\n".encode())
+
+    atomic.write_bytes(source, lambda words: atomic.write_bytes(target, functools.partial(write, words)))
+    if not counted.trees:
+        raise ValueError(f"{files[0].parent} holds no tree for {split}; left out: {dict(counted.left_out)}.")
+    return counted.facts
+
+
+class _Counted:
+    """Trees on their way from files to lines, and what they are like."""
+
+    def __init__(self) -> None:
+        self.trees = self.depth = self.deepest = 0
+        self.labels: Counter[str] = Counter()
+        self.tags: Counter[str] = Counter()
+        self.mended: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
+
+    def read(self, files: Sequence[Path], *, may_drop: bool) -> Iterator[Tree]:
+        """The clean trees; held-out text must be whole."""
+        for file in files:
+            for number, raw in enumerate(trees_of(file, self.left_out if may_drop else None), 1):
+                tree, reason = cleaned(raw, self.mended), _no_text(raw)
+                if tree is None or reason:
+                    if not may_drop:
+                        raise ValueError(f"{file}, tree {number:,}: expected words, got {reason}. Take it out by hand.")
+                    self.left_out[reason] += 1
+                    continue
+                self.trees += 1
+                self.labels.update(bracket.label for bracket in tree.brackets)
+                self.tags.update(leaf.tag for leaf in tree.leaves)
+                self.depth += (depth := tree.depth)
+                self.deepest = max(self.deepest, depth)
+                yield tree
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As the folder keeps them."""
+        return {
+            "trees": self.trees,
+            "words": self.tags.total(),
+            "labels": dict(self.labels.most_common()),
+            "tags": dict(self.tags.most_common()),
+            "depth": self.depth,
+            "deepest": self.deepest,
+            "mended": dict(self.mended),
+            "left out": dict(self.left_out),
+            "tokens": sorted(
+                {*(f"({label}" for label in self.labels), *(f"){label}" for label in self.labels), *self.tags}
+            ),
+        }
+
+
+def _no_text(tree: Tree) -> str:
+    """Why a tree has no sentence; "" where it has one."""
+    words = {leaf.word for leaf in tree.leaves if leaf.tag != EMPTY_ELEMENT}
+    return "no word" if not words else "a text without its words" if words == {MASKED} else ""
+
+
+def _about(facts: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> dict[str, str]:
+    """What the data card says of the trees; of train in its parts, dev and test."""
+    names = [*parts, "dev", "test"]
+    labels: Counter[str] = sum((Counter(one["labels"]) for one in facts), Counter())
+    tags: Counter[str] = sum((Counter(one["tags"]) for one in facts), Counter())
+    mended: Counter[str] = sum((Counter(one["mended"]) for one in facts), Counter())
+    left_out: Counter[str] = sum((Counter(one["left out"]) for one in facts), Counter())
+
+    def listed(counts: Counter[str]) -> str:
+        named = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(LONGEST_LIST))
+        return f"{named}, ..." if len(counts) > LONGEST_LIST else named or "none"
+
+    return {
+        "Trees": ", ".join(f"{name} {one['trees']:,}" for name, one in zip(names, facts, strict=True)),
+        "Labels": f"{len(labels)}: {listed(labels)}",
+        "Tags": f"{len(tags)}: {listed(tags)}",
+        "Depth": ", ".join(
+            f"{name} {one['depth'] / one['trees']:.1f} on average and at most {one['deepest']}"
+            for name, one in zip(names, facts, strict=True)
+        ),
+        "Mended on reading": listed(mended),
+        "Trees left out on reading": listed(left_out),
+    }
+
+
+def with_left_out(dropped: Mapping[str, int], corpus: Corpus) -> dict[str, int]:
+    """What training lost: trees that could not be read, then pairs that were left out of what was."""
+    return dict(sum((Counter(one) for one in (corpus.left_out, dropped)), Counter()))

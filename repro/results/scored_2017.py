@@ -1,0 +1,66 @@
+"""Score published translations of newstest2017 where they are at hand. Paper: Table 2 prints such systems as published.
+
+The files are `newstest2017.en`, `.ref.de` and `.hyp.<kind>-<toolkit>.de`, plain or gzip, in one folder; they are read,
+never copied.
+"""
+
+import os
+from pathlib import Path
+
+from repro.corpora.parallel_text import Parallel
+from repro.decoding.bleu import sacrebleu_score
+from repro.results.counts import ngram_counts
+from repro.results.outputs_2017 import KINDS, QUARTERS, Outputs2017, ScoredOutput
+from repro.results.parts import by_length
+from repro.results.sentences import sha256_of
+
+OUTPUTS_FOLDER, STEM = "outputs_newstest2017_ende", "newstest2017"
+ORIGIN = (
+    "They are the outputs of Hieber et al. (2017), awslabs/sockeye, branch arxiv_1217, folder arxiv/output: "
+    "name its folder with --data-dir, or the one above it in REPRO_DATA."
+)
+
+
+def found_outputs(data_dir: Path | None) -> Path:
+    """The folder that has them. Raises FileNotFoundError that says where to get them."""
+    roots = [data_dir] if data_dir else [Path(os.environ["REPRO_DATA"])] if os.environ.get("REPRO_DATA") else []
+    for place in (folder for root in roots for folder in (root, root / OUTPUTS_FOLDER)):
+        if [*place.glob(f"{STEM}.hyp.*.de*")]:
+            return place
+    looked = ", ".join(map(str, roots)) or "no folder: none is named"
+    raise FileNotFoundError(
+        f"Published translations of newstest2017: expected {STEM}.en, {STEM}.ref.de and "
+        f"{STEM}.hyp.<kind>-<toolkit>.de, plain or .gz; looked in {looked}. {ORIGIN}"
+    )
+
+
+def score_outputs(folder: Path) -> Outputs2017:
+    """By sacreBLEU, whole and by quarter of source length. Raises ValueError for sides that are not parallel."""
+    source, reference = (_file(folder, part) for part in ("en", "ref.de"))
+    words, references = zip(
+        *((len(line.split()), other) for line, other in Parallel(source, reference).pairs()), strict=True
+    )
+    systems, signature = [], ""
+    for name in sorted({file.name.removesuffix(".gz") for file in folder.glob(f"{STEM}.hyp.*.de*")}):
+        if not name.endswith(".de"):
+            continue
+        file = _file(folder, name.removeprefix(f"{STEM}."))
+        kind, _, toolkit = name.split(".")[2].partition("-")
+        if kind not in KINDS:
+            raise ValueError(f"{file}: expected a kind of {', '.join(KINDS)} after 'hyp.', got {kind!r}. Rename it.")
+        lines = [line for line, _ in Parallel(file, reference).pairs()]
+        score = sacrebleu_score(lines, references, "de")
+        signature = score.signature
+        quarters = by_length(ngram_counts(lines, references, "de", in_tokens=False)["bleu"], words, QUARTERS)
+        systems.append(ScoredOutput(kind, toolkit, score.bleu, quarters, sha256_of(lines)))
+    return Outputs2017(
+        sentences=len(words), signature=signature, references_sha256=sha256_of(references), systems=systems
+    )
+
+
+def _file(folder: Path, part: str) -> Path:
+    names = [folder / f"{STEM}.{part}", folder / f"{STEM}.{part}.gz"]
+    file = next((one for one in names if one.is_file()), None)
+    if file is None:
+        raise FileNotFoundError(f"{folder}: expected {names[0].name}, plain or .gz, found neither. {ORIGIN}")
+    return file

@@ -1,0 +1,164 @@
+"""What a command makes runs with: its tables, scale and options, and the texts that they read, opened once."""
+
+import errno
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from repro.corpora.catalogue import CORPORA
+from repro.model.config import BASE
+from repro.render.several import several
+from repro.results.record import short
+from repro.runs.changed import of_another_text
+from repro.runs.forecast import run_bytes, size
+from repro.runs.options import Options
+from repro.runs.scales import Scale
+from repro.runs.table import Cell, Table
+from repro.runs.task import Task, Translation
+from repro.storage import atomic
+
+if TYPE_CHECKING:
+    from repro.corpora.catalogue import Corpus
+    from repro.data.shards import Prepared
+    from repro.runs.run import Run
+
+Tell = Callable[[str], None]
+
+
+class Session:
+    """The tables, their scale and the options of a command, with the texts that its runs read."""
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        scale: Scale,
+        options: Options,
+        whole: Sequence[Cell],
+    ) -> None:
+        self.tables, self.scale, self.options = tables, scale, options
+        self.whole = whole  # cells of the sweep, of which this may make a shard
+        self._tasks = list(dict.fromkeys(cell.task for cell in whole))
+        self.texts: dict[Task, tuple[Corpus, Prepared]] = {}
+
+    def open_texts(self, tasks: Sequence[Task], tell: Tell) -> None:
+        """Have the texts of these tasks, prepared; and the scale named after a text of one's own."""
+        for task in tasks:
+            self.texts[task] = self._prepare(task, tell)
+        self.scale = self._named_after_text()
+
+    def _open(self, task: Task, tell: Tell) -> "Corpus":
+        scale = task.at(self.scale)
+        return task.open_corpus(
+            scale.corpus,
+            data_dir=self.options.data_dir,
+            cache=self.options.cache_dir,
+            sizes=scale.grammar,
+            tell=tell,
+        )
+
+    def _prepare(self, task: Task, tell: Tell) -> "tuple[Corpus, Prepared]":
+        from repro.results.notes import repeated
+
+        options, scale, corpus = self.options, task.at(self.scale), self._open(task, tell)
+        prepared = task.prepare(
+            corpus,
+            subwords=corpus.subwords(scale.subwords(task.name), asked=options.vocab_size),
+            cache=options.cache_dir,
+            max_length=scale.max_length,
+            rules=scale.rules,
+            tell=tell,
+        )
+        sizes = ", ".join(f"{name} {len(getattr(prepared, name)):,}" for name in ("train", "dev", "test"))
+        dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
+        tell(
+            f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} tokens, "
+            f"prepared in {prepared.seconds:.1f} s{dropped}"
+        )
+        for sentence in (*repeated(prepared.repeats), *prepared.notes, *self._too_small(prepared, scale)):
+            tell(f"Note on {corpus.name} {corpus.pair}: {sentence}")
+        return corpus, prepared
+
+    def _too_small(self, prepared: "Prepared", scale: Scale) -> Iterator[str]:
+        """What was asked for and is more than the text has."""
+        asked, learned = self.options.vocab_size, prepared.tokenizer.size
+        if asked is not None and learned < asked:
+            yield f"it has {learned:,} tokens to learn, fewer than the {asked:,} asked for."
+        asked, whole = scale.batch_tokens, max(prepared.train.source.n_tokens, prepared.train.target.n_tokens)
+        if whole < asked:
+            yield f"it has {whole:,} tokens a side, and no update reads more of it: fewer than the {asked:,} asked for."
+
+    def _named_after_text(self) -> Scale:
+        """The scale under a name that tells one's own texts apart, and their vocabularies; named corpora have hashes.
+
+        The text is one of the whole sweep's: all shards put their records into one folder.
+        """
+        if CORPORA[self.scale.corpus].folders:
+            return self.scale
+        usual = Translation(self.options.pair)
+        namesake = usual if usual in self._tasks else self._tasks[0]
+        corpus = self.texts[namesake][0] if namesake in self.texts else self._open(namesake, lambda said: None)
+        known_by = corpus.sha256
+        if corpus.vocabulary:
+            known_by = hashlib.sha256(known_by.encode() + corpus.vocabulary.read_bytes()).hexdigest()
+        elif corpus.pieces or corpus.in_tokens:
+            known_by = hashlib.sha256(f"{known_by} {corpus.pieces} {corpus.in_tokens}".encode()).hexdigest()
+        return replace(self.scale, name=short(f"{self.scale.name}-{known_by[:8]}"))
+
+    def begun_with_another_text(self, runs: "Sequence[Run]") -> Iterator[str]:
+        """What lies half made of text of one's own that was another then, in sentences."""
+        if not CORPORA[self.scale.corpus].folders:
+            for run in runs:
+                yield from of_another_text(run.runs, run.id, run.tags)
+
+    def run(self, cell: Cell) -> "Run":
+        """The run of a cell, as it stands in its folder."""
+        from repro.runs.run import Run, Settings
+
+        corpus, prepared = self.texts[cell.task]
+        titles = {table.name: table.title for table in self.tables}
+        return Run(
+            settings=Settings(
+                title=titles.get(cell.table, self.tables[0].title),
+                table=cell.table,
+                tables=(cell.table,) if cell.table in titles else (cell.table, *titles),
+                row=cell.row.name,
+                position=cell.position,
+                paper=cell.row.paper.numbers,
+                paper_hyper=cell.row.at(BASE),
+                hyper=cell.hyper,
+                seed=cell.seed,
+                task=cell.task,
+                scale=cell.task.at(self.scale),
+                devices=self.options.processes,
+                threads=self.options.threads,
+                precision=self.options.products,
+                backend=self.options.backend,
+                system=cell.row.system,
+            ),
+            corpus=corpus,
+            prepared=prepared,
+            runs=self.options.runs_dir,
+        )
+
+
+def check_room(runs: "Sequence[Run]", folder: Path) -> str:
+    """What the runs still need on the disk and what is free there; DiskError where it does not suffice.
+
+    Needed is what each keeps, and the largest once more: a file is written whole before it takes the place of another.
+    """
+    kept = [
+        run_bytes(run.settings.hyper, run.settings.scale, run.settings.task.name, run.settings.system) for run in runs
+    ]
+    held = sum(run.held() for run in runs)
+    needed = max(0, sum(kept) - held) + max(kept, default=0)
+    there = atomic.free(folder)
+    room = f"Disk: {size(needed)} needed in {folder}, {'unknown' if there is None else size(there)} free"
+    if there is not None and there < needed:
+        raise atomic.DiskError(
+            errno.ENOSPC,
+            f"{room}: checkpoints and journals of {several(len(runs), 'run')}, the largest twice. Free space there, "
+            f"name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was started.",
+        )
+    return f"{room}."

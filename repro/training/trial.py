@@ -1,0 +1,116 @@
+"""What a run computes, from prepared text to scores. All that decides a result is here or imported from here.
+
+`repro/results/provenance.py` follows the imports of this file to say which code made a number; so nothing here writes a
+record, a table or to the tracker. Paper: sections 5 and 6.1.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from repro.data.batch import Batch
+from repro.data.batching import BATCH_BY
+from repro.data.datamodule import TranslationData
+from repro.data.datasets import DevBatches
+from repro.data.shards import Split
+from repro.decoding import backend as backends
+from repro.decoding.search import Named
+from repro.model.build import reads_ragged
+from repro.model.protocol import TranslationSystem
+from repro.training import averaging, cpu_tuning, loop
+from repro.training.module import TranslationModule
+from repro.training.recipe import Recipe
+
+
+class Scored(NamedTuple):
+    """One split, translated and scored."""
+
+    scores: Named  # "nll", "ppl", "accuracy" and those of the task, each with its signature
+    hypotheses: list[str]  # in the order of the split
+
+
+class Trial(Recipe):
+    """A recipe, and what is done by it."""
+
+    def tune(self) -> tuple[str, ...]:
+        """Set this process up for the work; returns the names of the settings made.
+
+        Raises ValueError where PyTorch was told to make numbers of another kind than a run has.
+        """
+        if (dtype := torch.get_default_dtype()) != torch.float32:
+            raise ValueError(
+                f"expected PyTorch's default dtype to be torch.float32, got {dtype}: runs are made in it. Type first "
+                "torch.set_default_dtype(torch.float32)."
+            )
+        if on := [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]:
+            raise ValueError(
+                f"expected no autocast around a run, got one of {on[0]}: its numbers would not be those of its "
+                "precision. Leave the block first, and ask for bfloat16 with precision='bf16'."
+            )
+        made = cpu_tuning.tune(self.batch_tokens * self.hyper.d_model**2)
+        torch.set_num_threads(self.threads)
+        return made
+
+    def module(self) -> TranslationModule:
+        """The model with its first weights."""
+        return TranslationModule(self.hyper, self.prepared.tokenizer.size, self.seed, self.system)
+
+    def data(self) -> TranslationData:
+        """The batches, in the order of the plan."""
+        return TranslationData(
+            (self.prepared.train.source, self.prepared.train.target),
+            (self.prepared.dev.source, self.prepared.dev.target),
+            budget=self.batch_tokens,
+            batch_by=BATCH_BY[self.batch_by],
+            data_hash=self.prepared.data_hash,
+            seed=self.seed,
+            accumulate=self.accumulate,
+            packed=torch.cuda.is_available() and reads_ragged(self.system),
+        )
+
+    def train(self, module: TranslationModule, **options: Any) -> loop.Fitted:
+        """Train to the end, or until asked to stop; `options` are those of `loop.fit` that decide nothing."""
+        return loop.fit(
+            module,
+            self.data(),
+            devices=self.devices,
+            precision=self.precision,
+            strategy=self.strategy,
+            **options,
+        )
+
+    def averaged(self, checkpoints: Path, run: str) -> Mapping[str, Tensor]:
+        """The weights that are scored. Paper: section 6.1."""
+        return averaging.averaged(checkpoints, run, self.hyper.averaged_steps)
+
+    def opened(self, model: TranslationSystem) -> Any:
+        """What translates and scores, as a context."""
+        return backends.opened(self.backend, model, bf16=self.precision == "bf16")
+
+    def score(self, model: backends.Backend, split: Split, *, between: Callable[[int], None]) -> Scored:
+        """Perplexity, accuracy and the scores of the task, of one split.
+
+        `between` is called with the number of sentences translated, 0 of them before each batch that is only read; what
+        it raises ends the work.
+        """
+        budget = self.batch_tokens // self.accumulate  # of a micro-batch, by one process
+        batches = DevBatches(split.source, split.target, budget=budget, rank=0, world=1)
+
+        def some() -> Iterator[Batch]:
+            for i in range(len(batches)):
+                between(0)
+                yield batches[i]
+
+        nll, accuracy = model.score_tokens(some())
+        found = model.translate(split.source, self.task.search, between=between)
+        hypotheses = [self.prepared.tokenizer.decode(line) for line in found]
+        ppl = torch.tensor(nll, dtype=torch.float64).exp().item()
+        own = self.scores(hypotheses, split.references)
+        return Scored(scores={"nll": nll, "ppl": ppl, "accuracy": accuracy, **own}, hypotheses=hypotheses)
+
+    def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
+        """What the task makes of them."""
+        return self.task.score(hypotheses, references, in_tokens=self.in_tokens)

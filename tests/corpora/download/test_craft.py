@@ -1,0 +1,98 @@
+"""CRAFT: each file is known by its hash, wherever it comes from."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from file_server import FileServer
+
+from repro.cli.commands import main
+from repro.corpora.download import craft
+from repro.corpora.download.craft import check_craft, craft_sources, fetch_craft, missing_of_craft
+from repro.corpora.treebanks import open_trees
+
+AT_HAND = Path(os.environ.get("REPRO_DATA", "no such folder")) / "craft"
+ADDRESS = (
+    "https://raw.githubusercontent.com/UCDenver-ccp/CRAFT/v5.0.2/structural-annotation/treebank/penn/11319941.tree"
+)
+
+
+def of_ours(monkeypatch: pytest.MonkeyPatch, **contents: bytes) -> None:
+    """Two articles, instead of the corpus."""
+    lines = "\n".join(f"{n} {len(text)} {hashlib.sha256(text).hexdigest()}" for n, text in contents.items())
+    monkeypatch.setattr(craft, "FILES", "")
+    monkeypatch.setattr(craft, "ARTICLES", lines)
+
+
+def test_every_file_has_an_address_a_size_and_a_hash() -> None:
+    sources = craft_sources()
+    assert len(sources) == 97 + 3 + 1
+    assert all(source.is_pinned and source.size for source in sources.values())
+    assert sources["structural-annotation/treebank/penn/11319941.tree"].urls == (ADDRESS,)
+    assert sum(source.size_at_most for source in sources.values()) == 13_000_815
+
+
+def test_the_hashes_are_those_of_the_corpus_at_hand() -> None:
+    if not AT_HAND.is_dir():
+        pytest.skip("REPRO_DATA names no folder with craft in it")
+    for path, source in craft_sources().items():
+        assert hashlib.sha256((AT_HAND / path).read_bytes()).hexdigest() == source.sha256, path
+    assert missing_of_craft(AT_HAND) == {}
+    check_craft(AT_HAND)
+
+
+def test_it_is_fetched_file_by_file_and_what_is_there_is_left(
+    tmp_path: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_ours(monkeypatch, a1=b"(S (NN a))\n", b2=b"(S (NN b))\n")
+    server.files |= {"/copies/a1.tree": b"(S (NN a))\n", "/copies/b2.tree": b"(S (NN b))\n"}
+    for _ in range(2):
+        fetch_craft(tmp_path, mirror=server.url("/copies"), tell=lambda said: None)
+    assert [path for path, _ in server.log] == ["/copies/a1.tree", "/copies/b2.tree"]
+    assert (tmp_path / craft.TREES / "b2.tree").read_bytes() == b"(S (NN b))\n"
+
+
+def test_an_altered_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_ours(monkeypatch, a1=b"(S (NN a))\n")
+    (tmp_path / craft.TREES).mkdir(parents=True)
+    (tmp_path / craft.TREES / "a1.tree").write_bytes(b"(S (NN b))\n")
+    with pytest.raises(ValueError, match="is not the published file"):
+        fetch_craft(tmp_path, offline=True)
+
+
+def test_the_command_says_what_it_would_fetch_and_what_it_cannot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", "fetch", "craft", "--dry-run", "--data-dir", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "licence CC BY 3.0; still to fetch: 101 files, 13.0 MB" in said
+    assert ADDRESS in said
+    assert not [*tmp_path.iterdir()]
+    assert main(["data", "fetch", "wsj", "--data-dir", str(tmp_path)]) == 2
+    assert "It is read from your own copy of Treebank-3" in capsys.readouterr().err
+
+
+def test_a_copy_is_read_only_where_it_is_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = {
+        f"articles/ids/craft-ids-{split}.txt": f"{n}\n".encode() for n, split in enumerate(("train", "dev", "test"))
+    }
+    lists["LICENSE.txt"] = b"a line,\nand one that does not end"  # as that of the corpus
+    trees = {f"{n}": f"(S (NN word{n}))\n".encode() for n in range(3)}
+    of_ours(monkeypatch, **trees)
+    listed = [f"{path} {len(text)} {hashlib.sha256(text).hexdigest()}" for path, text in lists.items()]
+    monkeypatch.setattr(craft, "FILES", "\n".join(listed))
+    for path, text in (lists | {f"{craft.TREES}/{n}.tree": text for n, text in trees.items()}).items():
+        (tmp_path / "craft" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "craft" / path).write_bytes(text)
+    corpus = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    assert [words for words, _ in corpus.dev.pairs()] == ["word1"]
+    (tmp_path / "craft" / "LICENSE.txt").write_bytes(lists["LICENSE.txt"].replace(b"\n", b"\r\n"))
+    open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    altered = tmp_path / "craft" / craft.TREES / "2.tree"
+    altered.write_bytes(b"(S (NN word3))\n")  # as long as it was
+    with pytest.raises(ValueError, match=r"2\.tree is not the published file: expected SHA-256 .* data fetch craft"):
+        open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    altered.unlink()
+    with pytest.raises(FileNotFoundError, match=r"2\.tree is missing\. Get the corpus again with: .* data fetch craft"):
+        open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")

@@ -1,0 +1,256 @@
+"""Only what is verified is used: archives, where they come from, and the texts made of them."""
+
+import gzip
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from file_server import FileServer
+from served_archive import ARCHIVE, DE, EN, MD5, N_LINES, OTHER, PATH, SHA256, Watched, lines, source_at, tar_of
+
+from repro.corpora.download import transfer as transfer_module
+from repro.corpora.download.fetch import PlainText, copies, instructions, missing, text
+from repro.corpora.download.sources import COLLECTIONS, Collection, Form, Member, Source, collection
+
+# Mirrors -----------------------------------------------------------------------------------------------------
+
+
+def test_a_mirror_is_asked_first_by_our_names(tmp_path: Path, server: FileServer, watched: Watched) -> None:
+    server.files["/copies/x.tgz"] = ARCHIVE
+    one = source_at(server.url(PATH))
+    for n, mirror in enumerate((server.url("/copies"), server.url("/copies/"))):
+        assert watched.fetch(one, tmp_path / f"{n}", mirror=mirror).read_bytes() == ARCHIVE
+    assert [path for path, _ in server.log] == ["/copies/x.tgz"] * 2
+    assert watched.fetch(one, tmp_path / "none", mirror=server.url("/empty")).read_bytes() == ARCHIVE
+    assert [path for path, _ in server.log][2:] == ["/empty/x.tgz", PATH]
+    server.files["/copies/x.tgz"] = OTHER
+    assert watched.fetch(one, tmp_path / "altered", mirror=server.url("/copies")).read_bytes() == ARCHIVE
+
+
+def test_a_mirror_without_tls_gives_only_what_a_hash_vouches_for(
+    tmp_path: Path, server: FileServer, watched: Watched
+) -> None:
+    one = source_at(server.url(PATH), sha256=None, md5=MD5)
+    assert watched.fetch(one, tmp_path, mirror=server.url("/copies")).read_bytes() == ARCHIVE
+    assert [path for path, _ in server.log] == [PATH]
+    assert "is not asked for x.tgz: it has no published SHA-256" in watched.told[0]
+    assert copies(one, "https://example.invalid/copies") == ["https://example.invalid/copies/x.tgz"]
+    sides = tuple(replace(member, sha256="0" * 64) for member in one.members["en-de"])
+    by_text = replace(one, members={"en-de": (sides[0], sides[1])})
+    assert copies(by_text, server.url("/copies")) == [server.url("/copies/x.tgz")]
+
+
+@pytest.mark.parametrize(
+    "mirror", ["http://[::1/", "ftp://example.invalid/a", "copies", "https://", "https://x:y/", "https://x/a?b=c"]
+)
+def test_a_mirror_is_the_address_of_a_folder(tmp_path: Path, watched: Watched, mirror: str) -> None:
+    with pytest.raises(ValueError, match="--mirror '.*' is not the address of a folder; expected one like https://"):
+        watched.fetch(source_at("http://example.invalid/x.tgz"), tmp_path, mirror=mirror)
+
+
+# Files that are there --------------------------------------------------------------------------------------
+
+
+def test_a_file_put_there_by_hand_is_verified_and_used(tmp_path: Path, watched: Watched) -> None:
+    (tmp_path / "x.tgz").write_bytes(ARCHIVE)
+    assert watched.fetch(source_at("http://example.invalid/x.tgz"), tmp_path).read_bytes() == ARCHIVE
+    assert watched.told == []
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+@pytest.mark.parametrize("changed", [{}, {"size": None}])
+def test_what_is_no_file_is_refused_and_left_where_it_is(
+    tmp_path: Path, watched: Watched, make: Callable[[Path], object], changed: dict[str, Any]
+) -> None:
+    make(tmp_path / "x.tgz")
+    with pytest.raises(ValueError, match=r"x.tgz: expected the file as it is published, got (a f|neither)"):
+        watched.fetch(source_at("http://example.invalid/x.tgz", **changed), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tgz"]
+
+
+@pytest.mark.parametrize("changed", [{}, {"sha256": None, "md5": MD5}, {"sha256": None, "md5": MD5, "size": None}])
+def test_a_wrong_file_is_set_aside_at_every_use(tmp_path: Path, watched: Watched, changed: dict[str, Any]) -> None:
+    one = source_at("http://example.invalid/x.tgz", **changed)
+    (tmp_path / "x.tgz").write_bytes(ARCHIVE)
+    watched.fetch(one, tmp_path)
+    for content in (OTHER, ARCHIVE[:-1]):  # a bit that flips after success; a file that was cut
+        (tmp_path / "x.tgz").write_bytes(content)
+        with pytest.raises(ValueError, match="x.tgz is not the published file: expected .*, got .*set aside as x.tgz"):
+            watched.fetch(one, tmp_path)
+        assert (tmp_path / "x.tgz.refused").read_bytes() == content
+        assert not (tmp_path / "x.tgz").exists()
+
+
+def test_a_size_is_all_that_may_be_known(tmp_path: Path, watched: Watched) -> None:
+    (tmp_path / "x.tgz").write_bytes(ARCHIVE[:-1])
+    with pytest.raises(ValueError, match=rf"expected {len(ARCHIVE):,} bytes, got {len(ARCHIVE) - 1:,}\. It was set"):
+        watched.fetch(source_at("http://example.invalid/x.tgz", sha256=None), tmp_path)
+
+
+def test_both_hashes_are_printed(tmp_path: Path, watched: Watched) -> None:
+    (tmp_path / "x.tgz").write_bytes(OTHER)
+    found = hashlib.sha256(OTHER).hexdigest()
+    with pytest.raises(ValueError, match=f"expected sha256 {SHA256}, got {found}"):
+        watched.fetch(source_at("http://example.invalid/x.tgz"), tmp_path)
+
+
+def test_a_file_is_read_once_per_process(tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.tgz").write_bytes(ARCHIVE)
+    reads: list[Path] = []
+    original = transfer_module._digest_of_file.__wrapped__
+
+    def counting(path: Path, *others: Any) -> str:
+        reads.append(path)
+        return original(path, *others)
+
+    import functools
+
+    monkeypatch.setattr(transfer_module, "_digest_of_file", functools.cache(counting))
+    for _ in range(3):
+        watched.fetch(source_at("http://example.invalid/x.tgz"), tmp_path)
+    assert reads == [tmp_path / "x.tgz"]
+
+
+def test_offline_opens_no_socket(tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a socket")
+
+    monkeypatch.setattr("socket.socket", refuse)
+    one = source_at("http://example.invalid/x.tgz")
+    with pytest.raises(FileNotFoundError, match="Offline, and an archive is missing") as error:
+        watched.fetch(one, tmp_path / "none", offline=True)
+    assert f"Put these files into {tmp_path / 'none'}" in str(error.value)
+    assert f"  x.tgz  {len(ARCHIVE):,} bytes  SHA-256 {SHA256}\n    http://example.invalid/x.tgz" in str(error.value)
+    assert not (tmp_path / "none").exists()
+    (tmp_path / "x.tgz").write_bytes(ARCHIVE)
+    found = text(one, "en-de", tmp_path, tmp_path / "texts", offline=True, tell=watched.told.append)
+    assert found.source.read_bytes() == lines(EN)
+
+
+# Texts -----------------------------------------------------------------------------------------------------
+
+
+def test_the_text_of_a_source(tmp_path: Path, server: FileServer, watched: Watched) -> None:
+    def found(offline: bool) -> PlainText:
+        one = source_at(server.url(PATH))
+        texts = tmp_path / "texts"
+        return text(one, "en-de", tmp_path, texts, offline=offline, tell=watched.told.append, clock=watched.clock)
+
+    first = found(offline=False)
+    assert (first.source, first.target) == tuple(tmp_path / "texts/x_v7-en-de" / f"x_v7.{one}" for one in ("en", "de"))
+    assert first.source.read_bytes() == lines(EN)
+    assert first.target.read_bytes() == lines(DE)
+    assert first.facts["archive"] == SHA256
+    assert first.facts["files"]["de"] == {
+        "bytes": len(lines(DE)),
+        "sha256": hashlib.sha256(lines(DE)).hexdigest(),
+        "n_lines": N_LINES,
+    }
+    (tmp_path / "x.tgz").unlink()
+    assert found(offline=True) == first  # the text is there, the archive is not needed
+
+    first.target.write_bytes(lines(EN))
+    with pytest.raises(FileNotFoundError, match="Offline, and an archive is missing"):
+        found(offline=True)
+    assert "x_v7.de is damaged" in watched.told[-1]
+    assert found(offline=False) == first
+    assert first.target.read_bytes() == lines(DE)
+    assert len(server.log) == 2
+
+
+def test_the_text_of_another_archive_is_not_taken_for_it(tmp_path: Path, watched: Watched) -> None:
+    (tmp_path / "x.tgz").write_bytes(ARCHIVE)
+    one = source_at("http://example.invalid/x.tgz")
+    text(one, "en-de", tmp_path, tmp_path, tell=watched.told.append)
+    with pytest.raises(ValueError, match=f"made of another archive: expected SHA-256 {'0' * 64}, got {SHA256}"):
+        text(replace(one, sha256="0" * 64), "en-de", tmp_path, tmp_path)
+    with pytest.raises(ValueError, match="Source 'x_v7' has no pair 'en-fr'; expected one of en-de"):
+        text(one, "en-fr", tmp_path, tmp_path)
+
+
+def local(folder: Path, en: list[str], de: list[str], **changed: Any) -> Source:
+    """A source whose archive was put there by hand."""
+    content = gzip.compress(tar_of({"training/x.de-en.en": lines(en), "training/x.de-en.de": lines(de)}), 1, mtime=0)
+    (folder / "x.tgz").write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return source_at("http://example.invalid/x.tgz", size=len(content), sha256=sha256, **changed)
+
+
+def test_sides_of_unequal_length_are_refused(tmp_path: Path, watched: Watched) -> None:
+    one = local(tmp_path, EN, DE[:2_345] + DE[2_346:])
+    with pytest.raises(ValueError, match=r"has 4,000 lines, .* has 3,999; expected 4,000 of each") as error:
+        text(one, "en-de", tmp_path, tmp_path / "texts", tell=watched.told.append)
+    assert "Delete the archive and get it again." in str(error.value)
+    assert list((tmp_path / "texts").iterdir()) == []  # nothing half made is left
+
+
+def test_the_number_of_lines_is_the_published_one(tmp_path: Path, watched: Watched) -> None:
+    # 2,737 lines are the filtered newstest2014, 3,003 the full one: neither passes for the other
+    one = local(tmp_path, EN[:3_003], DE[:3_003], n_pairs={"en-de": 2_737})
+    with pytest.raises(ValueError, match="has 3,003 lines, .* has 3,003; expected 2,737 of each"):
+        text(one, "en-de", tmp_path, tmp_path / "texts", tell=watched.told.append)
+    full = replace(one, n_pairs={"en-de": 3_003})
+    assert text(full, "en-de", tmp_path, tmp_path / "texts", tell=print).facts["files"]["en"]["n_lines"] == 3_003
+    free = replace(one, name="free", n_pairs={})
+    assert text(free, "en-de", tmp_path, tmp_path / "texts", tell=print).facts["files"]["en"]["n_lines"] == 3_003
+
+
+def test_nested_gzip(tmp_path: Path) -> None:
+    members = {"en.gz": gzip.compress(lines(EN)), "de.gz": gzip.compress(lines(DE))}
+    content = tar_of(members)
+    (tmp_path / "x.tgz").write_bytes(content)
+    sides = tuple(Member(language=one, name=f"{one}.gz", form=Form.GZIP, max_bytes=1_000_000) for one in ("en", "de"))
+    one = source_at(
+        "http://example.invalid/x.tgz",
+        size=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        members={"en-de": (sides[0], sides[1])},
+    )
+    found = text(one, "en-de", tmp_path, tmp_path / "texts", tell=lambda _: None)
+    assert found.source.read_bytes() == lines(EN)
+    assert found.target.read_bytes() == lines(DE)
+
+
+# What is missing -------------------------------------------------------------------------------------------
+
+
+def touched(folder: Path, name: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(b"")
+
+
+def test_what_must_be_fetched(tmp_path: Path) -> None:
+    wanted = collection("wmt14", "en-de")
+    archives, texts = tmp_path / "archives", tmp_path / "texts"
+    assert [one.name for one in missing(wanted, archives, texts)] == [
+        *("europarl_v7", "commoncrawl", "news_commentary_v9", "newstest2013", "newstest2014_full", "newstest2014")
+    ]
+    assert sum(one.size_at_most for one in missing(wanted, archives)) == (
+        657_632_379 + 918_311_367 + 80_418_416 + 38_654_961 + 2 * 64_000_000  # the least that is unknown: its bound
+    )
+    touched(archives, "training-parallel-commoncrawl.tgz")
+    touched(texts / "newstest2013-en-de", "manifest.json")
+    assert [one.name for one in missing(wanted, archives, texts)] == [
+        *("europarl_v7", "news_commentary_v9", "newstest2014_full", "newstest2014")
+    ]
+    said = instructions(wanted, archives, texts)
+    assert said.split("\n")[0] == f"Put these files into {archives}, under these names:"
+    assert (
+        f"  training-parallel-europarl-v7.tgz  657,632,379 bytes  SHA-256 {wanted.sources[0].sha256}\n"
+        "    https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz\n" in said
+    )
+    assert "  wmt14-test-filtered.tgz  at most 64,000,000 bytes  MD5 84c597844c1542e29c2aff23aaee4310\n" in said
+    for one in wanted.sources:
+        touched(archives, one.archive)
+    assert instructions(wanted, archives, texts) == ""
+
+
+@pytest.mark.parametrize("key", COLLECTIONS)
+def test_an_archive_is_asked_for_once(tmp_path: Path, key: str) -> None:
+    lacking: list[Source] = missing(one := COLLECTIONS[key], tmp_path)
+    assert isinstance(one, Collection)
+    assert len({source.archive for source in lacking}) == len(lacking)

@@ -1,0 +1,117 @@
+"""The manifest is complete, names nothing twice, and keeps the two forms of newstest2014 apart."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from repro.corpora.download.sources import COLLECTIONS, SOURCES, Form, Member, Source, collection, source
+
+ROOT = Path(__file__).parents[3]
+
+
+def members(one: Source) -> list[Member]:
+    return [member for sides in one.members.values() for member in sides]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_is_complete(name: str) -> None:
+    one = SOURCES[name]
+    assert one.name == name
+    assert re.fullmatch(r"[a-z0-9_]+", name)
+    assert re.fullmatch(r"[a-zA-Z0-9._-]+\.(tgz|tar|tar\.gz)", one.archive)
+    assert one.size is None or one.size > 0
+    assert one.size_at_most > 0
+    assert one.sha256 is None or re.fullmatch("[0-9a-f]{64}", one.sha256)
+    assert one.md5 is None or re.fullmatch("[0-9a-f]{32}", one.md5)
+    assert one.is_pinned or one.md5  # each has a hash that somebody published
+    assert all(re.fullmatch("[0-9a-f]{64}", member.sha256) for member in members(one) if member.sha256)
+    assert one.licence
+    assert one.about
+    assert one.urls
+    assert len(set(one.urls)) == len(one.urls)
+    for url in one.urls:
+        assert url.startswith("https://") or (url.startswith("http://") and one.sha256), url
+    assert one.urls[0].startswith("https://")
+    for pair, (source_side, target_side) in one.members.items():
+        assert f"{source_side.language}-{target_side.language}" == pair
+        assert source_side.name != target_side.name
+        assert one.n_pairs[pair] > 0
+        assert one.text_bytes(pair) < source_side.max_bytes + target_side.max_bytes
+    assert all(member.max_bytes > 0 and not member.name.startswith(("/", ".")) for member in members(one))
+
+
+def test_an_archive_is_described_once() -> None:
+    for one in SOURCES.values():
+        for other in SOURCES.values():
+            if one.archive == other.archive:
+                assert (one.urls, one.size, one.sha256, one.md5) == (other.urls, other.size, other.sha256, other.md5)
+                assert not {m.name for m in members(one)} & {m.name for m in members(other)} or one is other
+            else:
+                assert not set(one.urls) & set(other.urls)
+                assert one.sha256 is None or one.sha256 != other.sha256
+                assert one.md5 is None or one.md5 != other.md5
+
+
+@pytest.mark.parametrize("key", COLLECTIONS)
+def test_a_collection_is_complete(key: str) -> None:
+    one = COLLECTIONS[key]
+    assert key == f"{one.name}-{one.pair}"
+    assert collection(one.name, one.pair) is one
+    assert len({*one.train, one.dev, one.test, one.subset, *one.further}) == len(one.train) + 3 + len(one.further)
+    assert len(one.sources) == len(one.train) + 2 + (one.subset is not None) + len(one.further)
+    assert all(one.pair in part.members for part in one.sources)
+    assert one.n_train == sum(SOURCES[name].n_pairs[one.pair] for name in one.train)
+    assert one.licence
+
+
+def test_the_training_text_has_the_size_that_the_paper_says() -> None:
+    # section 5.1: about 4.5 million pairs; 36 million are left of 40.8 by a length limit that it does not name
+    assert round(collection("wmt14", "en-de").n_train / 1e6, 1) == 4.5
+    assert round(collection("wmt14", "en-fr").n_train / 1e6, 1) == 40.8
+
+
+def test_news_commentary_is_the_part_of_wmt14_that_is_news() -> None:
+    news, whole = collection("news_commentary", "en-de"), collection("wmt14", "en-de")
+    assert news.n_train == 201_288
+    assert all(source in whole.sources for source in news.sources)
+    assert (news.dev, news.test) == (whole.dev, whole.test)
+    assert collection("news_commentary", "en-fr").n_train == 183_251
+
+
+def test_bytes_of_text() -> None:
+    assert collection("wmt14", "en-de").text_bytes == pytest.approx(1.6e9, rel=0.05)
+
+
+def test_the_two_forms_of_newstest2014_are_two_sources() -> None:
+    filtered, full = source("newstest2014"), source("newstest2014_full")
+    assert (filtered.n_pairs["en-de"], full.n_pairs["en-de"]) == (2_737, 3_003)
+    assert (filtered.n_pairs["en-fr"], full.n_pairs["en-fr"]) == (3_003, 3_003)
+    assert filtered.archive != full.archive
+    assert not {m.name for m in members(filtered)} & {m.name for m in members(full)}
+    german, french = collection("wmt14", "en-de"), collection("wmt14", "en-fr")
+    assert (german.test, german.subset) == ("newstest2014_full", "newstest2014")
+    assert (french.test, french.subset) == ("newstest2014", None)  # the two have the same 3,003 lines
+    assert {m.form for m in members(filtered)} == {Form.SGM}
+
+
+def test_what_is_not_in_the_manifest_is_named() -> None:
+    with pytest.raises(ValueError, match=r"Unknown source 'europarl'; expected one of europarl_v7, commoncrawl"):
+        source("europarl")
+    with pytest.raises(ValueError, match=r"No collection 'tatoeba' for 'en-fr'; expected one of multi30k-en-de, "):
+        collection("tatoeba", "en-fr")
+
+
+def test_the_manifest_is_data_only() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import repro.corpora.download.sources; "
+        "print(*{name.split('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.split() == ["repro"]
+
+
+def test_every_archive_is_known_by_a_hash() -> None:
+    assert [one.name for one in SOURCES.values() if not (one.is_pinned or one.md5)] == []

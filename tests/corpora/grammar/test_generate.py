@@ -1,0 +1,68 @@
+"""The corpus that is written: each source once, the same bytes on every machine, held-out text apart."""
+
+import os
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+from repro.corpora.grammar import generate
+from repro.corpora.grammar.author import Author
+from repro.corpora.grammar.english import english
+from repro.corpora.grammar.generate import sentences, write_grammar
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_source_comes_once(monkeypatch):
+    """Where the author says the same again, the reader does not see it; nor what is too short or too long."""
+    author = Author(0)
+    drawn = [author.sentence() for _ in range(50)]
+    trees = [tree for tree in drawn if 4 <= len(english(tree).split()) <= 30][:3]
+    unfit = [tree for tree in drawn if not 4 <= len(english(tree).split()) <= 30][:1]
+    assert len({english(tree) for tree in trees}) == 3
+    assert unfit
+    script = iter([trees[0], *unfit, trees[0], trees[1], trees[0], trees[2]])
+    monkeypatch.setattr(Author, "sentence", lambda author: next(script))
+    assert [en for en, _, _ in islice(sentences(0), 3)] == [english(tree) for tree in trees]
+
+
+def test_the_corpus_is_pinned():
+    """After a change of the grammar: read 60 sentences in three languages, then write the new value."""
+    assert generate.sample_digest() == generate.SAMPLE_DIGEST
+
+
+def test_same_bytes_under_another_hash_seed():
+    code = "from repro.corpora.grammar.generate import sample_digest; print(sample_digest())"
+    for hash_seed in ("77",):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == generate.SAMPLE_DIGEST
+
+
+def read(folder, name):
+    return (folder / name).read_bytes().decode("utf-8").removesuffix("\n").split("\n")
+
+
+def test_splits_are_disjoint_parallel_and_deterministic(tmp_path):
+    sizes = {"train": 400, "dev": 30, "test": 20}
+    for name, seed in (("one", 0), ("again", 0), ("other", 1)):
+        write_grammar(tmp_path / name, n_train=400, n_dev=30, n_test=20, seed=seed)
+    files = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert files == sorted(f"{split}.{language}" for split in sizes for language in ("en", "de", "fr"))
+    sources = []
+    for split, n in sizes.items():
+        assert [len(read(tmp_path / "one", f"{split}.{language}")) for language in ("en", "de", "fr")] == [n] * 3
+        sources += read(tmp_path / "one", f"{split}.en")
+    assert len(set(sources)) == len(sources) == 450
+    for name in files:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    assert read(tmp_path / "one", "test.en") != read(tmp_path / "other", "test.en")
+
+
+def test_held_out_sets_do_not_depend_on_the_training_size(tmp_path):
+    write_grammar(tmp_path / "small", n_train=10, n_dev=30, n_test=20)
+    write_grammar(tmp_path / "large", n_train=300, n_dev=30, n_test=20)
+    for name in ("dev.en", "dev.de", "test.en", "test.fr"):
+        assert read(tmp_path / "small", name) == read(tmp_path / "large", name)
+    assert read(tmp_path / "large", "train.en")[:10] == read(tmp_path / "small", "train.en")

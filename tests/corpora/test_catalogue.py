@@ -1,0 +1,445 @@
+"""A corpus is found by its name, or what is missing is named; a known name stands for a known text."""
+
+import gzip
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import repro.corpora.grammar
+from repro.corpora import catalogue, parallel_text, prepare
+from repro.corpora.catalogue import (
+    CORPORA,
+    SHA256,
+    GrammarSizes,
+    open_corpus,
+)
+from repro.corpora.datacard import Overlap
+from repro.corpora.parallel_text import text_fingerprint
+from repro.data.vocabulary import Subwords
+
+
+def written(folder: Path, name: str, content: bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+def six_files(folder: Path, dev: str = "dev", **changed: bytes) -> Path:
+    """A whole corpus of two, one and one pairs."""
+    for name, content in {
+        "train.en": b"one\ntwo\n",
+        "train.de": b"eins\nzwei\n",
+        f"{dev}.en": b"three\n",
+        f"{dev}.de": b"drei\n",
+        "test.en": b"four\n",
+        "test.de": b"vier\n",
+    }.items():
+        written(folder, name, changed.get(name.replace(".", "_"), content))
+    return folder
+
+
+def opened(folder: Path, name: str = "folder", pair: str = "en-de") -> catalogue.Corpus:
+    return open_corpus(name, pair, data_dir=folder, cache=folder / "cache")
+
+
+# Folders ---------------------------------------------------------------------------------------------------
+
+
+def test_any_folder_of_parallel_files_is_a_corpus(tmp_path: Path) -> None:
+    found = opened(six_files(tmp_path))
+    assert list(found.train[0].pairs()) == [("one", "eins"), ("two", "zwei")]
+    assert list(found.dev.pairs()) == [("three", "drei")]
+    assert list(found.test.pairs()) == [("four", "vier")]
+    assert (found.train[0].may_drop, found.dev.may_drop, found.test.may_drop) == (True, False, False)
+    assert (found.name, found.pair) == ("folder", "en-de")
+
+
+def test_corpora_of_tokens_are_named(tmp_path: Path) -> None:
+    # they are scored as they are cut; whatever else is plain text
+    assert {name for name, known in catalogue.CORPORA.items() if known.in_tokens} == {"multi30k_tok"}
+    assert not opened(six_files(tmp_path)).in_tokens
+
+
+def test_a_folder_with_a_vocabulary_is_in_pieces_of_moses_tokens(tmp_path: Path) -> None:
+    chosen = Subwords("bpe", 300)
+    plain = opened(six_files(tmp_path / "plain"))
+    assert (plain.vocabulary, plain.in_tokens, plain.subwords(chosen, asked=300)) == (None, False, chosen)
+    written(six_files(tmp_path / "given"), "vocab", b"eins\nzwei\n")
+    given = opened(tmp_path / "given")
+    assert (given.vocabulary, given.in_tokens) == (tmp_path / "given" / "vocab", True)
+    assert given.subwords(chosen, asked=None) == Subwords("given", 0)
+    with pytest.raises(ValueError, match="--vocab-size 300: the text came split into sub-words, those of .*vocab"):
+        given.subwords(chosen, asked=300)
+
+
+@pytest.mark.parametrize("content", [b"eins\r\nzwei\r\n", b"\xef\xbb\xbfeins\nzwei\n", b"\xef\xbb\xbfeins\r\nzwei\r\n"])
+def test_a_vocabulary_is_read_as_texts_are(tmp_path: Path, content: bytes) -> None:
+    written(tmp_path, "vocab", content)
+    assert prepare._pieces(tmp_path / "vocab") == ["eins", "zwei"]
+    written(tmp_path, "vocab", b"eins\r\nzwei\n")
+    assert prepare._pieces(tmp_path / "vocab") == ["eins\r", "zwei"], "a piece of its own, among others without"
+
+
+def test_languages_may_be_tags(tmp_path: Path) -> None:
+    for name, content in (("en", b"one\n"), ("zh-Hans", b"\xe4\xb8\x80\n")):
+        for split in ("train", "dev", "test"):
+            written(tmp_path, f"{split}.{name}", content)
+    found = opened(tmp_path, pair="zh-Hans-en")
+    assert list(found.train[0].pairs()) == [("一", "one")]
+    assert list(found.files) == [f"{split}.{side}" for split in ("train", "dev", "test") for side in ("zh-Hans", "en")]
+    with pytest.raises(FileNotFoundError, match="train.zh-Hant"):
+        opened(tmp_path, pair="en-zh-Hant")
+
+
+def test_two_files_of_one_name_are_refused_unless_they_hold_one_text(tmp_path: Path) -> None:
+    folder = six_files(tmp_path)
+    written(folder, "test.de.gz", gzip.compress(b"vier\r\n"))
+    opened(folder)  # unpacked, and the packed one kept
+    written(folder, "test.de.gz", gzip.compress(b"fuenf\n"))
+    with pytest.raises(
+        ValueError, match=r"test\.de and test\.de\.gz beside it hold different text; expected one of them"
+    ):
+        opened(folder)
+    (folder / "test.de").unlink()
+    assert list(opened(folder).test.pairs()) == [("four", "fuenf")]
+
+
+@pytest.mark.parametrize(("test_de", "is_noted"), [(b"drei\r\n", True), (b"vier\n", False)])
+def test_a_test_set_that_is_the_dev_set_is_noted(tmp_path: Path, test_de: bytes, is_noted: bool) -> None:
+    folder = six_files(tmp_path, dev="valid", test_en=b"three\n", test_de=test_de)
+    notes = open_corpus("folder", "en-de", data_dir=folder, cache=tmp_path / "cache").notes
+    expected = ["valid.en and test.en are one text, so scores on test say nothing that those on dev do not"]
+    assert [note.partition(";")[0] for note in notes] == expected * is_noted
+
+
+def test_large_gzip_is_warned_of_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = six_files(tmp_path, train_en=gzip.compress(b"one\ntwo\n", mtime=0))
+    (folder / "train.en").rename(folder / "train.en.gz")
+    told: list[tuple[str, bool]] = []
+    read: list[Path] = []
+    monkeypatch.setattr(parallel_text, "text_fingerprint", lambda path: read.append(path) or text_fingerprint(path))
+    for at_least in (1 << 26, 20):
+        monkeypatch.setattr(parallel_text, "SLOW_GZIP", at_least)
+        read.clear()
+        open_corpus(
+            "folder", "en-de", data_dir=folder, cache=tmp_path, tell=lambda said: told.append((said, bool(read)))
+        )
+        assert len({*read}) == 6
+    [(said, was_read)] = told  # nothing of the small file, and nothing of the plain ones
+    assert said.startswith(f"{folder / 'train.en.gz'} is 0 MB of gzip: to reach one of its chunks of 262,144 lines")
+    assert said.endswith("Unpack it first: gunzip train.en.gz")
+    assert not was_read
+
+
+def test_the_hash_is_of_the_text_and_its_places(tmp_path: Path) -> None:
+    plain = opened(six_files(tmp_path / "plain", dev="valid"))
+    packed = six_files(tmp_path / "packed")
+    for path in list(packed.iterdir()):
+        written(packed, f"{path.name}.gz", gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert opened(packed).sha256 == plain.sha256
+
+    others = [
+        opened(six_files(tmp_path / "word", test_de=b"fuenf\n")),
+        opened(six_files(tmp_path / "order", train_en=b"two\none\n")),
+        opened(six_files(tmp_path / "swapped", dev_en=b"four\n", test_en=b"three\n")),
+    ]
+    for path in (tmp_path / "plain").glob("*.de"):
+        path.rename(path.with_suffix(".fr"))
+    others.append(opened(tmp_path / "plain", pair="en-fr"))
+    assert len({plain.sha256, *(other.sha256 for other in others)}) == 5
+
+
+@pytest.mark.parametrize("dev", ["dev", "val", "valid"])
+def test_the_dev_split_has_three_names(tmp_path: Path, dev: str) -> None:
+    assert opened(six_files(tmp_path, dev=dev)).dev.source.name == f"{dev}.en"
+
+
+@pytest.mark.parametrize(("one", "other"), [("dev", "val"), ("valid", "val")])
+def test_of_two_dev_texts_in_a_folder_none_is_chosen(tmp_path: Path, one: str, other: str) -> None:
+    six_files(tmp_path, dev=other)
+    written(tmp_path, f"{one}.en", b"five\n")
+    written(tmp_path, f"{one}.fr", b"cinq\n")
+    assert opened(tmp_path).dev.source.name == f"{other}.en"  # of this pair it is the only one
+    six_files(tmp_path, dev=one)
+    refused = rf"{tmp_path} has {one}\.\* and {other}\.\*: expected one dev text, got 2\. Move what is not meant"
+    with pytest.raises(ValueError, match=refused):
+        opened(tmp_path)
+
+
+def test_a_file_in_place_of_a_folder_is_called_one(tmp_path: Path) -> None:
+    text = six_files(tmp_path) / "train.en"
+    with pytest.raises(FileNotFoundError, match=rf"in {text} \(a file; name the folder that it is in, {tmp_path}\)"):
+        opened(text)
+
+
+def test_a_split_that_is_empty_or_unequal_is_refused_when_opened(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"test\.en and .*test\.de hold no line"):
+        opened(six_files(tmp_path / "empty", test_en=b"", test_de=b""))
+    with pytest.raises(ValueError, match=r"train\.en has 2 lines, .*train\.de has 1"):
+        opened(six_files(tmp_path / "unequal", train_de=b"eins"))
+
+
+def test_a_missing_corpus_says_what_where_and_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "PROJECT", tmp_path / "project")
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "given"))
+    written(tmp_path / "given" / "multi30k", "val.en", b"a\n")
+    with pytest.raises(FileNotFoundError) as error:
+        open_corpus("multi30k", "en-fr", data_dir=None, cache=tmp_path)
+    message = str(error.value)
+    assert "expected the files train.en, train.fr, val.en, val.fr, test_2016_flickr.en" in message
+    assert f"{tmp_path}/given/multi30k (lacks train|multi30k_train.en, train|multi30k_train.fr, val|" in message
+    assert f"{tmp_path}/project/data/multi30k (no such folder)" in message
+    assert "shared" not in message  # no folder outside the project but those that the user names
+    assert "python -m repro data fetch multi30k-en-de" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "pair", "message"),
+    [
+        ("wmt", "en-de", "Unknown corpus 'wmt'; expected one of grammar, multi30k"),
+        ("tatoeba", "de-en", "Corpus 'tatoeba' has no pair 'de-en'; expected one of en-de, en-fr"),
+        ("folder", "en", "A pair is two languages like 'en-de', got 'en'"),
+        ("folder", "../x-de", "A pair is two languages"),
+        ("folder", "en-de", "Corpus 'folder' needs a folder. .*--data-dir FOLDER"),
+        ("grammar", "en-de", "Corpus 'grammar' needs its sizes"),
+    ],
+)
+def test_what_cannot_be_opened(tmp_path: Path, name: str, pair: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        open_corpus(name, pair, data_dir=None, cache=tmp_path)
+
+
+def test_a_generated_corpus_takes_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"'grammar' is generated.*--corpus folder"):
+        opened(tmp_path, "grammar")
+
+
+@pytest.mark.parametrize("content", [b'{"my": "notes"}', b"[]", b"no JSON", b'{"facts": {}}'])
+def test_a_manifest_of_others_beside_ones_own_text_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    folder = six_files(tmp_path)
+    written(folder, "manifest.json", content)
+    assert opened(folder).name == "folder"
+
+
+@pytest.fixture
+def tiny_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A named corpus whose test set is known by its hash."""
+    known = catalogue.NamedCorpus(folders={"en-de": "tiny_ende"}, licence="none", origin="Nowhere.")
+    monkeypatch.setitem(CORPORA, "tiny", known)
+    monkeypatch.setitem(SHA256, "tiny_ende/test.de", hashlib.sha256(b"vier\n").hexdigest())
+
+
+@pytest.mark.usefixtures("tiny_corpus")
+def test_another_text_under_a_known_name_is_refused(tmp_path: Path) -> None:
+    assert opened(six_files(tmp_path), "tiny").name == "tiny"
+    altered = six_files(tmp_path, test_de=b"vieR\n")
+    with pytest.raises(ValueError, match="not the text known as tiny: expected SHA-256") as error:
+        opened(altered, "tiny")
+    assert hashlib.sha256(b"vier\n").hexdigest() in str(error.value)
+    assert hashlib.sha256(b"vieR\n").hexdigest() in str(error.value)
+    assert opened(altered).name == "folder"
+
+
+@pytest.mark.usefixtures("tiny_corpus")
+def test_a_corpus_with_a_name_knows_its_dev_text(tmp_path: Path) -> None:
+    for dev in ("val", "valid", "dev"):
+        six_files(tmp_path, dev=dev)
+    assert opened(tmp_path, "tiny").dev.source.name == "dev.en"
+
+
+@pytest.mark.usefixtures("tiny_corpus")
+def test_the_order_in_which_folders_are_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "PROJECT", tmp_path / "project")
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "given"))
+
+    def found(data_dir: Path | None = None) -> Path:
+        return open_corpus("tiny", "en-de", data_dir=data_dir, cache=tmp_path).test.source.parent
+
+    for folder in (
+        tmp_path / "project" / "data" / "tiny",
+        tmp_path / "project" / "data" / "tiny_ende",
+        tmp_path / "given" / "tiny",
+        tmp_path / "given" / "tiny_ende",
+    ):  # each one goes before those above it
+        assert found(six_files(folder)) == folder
+        assert found() == folder
+        assert found(folder.parent) == folder
+    with pytest.raises(FileNotFoundError, match="elsewhere"):  # a folder that is named is the only one
+        found(tmp_path / "elsewhere")
+
+
+def test_nothing_names_a_folder_outside_the_project() -> None:
+    texts = [
+        *catalogue.PROJECT.glob("*.md"),
+        *catalogue.PROJECT.glob("docs/*.md"),
+        *catalogue.PROJECT.glob("repro/**/*.py"),
+    ]
+    assert len(texts) > 30
+    assert [text.name for text in texts if "shared/data" in text.read_text("utf-8")] == []
+
+
+def test_names_of_corpora_are_cheap() -> None:
+    program = (
+        "import sys, repro.corpora.catalogue as c; print(*c.CORPORA); "
+        "sys.exit(bool({'numpy', 'torch', 'tokenizers', 'repro.corpora.grammar.generate'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=catalogue.PROJECT)
+    assert (done.returncode, done.stdout.split()) == (0, list(CORPORA))
+
+
+# The embedded corpus ---------------------------------------------------------------------------------------
+
+SIZES = GrammarSizes(n_train=3, n_dev=2, n_test=1, seed=7)
+
+
+class Generator:
+    """Stands in for `generate`: what is tested here is when it is called, and what becomes of its files."""
+
+    def __init__(self, source: Path) -> None:
+        self.__file__ = str(written(source, "generate.py", b"# version 1"))
+        self.calls = 0
+
+    def write_grammar(self, folder: Path, *, n_train: int, n_dev: int, n_test: int, seed: int) -> None:
+        self.calls += 1
+        for split, n in (("train", n_train), ("dev", n_dev), ("test", n_test)):
+            for language in ("en", "de", "fr"):
+                content = "".join(f"{split} {language} {seed} {i}\n" for i in range(n))
+                written(folder, f"{split}.{language}", content.encode())
+
+
+@pytest.fixture
+def generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator:
+    generator = Generator(tmp_path / "source")
+    lexicon = SimpleNamespace(__file__=str(written(tmp_path / "source", "lexicon.py", b"words")))
+    for name, module in (("generate", generator), ("lexicon", lexicon)):
+        monkeypatch.setattr(repro.corpora.grammar, name, module, raising=False)
+        monkeypatch.setitem(sys.modules, f"repro.corpora.grammar.{name}", module)
+    return generator
+
+
+def test_the_grammar_is_generated_once_for_both_pairs(tmp_path: Path, generator: Generator) -> None:
+    german = open_corpus("grammar", "en-de", data_dir=None, cache=tmp_path, sizes=SIZES)
+    french = open_corpus("grammar", "en-fr", data_dir=None, cache=tmp_path, sizes=SIZES)
+    assert generator.calls == 1
+    assert list(german.test.pairs()) == [("test en 7 0", "test de 7 0")]
+    assert len(list(french.train[0].pairs())) == 3
+    assert german.sha256 != french.sha256
+
+
+def test_another_generator_makes_another_grammar(tmp_path: Path, generator: Generator) -> None:
+    places = set()
+    for name, content in (("generate.py", b"1"), ("generate.py", b"2"), ("lexicon.py", b"more words")):
+        written(tmp_path / "source", name, content)
+        found = open_corpus("grammar", "en-de", data_dir=None, cache=tmp_path, sizes=SIZES)
+        places.add(found.train[0].source.parent)
+    assert len(places) == generator.calls == 3
+
+
+def test_the_grammar_itself(tmp_path: Path) -> None:
+    sizes = GrammarSizes(n_train=50, n_dev=3, n_test=2)
+    first = open_corpus("grammar", "en-fr", data_dir=None, cache=tmp_path / "a", sizes=sizes)
+    again = open_corpus("grammar", "en-fr", data_dir=None, cache=tmp_path / "b", sizes=sizes)
+    assert [len(list(split.pairs())) for split in (first.train[0], first.dev, first.test)] == [50, 3, 2]
+    assert first.sha256 == again.sha256
+
+
+@pytest.mark.parametrize("pair", ["en-de", "en-fr"])
+def test_no_held_out_source_of_the_grammar_stands_in_its_training_text(tmp_path: Path, pair: str) -> None:
+    sizes = GrammarSizes(n_train=4_000, n_dev=150, n_test=150)
+    made = open_corpus("grammar", pair, data_dir=None, cache=tmp_path, sizes=sizes)
+    sources, targets = zip(*made.train[0].pairs(), strict=True)
+    held_out = {"dev": list(made.dev.pairs()), "test": list(made.test.pairs())}
+    found = Overlap(held_out).seen([*sources, held_out["dev"][6][0]], [*targets, held_out["dev"][6][1]])
+    assert found == {what: {"dev": [7], "test": []} for what in ("seen", "seen_pairs")}  # but for the one put there
+
+
+# Real text -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "pair", "sizes"),
+    [
+        ("multi30k", "multi30k", "en-de", (29_000, 1_014, 1_000)),
+        ("multi30k", "multi30k", "en-fr", (29_000, 1_014, 1_000)),
+        ("multi30k_tok", "multi30k_tok", "en-de", (29_000, 1_014, 1_000)),
+        ("tatoeba", "tatoeba_ende", "en-de", (162_065, 2_380, 2_390)),
+        ("tatoeba", "tatoeba_enfr", "en-fr", (136_787, 2_000, 2_000)),
+    ],
+)
+def test_real_text_is_recognised(
+    real_text: Path, tmp_path: Path, name: str, folder: str, pair: str, sizes: tuple[int, int, int]
+) -> None:
+    if not (real_text / folder).is_dir():
+        pytest.skip(f"needs the real text: {real_text / folder} is absent.")
+    found = open_corpus(name, pair, data_dir=real_text, cache=tmp_path)
+    splits = (found.train[0], found.dev, found.test)
+    assert tuple(text_fingerprint(split.target).n_lines for split in splits) == sizes
+    assert len(list(found.test.pairs())) == sizes[2]
+
+
+@pytest.mark.parametrize("pair", ["en-de", "en-fr"])
+def test_the_news_tests_are_recognised(real_text: Path, tmp_path: Path, pair: str) -> None:
+    # the training text of wmt14 is no part of the real text at hand
+    folder = real_text / CORPORA["wmt14"].folders[pair]
+    if not folder.is_dir():
+        pytest.skip(f"needs the real text: {folder} is absent.")
+    stems = ("newstest2013", "newstest2014", *(("newstest2014_full",) if pair == "en-de" else ()))
+    for stem in stems:
+        for language in pair.split("-"):
+            shutil.copy(folder / f"{stem}.{language}.gz", tmp_path)
+    for language in pair.split("-"):
+        written(tmp_path, f"train.{language}", b"a\n")
+    found = open_corpus("wmt14", pair, data_dir=tmp_path, cache=tmp_path)
+    assert len(list(found.dev.pairs())) == 3_000
+    assert len(list(found.test.pairs())) == 3_003
+    assert (len(found.subset.places) if found.subset else None) == {"en-de": 2_737, "en-fr": None}[pair]
+
+
+@pytest.mark.parametrize(
+    ("name", "dev", "test"),
+    [
+        ("wmt14", ["newstest2013"], ["newstest2014_full", "newstest2014"]),  # sections 6.1 and 6.2 of the paper
+        ("multi30k", ["val"], ["test_2016_flickr"]),
+        ("tatoeba", ["valid"], ["test"]),
+    ],
+)
+def test_choices_are_made_on_dev_and_scores_are_of_test(name: str, dev: list[str], test: list[str]) -> None:
+    assert ([*CORPORA[name].dev], [*CORPORA[name].test]) == (dev, test)
+
+
+# Other test sets -------------------------------------------------------------------------------------------
+
+
+def test_other_test_sets_beside_a_corpus_are_found_and_decide_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = six_files(tmp_path, dev="val")
+    for language in ("en", "de"):
+        (folder / f"test.{language}").rename(folder / f"test_2016_flickr.{language}")
+    monkeypatch.setattr(catalogue, "SHA256", {})
+    without = opened(folder, "multi30k")
+    assert without.further == {}
+    written(folder, "test_2017_mscoco.en", b"five\n")
+    assert opened(folder, "multi30k").further == {}, "half of one is none"
+    (folder / "test_2017_mscoco.de.gz").write_bytes(gzip.compress(b"f\xc3\xbcnf\n"))
+    found = opened(folder, "multi30k")
+    assert {name: [*text.pairs()] for name, text in found.further.items()} == {"test_2017_mscoco": [("five", "fünf")]}
+    assert (found.sha256, found.files) == (without.sha256, without.files)
+
+
+def test_an_altered_test_set_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = six_files(tmp_path, dev="val")
+    for language in ("en", "de"):
+        (folder / f"test.{language}").rename(folder / f"test_2016_flickr.{language}")
+        written(folder, f"test_2017_flickr.{language}", b"five\n")
+    monkeypatch.setattr(catalogue, "SHA256", {"multi30k/test_2017_flickr.de": "ef" * 32})
+    with pytest.raises(
+        ValueError, match=r"test_2017_flickr\.de is not the text known as multi30k: expected SHA-256 efef"
+    ):
+        opened(folder, "multi30k")

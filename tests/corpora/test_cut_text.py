@@ -1,0 +1,275 @@
+"""Text that comes cut is known by its marks, and scored as the text it was cut from."""
+
+import gzip
+import re
+from collections.abc import Callable
+from pathlib import Path
+from unicodedata import normalize
+
+import pytest
+from sacremoses import MosesTokenizer
+
+from repro.corpora.catalogue import Corpus, open_corpus
+from repro.corpora.prepare import prepare
+from repro.data.shards import Prepared
+from repro.data.vocabulary import SCHEMES, Subwords, whole_words
+from repro.decoding.bleu import split_compounds
+from repro.runs.task import Translation
+
+GOLDEN = Path(__file__).parents[1] / "decoding" / "golden"
+BLEU, PUBLISHED = 67.5295, 70.8460  # of the 60 sentences there, as plain text
+
+
+def lines(path: Path) -> list[str]:
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8").split("\n")[:-1]
+
+
+def after_four(mark: str) -> Callable[[str], str]:
+    """Cut each word after each four letters."""
+    return lambda line: re.sub(r"([^ ]{4})(?=[^ ])", rf"\1{mark}", line)
+
+
+def spaced(line: str) -> str:
+    return " ".join("\u2581" + after_four(" ")(word) for word in line.split(" "))
+
+
+def ended(line: str) -> str:
+    return " ".join(after_four(" ")(word) + "</w>" for word in line.split(" "))
+
+
+CUTS: dict[str, Callable[[str], str]] = {
+    "@@": after_four("@@ "),
+    "##": after_four(" ##"),
+    "\u2581": spaced,
+    "</w>": ended,
+    "\uffed": after_four("\uffed "),
+}
+
+
+def moses(line: str) -> str:
+    """The form in which WMT 2014 is handed round."""
+    tokens: str = MosesTokenizer("de").tokenize(line, return_str=True)
+    return split_compounds(tokens)
+
+
+def folder(place: Path, by: Callable[[str], str] = str, *, source: Callable[[str], str] = str, **files: str) -> Path:
+    """Text of one's own: the 60 golden sentences thrice, and once more as dev and as test."""
+    references = lines(GOLDEN / "ref.de")
+    place.mkdir(parents=True, exist_ok=True)
+    for split, n in (("train", 3), ("dev", 1), ("test", 1)):
+        for language, of_side in (("fr", source), ("de", by)):
+            text = "".join(f"{of_side(line)}\n" for line in references * n)
+            (place / f"{split}.{language}").write_text(text, "utf-8")
+    for name, content in files.items():
+        (place / name).write_text(content, "utf-8")
+    return place
+
+
+def opened(place: Path) -> Corpus:
+    return open_corpus("folder", "fr-de", data_dir=place, cache=place / "cache")
+
+
+def notes(corpus: Corpus) -> tuple[str, ...]:
+    """What is said of how a text is cut: dev and test are one here, which is said besides."""
+    return tuple(note for note in corpus.notes if " are one text" not in note)
+
+
+def prepared(place: Path) -> tuple[Corpus, Prepared]:
+    corpus = opened(place)
+    subwords = corpus.subwords(Subwords("bpe", 600), asked=None)
+    return corpus, prepare(corpus, subwords=subwords, cache=place / "cache", max_length=1_000, workers=1)
+
+
+def scored(place: Path, cut: Callable[[str], str]) -> dict[str, float | str | None]:
+    """The scores of the golden translations, as a model that learned from the folder would write them."""
+    corpus, made = prepared(place)
+    ids = (made.tokenizer.encode([cut(line)])[0] for line in lines(GOLDEN / "hyp.de"))
+    hypotheses = [made.tokenizer.decode(line) for line in ids]
+    return Translation("fr-de").score(hypotheses, made.test.references, in_tokens=corpus.in_tokens)
+
+
+def vocabulary(cut: Callable[[str], str]) -> str:
+    text = [cut(line) for name in ("ref.de", "hyp.de") for line in lines(GOLDEN / name)]
+    return "".join(f"{token}\n" for token in sorted({token for line in text for token in line.split(" ")}))
+
+
+def test_there_is_a_cut_for_each_scheme() -> None:
+    assert CUTS.keys() == SCHEMES.keys()
+
+
+# Scores --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_text_in_pieces_is_worth_what_its_words_are(tmp_path: Path, scheme: str) -> None:
+    cut = CUTS[scheme]
+    plain = Translation("fr-de").score(lines(GOLDEN / "hyp.de"), lines(GOLDEN / "ref.de"), in_tokens=False)
+    as_it_stands = [[cut(line) for line in lines(GOLDEN / f"{side}.de")] for side in ("hyp", "ref")]
+    wrong = Translation("fr-de").score(as_it_stands[0], as_it_stands[1], in_tokens=False)["bleu"]
+    found = scored(folder(tmp_path, cut), cut)
+    assert found == plain
+    assert found["bleu"] == pytest.approx(BLEU, abs=5e-5)
+    assert abs(float(wrong or 0) - BLEU) > 5
+
+
+@pytest.mark.parametrize("scheme", [name for name in SCHEMES if name != "@@"])  # those of Britz et al. are Moses tokens
+def test_with_a_vocabulary_likewise(tmp_path: Path, scheme: str) -> None:
+    cut = CUTS[scheme]
+    place = folder(tmp_path, cut, source=cut, vocab=vocabulary(cut))
+    assert scored(place, cut)["bleu"] == pytest.approx(BLEU, abs=5e-5)
+    assert opened(place).in_tokens is False
+
+
+def test_moses_tokens_are_scored_as_they_are_cut(tmp_path: Path) -> None:
+    found = scored(folder(tmp_path, moses), moses)
+    assert found["bleu_published"] == pytest.approx(PUBLISHED, abs=5e-5)
+    assert found["bleu"] == pytest.approx(67.4244, abs=5e-5)  # some marks are joined to the wrong side
+    assert "|detok:moses-de-" in str(found["bleu_signature"])
+
+
+def test_pieces_of_moses_tokens_are_both(tmp_path: Path) -> None:
+    def cut(line: str) -> str:
+        return " ".join(word if "##AT##" in word else CUTS["@@"](word) for word in moses(line).split(" "))
+
+    assert scored(folder(tmp_path / "a", cut), cut) == scored(folder(tmp_path / "b", moses), moses)
+
+
+def test_real_text_in_pieces(real_text: Path) -> None:
+    place = real_text / "outputs_newstest2014"
+    sides = [lines(place / f"newstest2014_ende.{side}.de.gz")[:600] for side in ("hyp.bergamot-tiny", "ref")]
+    score = Translation("en-de").score
+    pieces = [[CUTS["@@"](line) for line in side] for side in sides]
+    tokens = [[moses(line) for line in side] for side in sides]
+    found = {
+        "plain": score(sides[0], sides[1], in_tokens=False),
+        "pieces as they stand": score(pieces[0], pieces[1], in_tokens=False),
+        "pieces": score(*([whole_words(line, "@@") for line in side] for side in pieces), in_tokens=False),
+        "tokens as they stand": score(tokens[0], tokens[1], in_tokens=False),
+        "tokens": score(tokens[0], tokens[1], in_tokens=True),
+    }
+    assert {name: round(float(one["bleu"] or 0), 2) for name, one in found.items()} == {
+        "plain": 32.24,
+        "pieces as they stand": 57.24,
+        "pieces": 32.24,
+        "tokens as they stand": 36.55,
+        "tokens": 32.27,
+    }
+
+
+# Joining -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece", "given"])
+def test_tokenizers_join_as_references_are_joined(tmp_path: Path, scheme: str, kind: str) -> None:
+    cut = CUTS[scheme]
+    odd = ["ab", "Donaudampfschiff", "a @-@ b", "Kanu , ##AT##-##AT## x", "zwölf Boxkämpfer", "@@ x", "##x y"]
+    text = [cut(line) for line in odd] + odd
+    place = folder(tmp_path, cut, source=cut, **({"vocab": vocabulary(cut)} if kind == "given" else {}))
+    corpus = opened(place)
+    subwords = Subwords("given", 0) if kind == "given" else Subwords(kind, 700)  # type: ignore[arg-type]
+    made = prepare(corpus, subwords=subwords, cache=place / "cache", max_length=1_000, workers=1).tokenizer
+    known = lines(place / "test.de") if kind == "given" else text
+    assert [made.decode(made.encode([line])[0]) for line in known] == [whole_words(line, scheme) for line in known]
+
+
+def test_by_hand() -> None:
+    assert whole_words("Bun@@ des@@ republik .", "@@") == "Bundesrepublik ."
+    assert (
+        whole_words("bun ##des ##republik - rich ##AT##-##AT## text", "##")
+        == "bundesrepublik - rich ##AT##-##AT## text"
+    )
+    assert whole_words("\u2581Die \u2581Bund es \u2581.", "\u2581") == "Die Bundes ."
+    assert whole_words("die</w> bun des</w> .</w>", "</w>") == "die bundes ."
+    assert whole_words("Bund\uffed es \uffed.", "\uffed") == "Bundes."
+    assert whole_words("Bun@@ des", "") == "Bun@@ des"
+
+
+# What is found -------------------------------------------------------------------------------------------------------
+
+
+def test_plain_text_is_left_as_it_is(tmp_path: Path) -> None:
+    corpus = opened(folder(tmp_path))
+    assert (corpus.pieces, corpus.in_tokens, notes(corpus)) == ("", False, ())
+    # neither few marks nor escapes in text that is not cut make it so
+    dirty = folder(tmp_path / "dirty", source=lambda line: line.replace("und", "&amp;"))
+    with (dirty / "train.de").open("a", encoding="utf-8") as file, (dirty / "train.fr").open("a") as other:
+        file.write("Anna@@ beispiel.de .\n")
+        other.write("x\n")
+    found = opened(dirty)
+    assert (found.pieces, found.in_tokens) == ("", False)
+    [note] = notes(found)
+    assert re.fullmatch(r"[\d.]+ % of the source lines of the training text have escapes .*, so undo them\.", note)
+
+
+@pytest.mark.parametrize("corpus", ["multi30k-de", "multi30k-fr", "tatoeba_ende-de", "gigafren_enfr_30k-fr"])
+def test_real_plain_text_is_left_as_it_is(tmp_path: Path, real_text: Path, corpus: str) -> None:
+    name, target = corpus.split("-")
+    for split in ("train", "dev", "test"):
+        for language in ("en", target):
+            text = gzip.decompress((real_text / name / f"train.{language}.gz").read_bytes()).split(b"\n")[:10_000]
+            (tmp_path / f"{split}.{language}").write_bytes(b"\n".join(text) + b"\n")
+    found = open_corpus("folder", f"en-{target}", data_dir=tmp_path, cache=tmp_path / "cache")
+    assert (found.pieces, found.in_tokens, notes(found)) == ("", False, ())
+
+
+@pytest.mark.parametrize("corpus", ["multi30k_tok-de", "multi30k_tok-fr", "opennmt_ende_10k_tok-de"])
+def test_real_moses_tokens_are_found(tmp_path: Path, real_text: Path, corpus: str) -> None:
+    name, target = corpus.split("-")
+    for split in ("train", "dev", "test"):
+        for language in ("en", target):
+            text = gzip.decompress((real_text / name / f"train.{language}.gz").read_bytes()).split(b"\n")[:10_000]
+            kept = text if split == "train" else text[50:1_000]
+            (tmp_path / f"{split}.{language}").write_bytes(b"\n".join(kept) + b"\n")
+    found = open_corpus("folder", f"en-{target}", data_dir=tmp_path, cache=tmp_path / "cache")
+    assert (found.pieces, found.in_tokens) == ("", True)
+    assert ["of Moses (" in note for note in notes(found)] == [True, True]
+
+
+def test_of_tokens_without_escapes_it_is_said(tmp_path: Path) -> None:
+    corpus = opened(folder(tmp_path, lambda line: re.sub(r"([.,?!])", r" \1", line)))
+    [note] = notes(corpus)
+    assert not corpus.in_tokens
+    assert re.match(r"100\.0 % of the target lines of the training text that end in a full stop have a blank", note)
+
+
+def test_letters_that_are_spelled_in_two_ways_are_told(tmp_path: Path) -> None:
+    place = folder(tmp_path)
+    (place / "dev.de").write_text(normalize("NFD", (place / "dev.de").read_text("utf-8")), "utf-8")
+    [note] = notes(opened(place))
+    assert re.match(r"[\d.]+ % of the target lines of dev spell a letter and its accent as two characters", note)
+
+
+def test_a_file_says_what_marks_do_not(tmp_path: Path) -> None:
+    pieces = CUTS["##"]
+    plain = opened(folder(tmp_path / "a", pieces, cut="plain\n"))
+    assert (plain.pieces, plain.in_tokens) == ("", False)
+    assert notes(plain) == ("A file 'cut' beside the text says how it is cut: plain.",)
+    both = opened(folder(tmp_path / "b", cut="@@ moses"))
+    assert (both.pieces, both.in_tokens) == ("@@", True)
+    for wrong in ("bpe", "@@ ##", "plain moses", ""):
+        with pytest.raises(ValueError, match="cut: expected 'plain', or one of @@, ##, .*It says how the lines"):
+            opened(folder(tmp_path / "c", cut=wrong))
+
+
+def test_unlike_texts_are_refused(tmp_path: Path) -> None:
+    place = folder(tmp_path, CUTS["@@"])
+    (place / "test.de").write_bytes((GOLDEN / "ref.de").read_bytes())
+    with pytest.raises(
+        ValueError, match=r"train\.de has pieces of words \(@@\) in \d+\.\d% .*test\.de in 0\.0%: expec"
+    ):
+        opened(place)
+    folder(tmp_path, moses)
+    (place / "dev.de").write_bytes((GOLDEN / "ref.de").read_bytes())
+    with pytest.raises(ValueError, match=r"train\.de has full stops that stand apart .*dev\.de in"):
+        opened(place)
+    (place / "cut").write_text("moses", "utf-8")
+    assert opened(place).in_tokens
+
+
+def test_what_cannot_be_joined_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"by one scheme, got @@ in .* and ## in .* Say in a file 'cut' beside it"):
+        opened(folder(tmp_path, lambda line: CUTS["@@"](line) if "e" in line[:9] else CUTS["##"](line)))
+    with pytest.raises(ValueError, match="holds byte-level tokens .*Decode it with the tokenizer that cut it"):
+        opened(folder(tmp_path, lambda line: line.replace(" ", " \u0120")))

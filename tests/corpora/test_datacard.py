@@ -1,0 +1,297 @@
+"""The card adds up what shards say of themselves, and shows it the same way every time."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repro.corpora.datacard import Facts, Overlap, card, page, repeats, write_card
+from repro.corpora.filters import FILTER_RULES
+from repro.corpora.same_sentence import normalised
+from repro.render.escape import NO_BREAK, markdown_text
+from repro.render.markdown import markdown
+from repro.results.notes import repeated
+
+HASHES = ("data", "shards", "tokenizer", "text")
+DIGEST = dict(zip(HASHES, ("d" * 64, "5" * 64, "7" * 64, "e" * 64), strict=True))
+
+
+def shard(part: str = "news", **changed: Any) -> dict[str, Any]:
+    """Two pairs of five lines: 2 and 9 source tokens, 5 and 5 target tokens, of which an end symbol each."""
+    facts = {
+        "dtype": "<u2",
+        "part": part,
+        "pairs": 2,
+        "lines": 5,
+        "dropped": {"source is empty": 1, "longer than 9 pieces": 2},
+        "words": [6, 4],
+        "characters": [27, 24],
+        "pieces": [11, 10],
+        "unknown": [0, 1],
+        "byte_pieces": [3, 2],
+        "lengths": [[0, 0, 1, 0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 2]],
+        "seen": {"dev": [3, 1], "test": []},
+        "seen_pairs": {"dev": [3], "test": []},
+        "same_sides": 1,
+    }
+    return facts | changed
+
+
+def held_out(pairs: int) -> dict[str, Any]:
+    """So many pairs of one word and two tokens a side."""
+    per_side = {"words": 1, "characters": 4, "pieces": 2, "unknown": 0, "byte_pieces": 0}
+    lengths = [[0, 0, pairs]] * 2
+    return {"pairs": pairs, "lengths": lengths} | {what: [n * pairs] * 2 for what, n in per_side.items()}
+
+
+def facts(*train: dict[str, Any], **changed: Any) -> Facts:
+    given = {
+        "corpus": "wmt14",
+        "pair": "en-de",
+        "licence": "research use",
+        "origin": "statmt.org",
+        "max_length": 9,
+        "rules": {"length_ratio": "1"},
+        "train": train or (shard(),),
+        "dev": [held_out(8)],
+        "test": [held_out(4)],
+        "tokenizer": {"kind": "byte-level BPE", "size": 37_000, "sha256": DIGEST["tokenizer"]},
+        "sha256": {"train.en": DIGEST["text"]},
+        "data_hash": DIGEST["data"],
+        "shards_sha256": DIGEST["shards"],
+        "bytes_on_disk": {"ids": 1_234_567},
+    }
+    return Facts(**given | changed)
+
+
+# Sums ------------------------------------------------------------------------------------------------------
+
+
+def test_one_shard_by_hand() -> None:
+    made = card(facts())
+    train, source, target = made["train"], made["train"]["source"], made["train"]["target"]
+    assert (train["lines"], train["pairs"]) == (5, 2)
+    assert list(train["dropped"].items()) == [("longer than 9 pieces", 2), ("source is empty", 1)]
+    # 11 tokens are 9 and two end symbols: of 6 words, for 27 characters
+    assert (source["words"], source["characters"], source["pieces"]) == (6, 27, 11)
+    assert (source["pieces_per_word"], source["characters_per_piece"]) == (9 / 6, 27 / 9)
+    assert (source["unknown_per_million"], source["byte_pieces_per_million"]) == (0, 3e6 / 9)
+    assert (target["unknown_per_million"], target["byte_pieces_per_million"]) == (1e6 / 8, 2e6 / 8)
+    assert (source["mean_length"], target["mean_length"]) == (5.5, 5)
+    assert source["quantiles"] == {"50": 2, "90": 9, "99": 9, "99.9": 9, "100": 9}
+    assert target["quantiles"] == {"50": 5, "90": 5, "99": 5, "99.9": 5, "100": 5}
+
+
+def test_parts_stand_in_the_order_of_the_text() -> None:
+    made = card(facts(shard("news"), shard("crawl", dropped={}, lines=2), shard("news")))
+    assert [(one["part"], one["lines"], one["pairs"]) for one in made["parts"]] == [("news", 10, 4), ("crawl", 2, 2)]
+    assert (made["train"]["lines"], made["train"]["pairs"], made["shards"]) == (12, 6, 3)
+    assert made["train"]["source"]["pieces"] == sum(one["source"]["pieces"] for one in made["parts"]) == 33
+
+
+def test_lines_that_several_shards_hold_are_counted_once() -> None:
+    one = shard(seen={"dev": [64, 1], "test": []}, seen_pairs={"dev": [64], "test": []})
+    other = shard(seen={"dev": [1, 2, 5, 6, 7], "test": [4]}, seen_pairs={"dev": [64, 1, 2], "test": []}, same_sides=2)
+    given = facts(one, other, dev=[held_out(40), held_out(24)])
+    assert card(given)["overlap"] == {
+        "dev": {"lines": 64, "seen": 6, "share": 6 / 64, "pairs_seen": 3, "pairs_share": 3 / 64}
+        | {"first": [1, 2, 5, 6, 7]},
+        "test": {"lines": 4, "seen": 1, "share": 1 / 4, "pairs_seen": 0, "pairs_share": 0.0, "first": [4]},
+    }
+    assert repeats(given) == {
+        "dev_sources": 6 / 64,
+        "dev_pairs": 3 / 64,
+        "test_sources": 1 / 4,
+        "test_pairs": 0.0,
+        "same_sides": 3 / 4,
+    }
+
+
+def test_what_is_told_of_repeated_text() -> None:
+    shares = {"dev_sources": 0.25, "dev_pairs": 0.091, "test_sources": 0.009, "test_pairs": 0.009, "same_sides": 0.0099}
+    assert repeated(shares) == [
+        "9.1 % of the dev pairs and 25.0 % of the dev source sentences are in the training text."
+    ]
+    assert repeated(shares | {"test_sources": 0.01, "same_sides": 0.5}) == [
+        *repeated(shares),
+        "0.9 % of the test pairs and 1.0 % of the test source sentences are in the training text.",
+        "50.0 % of the training pairs have the same text on both sides.",
+    ]
+    assert repeated({}) == []  # of a record of the time before
+
+
+counts = st.lists(st.integers(0, 9), max_size=12)
+
+
+@st.composite
+def shards(draw: st.DrawFn) -> dict[str, Any]:
+    """A shard whose numbers agree; it may have lost all its pairs."""
+    source, target = [0, *draw(counts)], [0, *draw(counts)]
+    missing = sum(source) - sum(target)  # a shorter side gets sentences of one token
+    (target if missing > 0 else source).append(0)
+    for side, n in ((target, missing), (source, -missing)):
+        if n > 0:
+            side[1] += n
+    dropped = draw(st.dictionaries(st.sampled_from(["a", "b", "stood before"]), st.integers(1, 5)))
+    numbers = st.tuples(*[st.integers(0, 99)] * 2).map(list)
+    return shard(
+        draw(st.sampled_from(["news", "crawl"])),
+        pairs=sum(source),
+        lines=sum(source) + sum(dropped.values()),
+        dropped=dropped,
+        lengths=[source, target],
+        pieces=[sum(i * n for i, n in enumerate(side)) for side in (source, target)],
+        **{
+            what: {split: draw(st.lists(st.integers(1, n))) for split, n in (("dev", 8), ("test", 4))}
+            for what in ("seen", "seen_pairs")
+        },
+        **{what: draw(numbers) for what in ("words", "characters", "unknown", "byte_pieces")},
+    )
+
+
+@given(st.lists(shards(), min_size=1, max_size=5).flatmap(lambda some: st.tuples(st.just(some), st.permutations(some))))
+def test_the_order_of_shards_changes_no_sum(orders: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+    one, other = (card(facts(*some)) for some in orders)
+    for made in (one, other):
+        made["parts"].sort(key=lambda of: of["part"])
+    assert one == other
+    assert list(one["train"]["dropped"]) == list(other["train"]["dropped"])
+
+
+@given(st.lists(shards(), min_size=1, max_size=4))
+def test_the_page_can_be_made_from_the_json(some: list[dict[str, Any]]) -> None:
+    made = card(facts(*some))
+    assert markdown(page(json.loads(json.dumps(made, sort_keys=True, allow_nan=False)))) == markdown(page(made))
+
+
+# Overlap ---------------------------------------------------------------------------------------------------
+
+
+def test_lines_are_compared_by_their_words() -> None:
+    assert normalised("  “Straße” – it's\u00a0A_B, 3.5 %!") == "strasse it s a b 3 5"
+    overlap = Overlap(
+        {
+            "dev": [("It's late.", "Es ist spät."), ("- ...", "- ..."), ("ÉTÉ", "..."), ("It 's LATE", "Zu spät")],
+            "test": [("its late", "spät"), ("лето!", "Sommer")],
+        }
+    )
+
+    def seen(*pairs: tuple[str, str]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+        found = overlap.seen([source for source, _ in pairs], [target for _, target in pairs])
+        return found["seen"], found["seen_pairs"]
+
+    nothing: dict[str, list[int]] = {"dev": [], "test": []}
+    assert seen(("« it's   late »", "Zu  SPÄT!"), ("!", "- ...")) == (
+        {"dev": [1, 4], "test": []},
+        {"dev": [4], "test": []},
+    )
+    assert seen(("Its late", "x"), ("its late?", "Spät?"), ("Лето", "x")) == (
+        {"dev": [], "test": [1, 2]},
+        {"dev": [], "test": [1]},
+    )
+    assert seen(("été", "..."), ("ete", "..."), ("t", "x")) == ({"dev": [3], "test": []}, nothing)
+    assert seen() == (nothing, nothing)
+
+
+line = st.text(st.sampled_from("aAbéÉß ſK1_-.\u2028ж"), max_size=4)
+pairs = st.lists(st.tuples(line, line), max_size=8)
+
+
+@given(pairs, pairs, pairs)
+def test_the_overlap_equals_comparing_all_lines(
+    dev: list[tuple[str, str]], test: list[tuple[str, str]], train: list[tuple[str, str]]
+) -> None:
+    def equal(one: str, other: str) -> bool:
+        return normalised(one) == normalised(other) != ""
+
+    expected = {
+        what: {
+            name: [
+                number
+                for number, of in enumerate(held_out, 1)
+                if any(all(equal(of[side], pair[side]) for side in sides) for pair in train)
+            ]
+            for name, held_out in (("dev", dev), ("test", test))
+        }
+        for what, sides in (("seen", [0]), ("seen_pairs", [0, 1]))
+    }
+    found = Overlap({"dev": dev, "test": test}).seen([one for one, _ in train], [other for _, other in train])
+    assert found == expected
+
+
+# Page ------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_the_numbers() -> None:
+    text = markdown(page(card(facts(shard("news"), shard("crawl", dropped={}, lines=2))))).replace(NO_BREAK, " ")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line.startswith("|")]
+    for row in (
+        ["train, source (en)", "12", "54", "22", "1.500", "3.000", "0.0", "333,333.3"],
+        ["dev, target (de)", "8", "32", "16", "1.000", "4.000", "0.0", "0.0"],
+        ["crawl", "2", "2", "50.00 %", "6", "4", "1.500", "2.000"],
+        ["all", "7", "4", "100.00 %", "12", "8", "1.500", "2.000"],
+        ["longer than 9 pieces", "2", "0", "2", "28.57 %"],
+        ["all", "3", "0", "3", "42.86 %"],
+        ["source", "5.5", "2", "9", "9", "9", "9"],
+        ["dev", "8", "2", "25.00 %", "1", "12.50 %", "1, 3"],
+        ["its 2 shards", DIGEST["shards"]],
+        ["text of train.en", DIGEST["text"]],
+        ["ids", "1,234,567"],
+    ):
+        assert row in rows
+    assert "4 pairs of 7 lines to learn from" in text
+    assert "Training pairs with the same text on both sides: 2 of 4." in text
+    assert "Tokenizer: byte-level BPE, 37,000 tokens, one for both languages; given." in text
+    nothing = markdown(page(card(facts(test=[held_out(0)])))).replace(NO_BREAK, " ")
+    assert "| test, source (en) | 0 | 0 | 0 | – | – | – | – |" in " ".join(nothing.split())
+    learned = facts().tokenizer | {"learned_on": "all *training* text"}
+    assert r"; learned on all \*training\* text." in markdown(page(card(facts(tokenizer=learned))))
+    assert f"- **length_ratio**: {FILTER_RULES['length_ratio'].meaning} (version 1)" in text
+
+
+def test_a_card_without_parts_and_rules_is_shorter() -> None:
+    text = markdown(page(card(facts(shard(dropped={}, lines=2), rules={}, max_length=None))))
+    assert "part of train" not in text
+    assert "No cleaning rule, as in the paper and its first code; no limit of length" in text
+    assert "No pair was dropped." in text
+
+
+def test_what_a_name_holds_is_text() -> None:
+    name = "a|b\n# <b>*c*</b> [d](e) `f` & ~g~ $h$ _i_ j_k"
+    assert markdown_text(name) == r"a\|b \# &lt;b&gt;\*c\*&lt;/b&gt; \[d\](e) \`f\` &amp; \~g\~ \$h\$ \_i\_ j_k"
+    bad = shard(name, dropped={name: 3})
+    text = markdown(
+        page(
+            card(
+                facts(
+                    bad,
+                    shard(),
+                    corpus=name,
+                    licence=name,
+                    origin=name,
+                    tokenizer={"kind": name, "size": 300, "sha256": name},
+                    sha256={name: name},
+                    data_hash=name,
+                    shards_sha256=name,
+                    bytes_on_disk={name: 1},
+                )
+            )
+        )
+    )
+    assert name not in text
+    assert "<b>" not in text
+    assert text.count(markdown_text(name)) == 13
+    assert len([line for line in text.split("\n") if line.startswith("# ")]) == 1
+
+
+def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
+    some = [shard("news"), shard("crawl")]
+    for folder in ("one", "two"):
+        write_card(card(facts(*json.loads(json.dumps(some)))), tmp_path / folder)
+    for name in ("data_card.json", "data_card.md"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    written = json.loads((tmp_path / "one" / "data_card.json").read_bytes())
+    assert written == card(facts(*some))
+    assert markdown(page(written)).encode() == (tmp_path / "one" / "data_card.md").read_bytes()

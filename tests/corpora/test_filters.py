@@ -1,0 +1,231 @@
+"""A rule decides about a pair alone, the same on every machine; duplicates are found in bounded memory."""
+
+import hashlib
+import tracemalloc
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacremoses import MosesTokenizer
+
+from repro.corpora import filters
+from repro.corpora.filters import (
+    ALLOWANCE,
+    FILTER_RULES,
+    MOST_TIMES,
+    STOOD_BEFORE,
+    check_rules,
+    first_occurrences,
+    identity,
+    pair_hashes,
+    reasons,
+)
+from repro.corpora.parallel_text import Parallel
+
+ENGLISH = "The committee will meet again on Thursday to discuss the report."
+GERMAN = "Der Ausschuss tritt am Donnerstag wieder zusammen, um den Bericht zu beraten."
+FRENCH = "La commission se réunira de nouveau jeudi pour examiner le rapport."
+RATIO = "sides differ in length by more than 3 times"
+
+
+def words(n: int) -> str:
+    return " ".join(["wort"] * n)
+
+
+def one_reason(source: str, target: str, *rules: str, pair: str = "en-de") -> str | None:
+    (reason,) = reasons(rules, pair, [source], [target])
+    return reason
+
+
+# Rules -----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_dropped_unless_asked() -> None:
+    assert check_rules(()) == ()
+    assert identity(()) == {}
+    assert reasons((), "en-de", [ENGLISH, "a"], [words(99), ""]) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_dropped"),
+    [
+        ("Yes.", "Ja , natürlich .", False),  # 4 words, 3 * 1 + 5 may be
+        (words(1), words(8), False),
+        (words(1), words(9), True),
+        (words(7), words(26), False),
+        (words(7), words(27), True),
+        (words(27), words(7), True),
+    ],
+)
+def test_the_ratio_of_lengths(source: str, target: str, is_dropped: bool) -> None:
+    assert (MOST_TIMES, ALLOWANCE) == (3, 5)
+    assert one_reason(source, target, "length_ratio") == (RATIO if is_dropped else None)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        (words(2), words(3), None),
+        (words(2), words(4), "sides differ in length by more than 1.5 times"),
+        (words(4), words(2), "sides differ in length by more than 1.5 times"),
+        ("Yes , yes .", "Ja, ja.", None),  # a mark is a word, whether a blank is before it or not
+        ("«L’eau»", "water!?:", None),  # five against four
+        (words(117), words(175), None),
+        (words(175), words(176), "a side has more than 175 words"),
+        (words(400), words(1), "a side has more than 175 words"),
+    ],
+)
+def test_what_fairseq_left_out(source: str, target: str, reason: str | None) -> None:
+    assert one_reason(source, target, "fairseq") == reason
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("six short words are in here", "मैं उसे कल फिर देखूँगा ।"),  # Hindi: the marks of its vowels are no words
+        ("the café is old", unicodedata.normalize("NFD", "le café âgé là")),
+        ("I am going there", "من می\u200cروم آن\u200cجا"),  # Persian: words with joiners
+        ("four words are here", "Donau\u00addampf\u00adschiff ist da ."),  # a place where a word may be broken
+        ("in the beginning was", "בְּרֵאשִׁית הָיָה דָּבָר"),  # Hebrew with its vowels
+    ],
+)
+def test_marks_belong_to_their_letters(source: str, target: str) -> None:
+    assert one_reason(source, target, "fairseq", pair="en-hi") is None
+    assert one_reason(source, f"{target} {target} {target}", "fairseq", pair="en-hi") is not None
+
+
+@pytest.mark.parametrize("rule", ["length_ratio", "fairseq"])
+@pytest.mark.parametrize(
+    ("pair", "named"), [("en-zh", "zh"), ("ja-en", "ja"), ("en-zh-Hant-TW", "zh-Hant-TW"), ("th-lo", "th")]
+)
+def test_words_that_cannot_be_counted_are_not_compared(rule: str, pair: str, named: str) -> None:
+    with pytest.raises(ValueError, match=f"Rule '{rule}' compares numbers of words and '{named}' of pair '{pair}'"):
+        reasons([rule], pair, [], [])
+    for other in ("en-ko", "en-vi", "en-de"):
+        assert reasons([rule], other, [], []) == []
+
+
+def test_fairseqs_words_are_near_those_of_moses(real_text: Path) -> None:
+    sides = (real_text / "europarl_ende_5k" / f"train.{language}.gz" for language in ("en", "de"))
+    pairs = list(Parallel(*sides, may_drop=True).pairs())
+    tokenizers = [MosesTokenizer(language) for language in ("en", "de")]
+    theirs, ours = set(), set()
+    for i, pair in enumerate(pairs):
+        cut = [one.tokenize(side, aggressive_dash_splits=True) for one, side in zip(tokenizers, pair, strict=True)]
+        fewest, most = sorted(map(len, cut))
+        theirs |= {i} if most > 175 or most > 1.5 * fewest else set()
+        ours |= {i} if one_reason(*pair, "fairseq") else set()
+    assert (len(theirs), len(ours), len(theirs & ours)) == (323, 318, 316)
+
+
+def test_the_order_in_which_rules_are_named_is_no_matter() -> None:
+    assert tuple(FILTER_RULES) == ("length_ratio", "fairseq", "duplicates")
+    for names in (["duplicates", "length_ratio"], ["length_ratio", "duplicates"]):
+        assert check_rules(names) == ("length_ratio", "duplicates")
+        assert identity(names) == {"length_ratio": "1", "duplicates": "2"}
+        assert list(identity(names)) == ["length_ratio", "duplicates"]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["ratio"], "Unknown cleaning rule 'ratio'; expected some of length_ratio, fairseq, duplicates"),
+        (["fairseq", "fairseq"], "named once, got fairseq, fairseq"),
+        ("language", "Unknown cleaning rule 'l'"),  # a string is no list of names
+    ],
+)
+def test_unknown_and_double_rules_are_refused(names: list[str], message: str) -> None:
+    for function in (check_rules, identity, lambda n: reasons(n, "en-de", [], [])):
+        with pytest.raises(ValueError, match=message):
+            function(names)
+
+
+def test_each_rule_says_in_one_sentence_what_it_means() -> None:
+    for name, rule in FILTER_RULES.items():
+        assert rule.name == name
+        assert rule.meaning.endswith(".")
+        assert rule.meaning.count(". ") == 0
+
+
+def test_duplicates_are_not_the_business_of_one_pair() -> None:
+    assert reasons(["duplicates"], "en-de", ["a", "a"], ["b", "b"]) == [None, None]
+
+
+def test_sides_must_be_parallel() -> None:
+    with pytest.raises(ValueError, match="got 2 source and 1 target lines"):
+        reasons((), "en-de", ["a", "b"], ["c"])
+
+
+lines = st.sampled_from([ENGLISH, GERMAN, FRENCH, "Yes.", words(9), words(40), ENGLISH + " " + GERMAN])
+
+
+@given(st.lists(st.tuples(lines, lines), max_size=6), st.integers(0, 6))
+def test_reasons_do_not_depend_on_the_chunks(pairs: list[tuple[str, str]], cut: int) -> None:
+    def of(some: list[tuple[str, str]]) -> list[str | None]:
+        return reasons(["fairseq", "length_ratio"], "en-de", [a for a, _ in some], [b for _, b in some])
+
+    assert of(pairs) == of(pairs[:cut]) + of(pairs[cut:])
+    assert of(pairs) == [reason for pair in pairs for reason in of([pair])]
+
+
+# Duplicates ------------------------------------------------------------------------------------------------
+
+
+def test_the_hash_of_a_pair_for_ever() -> None:
+    # pinned: BLAKE2b with 8 bytes of "source, line feed, target", the first byte the least
+    found = pair_hashes(["a", "ä"], ["b", ""])
+    expected = [hashlib.blake2b(text, digest_size=8).digest() for text in (b"a\nb", b"\xc3\xa4\n")]
+    assert [int(n) for n in found] == [int.from_bytes(digest, "little") for digest in expected]
+    assert int(found[0]) == 6_888_081_726_617_775_527
+    assert found.dtype == np.uint64
+    assert len(pair_hashes([], [])) == 0
+
+
+def test_where_a_side_ends_matters() -> None:
+    assert len(set(pair_hashes(["ab", "a", "abc", "", "b"], ["c", "bc", "", "abc", "ca"]).tolist())) == 5
+
+
+def test_first_occurrences_by_hand() -> None:
+    high = 1 << 63
+    found = first_occurrences([np.array(part, np.uint64) for part in ([3, high, 3], [], [high + 1, high, 4])])
+    assert [part.tolist() for part in found] == [[True, True, False], [], [True, False, True]]
+    assert first_occurrences([]) == []
+    assert STOOD_BEFORE == "stood before"
+
+
+hashes = st.sampled_from([n << shift for n in range(4) for shift in (0, 60, 62)])
+
+
+@given(st.lists(st.lists(hashes, max_size=20), max_size=6), st.sampled_from([1, 3, 1 << 22]))
+def test_first_occurrences_equal_a_loop_over_a_set(parts: list[list[int]], at_once: int) -> None:
+    stood: set[int] = set()
+    expected: list[list[bool]] = []
+    for part in parts:
+        expected.append([])
+        for one in part:
+            expected[-1].append(one not in stood)
+            stood.add(one)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filters, "AT_ONCE", at_once)
+        found = first_occurrences([np.array(part, np.uint64) for part in parts])
+    assert [part.tolist() for part in found] == expected
+
+
+def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filters, "AT_ONCE", 1 << 14)
+    n, n_parts = 1 << 20, 16
+    numbers = np.random.default_rng(1).integers(0, 1 << 64, n, np.uint64)
+    numbers[n // 2 :] = numbers[: n // 2]  # each stood once before
+    numbers.tofile(tmp_path / "hashes")
+    parts = np.split(np.memmap(tmp_path / "hashes", "<u8", mode="r"), n_parts)
+    tracemalloc.start()
+    try:
+        found = first_occurrences(parts)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert np.array_equal(np.concatenate(found), np.arange(n) < n // 2)
+    assert peak < numbers.nbytes / 2  # a byte for each result, and one class of hashes at a time

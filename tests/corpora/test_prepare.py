@@ -1,0 +1,534 @@
+"""A corpus is prepared once, whatever interrupts it; a damaged cache is noticed, an interrupted one never used."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from repro.corpora import encode, parallel_text
+from repro.corpora import prepare as preparing
+from repro.corpora import workers as processes
+from repro.corpora.catalogue import Corpus, open_corpus
+from repro.corpora.encode import Encoder
+from repro.corpora.prepare import prepare
+from repro.data.shards import Prepared, Shards, Store, shard_folder
+from repro.data.tokenizer import Tokenizer, train_tokenizer
+from repro.data.vocabulary import Subwords
+from repro.model.special_tokens import EOS
+from repro.storage import folder_cache
+from repro.storage.folder_cache import verified
+
+ROOT = Path(__file__).parents[2]
+TRAIN = [(f"the dog number {i} runs" + " far" * (i % 5), f"der Hund {i} rennt") for i in range(23)]
+PIECES = Subwords("bpe", 300)
+LONG = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # nothing to merge
+HELD_OUT = [("the dog runs", "der Hund rennt"), ("  far ", "weit\u2028weg")]
+
+
+def written(folder: Path, train: list[tuple[str, str]] = TRAIN) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, pairs in (("train", train), ("dev", HELD_OUT), ("test", HELD_OUT[:1])):
+        for language, lines in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
+            (folder / f"{split}.{language}").write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return folder
+
+
+def opened(folder: Path) -> Corpus:
+    return open_corpus("folder", "en-de", data_dir=folder, cache=folder)
+
+
+def prepared(folder: Path, subwords: Subwords = PIECES, max_length: int = 256, **choices: Any) -> Prepared:
+    return prepare(opened(folder), subwords=subwords, cache=folder / "cache", max_length=max_length, **choices)
+
+
+def cached(folder: Path) -> dict[str, bytes]:
+    """Every file of the cache."""
+    cache = folder / "cache"
+    files = (path for path in cache.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return {str(path.relative_to(cache)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    return prepared(written(tmp_path_factory.mktemp("corpus")))
+
+
+# What is prepared ------------------------------------------------------------------------------------------
+
+
+def test_every_line_comes_back(ready: Prepared) -> None:
+    for split, pairs in ((ready.train, TRAIN), (ready.dev, HELD_OUT), (ready.test, HELD_OUT[:1])):
+        for side, lines in zip((split.source, split.target), zip(*pairs, strict=True), strict=True):
+            assert [ready.tokenizer.decode(side.sentence(i)) for i in range(len(side))] == list(lines)
+            assert all(side.sentence(i)[-1] == EOS for i in range(len(side)))
+            assert side.sentence(0).dtype == np.uint16
+
+
+def test_references_are_the_text_of_the_targets(ready: Prepared) -> None:
+    assert ready.dev.references == [target for _, target in HELD_OUT]
+
+
+def test_counts(ready: Prepared) -> None:
+    assert ready.counts["test"] == {
+        "pairs": 1,
+        "source_pieces": len(ready.test.source.sentence(0)),
+        "target_pieces": len(ready.test.target.sentence(0)),
+        "dropped": {},
+    }
+    assert ready.seconds > 0
+    json.dumps(ready.counts)
+
+
+def test_long_and_bad_training_pairs_are_dropped_and_counted(tmp_path: Path) -> None:
+    bad = [("", "leer"), (LONG, "kurz"), ("short", LONG)]
+    folder = written(tmp_path, [*TRAIN[:2], *bad, *TRAIN[2:]])
+    (folder / "dev.en").write_bytes(f"{LONG}\nlong\n".encode())
+    made = prepared(folder, max_length=30)
+    assert made.train.dropped == {"source is empty": 1, "longer than 30 pieces": 2}
+    assert max(made.train.source.lengths.max(), made.train.target.lengths.max()) <= 30
+    decoded = [made.tokenizer.decode(made.train.target.sentence(i)) for i in range(len(TRAIN))]
+    assert decoded == [target for _, target in TRAIN]
+    assert (len(made.train), len(made.dev), made.dev.dropped) == (len(TRAIN), 2, {})
+    assert made.dev.source.lengths[0] > 30  # held-out text is kept whole
+    [shard] = (tmp_path / "cache").glob("*/encoded-*/train/00000")
+    facts = verified(shard)
+    assert facts["lines"] == facts["pairs"] + 3 == len(TRAIN) + 3
+    for lengths, tokens in zip(facts["lengths"], facts["pieces"], strict=True):
+        assert (sum(lengths), sum(i * n for i, n in enumerate(lengths))) == (len(TRAIN), tokens)
+
+
+def test_the_longest_pair_that_is_kept(tmp_path: Path) -> None:
+    lengths = prepared(written(tmp_path)).train.source.lengths
+    longest = int(lengths.max())
+    n_longest = int((lengths == longest).sum())
+    assert prepared(tmp_path, max_length=longest).train.dropped == {}
+    dropped = prepared(tmp_path, max_length=longest - 1).train.dropped
+    assert dropped == {f"longer than {longest - 1} pieces": n_longest}
+
+
+def test_training_text_without_a_good_pair_is_refused(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    with pytest.raises(ValueError, match=r"No pair of .*train\.en .*longer than 2 pieces': 23"):
+        prepared(folder, max_length=2)
+
+
+def test_pairs_are_left_out_by_rules_that_are_named(tmp_path: Path) -> None:
+    wordy = ("one " * 30, "eins")
+    folder = written(tmp_path, [*TRAIN, TRAIN[3], wordy, TRAIN[0]])
+    plain = prepared(folder)
+    clean = prepared(folder, rules=["duplicates", "length_ratio"])
+    assert plain.train.dropped == {}
+    assert clean.train.dropped == {"stood before": 2, "sides differ in length by more than 3 times": 1}
+    decoded = [clean.tokenizer.decode(clean.train.source.sentence(i)) for i in range(len(clean.train))]
+    assert decoded == [source for source, _ in TRAIN]
+    assert clean.data_hash != plain.data_hash
+    assert prepared(folder, rules=["length_ratio", "duplicates"]).data_hash == clean.data_hash
+    with pytest.raises(ValueError, match="Unknown cleaning rule 'tidy'"):
+        prepared(folder, rules=["tidy"])
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_any_kind_of_pieces(tmp_path: Path, kind: Any) -> None:
+    made = prepared(written(tmp_path), subwords=Subwords(kind, 600))
+    decoded = [made.tokenizer.decode(made.train.target.sentence(i)) for i in range(len(TRAIN))]
+    assert decoded == [target for _, target in TRAIN]
+
+
+# Repeated text ---------------------------------------------------------------------------------------------
+
+REPEATING = [
+    ("The dog runs!", "Der Hund rennt."),  # a pair of dev and of test, but for case and marks
+    ("far", "fern"),  # a source of dev with another target
+    ("a  new line", "a  new line"),
+    *TRAIN[:6],
+    ("the dog runs", "der Hund rennt" + " weit" * 99),  # too long, so it is not trained on
+]
+
+
+def test_held_out_text_in_the_training_text_is_counted(tmp_path: Path) -> None:
+    found = prepared(written(tmp_path / "repeating", REPEATING), max_length=60)
+    assert len(found.train) == 9
+    assert found.repeats == {
+        "dev_sources": 1.0,
+        "dev_pairs": 1 / 2,
+        "test_sources": 1.0,
+        "test_pairs": 1.0,
+        "same_sides": 1 / 9,
+    }
+    card = json.loads((found.card / "data_card.json").read_bytes())
+    assert card["overlap"]["dev"] == {
+        "lines": 2, "seen": 2, "share": 1.0, "pairs_seen": 1, "pairs_share": 0.5, "first": [1, 2],
+    }  # fmt: skip
+    # what is left out is not trained on, so it gives nothing away
+    for left_out in (
+        prepared(written(tmp_path / "long", REPEATING[-1:] + TRAIN[:6]), max_length=60),
+        prepared(written(tmp_path / "none")),
+    ):
+        assert set(found.repeats) == set(left_out.repeats)
+        assert set(left_out.repeats.values()) == {0.0}
+
+
+def test_repeated_text_is_counted_over_all_shards_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = prepared(written(tmp_path / "whole", REPEATING * 3), max_length=60)
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
+    monkeypatch.setattr(encode, "PAIRS_AT_ONCE", 3)
+    shards = prepared(written(tmp_path / "shards", REPEATING * 3), max_length=60)
+    assert len(shards.train.source.shards.heads) == 5
+    assert shards.repeats == whole.repeats
+    assert whole.repeats["dev_pairs"] == 1 / 2
+    again = prepared(tmp_path / "shards", max_length=60)  # from the cache
+    assert again.repeats == whole.repeats
+
+
+# Shards ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", [[], ["duplicates"]], ids=["all", "clean"])
+def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: list[str]) -> None:
+    train = [*TRAIN[:9], ("", "leer"), *TRAIN[5:]]
+    whole = prepared(written(tmp_path / "whole", train), rules=rules)
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
+    monkeypatch.setattr(encode, "PAIRS_AT_ONCE", 3)
+    shards = prepared(written(tmp_path / "shards", train), rules=rules)
+    assert [len(made.train.source.shards.heads) for made in (whole, shards)] == [1, 4]
+    for side, other in ((whole.train.source, shards.train.source), (whole.train.target, shards.train.target)):
+        for one, found in zip(*(one.gather(np.arange(len(one))) for one in (side, other)), strict=True):
+            np.testing.assert_array_equal(one, found)
+        np.testing.assert_array_equal(side.lengths, other.lengths)
+    assert shards.train.dropped == whole.train.dropped
+    assert shards.data_hash == whole.data_hash  # shards are how it is stored, not what it is
+
+
+def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
+    alone = prepared(written(tmp_path / "alone"), rules=["duplicates"], workers=1)
+    together = prepared(written(tmp_path / "together"), rules=["duplicates"], workers=3)
+    assert alone.manifest_hash == together.manifest_hash
+    assert cached(tmp_path / "alone") == cached(tmp_path / "together")
+
+
+def test_only_what_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
+    first = prepared(written(tmp_path))
+    before = cached(tmp_path)
+    [lost] = (tmp_path / "cache").glob("*/encoded-*/train/00002")
+    (lost / "pairs").unlink()
+    made: list[int] = []
+    encode = Encoder.shard
+
+    def counted(self: Encoder, chunk: parallel_text.Chunk, *rest: Any) -> dict[str, Any]:
+        made.append(chunk.first_line)
+        return encode(self, chunk, *rest)
+
+    monkeypatch.setattr(Encoder, "shard", counted)
+    assert prepared(tmp_path).manifest_hash == first.manifest_hash
+    assert made == [14]
+    assert cached(tmp_path) == before
+
+
+def test_pieces_are_learned_on_a_stated_part_of_a_large_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[str] = []
+
+    def noted(lines: Any, subwords: Subwords, **how: Any) -> Tokenizer:
+        learned.extend(lines)
+        return train_tokenizer(iter(learned), subwords, **how)
+
+    monkeypatch.setattr(parallel_text, "CHUNK", 10)
+    monkeypatch.setattr(preparing, "LEARN_FROM", 8)  # of 23 lines: a part in 3
+    monkeypatch.setattr(preparing, "train_tokenizer", noted)
+    made = prepared(written(tmp_path))
+    chosen = [*TRAIN[0:4], *TRAIN[10:14], *TRAIN[20:21]]
+    assert learned == [line for pair in chosen for line in pair]
+    assert "a part in 3" in (made.card / "data_card.md").read_text("utf-8")
+
+
+def test_a_large_vocabulary_takes_four_bytes(tmp_path: Path, ready: Prepared) -> None:
+    ready.tokenizer.save(tmp_path / "tokenizer.json")
+    contents = json.loads((tmp_path / "tokenizer.json").read_bytes())
+    for id in range(ready.tokenizer.size, 70_000):
+        contents["model"]["vocab"][f"token {id}"] = id
+    (tmp_path / "tokenizer.json").write_bytes(json.dumps(contents).encode())
+    sha256 = Tokenizer.load(tmp_path / "tokenizer.json").sha256
+    encoder = Encoder(tokenizer=tmp_path / "tokenizer.json", sha256=sha256, pair="en-de")
+    [chunk] = opened(written(tmp_path)).dev.chunks()
+    facts = encoder.shard(chunk, "", None, shard_folder(tmp_path, 0))
+    assert facts["dtype"] == "<u4"
+    source = Store(Shards(tmp_path, n_shards=1, dtype=np.dtype("<u4")), "source")
+    assert source.gather([0, 1])[0].tolist() == ready.dev.source.gather([0, 1])[0].tolist()
+
+
+# The cache -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = prepared(written(tmp_path))
+    before = cached(tmp_path)
+    monkeypatch.setattr(preparing, "train_tokenizer", None)
+    monkeypatch.setattr(Tokenizer, "encode", None)
+    second = prepared(tmp_path)
+    assert cached(tmp_path) == before
+    assert (second.data_hash, second.counts) == (first.data_hash, first.counts)
+
+
+def test_the_data_hash_tells_all_that_changes_the_ids(tmp_path: Path) -> None:
+    base = prepared(written(tmp_path / "a"))
+    same = prepared(written(tmp_path / "b"))
+    others = [
+        prepared(tmp_path / "a", subwords=Subwords("bpe", 290)),
+        prepared(tmp_path / "a", subwords=Subwords("wordpiece", 600)),
+        prepared(tmp_path / "a", max_length=200),
+        prepared(tmp_path / "a", rules=["duplicates"]),
+        prepared(written(tmp_path / "c", TRAIN[1:])),
+        prepared(written(tmp_path / "d", TRAIN[::-1])),
+    ]
+    assert same.data_hash == base.data_hash
+    assert same.manifest_hash == base.manifest_hash
+    assert len({base.data_hash, *(other.data_hash for other in others)}) == 7
+    int(base.data_hash, 16)
+
+
+def test_other_ids_of_the_same_choices_have_another_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the code of the preparation is outside the wall: a run is told by what it reads
+    base, same = (prepared(written(tmp_path / name), workers=1) for name in ("base", "same"))
+    far = "far far far far"
+    monkeypatch.setattr(
+        encode, "reasons", lambda _, __, lines, ___: ["a bug" if far in line else None for line in lines]
+    )
+    other = prepared(written(tmp_path / "other"), workers=1)
+    assert same.ids_hash == base.ids_hash != other.ids_hash
+    assert same.data_hash == base.data_hash == other.data_hash
+
+
+def test_the_data_hash_is_for_ever(tmp_path: Path) -> None:
+    # Every plan is a function of it: a change here changes all numbers. Raise FORMAT, and name the rows.
+    (tmp_path / "a").mkdir()
+    for name in ("train", "dev", "test"):
+        for language in ("en", "de"):
+            (tmp_path / "a" / f"{name}.{language}").write_bytes(b"a\nb\n")
+    corpus = opened(tmp_path / "a")
+    assert preparing._version(corpus, Subwords("bpe", 300), 256, ()) == (
+        "43b7371f356f393cd5cf0136d82a940eecae6d141bbfeab1e0c9b06bc8967726"
+    )
+
+
+def interrupted_after(folder: Path, n_calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    encode, calls = Tokenizer.encode, 0
+
+    def interrupted(self: Tokenizer, lines: list[str]) -> object:
+        nonlocal calls
+        calls += 1
+        if calls > n_calls:
+            raise KeyboardInterrupt
+        return encode(self, lines)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tokenizer, "encode", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            prepared(folder, workers=1)
+
+
+@pytest.mark.parametrize("n_calls", range(0, 12, 3))
+def test_an_interrupted_preparation_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_calls: int
+) -> None:
+    # dev and test are encoded in two calls each, the training text in four shards of two
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
+    unbroken = prepared(written(tmp_path / "unbroken"))
+    interrupted_after(written(tmp_path / "broken"), n_calls, monkeypatch)
+    assert not list((tmp_path / "broken" / "cache").rglob(".*.making"))
+    monkeypatch.setattr(preparing, "train_tokenizer", None)  # that step is done
+    again = prepared(tmp_path / "broken")
+    assert again.manifest_hash == unbroken.manifest_hash
+    assert cached(tmp_path / "broken") == cached(tmp_path / "unbroken")
+
+
+def damage(path: Path, how: str) -> None:
+    content = path.read_bytes()
+    place = {"first": 0, "middle": len(content) // 2, "last": len(content) - 1}
+    if how == "truncated":
+        content = content[:-1]
+    else:
+        content = content[: place[how]] + bytes([content[place[how]] ^ 1]) + content[place[how] + 1 :]
+    changed = path.stat().st_mtime_ns + 1
+    path.write_bytes(content)
+    os.utime(path, ns=(changed, changed))  # a clock that ticks in milliseconds may not have moved
+
+
+@pytest.mark.parametrize("how", ["truncated", "first", "middle", "last"])
+def test_damage_is_noticed_and_mended(tmp_path: Path, how: str) -> None:
+    prepared(written(tmp_path))
+    whole = cached(tmp_path)
+    for name in whole:
+        path = tmp_path / "cache" / name
+        damage(path, how)
+        is_text_around_json = path.name == "manifest.json" and how in ("truncated", "last")  # its line feed
+        if not is_text_around_json:
+            with pytest.raises(ValueError, match=r"Delete the folder; it is made again"):
+                verified(path.parent)
+        prepared(tmp_path)
+        assert cached(tmp_path).keys() == whole.keys()
+        if not is_text_around_json:
+            assert path.read_bytes() == whole[name]
+
+
+def test_shards_are_read_and_compared_at_every_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def noted(path: Path, size: int, mtime_ns: int) -> str:  # remembers nothing, as a new process
+        read.append(path.name)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    first = prepared(written(tmp_path))
+    monkeypatch.setattr(folder_cache, "_sha256_of_file", noted)
+    assert prepared(tmp_path).manifest_hash == first.manifest_hash
+    assert read.count("pairs") == 3
+
+
+def test_ids_are_never_read_with_another_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the tokenizer is lost, and another release of the library learns another one from the same text
+    prepared(written(tmp_path))
+    next((tmp_path / "cache").glob("*/tokenizer/manifest.json")).unlink()
+    monkeypatch.setattr(
+        preparing, "train_tokenizer", lambda lines, subwords, **how: train_tokenizer(["other"] * 3, subwords)
+    )
+    again = prepared(tmp_path)
+    assert again.tokenizer.decode(again.dev.target.sentence(0)) == HELD_OUT[0][1]
+
+
+# Many processes --------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from repro.corpora import parallel_text as text
+from repro.corpora.catalogue import open_corpus
+from repro.data.vocabulary import Subwords
+from repro.corpora.encode import Encoder
+from repro.corpora.prepare import prepare
+
+if __name__ == "__main__":
+    folder, workers = Path(sys.argv[1]), int(sys.argv[2])
+    text.CHUNK = 100
+    corpus = open_corpus("folder", "en-de", data_dir=folder, cache=folder / "cache")
+    calls, shard = [], Encoder.shard
+    if workers == 1:  # other processes would not know of it
+        Encoder.shard = lambda self, *rest: calls.append(1) or shard(self, *rest)
+    print("ready", flush=True)
+    while not (folder / "go").exists():
+        time.sleep(0.001)
+    made = prepare(corpus, subwords=Subwords("bpe", 300), cache=folder / "cache", max_length=256, workers=workers)
+    print(made.manifest_hash, len(calls))
+"""
+
+
+def started(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
+    (folder / "program.py").write_text(PROGRAM, "utf-8")
+    command = [sys.executable, str(folder / "program.py"), str(folder), f"{workers}"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def test_a_file_that_starts_processes_without_a_guard_is_told_so(tmp_path: Path) -> None:
+    folder = written(tmp_path, TRAIN * 200)
+    unguarded = PROGRAM
+    for old, new in (
+        ('if __name__ == "__main__":', "if True:"),
+        ("from repro.corpora.prepare import prepare", "from repro.corpora import prepare as preparing"),
+        ("made = prepare(", "preparing.APART_FROM = 1; made = preparing.prepare("),
+    ):
+        assert old in unguarded
+        unguarded = unguarded.replace(old, new)
+    (folder / "program.py").write_text(unguarded, "utf-8")
+    (folder / "go").touch()
+    command = [sys.executable, str(folder / "program.py"), str(folder), "1"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1
+    assert "Put what the file does, its imports and functions aside, under `if __name__ ==" in done.stderr
+
+
+def test_eight_processes_prepare_at_once_and_share_the_work(tmp_path: Path) -> None:
+    folder = written(tmp_path, TRAIN * 200)  # 46 shards
+    processes = [started(folder, workers=1) for _ in range(8)]
+    (folder / "go").touch()
+    said = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 8, said
+    hashes = {out.decode().split()[0] for out, _ in said}
+    assert len(hashes) == 1
+    assert not [path for path in (folder / "cache").rglob("*") if path.name.endswith(".making")]
+    made = sum(int(out.decode().split()[1]) for out, _ in said)
+    assert 48 <= made < 3 * 48  # of 46 + 2 shards; without sharing 8 x 48
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_at_any_moment_it_goes_on(tmp_path: Path, workers: int) -> None:
+    folder = written(tmp_path / "killed", TRAIN * 50)
+    (folder / "go").touch()
+    for n_shards in (0, 1, 4):  # that are there when it is killed
+        process = started(folder, workers)
+        while process.poll() is None and len(list(folder.glob("cache/*/encoded-*/train/*"))) < n_shards:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)  # until the processes that it asked for help have ended as well
+    process = started(folder, workers)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert not [path for path in (folder / "cache").rglob(".*") if path.name.endswith(".making")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parallel_text, "CHUNK", 100)
+        assert out.decode().split()[0] == prepared(written(tmp_path / "unbroken", TRAIN * 50)).manifest_hash
+
+
+def test_an_ended_helper_is_named_and_the_rest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = {tmp_path / "a": _end, tmp_path / "b": _end}
+    with pytest.raises(OSError, match="has ended: from outside, for want of memory"):
+        list(processes.made_each(tasks, workers=2))
+
+
+def _end(folder: Path) -> dict[str, Any]:
+    os._exit(9)
+
+
+@pytest.mark.parametrize(("choice", "value"), [("max_length", 0), ("workers", -1)])
+def test_numbers_that_make_no_sense_are_named(tmp_path: Path, choice: str, value: int) -> None:
+    choices: dict[str, Any] = {choice: value}
+    with pytest.raises(ValueError, match=f"{choice} must be at least 1, got {value}"):
+        prepared(written(tmp_path), **choices)
+
+
+def test_sub_words_other_than_those_that_a_text_came_with_are_refused(tmp_path: Path) -> None:
+    plain, given = (written(tmp_path / name) for name in ("plain", "given"))
+    (given / "vocab").write_text("eins\nzwei\n")
+    with pytest.raises(ValueError, match=r"came split into sub-words, those of .*vocab; expected Subwords"):
+        prepared(given)
+    with pytest.raises(ValueError, match=r"came without a vocabulary; expected sub-words to learn, .*kind='given'"):
+        prepared(plain, subwords=Subwords("given", 0))
+
+
+# Real text -------------------------------------------------------------------------------------------------
+
+
+def test_multi30k_is_ready_within_20_seconds(real_text: Path, tmp_path: Path) -> None:
+    if not (real_text / "multi30k").is_dir():
+        pytest.skip(f"needs the real text: {real_text / 'multi30k'} is absent.")
+    started = time.process_time()  # of both cores; a wall clock would also measure the neighbours
+    corpus = open_corpus("multi30k", "en-de", data_dir=real_text, cache=tmp_path)
+    made = prepare(corpus, subwords=Subwords("bpe", 10_000), cache=tmp_path, max_length=256)
+    seconds = time.process_time() - started
+    assert made.tokenizer.size == 10_000
+    assert made.counts["train"]["dropped"] == {}
+    assert (len(made.train), len(made.dev), len(made.test)) == (29_000, 1_014, 1_000)
+    decoded = [made.tokenizer.decode(made.test.target.sentence(i)) for i in range(1_000)]
+    assert decoded == made.test.references
+    assert seconds < 20

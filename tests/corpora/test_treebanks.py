@@ -1,0 +1,175 @@
+"""Corpora of trees: found, split, refused where something is missing, and turned into parallel text."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tree_samples import clean
+
+from repro.corpora.catalogue import CORPORA, GrammarSizes, find
+from repro.corpora.prepare import prepare
+from repro.corpora.treebanks import TREEBANKS, find_trees, open_trees, with_left_out
+from repro.data.treebank import linearised
+from repro.data.vocabulary import Subwords
+
+ONE = "(S (NP (NNP Anna)) (VP (VBZ sees) (NP (DT a) (NN dog))) (. .))"
+TWO = "(S (NP-SBJ (DT The) (NN dog)) (VP (VBZ sleeps) (NP (-NONE- *))) (. .))"
+SIZES = GrammarSizes(n_train=30, n_dev=5, n_test=4, n_silver=20)
+
+
+def written(file: Path, *trees: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"( {tree})\n" for tree in trees))
+    return file
+
+
+def craft(folder: Path) -> Path:
+    """A corpus laid out as CRAFT is."""
+    for split, numbers in {"train": (1, 2), "dev": (3,), "test": (4,)}.items():
+        ids = folder / "craft" / "articles" / "ids" / f"craft-ids-{split}.txt"
+        ids.parent.mkdir(parents=True, exist_ok=True)
+        ids.write_text("".join(f"{number}\n" for number in numbers))
+        for number in numbers:
+            written(folder / "craft" / "structural-annotation" / "treebank" / "penn" / f"{number}.tree", ONE, TWO)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def any_craft(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The few trees of these tests are taken for the corpus; test_craft.py looks at the check."""
+    monkeypatch.setattr("repro.corpora.treebanks.check_craft", lambda folder: None)
+
+
+def wsj(folder: Path) -> Path:
+    """A corpus laid out as Treebank-3 is."""
+    for section in range(25):
+        written(folder / "wsj" / f"{section:02}" / f"wsj_{section:02}01.mrg", ONE)
+    return folder
+
+
+def test_craft_is_split_by_its_own_lists(tmp_path: Path) -> None:
+    corpus = open_trees("craft", data_dir=craft(tmp_path), cache=tmp_path / "cache")
+    assert [len(list(part.pairs())) for part in (*corpus.train, corpus.dev, corpus.test)] == [4, 2, 2]
+    assert list(corpus.dev.pairs()) == [
+        ("Anna sees a dog .", linearised(clean(ONE))),
+        ("The dog sleeps .", "(S (NP DT NN )NP (VP VBZ )VP . )S"),
+    ]
+    assert (corpus.name, corpus.pair, corpus.licence) == ("craft", "en-tree", "CC BY 3.0")
+    assert "CC BY 3.0" in corpus.about["Attribution"]
+    assert corpus.whole == tuple(sorted({*["(S", ")S", "(NP", ")NP", "(VP", ")VP", "NNP", "VBZ", "DT", "NN", "."]}))
+
+
+def test_sections_of_the_wall_street_journal_are_split_as_parsers_have_them(tmp_path: Path) -> None:
+    corpus = open_trees("wsj", data_dir=wsj(tmp_path), cache=tmp_path / "cache")
+    assert [len(list(part.pairs())) for part in (*corpus.train, corpus.dev, corpus.test)] == [20, 1, 1]
+
+
+def test_a_section_that_is_missing_or_in_two_splits_is_refused(tmp_path: Path) -> None:
+    folder = wsj(tmp_path) / "wsj"
+    (folder / "03" / "wsj_0399.mrg").write_text(ONE)
+    (folder / "03" / "wsj_2305.mrg").write_text(ONE)
+    with pytest.raises(ValueError, match=r"wsj_2305\.mrg is of section 23 by its name and lies in 03"):
+        open_trees("wsj", data_dir=tmp_path, cache=tmp_path / "cache")
+    (folder / "03" / "wsj_2305.mrg").unlink()
+    for section in ("05", "22"):
+        (folder / section / f"wsj_{section}01.mrg").unlink()
+    with pytest.raises(FileNotFoundError, match="no trees of section 05"):
+        open_trees("wsj", data_dir=tmp_path, cache=tmp_path / "cache")
+
+
+def test_the_wall_street_journal_is_read_only_where_the_user_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPRO_DATA", str(wsj(tmp_path)))
+    with pytest.raises(FileNotFoundError, match="looked in no folder.*--data-dir FOLDER"):
+        find_trees("wsj", None)
+    assert find_trees("wsj", tmp_path) == tmp_path / "wsj"
+    monkeypatch.setenv("REPRO_DATA", str(craft(tmp_path)))
+    assert find_trees("craft", None) == tmp_path / "craft"
+
+
+@pytest.mark.parametrize(
+    ("tree", "reason"),
+    [
+        ("(S (NN a)", "a tree that is not closed"),
+        ("(S (NP a dog))", "a word without a tag"),
+        ("(S (NP (-NONE- *)))", "no word"),
+        ("(S (NP ))", "a bracket with nothing in it"),
+    ],
+)
+def test_what_training_text_drops_held_out_text_refuses(tmp_path: Path, tree: str, reason: str) -> None:
+    trees = craft(tmp_path) / "craft" / "structural-annotation" / "treebank" / "penn"
+    written(trees / "2.tree", ONE, tree, TWO)
+    corpus = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    assert corpus.left_out == {reason: 1}
+    assert corpus.about["Trees left out on reading"] == f"{reason} 1"
+    assert with_left_out({"longer": 2}, corpus) == {"longer": 2, reason: 1}
+    written(trees / "4.tree", ONE, tree, TWO)
+    with pytest.raises(ValueError, match=rf"4\.tree, (line|tree) 2.*{reason}"):
+        open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+
+
+def test_silver_text_is_a_part_of_train_alone(tmp_path: Path) -> None:
+    corpus = open_trees("grammar_trees", silver=True, data_dir=None, cache=tmp_path, sizes=SIZES)
+    assert [(part.name, len(list(part.pairs()))) for part in corpus.train] == [("gold", 30), ("silver", 20)]
+    alone = open_trees("grammar_trees", data_dir=None, cache=tmp_path, sizes=SIZES)
+    assert list(alone.train[0].pairs()) == list(corpus.train[0].pairs())
+    for split in ("dev", "test"):
+        assert getattr(alone, split).fingerprints() == getattr(corpus, split).fingerprints()
+    assert (alone.name, corpus.name) == ("grammar_trees", "grammar_trees_silver")
+    assert corpus.about["Trees"] == "gold 30, silver 20, dev 5, test 4"
+
+
+def test_silver_text_of_others_comes_by_the_data_dir(tmp_path: Path) -> None:
+    craft(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no silver text beside 'craft'.*--rows"):
+        find_trees("craft", tmp_path, silver=True)
+    masked = "(S (NN _) (VB _))"
+    written(tmp_path / "gum" / "const" / "GUM_own.ptb", ONE, masked)
+    corpus = open_trees("craft", silver=True, data_dir=tmp_path, cache=tmp_path / "cache")
+    assert [len(list(part.pairs())) for part in corpus.train] == [4, 1]
+    assert corpus.left_out == {"a text without its words": 1}
+
+
+def test_what_is_no_treebank_and_what_is_no_translation_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'multi30k' has no trees; expected one of grammar_trees, craft, wsj"):
+        find_trees("multi30k", None)
+    with pytest.raises(ValueError, match="is generated; for a treebank in .* add one of --corpus craft, --corpus wsj"):
+        find_trees("grammar_trees", tmp_path)
+    for name in TREEBANKS:
+        assert CORPORA[name].of_trees
+        with pytest.raises(ValueError, match="has no pair 'en-de'"):
+            find(name, "en-de", None)
+        with pytest.raises(ValueError, match="has trees and no translations"):
+            find(name, "en-tree", None)
+
+
+def test_labels_and_tags_are_one_token_each_and_the_card_says_what_the_trees_are(tmp_path: Path) -> None:
+    corpus = open_trees("grammar_trees", data_dir=None, cache=tmp_path, sizes=SIZES)
+    subwords = corpus.subwords(Subwords("bpe", 400), asked=None)
+    prepared = prepare(corpus, subwords=subwords, cache=tmp_path, max_length=128, workers=1)
+    lines = [line for _, line in corpus.train[0].pairs()]
+    for i, line in enumerate(lines):
+        ids = prepared.train.target.sentence(i)
+        assert len(ids) == len(line.split()) + 1
+        assert prepared.tokenizer.decode(ids.tolist()) == line
+    for i, (words, _) in enumerate(corpus.train[0].pairs()):
+        assert prepared.tokenizer.decode(prepared.train.source.sentence(i).tolist()) == words
+    card = json.loads((prepared.card / "data_card.json").read_bytes())
+    assert card["about"]["Trees"] == "train 30, dev 5, test 4"
+    assert "Depth" in (prepared.card / "data_card.md").read_text()
+    assert card["overlap"].keys() == {"dev", "test"}
+
+
+def test_test_is_never_learned_from(tmp_path: Path) -> None:
+    """Neither its trees nor, in the vocabulary, its words."""
+    trees = craft(tmp_path) / "craft" / "structural-annotation" / "treebank" / "penn"
+    before = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    written(trees / "4.tree", "(FRAG (UH Zounds))")
+    after = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    assert before.whole == after.whole
+    assert Counter(pair for part in after.train for pair in part.pairs()) == Counter(
+        pair for part in before.train for pair in part.pairs()
+    )
+    assert before.sha256 != after.sha256

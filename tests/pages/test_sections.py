@@ -1,0 +1,84 @@
+"""The page of a table of systems: rows that took other operations are named, parts stand where there are any."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from kept_sentences import ladder_run
+
+from repro.pages import sections
+from repro.pages.build import build_scale, texts
+from repro.render.page import Text, plain
+from repro.results.frame import ResultSet
+from repro.results.record import path
+
+
+def frame(flops: dict[str, float]) -> pd.DataFrame:
+    made = pd.DataFrame({"row": [*flops], "cost/flops": [*flops.values()]})
+    made["table"] = ["base", *["ladder"] * (len(flops) - 1)]
+    return made
+
+
+def said(text: Text) -> str:
+    return plain(text.words)
+
+
+def test_rows_that_took_a_tenth_more_or_less_are_named() -> None:
+    of = {"base": 2e12, "equal": 2.19e12, "more": 2.21e12, "less": 1.7e12, "not run": float("nan")}
+    assert said(sections.unequal(frame(of))) == (
+        "Operations of training differ from the base's by more than 10 % in: more (+10.5 %), less (-15.0 %). "
+        + sections.ABOUT_OPERATIONS
+    )
+    assert "more than 10 % in no row. A row's own system" in said(
+        sections.unequal(frame({"base": 2e12, "equal": 1.9e12}))
+    )
+    assert said(sections.unequal(frame({"base": float("nan"), "equal": 1.9e12}))) == ""
+    assert sections.operations_column(frame(of)).texts == ["2.00e12", "2.19e12", "2.21e12", "1.70e12", ""]
+
+
+def test_a_table_of_systems_shows_operations_and_parts(tmp_path: Path) -> None:
+    for seed in (1, 3):
+        ladder_run("One", seed, tmp_path)
+    ladder_run("Other", 2, tmp_path, places=False)
+    written = texts(build_scale(ResultSet.read(tmp_path / "lab")))
+    page, sheet = (written[tmp_path / "lab" / f"ladder.{kind}"] for kind in ("md", "csv"))
+    assert "## By length" in page
+    heads = [line.strip("|").split("|")[1:] for line in page.split("\n") if "shortest" in line or "kept (%)" in line]
+    assert [word.strip().rpartition("<br>")[2] for head in heads for word in head] == [
+        "shortest", "middle", "longest", "first", "second", "last", "kept (%)",
+    ]  # fmt: skip
+    assert "FLOPs" in page
+    assert "dev/bleu/longest" in sheet.partition("\n")[0]
+    assert "Runs differ in deciding code" not in page
+
+
+def test_without_counts_there_is_no_such_part(tmp_path: Path) -> None:
+    ladder_run("Other", 2, tmp_path, places=False)
+    assert "## By length" not in texts(build_scale(ResultSet.read(tmp_path / "lab")))[tmp_path / "lab" / "ladder.md"]
+
+
+def test_a_table_of_systems_says_where_curves_cross(tmp_path: Path) -> None:
+    curves: Any = {
+        "One": {10: 3.0, 20: 2.5},
+        "Other": {10: 1.5, 20: 1.25},
+        "silent": {},
+        "dear": {10: 2.5, 20: 3.5},
+        "base": {10: 2.0, 20: 3.0},
+    }
+    for row, dev in curves.items():
+        found = ladder_run(row, 1, tmp_path)
+        (path(tmp_path, found)).unlink()
+        of = {"table": "base", "system": None} if row == "base" else {}
+        curve = {"step": [*dev], "nll": [*dev.values()]}
+        cost = {**found.cost, "steps": 20, "flops": 9e12 if row == "dear" else 2e10}
+        changed: Any = {**of, "curves": {"train": curve, "dev": curve}, "cost": cost}
+        replace(found, **changed).save(path(tmp_path, replace(found, **changed)))
+    page = texts(build_scale(ResultSet.read(tmp_path / "lab")))[tmp_path / "lab" / "ladder.md"]
+    part = page.partition("## Dev loss along the training")[2].partition("##")[0]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.split("\n") if line.startswith("|")]
+    assert sorted(lines[2:]) == [
+        ["One", "base", "17", "−0.500", "1.7e10", "−0.500"],
+        ["Other", "base", "nowhere", "−1.750", "nowhere", "−1.750"],
+        ["dear", "base", "nowhere", "+0.500", "", ""],
+    ]

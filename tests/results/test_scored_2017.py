@@ -1,0 +1,108 @@
+"""Published translations are scored where they are, and refused with a sentence where they are not."""
+
+import gzip
+import runpy
+from pathlib import Path
+
+import pytest
+
+from repro.decoding.bleu import sacrebleu_score
+from repro.pages import outputs_2017 as page_of
+from repro.render.markdown import markdown
+from repro.results.outputs_2017 import load_outputs, save_outputs
+from repro.results.scored_2017 import found_outputs, score_outputs
+
+WORDS = ["der", "Hund", "läuft", "heute", "sehr", "schnell", "nach", "Hause", "und", "die", "Katze", "schläft"]
+REFERENCES = [" ".join(WORDS[: 4 + i]) for i in range(8)]
+SOURCES = [" ".join("abcdefghijkl"[: 8 - i]) for i in range(8)]  # the shortest last
+
+
+def write(folder: Path, **lines: list[str]) -> None:
+    for name, of in {"en": SOURCES, "ref.de": REFERENCES, **lines}.items():
+        (folder / f"newstest2017.{name}.gz").write_bytes(gzip.compress("".join(f"{x}\n" for x in of).encode()))
+
+
+def test_each_is_scored_whole_and_by_quarter(tmp_path: Path) -> None:
+    wrong = [*REFERENCES[:6], "ganz falsch ist das", "auch das ist falsch"]  # of the shortest sources
+    (tmp_path / "outputs_newstest2017_ende").mkdir()
+    write(tmp_path / "outputs_newstest2017_ende", **{"hyp.rnn-one.de": REFERENCES, "hyp.transformer-other.de": wrong})
+    scored = score_outputs(found_outputs(tmp_path))
+    assert [(one.kind, one.toolkit) for one in scored.systems] == [("rnn", "one"), ("transformer", "other")]
+    one, other = scored.systems
+    assert [one.bleu, *one.quarters] == pytest.approx([100] * 5)
+    assert other.bleu == pytest.approx(sacrebleu_score(wrong, REFERENCES, "de").bleu, abs=1e-9)
+    assert other.quarters[0] < 10
+    assert other.quarters[1:] == pytest.approx([100] * 3)
+    save_outputs(tmp_path, scored)
+    assert load_outputs(tmp_path) == scored
+    page = markdown(page_of.page(scored))
+    assert "8 sentences" in page
+    assert page_of.sheet(scored).split("\n")[1].startswith("rnn,one,100")
+
+
+def test_one_that_lies_there_twice_is_scored_once(tmp_path: Path) -> None:
+    write(tmp_path, **{"hyp.rnn-one.de": REFERENCES})
+    plain = tmp_path / "newstest2017.hyp.rnn-one.de"
+    plain.write_text("".join(f"{line}\n" for line in REFERENCES), "utf-8")
+    (tmp_path / f"{plain.name}.bak").write_text("an editor's\n", "utf-8")
+    assert [one.toolkit for one in score_outputs(tmp_path).systems] == ["one"]
+
+
+def test_what_is_not_there_or_not_parallel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REPRO_DATA", raising=False)
+    for place, looked in ((None, "looked in no folder: none is named"), (tmp_path, f"looked in {tmp_path}")):
+        with pytest.raises(
+            FileNotFoundError, match=rf"newstest2017: expected .* {looked}\. They are the outputs of Hieber"
+        ):
+            found_outputs(place)
+    write(tmp_path, **{"hyp.cnn-x.de": REFERENCES[:-1]})
+    with pytest.raises(ValueError, match=r"has 7 lines, .* has 8; line i must translate line i"):
+        score_outputs(found_outputs(tmp_path))
+    write(tmp_path, **{"hyp.lstm-y.de": REFERENCES, "hyp.cnn-x.de": REFERENCES})
+    with pytest.raises(ValueError, match=r"hyp\.lstm-y\.de.*: expected a kind of rnn, cnn, transformer .*got 'lstm'"):
+        score_outputs(found_outputs(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "said"),
+    [
+        ("results", 2, "error: --results-dir results: these are the published results; yours are"),
+        ("file/x", 74, "error: file cannot be written to: Not a directory ("),
+    ],
+)
+def test_a_place_where_scores_may_not_be_is_refused_before_they_are_made(
+    place: str,
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    script = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "outputs_2017.py"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "file").touch()
+    assert script["main"]([f"--data-dir={tmp_path}", f"--results-dir={place}"]) == code
+    assert capsys.readouterr().err[: len(said)] == said
+
+
+def test_scores_that_were_edited_are_refused(tmp_path: Path) -> None:
+    assert load_outputs(tmp_path) is None
+    write(tmp_path, **{"hyp.rnn-one.de": REFERENCES})
+    save_outputs(tmp_path, score_outputs(tmp_path))
+    file = tmp_path / "newstest2017" / "scores.json"
+    file.write_text(file.read_text().replace('"rnn"', '"cnn"'))
+    with pytest.raises(ValueError, match=r"edited by hand or damaged.*run experiments/outputs_2017\.py again"):
+        load_outputs(tmp_path)
+
+
+def test_the_committed_scores_are_those_of_the_text(real_text: Path) -> None:
+    if not (real_text / "outputs_newstest2017_ende").is_dir():
+        pytest.skip("needs the published translations.")
+    committed = load_outputs(Path(__file__).parents[2] / "results")
+    assert committed is not None
+    found = {(one.kind, one.toolkit): (one.sha256, round(one.bleu, 2)) for one in committed.systems}
+    assert {key: score for key, (_, score) in found.items()} == {
+        ("rnn", "nematus"): 23.78, ("rnn", "sockeye"): 25.55, ("cnn", "fairseq"): 23.37, ("cnn", "sockeye"): 24.59,
+        ("transformer", "tensor2tensor"): 26.34, ("transformer", "marian"): 27.40, ("transformer", "sockeye"): 27.50,
+    }  # fmt: skip

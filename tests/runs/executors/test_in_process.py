@@ -1,0 +1,120 @@
+"""One attempt at a run: how it went, who is told, and what is left behind."""
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from repro.runs.execution import Execution
+from repro.runs.executors.in_process import InProcess
+from repro.storage.journal import Journal
+
+
+def made_here(
+    monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], group: Any = None
+) -> tuple[list[tuple[str, int]], list[str]]:
+    """Runs of these names, each of which ends with a code or raises: how each was said to end, and what was said."""
+
+    def ends(run: Any, *_: Any) -> tuple[None, int]:
+        if isinstance(end := how[run.settings.name], Exception):
+            raise end
+        return None, end
+
+    monkeypatch.setattr("repro.runs.executors.in_process.attempt", ends)
+    said: list[str] = []
+    lane = SimpleNamespace(take=lambda cell: None, say=said.append)
+    progress: Any = SimpleNamespace(lane=lambda: lane, say=said.append)
+    signals: Any = SimpleNamespace(training=False, should_stop=lambda: False)
+    work: Any = [
+        SimpleNamespace(run=SimpleNamespace(settings=SimpleNamespace(name=name, threads=1), id="0f"), cell=cell)
+        for cell, name in enumerate(how)
+    ]
+    made = InProcess(Path(), Any, signals, group).make(work, progress)  # type: ignore[arg-type]
+    return [(one.run.settings.name, one.code) for one in made], said
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (RuntimeError("CUDA error: head too wide"), 1),
+        (ImportError("no such kernel"), 2),
+        (ValueError("expected 4, got 5."), 2),
+    ],
+)
+def test_the_error_of_one_run_ends_no_other(monkeypatch: pytest.MonkeyPatch, error: Exception, code: int) -> None:
+    made, said = made_here(monkeypatch, {"base": 0, "h=1": error, "h=4": 0})
+    assert made == [("base", 0), ("h=1", code), ("h=4", 0)]
+    assert said == [f"h=1: run 0f failed. {type(error).__name__}: {error}"]
+
+
+@pytest.mark.parametrize(
+    ("error", "others", "group"),
+    [
+        (RuntimeError("its own"), {}, None),
+        (OSError("the disk's"), {"h=4": 0}, None),
+        (RuntimeError("x"), {"h=4": 0}, 1),
+    ],
+)
+def test_what_would_befall_every_run_is_raised(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, others: dict[str, Any], group: Any
+) -> None:
+    with pytest.raises(type(error), match=str(error)):
+        made_here(monkeypatch, {"base": error, **others}, group)
+
+
+def test_a_row_that_cannot_be_tried_does_not_end_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def measure(run: Any, cache: Path) -> None:
+        tried.append(run.settings.name)
+        raise RuntimeError("head too wide")
+
+    monkeypatch.setattr("repro.runs.speed.measure.measure_run", measure)
+    said: list[str] = []
+    work: Any = [SimpleNamespace(run=SimpleNamespace(settings=SimpleNamespace(name=name))) for name in ("base", "h=1")]
+    InProcess(Path(), Any, Any).measure(work, SimpleNamespace(say=said.append))  # type: ignore[arg-type]
+    assert tried == ["base", "h=1"]
+    assert said[0] == "base could not be tried. RuntimeError: head too wide"
+
+
+def test_an_attempt_that_raises_leaves_nobody_to_hold_back_a_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals: Any = SimpleNamespace(training=False, should_stop=lambda: False)
+    seen: list[bool] = []
+
+    def broken(*_: Any) -> None:
+        seen.append(signals.training)
+        raise OSError("gone")
+
+    monkeypatch.setattr("repro.runs.executors.in_process.attempt", broken)
+    lane = SimpleNamespace(take=lambda cell: None)
+    progress: Any = SimpleNamespace(lane=lambda: lane, say=lambda _: None)
+    one: Any = SimpleNamespace(run=SimpleNamespace(settings=SimpleNamespace(threads=1)), cell=0)
+    with pytest.raises(OSError, match="gone"):
+        list(InProcess(Path(), Any, signals).make([one], progress))  # type: ignore[arg-type]
+    assert seen == [True]
+    assert not signals.training
+
+
+def test_a_curve_has_what_is_a_number(tmp_path: Path) -> None:
+    with Journal(tmp_path / "journal.jsonl", attempt=1, check=lambda: None) as journal:
+        journal.append("train", 1, nll=2.0)
+        journal.append("train", 2, nll=math.nan)  # as a GPU writes it, whose check comes a step late
+    run: Any = SimpleNamespace(folder=tmp_path)
+    assert Execution._curve(run, "train") == {"step": [1], "nll": [2.0]}
+
+
+@pytest.mark.parametrize(
+    ("given_up", "expected"),
+    [(None, "malloc: kept, layers: compiled, batches: packed"), ("too many shapes", "malloc: kept, batches: packed")],
+)
+def test_the_record_says_compiled_of_what_was(
+    monkeypatch: pytest.MonkeyPatch, given_up: str | None, expected: str
+) -> None:
+    said: list[str] = []
+    run: Any = SimpleNamespace(settings=SimpleNamespace(name="base seed 1"), progress=SimpleNamespace(say=said.append))
+    monkeypatch.setattr("repro.model.compiled.given_up", lambda: given_up)
+    assert Execution._as_it_was(run, "malloc: kept, layers: compiled, batches: packed") == expected
+    assert Execution._as_it_was(run, "malloc: kept") == "malloc: kept"
+    assert len(said) == (given_up is not None)
