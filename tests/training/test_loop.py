@@ -465,7 +465,7 @@ def test_killed_again_and_again_it_writes_the_lines_of_the_unbroken_run(
     whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path, log: int
 ) -> None:
     journal = Journal()
-    for micro_batches, newest in ((2 * 5, 4), (2 * 3 + 1, 6), (2 * 4 + 1, 8), (2 * 3 + 1, 11), (2 * 1 + 1, 12)):
+    for micro_batches, newest in ((2 * 5, 5), (2 * 2 + 1, 6), (2 * 3 + 1, 8), (2 * 3 + 1, 11), (2 * 1 + 1, 12)):
         train_and_die(tmp_path, journal, micro_batches, **few(log))
         assert checkpoint.step_of(checkpoint.checkpoints(tmp_path)[-1]) == newest
     fitted = train(tmp_path, journal, **few(log))
@@ -602,7 +602,7 @@ def test_a_loss_that_is_no_number_ends_the_run_and_keeps_its_checkpoint(tmp_path
         if step == 5:
             torch.nn.init.constant_(module.model.embedding.weight, torch.nan)
 
-    fitted = train(tmp_path, watch=poison)
+    fitted = train(tmp_path, watch=poison, average_every=1)  # nothing is kept of step 5
     assert fitted.diverged is not None
     assert "The loss is nan at step 6; no update was made" in str(fitted.diverged)
     assert fitted.cost.steps == 5
