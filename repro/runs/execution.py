@@ -41,7 +41,7 @@ from repro.storage.lease import Lease, Superseded
 from repro.tracking.mirror import Mirror
 from repro.tracking.run_folder import PRINTED_SCORES, RECORD, write_run
 from repro.tracking.tracker import Tracker
-from repro.training import averaging, cpu_tuning, loop
+from repro.training import averaging, checkpoint, cpu_tuning, loop
 from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule
 from repro.training.trial import Scored, Trial
@@ -150,6 +150,7 @@ class Execution(Run):
             tell = functools.cache(self.progress.say)  # what both have to say is said once
             note_inside(self, done, tell)  # a reader can do without these, so the record comes first
             note_further(self, done, self.tracker, tell, self._translating)
+            checkpoint.prune(self.folder / "checkpoints", keep=self.settings.hyper.averaged_steps)  # the mean is made
         if self.group:
             self._told(asdict(done))
         return done
@@ -171,15 +172,13 @@ class Execution(Run):
         if fitted.cost.steps > begun_at:
             machine = self._as_it_was(machine)
         started = time.monotonic()
-        # a module that was shared out has no whole weights, nor a place for them
-        model = (module if self.settings.strategy == "ddp" else self.trial.module()).model
         if fitted.diverged:
             self._note(fitted.diverged)
-        elif found := self._scored(model):
+        elif found := self._scored(module.model):
             scores, subset, weights = found
         cost = self._cost(fitted.cost, time.monotonic() - started, memory.bytes())
         if weights:
-            last_mean = self._scored_by_last_mean(model)
+            last_mean = self._scored_by_last_mean(module.model)
         _note_scores(journal, scores, last_mean)
         return Record(
             run=self.id,

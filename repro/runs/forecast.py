@@ -30,7 +30,7 @@ from repro.runs.task import Task
 from repro.storage import atomic
 
 BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
-SPARE_CHECKPOINTS = 2  # beside those of `Hyper.kept_steps`
+SPARE_CHECKPOINTS = 2  # the newest, beside those that are scored
 BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 BYTES_A_TOKEN, BYTES_AN_OFFSET = 2, 4
 FLOPS_PER_CORE = 40e9  # sustained by one thread: a guess, used only for rows that are called unmeasured
@@ -350,22 +350,24 @@ def expected_flops(hyper: Hyper, scale: Scale, pair: str, system: Any = None) ->
     return training_flops(hyper, expected_vocabulary(scale, pair), text, system)
 
 
-def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int:
-    """What a run keeps on the disk: its checkpoints and its journal."""
+def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None, *, in_training: bool = False) -> int:
+    """What a finished run keeps on the disk, its checkpoints and its journal; or what it takes until it is scored."""
     n = n_parameters(hyper, expected_vocabulary(scale, pair), system)
     checkpoint = BYTES_A_PARAMETER * n + BYTES_A_CHECKPOINT
     lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
-    return checkpoint * (SPARE_CHECKPOINTS + len(hyper.kept_steps)) + lines * BYTES_A_LINE
+    scored = hyper.kept_steps if in_training else hyper.averaged_steps
+    return checkpoint * (SPARE_CHECKPOINTS + len(scored)) + lines * BYTES_A_LINE
 
 
-def cell_bytes(cell: Cell, scale: Scale) -> int:
-    """The same, of a cell of a sweep at this scale."""
-    return run_bytes(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system)
+def sweep_bytes(of_runs: Iterable[tuple[Hyper, Scale, str, Any]]) -> int:
+    """What runs take on the disk, `run_bytes` of each, while the one that takes most for it is in training."""
+    both = [(run_bytes(*one), run_bytes(*one, in_training=True)) for one in of_runs]
+    return sum(kept for kept, _ in both) + max((most - kept for kept, most in both), default=0)
 
 
 def disk_needed(asked: Sequence[Cell], scale: Scale) -> str:
     """What the runs and their text will take."""
-    checkpoints = sum(cell_bytes(cell, scale) for cell in asked)
+    checkpoints = sweep_bytes((cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked)
     parts = [f"checkpoints at most {size(checkpoints)}"]
     archives: dict[str, int] = {}  # two pairs may share some
     for pair in dict.fromkeys(cell.task.name for cell in asked):

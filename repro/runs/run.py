@@ -54,7 +54,6 @@ class Settings:
     threads: int  # of each process
     precision: "loop.Precision"
     backend: "backends.Name"
-    strategy: "loop.Strategy" = "ddp"
     system: Any = None  # of the row; None: the Transformer
 
     @property
@@ -87,7 +86,6 @@ def made_of_recipe(recipe: Recipe, task: Task) -> dict[str, Any]:
         "shares": recipe.shares,  # each has its own dropout
         "threads": recipe.threads,  # sums are made in other orders
         "precision": recipe.precision,
-        **({"strategy": recipe.strategy} if recipe.strategy != "ddp" else {}),  # as with threads
         **task.search.settings,
         **({} if task.facts == TRANSLATION else {"task": task.facts["name"], "task_code": task_digest(task)}),
         "engine": recipe.backend,
@@ -139,7 +137,6 @@ class Run:
             threads=settings.threads,
             precision=settings.precision,
             backend=settings.backend,
-            strategy=settings.strategy,
             system=settings.system,
         )
 

@@ -12,7 +12,7 @@ from repro.model.config import BASE
 from repro.render.several import several
 from repro.results.record import short
 from repro.runs.changed import of_another_text
-from repro.runs.forecast import run_bytes, size
+from repro.runs.forecast import run_bytes, size, sweep_bytes
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.table import Cell, Table
@@ -146,19 +146,18 @@ class Session:
 def check_room(runs: "Sequence[Run]", folder: Path) -> str:
     """What the runs still need on the disk and what is free there; DiskError where it does not suffice.
 
-    Needed is what each keeps, and the largest once more: a file is written whole before it takes the place of another.
+    Needed is what each keeps when it is finished, and the largest as it is in training: a run that begins asks again.
+    What is held already is less to come, but another version's checkpoints may lie there: one run has room at least.
     """
-    kept = [
-        run_bytes(run.settings.hyper, run.settings.scale, run.settings.task.name, run.settings.system) for run in runs
-    ]
+    asked = [(of.hyper, of.scale, of.task.name, of.system) for of in (run.settings for run in runs)]
     held = sum(run.held() for run in runs)
-    needed = max(0, sum(kept) - held) + max(kept, default=0)
+    needed = max(sweep_bytes(asked) - held, *(run_bytes(*one) for one in asked), 0)
     there = atomic.free(folder)
     room = f"Disk: {size(needed)} needed in {folder}, {'unknown' if there is None else size(there)} free"
     if there is not None and there < needed:
         raise atomic.DiskError(
             errno.ENOSPC,
-            f"{room}: checkpoints and journals of {several(len(runs), 'run')}, the largest twice. Free space there, "
-            f"name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was started.",
+            f"{room}: checkpoints and journals of {several(len(runs), 'run')}, one of them in training. Free space "
+            f"there, name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was started.",
         )
     return f"{room}."

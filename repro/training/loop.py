@@ -50,7 +50,6 @@ warnings.filterwarnings("ignore", message=r".*does not have many workers")
 
 Precision = Literal["fp32", "bf16", "fp64"]
 LIGHTNING_PRECISION: dict[Precision, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp64": "64-true"}
-Strategy = Literal["ddp"]  # of Lightning's
 
 
 class OutOfMemory(MemoryError):
@@ -80,7 +79,6 @@ def fit(
     precision: Precision = "fp32",
     conditions: Conditions | None = None,
     group: Group | None = None,
-    strategy: Strategy = "ddp",
 ) -> Fitted:
     """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
 
@@ -103,7 +101,7 @@ def fit(
     )
     # numbers are written down before the checkpoint that follows them
     callbacks = [journal_callback, replay_check, checkpoint_callback]
-    trainer = _trainer(module, stream, every, run, callbacks, folder, devices, precision, group, strategy)
+    trainer = _trainer(module, stream, every, run, callbacks, folder, devices, precision, group)
     diverged = None
     try:
         narrow = bfloat16_products(trainer.strategy.root_device, wanted=precision == "bf16")
@@ -148,7 +146,6 @@ def _trainer(
     devices: int,
     precision: Precision,
     group: Group | None,
-    strategy: Strategy,
 ) -> L.Trainer:
     """Lightning's part: it decides neither what is read nor what is written, nor who takes part."""
     accumulate = stream.data.accumulate
@@ -158,7 +155,7 @@ def _trainer(
         accelerator="cuda" if torch.cuda.is_available() else "cpu",  # Apple's GPUs lack float64, which dev is summed in
         devices=devices // nodes,
         num_nodes=nodes,
-        strategy=strategy if devices > 1 else "auto",
+        strategy="ddp" if devices > 1 else "auto",
         precision=LIGHTNING_PRECISION[precision],
         max_steps=module.hyper.steps,
         accumulate_grad_batches=accumulate,

@@ -28,7 +28,6 @@ class Recipe:
     threads: int  # of each process, for the operations of PyTorch on a CPU
     precision: "loop.Precision"
     backend: "backends.Name"
-    strategy: "loop.Strategy" = "ddp"
     system: Any = None  # of the row; None: the Transformer
 
     @property

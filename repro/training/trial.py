@@ -78,7 +78,6 @@ class Trial(Recipe):
             self.data(),
             devices=self.devices,
             precision=self.precision,
-            strategy=self.strategy,
             **options,
         )
 

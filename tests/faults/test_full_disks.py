@@ -17,7 +17,7 @@ from own_signals import own_signals
 
 from repro.experiment import main
 from repro.results import record
-from repro.runs.forecast import run_bytes
+from repro.runs.forecast import sweep_bytes
 from repro.runs.scales import SCALES
 from repro.storage import atomic, journal
 from repro.training import checkpoint
@@ -25,7 +25,7 @@ from repro.training import checkpoint
 ROOT = Path(__file__).parent.parent.parent
 SCRIPT = ROOT / "experiments" / "table3_A.py"
 TABLE3_A = runpy.run_path(str(SCRIPT))
-NEEDED = 2 * run_bytes(SCALES["smoke"].base, SCALES["smoke"], "en-de")
+NEEDED = sweep_bytes([(SCALES["smoke"].base, SCALES["smoke"], "en-de", None)])
 
 
 def places(folder: Path, *more: str) -> list[str]:

@@ -38,7 +38,7 @@ from repro.runs import execution
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.storage.journal import read as read_journal
-from repro.training.checkpoint import checkpoints, path_of, weights
+from repro.training.checkpoint import checkpoints, path_of, step_of, weights
 from repro.training.module import random_seed
 
 SOURCE = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
@@ -305,8 +305,8 @@ def test_translations_stand_beside_the_record_and_give_its_scores(made: Made) ->
         assert read_hypotheses(place, split) == (made.runs / f"{split}.hyp").read_text("utf-8").split("\n")[:-1]
 
 
-def test_averaged_checkpoints_are_still_there(made: Made) -> None:
-    assert {int(path.stem.removeprefix("step-")) for path in checkpoints(made.runs / "checkpoints")} >= {*AVERAGED}
+def test_a_finished_run_keeps_its_averaged_checkpoints_and_the_two_newest(made: Made) -> None:
+    assert {*map(step_of, checkpoints(made.runs / "checkpoints"))} == {*AVERAGED, *LAST[-2:]} < {*LAST}
 
 
 # The list of claims

@@ -82,24 +82,27 @@ def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
 
 
 ONE_RUN = run_bytes(SCALE.base, SCALE, "en-de")
+TRAINING = run_bytes(SCALE.base, SCALE, "en-de", in_training=True)
 
 
 def test_a_run_keeps_what_was_foretold() -> None:
-    # twelve bytes a parameter, two checkpoints beside the ten whose mean is scored; the journal's lines: 4 + 2 + 1
+    # twelve bytes a parameter, two checkpoints beside the one that is scored, in training beside the ten whose mean is;
+    # the journal's lines: 4 + 2 + 1
     checkpoint = 12 * n_parameters(SCALE.base, 600) + 64_000
-    assert 12 * checkpoint + 7 * 250 == ONE_RUN
+    assert 3 * checkpoint + 7 * 250 == ONE_RUN
+    assert 12 * checkpoint + 7 * 250 == TRAINING
 
 
 @pytest.mark.parametrize(
     ("runs", "needed"),
     [
-        ([unfinished()], 2 * ONE_RUN),
-        ([unfinished(), unfinished("h=1")], 3 * ONE_RUN),
-        ([unfinished(held=ONE_RUN // 3)], 2 * ONE_RUN - ONE_RUN // 3),
+        ([unfinished()], TRAINING),
+        ([unfinished(), unfinished("h=1")], ONE_RUN + TRAINING),
+        ([unfinished(held=ONE_RUN // 3)], TRAINING - ONE_RUN // 3),
         ([unfinished(held=5 * ONE_RUN)], ONE_RUN),  # another version's checkpoints lie there too
     ],
 )
-def test_needed_is_what_runs_keep_and_the_largest_twice(
+def test_needed_is_what_runs_keep_and_the_largest_in_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[Any], needed: int
 ) -> None:
     monkeypatch.setattr(atomic, "free", lambda folder: needed)

@@ -9,7 +9,7 @@ import pytest
 from repro.experiment import main
 from repro.model.config import BASE, Hyper
 from repro.runs import forecast as forecasts
-from repro.runs.forecast import card_for, forecast, hours_of, run_bytes, size
+from repro.runs.forecast import card_for, forecast, hours_of, size, sweep_bytes
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
 from repro.runs.speed.hardware import BIG, CARDS, Hardware, card_of
@@ -147,7 +147,7 @@ def test_options_that_have_nothing_to_say_are_refused(
 
 
 def test_the_disk_is_named_whatever_the_card() -> None:
-    kept = sum(run_bytes(cell.hyper, PAPER, "en-de") for cell in asked())
+    kept = sweep_bytes((cell.hyper, PAPER, "en-de", None) for cell in asked())
     [line] = [line for line in lines(hardware="h100") if "Disk: " in line]
     assert f"checkpoints at most {size(kept)}; wmt14 en-de " in line
     assert "free" not in line, "the disk of another machine is not known"
