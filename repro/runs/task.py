@@ -5,7 +5,7 @@ their own. Nothing heavy is imported before it is put to use, so that experiment
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -59,12 +59,16 @@ class Task(Scorer, Protocol):
 
 @dataclass(frozen=True)
 class Translation:
-    """From one language to another, scored by BLEU. Paper: sections 5.1 and 6.1."""
+    """From one language to another, scored by BLEU; `times` more generated text is learned from than a scale has.
+
+    Dev and test are the same however much that is. Paper: sections 5.1 and 6.1.
+    """
 
     command: ClassVar = "translate"
     search: ClassVar = PAPER_SEARCH
     facts: ClassVar = TRANSLATION
     pair: str  # "en-de"
+    times: int = 1
 
     def __post_init__(self) -> None:
         languages(self.pair)  # refuses what is none
@@ -74,7 +78,15 @@ class Translation:
         return self.pair
 
     def at(self, scale: "Scale") -> "Scale":
-        return scale
+        """The scale itself, or with more text. Raises ValueError where its text is given, not generated."""
+        if self.times == 1:
+            return scale
+        if scale.grammar is None:
+            raise ValueError(
+                f"{self.times} times the text of scale {scale.name}: expected a scale whose text is generated, such as "
+                "laptop: a given text has no more."
+            )
+        return replace(scale, grammar=replace(scale.grammar, n_train=self.times * scale.grammar.n_train))
 
     def find(self, corpus: str, data_dir: Path | None) -> Path | None:
         return find(corpus, self.pair, data_dir)

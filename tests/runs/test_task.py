@@ -21,6 +21,7 @@ from repro.results.frame import ResultSet
 from repro.results.record import load
 from repro.results.task import TRANSLATION
 from repro.runs.parsing import Parsing
+from repro.runs.scales import SCALES
 from repro.runs.task import Task, Translation, task_in_words
 
 
@@ -39,6 +40,14 @@ def test_translation_is_a_task() -> None:
     }  # fmt: skip
     spanish = Translation("en-es").score(["un perro"], ["un perro"], in_tokens=False)
     assert spanish["bleu_published"] is spanish["bleu_published_signature"] is None
+
+
+def test_more_text_is_more_of_training_alone_and_only_where_it_is_generated() -> None:
+    task, smoke = Translation("en-de", times=4), SCALES["smoke"]
+    assert smoke.grammar is not None
+    assert task.at(smoke) == replace(smoke, grammar=replace(smoke.grammar, n_train=8_000)) != smoke
+    with pytest.raises(ValueError, match="4 times the text of scale captions: expected a scale whose text is generated"):
+        task.at(SCALES["captions"])
 
 
 @pytest.mark.parametrize("pair", ["en", "en-en", "../x-y", "en-de-fr-it"])
