@@ -5,6 +5,7 @@ against the Transformer that made as many updates, which is the base for most. P
 operations of their training.
 """
 
+import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -148,11 +149,10 @@ def with_comparisons(frame: "DataFrame", records: Iterable[Record]) -> "DataFram
 
 
 def _reference(runs: Sequence[Record], rows: Sequence[Sequence[Record]]) -> Sequence[Record]:
-    """The first Transformer with as many updates as these runs, other than they; the base where there is none."""
-    alike = (
-        of for of in rows if of is not runs and not of[0].system and of[0].hyper["steps"] == runs[0].hyper["steps"]
-    )
-    return next(alike, rows[0])
+    """The first Transformer of as many updates on the same text that stands before them, else the base; or nothing."""
+    before = itertools.takewhile(lambda of: of is not runs, rows)
+    there = [of for of in before if not of[0].system and of[0].corpus["sha256"] == runs[0].corpus["sha256"]]
+    return next((of for of in there if of[0].hyper["steps"] == runs[0].hyper["steps"]), there[0] if there else ())
 
 
 def _shared(one: Band, other: Band) -> list[float]:

@@ -309,7 +309,9 @@ def table(
     numbers = [column for column in frame.columns if "/" in column]
     frame[numbers] = frame[numbers].astype(float)
     changes = [rows[key].changes if key in rows else None for key in known]
-    frame = pd.concat([frame, _at_paper_size(changes), _to_base(frame, [runs[key] for key in known])], axis="columns")
+    of_rows = [runs[key] for key in known]
+    bases = _bases(frame, of_rows)
+    frame = pd.concat([frame, _at_paper_size(changes), _to_base(frame, of_rows, bases)], axis="columns")
     if published is not None:
         frame = _beside(frame, published)
     facts = facts_of(listed)
@@ -321,7 +323,8 @@ def table(
         "departures": _List(departures(listed)),
         "repeatable": _List(repeatable(listed)),
         "averaged": _List(sorted({len(record.last_mean["steps"]) for record in listed if record.last_mean})),
-        "bleu_to_base": _List(_intervals_to_base(frame, [runs[key] for key in known], "dev/bleu")),
+        "bases": _List(bases),
+        "bleu_to_base": _List(_intervals_to_base(of_rows, bases, "dev/bleu")),
     }
     frame.attrs["notes"] = _List(notes_of(everything, shown, frame, facts))
     return frame
@@ -335,34 +338,57 @@ def _at_paper_size(changes: Sequence[Mapping[str, Any] | None]) -> "DataFrame":
     return pd.DataFrame({name + AT_PAPER_SIZE: [size[name] for size in sizes] for name in SYMBOLS}, dtype=object)
 
 
-def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> "DataFrame":
+def _bases(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> list[int | None]:
+    """Of each row the place of what it is compared with, whose `runs` these are: the base, or its like on other text.
+
+    That is itself for these; None on text that none of them has read.
+    """
+    is_base = [*(frame["table"] == BASE)]
+    first = is_base.index(True) if any(is_base) else None
+    base = runs[first][0] if first is not None and runs[first] else None
+    likes = dict[str, int]()
+    for i, of in enumerate(runs):
+        if base and of and (of[0].hyper, of[0].system) == (base.hyper, base.system):
+            likes.setdefault(of[0].corpus["sha256"], i)
+    return [likes.get(of[0].corpus["sha256"]) if base and of else first for of in runs]
+
+
+def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]], bases: Sequence[int | None]) -> "DataFrame":
     """The differences of each row to the base, ours over the seeds that both have, whose `runs` these are.
 
     NaN where they share none, and where the paper has no number.
     """
     import pandas as pd
 
-    is_base = frame["table"] == BASE
-    first = int(is_base.argmax()) if is_base.any() else None
     found: dict[str, Any] = {}
     for score in (score for score in TO_BASE if score in frame):
         if score.startswith("paper/"):
-            found[score] = frame[score] - (math.nan if first is None else frame[score].iloc[first])
+            printed = [math.nan if base is None else frame[score].iloc[base] for base in bases]
+            found[score] = frame[score] - pd.Series(printed, dtype=float)
         else:
-            by_seed = [_by_seed(of, score) for of in runs]
-            theirs = {} if first is None else by_seed[first]
-            found[score] = pd.Series([difference_over_common(ours, theirs) for ours in by_seed], dtype=float)
+            pairs = _beside_base(runs, bases, score)
+            found[score] = pd.Series([difference_over_common(*of) for of in pairs], dtype=float)
     return pd.DataFrame({f"{score}_to_base": of for score, of in found.items()})
 
 
 def _intervals_to_base(
-    frame: "DataFrame", runs: Sequence[Sequence[Record]], score: str
+    runs: Sequence[Sequence[Record]], bases: Sequence[int | None], score: str
 ) -> list[tuple[float, float | None] | None]:
-    """Of each row the mean difference to the base, and the half-width of its interval over the seeds that both have."""
-    is_base = [*(frame["table"] == BASE)]
-    theirs = _by_seed(runs[is_base.index(True)], score) if any(is_base) else {}
-    pairs = [common({} if base else _by_seed(of, score), theirs) for base, of in zip(is_base, runs, strict=True)]
+    """Of each row the mean difference to the base, and the half-width of its interval over the seeds that both have.
+
+    None for the base itself, and where they share no seed.
+    """
+    others = [None if base == i else base for i, base in enumerate(bases)]
+    pairs = [common(*of) for of in _beside_base(runs, others, score)]
     return [interval([ours - base for ours, base in of]) if of else None for of in pairs]
+
+
+def _beside_base(
+    runs: Sequence[Sequence[Record]], bases: Sequence[int | None], score: str
+) -> list[tuple[dict[int, float], dict[int, float]]]:
+    """The scores of each row and of its base, by seed."""
+    by_seed = [_by_seed(of, score) for of in runs]
+    return [(ours, {} if base is None else by_seed[base]) for ours, base in zip(by_seed, bases, strict=True)]
 
 
 def _by_seed(runs: Iterable[Record], score: str) -> dict[int, float]:

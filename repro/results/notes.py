@@ -105,13 +105,11 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
 
 def _common_seeds(frame: "DataFrame") -> Iterable[str]:
     """Which seeds differences to the base rest on, where rows have other seeds than it has."""
-    seeds = {row: set(of.split()) for row, of in zip(frame["row"], frame["seeds"], strict=True) if of}
-    if not (of_base := seeds.pop(BASE, set()) if (frame["table"] == BASE).any() else set()):
-        return
+    seeds = [set(of.split()) for of in frame["seeds"]]
     shared: dict[str, list[str]] = {}
-    for row, of in seeds.items():
-        if of != of_base:
-            shared.setdefault(", ".join(sorted(of & of_base, key=int)), []).append(row)
+    for i, base in enumerate(frame.attrs["bases"]):
+        if base is not None and seeds[i] != seeds[base] and seeds[i] and seeds[base]:
+            shared.setdefault(", ".join(sorted(seeds[i] & seeds[base], key=int)), []).append(frame["row"][i])
     if none := shared.pop("", []):
         yield f"No seed in common with the base, so no difference to it: {listed_rows(none)}."
     if shared:

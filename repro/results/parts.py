@@ -16,7 +16,7 @@ import numpy as np
 
 from repro.results.brackets import Brackets, read_brackets, shares_of_mendings
 from repro.results.frame import common, runs_in, spread, widened
-from repro.results.record import BASE, Record
+from repro.results.record import Record
 from repro.results.resampled import Floats, Interval, over_draws, resampled
 from repro.results.sentences import SMOOTHED, NgramCounts, bleu, read_counts, read_places
 
@@ -157,9 +157,9 @@ def with_lengths(frame: "DataFrame", records: Iterable[Record], results: Path) -
         lines.append({key: x for name, each in values.items() for key, x in spread(name, each).items()})
         lengths = zip(runs, values[RATIO], strict=True) if kept else ()
         scored.append({run.seed: (bleu, of) for run, of in lengths if (bleu := run.score(SPLIT, SCORER)) is not None})
-    base = next((of for of, name in zip(scored, frame["table"], strict=True) if name == BASE), {})
-    if base:
-        for line, of in zip(lines, scored, strict=True):
+    bases = [{} if i is None else scored[i] for i in frame.attrs["bases"]]
+    if any(bases):
+        for line, of, base in zip(lines, scored, bases, strict=True):
             line |= _lengths_to_base(of, base if of is not base else {})
     return widened(frame, lines, dtype=float) if any(line[RATIO] is not None for line in lines) else frame
 

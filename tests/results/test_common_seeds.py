@@ -9,7 +9,7 @@ from table_records import at_the_end, cell, laptop, page_of, run, save
 
 from repro.pages.columns import columns_of_dev
 from repro.results.curves import compared
-from repro.results.frame import ResultSet, common, difference_over_common
+from repro.results.frame import ResultSet, common, difference_over_common, table
 
 
 def frame_of(tmp_path: Path, base: dict[int, float], row: dict[int, float], *, own: bool = False) -> Any:
@@ -46,6 +46,27 @@ def test_rows_that_share_no_seed_have_no_difference(tmp_path: Path) -> None:
     assert "No seed in common with the base, so no difference to it: h=1." in frame.attrs["notes"]
     assert "so no difference to it: h=1." in page_of(frame, "laptop", "table3")
     assert "so no difference to it: h=1." in at_the_end(frame)
+
+
+def test_on_other_text_a_row_is_compared_with_the_base_of_that_text_and_else_with_nothing() -> None:
+    def on(text: str, name: str, bleu: float, nll: float, **other: Any) -> Any:
+        curves = {"train": {"step": [], "nll": []}, "dev": {"step": [20, 40], "nll": [nll, nll]}}
+        corpus = {**run("base", 1).corpus, "sha256": text}
+        return run(name, 1, bleu=bleu, corpus=corpus, curves=curves, **other)
+
+    base, one_head = run("base").hyper, run("h=1").hyper
+    runs = [
+        on("28e5", "base", 60.0, 3.0, hyper=base), on("28e5", "h=1", 59.0, 3.5, hyper=one_head),
+        on("m0re", "base, text x 2", 70.0, 2.0, hyper=base), on("m0re", "h=1, text x 2", 73.0, 2.25, hyper=one_head),
+        on("0ther", "h=1, French", 90.0, 1.0, hyper=one_head),
+    ]  # fmt: skip
+    frame = table(runs)
+    differences = dict(zip(frame["row"], frame["dev/bleu_to_base"].fillna(-99), strict=True))
+    assert differences == {"base": 0, "h=1": -1, "base, text x 2": 0, "h=1, text x 2": 3, "h=1, French": -99}
+    intervals = dict(zip(frame["row"], frame.attrs["bleu_to_base"], strict=True))
+    assert {row: of for row, of in intervals.items() if of} == {"h=1": (-1, None), "h=1, text x 2": (3, None)}
+    found = {row: (of[0].beside, of[0].gap) for row, of in compared([[one] for one in runs]).items()}
+    assert found == {"h=1": ("base", 0.5), "h=1, text x 2": ("base, text x 2", 0.25)}
 
 
 def test_curves_are_compared_over_the_same_seeds() -> None:
