@@ -32,6 +32,7 @@ from repro.figures import (
     quality,
     source_gradients,
     style,
+    text_sizes,
     trees,
 )
 from repro.model.config import BASE as PAPER_BASE
@@ -143,6 +144,7 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
         **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
         LONGEST: partial(_differences, to, scale, of, tables, results),
         "quality and cost": partial(_quality, to, scale, of, tables),
+        "sizes of text": partial(_text_sizes, to, scale, of, tables),
     }
 
 
@@ -299,6 +301,11 @@ def _differences(to: Path, scale: str, of: Load, tables: Sequence[str], results:
 
 def _quality(to: Path, scale: str, of: Load, tables: Sequence[str]) -> list[Path]:
     return quality.draw_quality(to, _third(of, tables), command=f"{MAKE_ALL} --scale {scale}")
+
+
+def _text_sizes(to: Path, scale: str, of: Load, tables: Sequence[str]) -> list[Path]:
+    records = [record for table in (BASE, *tables) for record in of(table)]
+    return text_sizes.draw_text_sizes(to, records, command=f"python experiments/lab_text.py --scale {scale} --seeds 3")
 
 
 def _distances(place: Path, of: Load) -> Distances:

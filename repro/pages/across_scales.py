@@ -6,6 +6,7 @@ no run settles is alike at all of them, and stands here once.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from repro.claims.blocks import ALPHA
@@ -34,13 +35,15 @@ from repro.render.page import (
     joined,
 )
 from repro.render.several import several
+from repro.results.texts import OnText, on_texts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 NAME = "README"
-LADDER, PARTS_OUT = "ladder", "table3_D"  # the systems before the Transformer; dropout and smoothing
+LADDER = "ladder"  # the systems before the Transformer
 SCORES_OF_DEV = (("PPL", "dev/ppl", 2), ("BLEU", "dev/bleu", 1))
+WORTH = (("nll", "log PPL", 3), ("bleu", "BLEU", 1))
 WITHOUT = {"P_drop=0.0": "no dropout", "eps_ls=0.0": "no smoothing"}
 TRIED = "laptop-20000-pairs"  # the first text of laptop; its last one was chosen for what dropout does there
 ABOUT_LADDER = (
@@ -50,8 +53,9 @@ ABOUT_LADDER = (
     "alone stand on its page."
 )
 ABOUT_TEXTS = (
-    "What a row has more than the base on dev, over the seeds that both have. A text that is seen often is learned by "
-    "heart where nothing is dropped, and smoothing keeps a model from being sure of it."
+    "What a row has more than the base of the same text on dev, over the seeds that both have, with its 95 % interval; "
+    "at one scale all texts are learned from for as many updates. A text that is seen often is learned by heart where "
+    "nothing is dropped, and smoothing keeps a model from being sure of it."
 )
 ABOUT_TRIED = (
     "The generated text of laptop had 20,000 pairs at first, then 5,000, and has 3,000 now: it became smaller until "
@@ -79,14 +83,14 @@ class AtScale(NamedTuple):
     stated: Sequence[Judged] = ()
     agreement: str = ""  # how its differences go with the printed ones, in a sentence
     frames: "Mapping[str, DataFrame] | None" = None  # by table
-    pairs: int = 0  # of its training text
+    texts: Mapping[str, Sequence[OnText]] = MappingProxyType({})  # what rows without a part are worth, text by text
 
     @classmethod
     def of(cls, data: ScaleData) -> "AtScale":
         """What is shown of a scale here."""
         said = agreement(data.evidence, printed_of(data.result_set)) if not data.is_exploration else ""
-        pairs = data.result_set.everything[0].corpus["n_train"]
-        return cls(data.runs.scale, data.runs.claim, data.judged, data.stated, said, data.frames, pairs)
+        texts = {row: of for row, of in on_texts(data.result_set.everything).items() if row in WITHOUT}
+        return cls(data.runs.scale, data.runs.claim, data.judged, data.stated, said, data.frames, texts)
 
 
 Verdicts = tuple[Judged, ...]  # of one claim, scale by scale
@@ -182,27 +186,38 @@ def _attention(scales: Sequence[AtScale]) -> Iterator[Block]:
     yield Table(tuple(columns))
 
 
-def _texts(scales: Sequence[AtScale]) -> Iterator[Block]:
+def _texts(scales: Iterable[AtScale]) -> Iterator[Block]:
     """What dropout and smoothing are worth on each text; nothing where no scale has a row without one."""
-    lines = []
-    for one in _by_size(scales):
-        frame = _scored(one, PARTS_OUT)
-        if frame is not None and {*WITHOUT} & {*frame.index}:
-            lines.append((one, frame.reindex([*WITHOUT])))
+    lines = [
+        (one, pairs)
+        for one in _by_size(scales)
+        for pairs in sorted({of.pairs for row in one.texts.values() for of in row})
+    ]
+    found = {
+        row: [next((of for of in one.texts.get(row, ()) if of.pairs == pairs), None) for one, pairs in lines]
+        for row in WITHOUT
+    }
     if not lines:
         return
     columns = [
         Column("", "scale", [one.scale for one, _ in lines]),
-        Column("", "pairs", [f"{one.pairs:,}" for one, _ in lines]),
+        Column("", "pairs", [f"{pairs:,}" for _, pairs in lines]),
     ]
     for row, name in WITHOUT.items():
-        for score, column, n in (("PPL", "dev/ppl_to_base", 2), ("BLEU", "dev/bleu_to_base", 1)):
-            columns.append(Column(name, score, numbers([float(frame[column][row]) for _, frame in lines], f"+.{n}f")))
+        columns += [Column(name, title, [_told(of, score, n) for of in found[row]]) for score, title, n in WORTH]
     yield Heading("What depends on how often the text is seen")
     yield Text(ABOUT_TEXTS)
     yield Table(tuple(columns))
     if any(one.scale == TRIED for one, _ in lines):
         yield Text(ABOUT_TRIED)
+
+
+def _told(of: OnText | None, score: str, decimals: int) -> str:
+    """-1.2 ± 0.3; of fewer than three seeds the mean alone."""
+    if of is None:
+        return ""
+    mean, half = of.found[score]
+    return numbers([mean], f"+z.{decimals}f")[0] + ("" if half is None else f" ± {half:.{decimals}f}")
 
 
 def _scored(one: AtScale, table: str) -> "DataFrame | None":

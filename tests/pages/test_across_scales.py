@@ -19,6 +19,7 @@ from repro.pages.across_scales import AtScale, page, settling
 from repro.render.markdown import markdown
 from repro.render.page import Heading, Listing, Page, Table, plain
 from repro.results.record import PaperNumbers, path
+from repro.results.texts import OnText
 
 TRAINED = [claim for claim in CLAIMS if claim.is_trained]
 
@@ -77,47 +78,49 @@ def test_a_verdict_stands_at_its_own_scale() -> None:
     assert "**undetermined** |" not in said, "only what is shown is marked"
 
 
-def frames(base: float, soft: float, crossing: str | None, **to_base: float) -> dict[str, pd.DataFrame]:
-    """A ladder of two rows and one that was not run; rows without dropout and without smoothing."""
+def frames(base: float, soft: float, crossing: str | None) -> dict[str, pd.DataFrame]:
+    """A ladder of two rows and one that was not run."""
     ladder = {
         "row": ["base", "soft alignment", "simple"],
         "dev/ppl": [4.0, 5.0, None],
         "dev/bleu": [base, soft, None],
         "along/updates/crossings": [None, crossing, None],
     }
-    parts = {
-        "row": ["base", "P_drop=0.0", "eps_ls=0.0"],
-        "dev/bleu": [base, base, base],
-        "dev/ppl_to_base": [0.0, to_base["dropout"], to_base["smoothing"]],
-        "dev/bleu_to_base": [0.0, -1.0, -2.0],
-    }
-    return {"ladder": pd.DataFrame(ladder), "table3_D": pd.DataFrame(parts)}
+    return {"ladder": pd.DataFrame(ladder)}
+
+
+def worth(pairs: int, log_ppl: float, half: float | None) -> OnText:
+    return OnText(pairs, 5, {"nll": (log_ppl, half), "bleu": (-2.0, None)})
 
 
 def test_systems_before_the_transformer_stand_beside_it_at_each_scale() -> None:
-    laptop = LAPTOP._replace(frames=frames(53.5, 70.2, "nowhere", dropout=0.9, smoothing=0.2), pairs=3_000)
-    captions = CAPTIONS._replace(frames=frames(35.9, 35.8, "1,913", dropout=3.3, smoothing=0.4), pairs=29_000)
-    made = shown(captions, laptop)
-    [ladder, texts, _] = [block for block in made.blocks if isinstance(block, Table)][:3]
+    laptop = LAPTOP._replace(frames=frames(53.5, 70.2, "nowhere"))
+    captions = CAPTIONS._replace(frames=frames(35.9, 35.8, "1,913"))
+    ladder = next(block for block in shown(captions, laptop).blocks if isinstance(block, Table))
     cells = {(column.group, column.heading): list(column.texts) for column in ladder.columns}
     assert cells["", "row"] == ["base", "soft alignment"], "what was not run is no row"
     assert cells["laptop", "BLEU"] == ["53.5", "70.2"]
     assert cells["captions-bf16", "base ahead after"] == ["", "1,913"]
     assert cells["laptop", "base ahead after"] == ["", ""], "the curves cross nowhere"
     assert [column.group for column in ladder.columns][1] == "laptop", "the smaller scale first"
+
+
+def test_what_dropout_and_smoothing_are_worth_stands_text_by_text() -> None:
+    of_laptop = {
+        "P_drop=0.0": [worth(3_000, 0.9, 0.25), worth(6_000, 0.1, None)], "eps_ls=0.0": [worth(6_000, -0.1, 0.5)],
+    }  # fmt: skip
+    laptop = LAPTOP._replace(texts=of_laptop)
+    made = shown(CAPTIONS._replace(texts={"P_drop=0.0": [worth(29_000, 3.3, 0.125)]}), laptop)
+    texts = next(block for block in made.blocks if isinstance(block, Table))
     cells = {(column.group, column.heading): list(column.texts) for column in texts.columns}
-    assert cells["", "pairs"] == ["3,000", "29,000"]
-    assert cells["no dropout", "PPL"] == ["+0.90", "+3.30"]
-    assert cells["no smoothing", "BLEU"] == ["\N{MINUS SIGN}2.0"] * 2
+    assert cells["", "scale"] == ["laptop", "laptop", "captions-bf16"]
+    assert cells["", "pairs"] == ["3,000", "6,000", "29,000"]
+    assert cells["no dropout", "log PPL"] == ["+0.900 ± 0.250", "+0.100", "+3.300 ± 0.125"]
+    assert cells["no smoothing", "log PPL"] == ["", "\N{MINUS SIGN}0.100 ± 0.500", ""]
+    assert cells["no smoothing", "BLEU"] == ["", "\N{MINUS SIGN}2.0", ""]
     assert "served to choose" not in markdown(made), "no other text was tried"
-
-
-def test_texts_that_were_tried_before_are_told() -> None:
-    tried = EXPLORED._replace(
-        scale="laptop-20000-pairs", frames=frames(62.7, 60.0, None, dropout=-0.04, smoothing=-0.17), pairs=20_000
-    )
-    made = shown(LAPTOP._replace(frames=frames(53.5, 70.2, None, dropout=0.9, smoothing=0.2), pairs=3_000), tried)
-    assert "C27a, C30a, C30e, C31a and C31b served to choose that text" in markdown(made)
+    tried = EXPLORED._replace(scale="laptop-20000-pairs", texts={"P_drop=0.0": [worth(20_000, 0.0, None)]})
+    assert "C27a, C30a, C30e, C31a and C31b served to choose that text" in markdown(shown(laptop, tried))
 
 
 def test_without_such_rows_nothing_is_asked() -> None:

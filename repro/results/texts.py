@@ -1,0 +1,56 @@
+"""What a row is worth on little text and on much: each row beside the base that was trained on the same text."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from repro.results.frame import common, interval
+from repro.results.record import BASE, Record
+from repro.results.task import TRANSLATION
+
+SCORES = ("nll", "bleu")  # of dev; the first is log PPL
+
+
+class OnText(NamedTuple):
+    """A row less the base, after as many updates on so much text."""
+
+    pairs: int
+    n: int  # seeds that both have
+    found: Mapping[str, tuple[float, float | None]]  # by score: the mean, and half the width of its 95 % interval
+
+
+def on_texts(records: Iterable[Record]) -> dict[str, list[OnText]]:
+    """Each row of translations on each text, the least first, by the name that it has on the first.
+
+    It is told again by its hyper-parameters and its system. Texts are of one corpus and one pair of languages, the
+    base's; nothing where there is no base, and no text on which a row and the base share no seed.
+    """
+    finished = [one for one in records if one.status == "finished" and one.about == TRANSLATION]
+    base = next((one for one in finished if one.table == BASE), None)
+    if base is None:
+        return {}
+    runs: dict[str, dict[int, dict[int, Record]]] = {}
+    names: dict[str, str] = {}
+    for one in sorted(finished, key=lambda one: (one.corpus["n_train"], one.table, one.position, one.seed)):
+        if (one.corpus["name"], one.pair) == (base.corpus["name"], base.pair):
+            names.setdefault(_what(one), one.row)
+            runs.setdefault(_what(one), {}).setdefault(one.corpus["n_train"], {})[one.seed] = one
+    of_base = runs.pop(_what(base))
+    found = {
+        names[what]: [
+            OnText(pairs, len(both), {score: _difference(both, score) for score in SCORES})
+            for pairs, of in by_text.items()
+            if (both := common(of, of_base.get(pairs, {})))
+        ]
+        for what, by_text in runs.items()
+    }
+    return {name: of for name, of in found.items() if of}
+
+
+def _what(record: Record) -> str:
+    return json.dumps([record.hyper, record.system], sort_keys=True)
+
+
+def _difference(both: Iterable[tuple[Record, Record]], score: str) -> tuple[float, float | None]:
+    pairs = [(ours.score("dev", score), base.score("dev", score)) for ours, base in both]
+    return interval([ours - base for ours, base in pairs if ours is not None and base is not None])

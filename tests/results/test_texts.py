@@ -1,0 +1,57 @@
+"""What a row is worth on little text and on much: beside the base of the same text and seed, and of no other."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from table_records import run
+
+from repro.figures.text_sizes import draw_text_sizes
+from repro.results.record import Record
+from repro.results.texts import on_texts
+
+
+def on(pairs: int, row: str, seed: int, bleu: float, *, is_base: bool, **other: Any) -> Record:
+    """A run on so much text, whose name on more than 3,000 pairs is another."""
+    like = run("base" if is_base else "h=1")
+    name = row if pairs == 3_000 else f"{row}, text x {pairs // 3_000}"
+    corpus = {**like.corpus, "n_train": pairs}
+    return run(name, seed, bleu=bleu, ppl=100 / bleu, corpus=corpus, hyper=like.hyper, **other)
+
+
+RUNS = [
+    *(on(3_000, "base", seed, 50.0 + seed, is_base=True) for seed in (1, 2, 3, 4)),
+    *(on(6_000, "base", seed, 60.0 + seed, is_base=True) for seed in (1, 2)),
+    on(12_000, "base", 9, 70.0, is_base=True),
+    *(on(6_000, "h=1", seed, 61.0 + seed, is_base=False) for seed in (1, 2)),
+    *(on(3_000, "h=1", seed, 50.0 + seed + more, is_base=False) for seed, more in ((2, -2.0), (3, -3.0), (4, -4.0))),
+    on(12_000, "h=1", 8, 90.0, is_base=False),  # whose seed the base has not
+    on(24_000, "h=1", 1, 90.0, is_base=False),  # where there is no base
+]
+
+
+def test_each_row_stands_beside_the_base_of_its_text_and_seed() -> None:
+    [(row, found)] = on_texts(RUNS).items()
+    assert row == "h=1", "as it is called on the first text"
+    assert [(one.pairs, one.n) for one in found] == [(3_000, 3), (6_000, 2)]
+    mean, half = found[0].found["bleu"]
+    assert (mean, half) == (-3.0, pytest.approx(4.303 / 3**0.5, abs=1e-3))
+    assert found[1].found["bleu"] == (1.0, None)
+    assert found[1].found["nll"][0] < 0 < found[0].found["nll"][0]
+
+
+def test_other_languages_and_other_corpora_are_none_of_these_texts() -> None:
+    french = on(6_000, "h=1", 1, 90.0, is_base=False, pair="en-fr")
+    assert [one.pairs for one in on_texts([*RUNS[:4], french, *RUNS[9:12]])["h=1"]] == [3_000]
+    assert on_texts(RUNS[4:]) == {}, "without the base"
+
+
+def test_a_row_on_two_texts_is_drawn_with_its_numbers(tmp_path: Path) -> None:
+    picture, numbers = draw_text_sizes(tmp_path, RUNS, command="make more")
+    lines = list(csv.reader(numbers.read_text("utf-8").splitlines()))
+    assert [line[:3] for line in lines[1:]] == [["h=1", "3000", "3"], ["h=1", "6000", "2"]]
+    assert [line[5] for line in lines[1:]] == ["-3", "1"]
+    assert "pairs of training text, equal updates" in picture.read_text("utf-8")
+    with pytest.raises(ValueError, match="no row that was trained on more than one text. Run `make more`"):
+        draw_text_sizes(tmp_path, RUNS[:4], command="make more")
