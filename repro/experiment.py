@@ -203,7 +203,7 @@ def _show(
         refuse_cards(options.products)
         _measure(tables, asked, scale, options)
     tasks = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # of a machine that is here
-    found = [_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks]
+    found = dict.fromkeys(_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks)
     at_a_time = parallelism(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
     print(forecast(name, asked, scale, options, at_a_time, standings(asked, scale, options)))
     for said in found:
