@@ -16,6 +16,7 @@ from types import ModuleType
 
 import pytest
 from own_signals import own_signals
+from waiting import until
 
 from repro.experiment import Paper, Row, main
 from repro.model.config import BASE, divide
@@ -297,9 +298,11 @@ def test_a_signal_stops_at_a_step_and_the_same_command_goes_on(made: Path, tmp_p
     command = [sys.executable, str(SCRIPT), *places(tmp_path, "--rows", "base", "--steps=120")]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
-    journal: list[Path] = []
-    while not (journal and journal[0].read_bytes().count(b"\n") >= 2) and process.poll() is None:
-        journal = list((tmp_path / "runs").glob("*/journal.jsonl"))
+
+    def written() -> list[Path]:
+        return [path for path in tmp_path.glob("runs/*/journal.jsonl") if path.read_bytes().count(b"\n") >= 2]
+
+    [journal] = until(written)
     process.send_signal(signal.SIGTERM)
     printed, _ = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM, printed
@@ -311,7 +314,7 @@ def test_a_signal_stops_at_a_step_and_the_same_command_goes_on(made: Path, tmp_p
     again = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     assert "base seed 1: dev PPL" in again.stdout
     [finished] = records(tmp_path)
-    steps_written = [line["step"] for line in read_journal(journal[0]) if line["kind"] == "train"]
+    steps_written = [line["step"] for line in read_journal(journal) if line["kind"] == "train"]
     assert steps_written == sorted(set(steps_written))
     assert finished.cost["steps"] == 120
 

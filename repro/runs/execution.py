@@ -178,7 +178,7 @@ class Execution(Run):
             scores, subset, weights = found
         cost = self._cost(fitted.cost, time.monotonic() - started, memory.bytes())
         if weights:
-            last_mean = self._scored_by_last_mean(module.model)
+            last_mean = self._scored_by_last_mean(module.model, scores, weights)
         _note_scores(journal, scores, last_mean)
         return Record(
             run=self.id,
@@ -238,30 +238,34 @@ class Execution(Run):
             return None
         return Scores(dev=dev.scores, test=test.scores), self._score_subset(test.hypotheses), weights
 
-    def _scored_by_last_mean(self, model: Any) -> record.LastMean | None:
+    def _scored_by_last_mean(self, model: Any, scores: Scores, weights: str) -> record.LastMean | None:
         """What the mean of the last checkpoints is worth on dev and test; None where no number holds it.
 
-        After the paper's weights, whose scores it does not touch: these are loaded in their place.
+        After the paper's weights, whose scores it does not touch: these are loaded in their place. Where they are the
+        paper's, as the same checkpoints are averaged, nothing is translated again.
         """
-        started = time.monotonic()
-        steps, mean = averaging.last_mean(self.folder / "checkpoints", self.id, self.settings.hyper.last_steps)
-        model.load_state_dict(mean)
-        scores: dict[str, Named] = {}
-        with self.trial.opened(model) as opened:
-            for name, split in (("dev", self.prepared.dev), ("test", self.prepared.test)):
-                watch = self._translating(f"{name}, mean of {len(steps)} checkpoints", len(split))
-                scored = self.trial.score(opened, split, between=watch)
-                scores[name] = {**scored.scores, **self._length(scored.hypotheses, split.references)}
-        if not all(map(_is_finite, scores.values())):
+        started, hyper = time.monotonic(), self.settings.hyper
+        splits = {"dev": self.prepared.dev, "test": self.prepared.test}
+        steps = [*hyper.last_steps]
+        if hyper.last_steps == hyper.averaged_steps:
+            translated = {"dev": (scores["dev"], self._written("dev")), "test": (scores["test"], self._written("test"))}
+        else:
+            steps, mean = averaging.last_mean(self.folder / "checkpoints", self.id, hyper.last_steps)
+            model.load_state_dict(mean)
+            weights, translated = determinism.weights_digest(model.state_dict()), {}
+            with self.trial.opened(model) as opened:
+                for name, split in splits.items():
+                    watch = self._translating(f"{name}, mean of {len(steps)} checkpoints", len(split))
+                    translated[name] = self.trial.score(opened, split, between=watch)[:2]
+        found = {
+            name: {**of, **self._length(hypotheses, splits[name].references)}
+            for name, (of, hypotheses) in translated.items()
+        }
+        if not all(map(_is_finite, found.values())):
             self.progress.say(f"{self.settings.name}: by the mean of its last checkpoints perplexity is not finite")
             return None
-        return record.LastMean(
-            steps=steps,
-            weights=determinism.weights_digest(model.state_dict()),
-            seconds=round(time.monotonic() - started, 3),
-            dev=scores["dev"],
-            test=scores["test"],
-        )
+        seconds = round(time.monotonic() - started, 3)
+        return record.LastMean(steps=steps, weights=weights, seconds=seconds, dev=found["dev"], test=found["test"])
 
     def _length(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
         """Tokens of translations over those of their references; nothing of a run that parses."""
@@ -321,6 +325,9 @@ class Execution(Run):
         scored = self.trial.score(model, split, between=self._translating(name, len(split)))
         atomic.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
         return scored
+
+    def _written(self, name: str) -> list[str]:
+        return (self.folder / f"{name}.hyp").read_bytes().decode().split("\n")[:-1]
 
     def _translating(self, name: str, n: int) -> Callable[[int], None]:
         """What tells how many of the n sentences of a text are translated, and ends that where the run shall stop."""

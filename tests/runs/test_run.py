@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sacrebleu
 import torch
 from decoding.plain import plain_search
 from own_signals import own_signals
@@ -40,6 +41,7 @@ from repro.runs.signals import Signals
 from repro.storage.journal import read as read_journal
 from repro.training.checkpoint import checkpoints, path_of, step_of, weights
 from repro.training.module import random_seed
+from repro.training.trial import Trial
 
 SOURCE = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 TARGET = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf"]
@@ -258,6 +260,26 @@ def test_the_mean_of_the_last_checkpoints_is_scored_beside_them(made: Made, by_h
     [last] = [line for line in read_journal(made.runs / "journal.jsonl") if line["kind"] == "final"]
     for name in ("nll", "ppl", "accuracy", "bleu", "length"):  # as MLflow has it: final/last_mean_dev_bleu
         assert last[f"last_mean_{split}_{name}"] == score[name]
+
+
+def test_where_it_is_the_papers_mean_nothing_is_translated_again(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, real = [], Trial.score
+    monkeypatch.setattr(Trial, "score", lambda *of, **how: asked.append(len(of[2])) or real(*of, **how))
+    write_text(tmp_path / "text", lines)
+    make(tmp_path, "--steps=7", f"--seeds={SEED}-{SEED}")  # of which the checkpoints 1, 4 and 7 are both
+    [path] = (tmp_path / "runs").glob("*/record.json")
+    done, text = record.load(path), prepared(tmp_path)
+    assert asked == [len(text.dev), len(text.test)]
+    assert done.last_mean
+    assert done.determinism
+    assert (done.last_mean["steps"], done.last_mean["weights"]) == ([1, 4, 7], done.determinism["weights"])
+    for split, of in (("dev", text.dev), ("test", text.test)):
+        hypotheses = (path.parent / f"{split}.hyp").read_text("utf-8").split("\n")[:-1]
+        found = sacrebleu.corpus_bleu(hypotheses, [of.references])
+        length = found.sys_len / found.ref_len
+        assert done.last_mean[split] == {**done.scores[split], "length": length}  # type: ignore[literal-required]
 
 
 def test_it_leaves_the_scores_of_the_papers_weights_as_they_are(
