@@ -10,7 +10,7 @@ from repro.runs.table import Row
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 LAB: list[Row] = [
     row
-    for file in sorted(EXPERIMENTS.glob("lab_*.py"))
+    for file in sorted({*EXPERIMENTS.glob("lab_*.py")} - {EXPERIMENTS / "lab_text.py"})  # whose system is the ladder's
     for row in runpy.run_path(str(file), run_name=file.stem)["ROWS"]
 ]
 _FIRST = {system_text(row.system): row.name for row in reversed(LAB) if row.system is not None}

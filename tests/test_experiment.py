@@ -202,7 +202,7 @@ def test_what_mlflow_lacks_of_a_run_that_was_killed_after_its_record_comes_with_
 def test_a_published_record_alone_skips_nothing(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "results", tmp_path / "results")
     shutil.copytree(made / "cache", tmp_path / "cache")
-    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(tmp_path, "--rows", "base", "--steps=2"))
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(tmp_path, "--rows", "base", "--steps=1"))
     assert len(records(tmp_path)) == 1
 
 
@@ -222,9 +222,9 @@ def test_another_world_than_the_scales_own_keeps_its_records_apart(made: Path, t
     shutil.copytree(made / "results", tmp_path / "results")
     shutil.copytree(made / "cache", tmp_path / "cache")
     before = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()}
-    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(tmp_path, "--rows", "h=4", "--steps=2", "--pair=en-fr"))
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(tmp_path, "--rows", "h=4", "--steps=1", "--pair=en-fr"))
     assert {path: path.read_bytes() for path in before} == before
-    assert (tmp_path / "results/smoke-en-fr-2-steps/table3_A/h=4-seed1.json").exists()
+    assert (tmp_path / "results/smoke-en-fr-1-steps/table3_A/h=4-seed1.json").exists()
 
 
 def own_text(folder: Path, *, words: int) -> list[str]:
@@ -234,7 +234,7 @@ def own_text(folder: Path, *, words: int) -> list[str]:
         for language in ("en", "de"):
             lines = [" ".join(f"{language}{(i + j) % words}" for j in range(1 + i % 5)) for i in range(n)]
             (folder / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return ["--corpus=folder", f"--data-dir={folder}", "--vocab-size=270", "--steps=2", "--rows", "base"]
+    return ["--corpus=folder", f"--data-dir={folder}", "--vocab-size=270", "--steps=1", "--rows", "base"]
 
 
 def test_two_texts_of_ones_own_never_share_a_table(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_two_texts_of_ones_own_never_share_a_table(tmp_path: Path) -> None:
     assert len(found) == 2
     for folder in found:
         [one] = [record.load(path) for path in folder.glob("base/*.json")]
-        assert one.scale == folder.name == f"smoke-folder-2-steps-270-pieces-{one.corpus['sha256'][:8]}"
+        assert one.scale == folder.name == f"smoke-folder-1-steps-270-pieces-{one.corpus['sha256'][:8]}"
 
 
 def test_two_vocabularies_of_one_text_never_share_a_table(tmp_path: Path) -> None:

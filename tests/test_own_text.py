@@ -50,7 +50,7 @@ def trained(folder: Path, text: Path, pair: str, *more: str) -> Record:
         f"--pair={pair}",
         "--rows",
         "four",
-        "--steps=2",
+        "--steps=1",
         f"--results-dir={folder / 'results'}",
         f"--runs-dir={folder / 'runs'}",
         f"--cache-dir={folder / 'cache'}",

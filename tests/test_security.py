@@ -82,7 +82,7 @@ def test_the_whole_way_of_a_row(tmp_path: Path, installed: Path) -> None:
     places = [f"--{name}-dir={tmp_path / name}" for name in names]
     experiment = tmp_path / "table3_A.py"
     shutil.copy(ROOT / "experiments" / "table3_A.py", experiment)
-    command = [str(experiment), "--scale=smoke", "--rows", "base", "--steps=3", *places]
+    command = [str(experiment), "--scale=smoke", "--rows", "base", "--steps=1", *places]
     database = tmp_path / "db" / "mlflow.db"
     allowed = (*(tmp_path / name for name in names), database.parent)
     database_of = f"--tracking-uri=sqlite:///{database}"

@@ -150,7 +150,7 @@ def test_a_table_runs_on_it_unchanged(
     tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places = [f"--{name}-dir={tmp_path / name}" for name in ("data", "results", "runs", "cache")]
-    argv = ["--scale=smoke", "--corpus=wmt14", "--steps=2", f"--tracking-uri=sqlite:///{tmp_path / 'mlflow.db'}"]
+    argv = ["--scale=smoke", "--corpus=wmt14", "--steps=1", f"--tracking-uri=sqlite:///{tmp_path / 'mlflow.db'}"]
     with pytest.raises(SystemExit) as left:
         experiment("table_x", [Row("x", lambda base: replace(base, dropout=0.25), Paper(bleu=1.0))], [*argv, *places])
     assert left.value.code == 2

@@ -48,8 +48,8 @@ def _own_signals() -> Iterator[None]:
 
 
 def launch(folder: Path, *more: str) -> Record:
-    """A few updates on the text in `folder`; its own results are there too."""
-    options = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=300", "--steps=3"]
+    """One update on the text in `folder`; its own results are there too."""
+    options = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=300", "--steps=1"]
     places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
     main("t", [], [*options, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more])
     [file] = folder.glob("results/*/base/base-seed1.json")

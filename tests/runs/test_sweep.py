@@ -130,7 +130,7 @@ def warmer(base: Hyper, by: int) -> Hyper:
 
 def launch(folder: Path, *experiments: ModuleType, rows: list[str]) -> None:
     places = {"results": "results", "runs": "runs", "cache": "cache"}
-    argv = ["--scale=smoke", "--steps=2", *(f"--{name}-dir={folder / place}" for name, place in places.items())]
+    argv = ["--scale=smoke", "--steps=1", *(f"--{name}-dir={folder / place}" for name, place in places.items())]
     main_of(*experiments, argv=[*argv, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", "--rows", *rows])
 
 
@@ -166,10 +166,10 @@ def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
     [made] = [load(path) for path in (tmp_path / "runs").glob("*/record.json")]
     assert (made.table, made.row, made.position) == ("table_y", "wide", 0)
     # both tables' rows are noted, so that the page misses those without a run
-    assert set(noted_rows(tmp_path / "results/smoke-2-steps")) == {
+    assert set(noted_rows(tmp_path / "results/smoke-1-steps")) == {
         ("base", "base"), ("table_x", "x"), ("table_y", "wide"), ("table_y", "y"),
     }  # fmt: skip
-    assert "missing" in (tmp_path / "results/smoke-2-steps/table_y.md").read_text("utf-8")
+    assert "missing" in (tmp_path / "results/smoke-1-steps/table_y.md").read_text("utf-8")
 
 
 def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
@@ -231,7 +231,7 @@ def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
 
     monkeypatch.setattr(sweep, "write_scale", written)
     launch(tmp_path, one, other, rows=["base", "wide"])
-    assert in_turn_of == ["smoke-2-steps"], "pages are read and written in one turn"
+    assert in_turn_of == ["smoke-1-steps"], "pages are read and written in one turn"
     assert LateMirror.safe == [("FINISHED", True)] * 2
     records = [load(path) for path in tmp_path.glob("runs/*/record.json")]
     assert [done.stamp["mlflow_run"] for done in records] == ["f00d"] * 2
@@ -270,7 +270,7 @@ def test_what_next_keeps_the_settings_and_the_folders(
     places = ["--results-dir=my results", "--runs-dir", "r", "--cache-dir=c", "--tracking-uri=sqlite:///my runs.db"]
     settings = [
         "--scale=smoke",
-        "--steps=2",
+        "--steps=1",
         "--vocab-size=700",
         "--clean",
         "length_ratio",
@@ -297,11 +297,11 @@ def test_what_next_keeps_the_settings_and_the_folders(
     ]
     assert shlex.split(" ".join(shown))[1:] == [
         "-m", "repro", "ui", "--table", "table_x", "--scale",
-        "smoke-2-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",
+        "smoke-1-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",
     ]  # fmt: skip
     assert shlex.split(" ".join(more))[1:] == [
         os.path.relpath(experiment_files() / "all_tables.py"),
-        "--scale", "smoke", "--rows", "base", "two words", "--steps", "2",
+        "--scale", "smoke", "--rows", "base", "two words", "--steps", "1",
         "--vocab-size", "700", "--clean", "length_ratio", "duplicates", "--batch-by", "tokens", "--tracking-uri",
         "sqlite:///my runs.db", "--results-dir", "my results", "--runs-dir", "r", "--cache-dir", "c",
         "--seeds", "9-13",
@@ -381,12 +381,12 @@ def test_a_shard_beyond_the_last_run_has_nothing_to_do(
 ) -> None:
     launch(tmp_path, experiment("table_x", "x"), rows=["base", "x", "--shard=3/3", *dry])
     said = capsys.readouterr().out
-    assert said == "all_tables at scale smoke-2-steps, shard 3/3: nothing to do, as the sweep has only 2 runs.\n"
+    assert said == "all_tables at scale smoke-1-steps, shard 3/3: nothing to do, as the sweep has only 2 runs.\n"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dry_run_shows_the_rows_of_the_shard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path, experiment("table_x", "x", "y"), rows=["base", "x", "y", "--shard=2/2", "--dry-run"])
     head, _, *rows = capsys.readouterr().out.split("\n")
-    assert head.startswith("all_tables, shard 2/2 at scale smoke-2-steps: 1 run on grammar")
+    assert head.startswith("all_tables, shard 2/2 at scale smoke-1-steps: 1 run on grammar")
     assert [line.split()[0] for line in rows if line.split()[1:2] == ["1"]] == ["x"]

@@ -72,7 +72,7 @@ def test_a_task_in_words_says_where_its_class_stands_and_what_its_fields_hold() 
 def places(folder: Path) -> list[str]:
     names = {"results-dir": "results", "runs-dir": "runs", "cache-dir": "cache"}
     uri = f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}"
-    return [uri, "--scale=smoke", "--steps=2", *(f"--{option}={folder / name}" for option, name in names.items())]
+    return [uri, "--scale=smoke", "--steps=1", *(f"--{option}={folder / name}" for option, name in names.items())]
 
 
 @pytest.fixture(scope="module")
