@@ -144,7 +144,7 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
         **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
         LONGEST: partial(_differences, to, scale, of, tables, results),
         "quality and cost": partial(_quality, to, scale, of, tables),
-        "sizes of text": partial(_text_sizes, to, scale, of, tables),
+        **({"sizes of text": partial(_text_sizes, to, of, tables)} if text_sizes.TABLE in tables else {}),
     }
 
 
@@ -303,9 +303,8 @@ def _quality(to: Path, scale: str, of: Load, tables: Sequence[str]) -> list[Path
     return quality.draw_quality(to, _third(of, tables), command=f"{MAKE_ALL} --scale {scale}")
 
 
-def _text_sizes(to: Path, scale: str, of: Load, tables: Sequence[str]) -> list[Path]:
-    records = [record for table in (BASE, *tables) for record in of(table)]
-    return text_sizes.draw_text_sizes(to, records, command=f"python experiments/lab_text.py --scale {scale} --seeds 3")
+def _text_sizes(to: Path, of: Load, tables: Sequence[str]) -> list[Path]:
+    return text_sizes.draw_text_sizes(to, [record for table in (BASE, *tables) for record in of(table)])
 
 
 def _distances(place: Path, of: Load) -> Distances:

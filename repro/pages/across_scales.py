@@ -15,7 +15,7 @@ from repro.claims.decisions import EXCLUDED, OF_SIGN, OF_SIZE, Outcome
 from repro.claims.judge import OUTCOMES, Judged, may_judge, may_judge_sizes, place_of_scale
 from repro.pages.claims import ABOUT, RULES, agreement, by_subject, group_of, settles, told_counts, untrained
 from repro.pages.claims import NAME as OF_CLAIMS
-from repro.pages.columns import numbers
+from repro.pages.columns import MEAN_OF_LAST, numbers
 from repro.pages.scale_data import ScaleData, printed_of
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import (
@@ -35,7 +35,7 @@ from repro.render.page import (
     joined,
 )
 from repro.render.several import several
-from repro.results.texts import OnText, on_texts
+from repro.results.texts import OnText, Worth, on_texts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -188,35 +188,40 @@ def _attention(scales: Sequence[AtScale]) -> Iterator[Block]:
 
 def _texts(scales: Iterable[AtScale]) -> Iterator[Block]:
     """What dropout and smoothing are worth on each text; nothing where no scale has a row without one."""
-    lines = [
-        (one, pairs)
-        for one in _by_size(scales)
-        for pairs in sorted({of.pairs for row in one.texts.values() for of in row})
-    ]
-    found = {
-        row: [next((of for of in one.texts.get(row, ()) if of.pairs == pairs), None) for one, pairs in lines]
-        for row in WITHOUT
-    }
+    lines = [line for one in _by_size(scales) for line in _on_texts(one)]
     if not lines:
         return
     columns = [
-        Column("", "scale", [one.scale for one, _ in lines]),
-        Column("", "pairs", [f"{pairs:,}" for _, pairs in lines]),
+        Column("", "scale", [name for name, *_ in lines]),
+        Column("", "pairs", [f"{pairs:,}" for _, pairs, _ in lines]),
     ]
     for row, name in WITHOUT.items():
-        columns += [Column(name, title, [_told(of, score, n) for of in found[row]]) for score, title, n in WORTH]
+        columns += [
+            Column(name, title, [_told(of.get(row), score, n) for *_, of in lines]) for score, title, n in WORTH
+        ]
     yield Heading("What depends on how often the text is seen")
     yield Text(ABOUT_TEXTS)
     yield Table(tuple(columns))
-    if any(one.scale == TRIED for one, _ in lines):
+    if any(name == TRIED for name, *_ in lines):
         yield Text(ABOUT_TRIED)
 
 
-def _told(of: OnText | None, score: str, decimals: int) -> str:
+def _on_texts(one: AtScale) -> Iterator[tuple[str, int, dict[str, Worth]]]:
+    """Weights by their name, pairs of a text, and what each row has more there: by the paper's weights first."""
+    for name, weights in ((one.scale, "found"), (f"{one.scale}, {MEAN_OF_LAST} checkpoints", "of_mean")):
+        by_pairs: dict[int, dict[str, Worth]] = {}
+        for row, of in one.texts.items():
+            for on in of:
+                if found := getattr(on, weights):
+                    by_pairs.setdefault(on.pairs, {})[row] = found
+        yield from ((name, pairs, by_pairs[pairs]) for pairs in sorted(by_pairs))
+
+
+def _told(of: Worth | None, score: str, decimals: int) -> str:
     """-1.2 ± 0.3; of fewer than three seeds the mean alone."""
     if of is None:
         return ""
-    mean, half = of.found[score]
+    mean, half = of[score]
     return numbers([mean], f"+z.{decimals}f")[0] + ("" if half is None else f" ± {half:.{decimals}f}")
 
 

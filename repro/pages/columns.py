@@ -19,7 +19,7 @@ from repro.results.record import BASE
 from repro.results.task import LENGTH
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "missing"
@@ -56,9 +56,15 @@ def runs_column(frame: "DataFrame", none: str = MISSING) -> Column:
     return Column("", Formula("n"), texts)
 
 
+def _is_base(frame: "DataFrame") -> "Series[bool]":
+    """Which rows are the base, or its like on other text."""
+    likes = [i for i, place in enumerate(frame.attrs["bases"]) if place == i]
+    return frame["table"].eq(BASE) | frame.index.to_series().isin(likes)
+
+
 def columns_of_dev(frame: "DataFrame") -> list[Column]:
     """How the rows scored on the development set, and how far from the base, ours beside the paper's."""
-    is_base = frame["table"] == BASE
+    is_base = _is_base(frame)
     ours = "yours" if frame.attrs["own"] else "ours"
     shown = [runs_column(frame, none="0")]
     for name, decimals in (("ppl", 2), ("bleu", 1)):
@@ -80,7 +86,7 @@ def columns_of_last_mean(frame: "DataFrame") -> list[Column]:
     """The same by the mean of each run's last checkpoints, with their length; none where no run has it."""
     if not frame.attrs["averaged"]:
         return []
-    is_base, counts = frame["table"] == BASE, frame.attrs["averaged"]
+    is_base, counts = _is_base(frame), frame.attrs["averaged"]
     group = f"{MEAN_OF_LAST} {counts[0]}{f' to {counts[-1]}' if len(counts) > 1 else ''} (dev)"
     shown = []
     for name, decimals in (("ppl", 2), ("bleu", 1), (LENGTH, 3)):

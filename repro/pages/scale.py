@@ -65,9 +65,9 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "parse_tree": "One sentence of ours as our parser brackets it, and its gold tree; Table 4 says how well it parses",
     "quality_and_cost": "Quality against the cost of training",
     "text_sizes": "What rows are worth on little text and on much, with equal updates: each less the base of the same "
-    "text and seed, with its 95 % interval; above 0 the row is better",
+    "text and seed, from three seeds on with its 95 % interval; above 0 the row is better",
 }
-SHOWN = ("differences", "text_sizes", "quality_and_cost")  # on the page of the scale itself
+SHOWN = ("differences", "text_sizes", "quality_and_cost")  # the first two there are, on the page of the scale itself
 FIGURES_LINK = Link(f"{FIGURES}.md", FIGURES, to_page=True)
 OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
     "curves_": "How the rows of {} learned",
@@ -85,7 +85,7 @@ def page(
     anchor: Sequence[Block] = (),
     tables: Iterable[Page] = (),
 ) -> Page:
-    """Of one scale: what was found, Table 3, the other pages by name, pictures, and how it was judged.
+    """Of one scale: what was found, Table 3, the other pages by name, two pictures, and how it was judged.
 
     `frame` is Table 3, and `anchor` what the runs of a published recipe say. What explains the signs of the pages of
     `tables` stands here, once.
@@ -199,13 +199,13 @@ def _captions(there: Collection[str]) -> dict[str, str]:
 
 
 def _pictures_shown(there: Collection[str], scale: str, is_own: bool) -> tuple[Block, ...]:
-    """Some of the pictures that are there, and where all of them are."""
+    """Two of the pictures that are there, and where all of them are."""
     captions = _captions(there)
     if not captions:
         where = "" if is_own else f"--results-dir {PUBLISHED} "
         return Heading("Figures"), Text(
             ("None yet: ", Code(f"python experiments/figures.py {where}--scale {scale}"), " draws them.")
         )
-    shown = [Picture(f"{FIGURES}/{name}.svg", captions[name]) for name in SHOWN if name in captions]
+    shown = [Picture(f"{FIGURES}/{name}.svg", captions[name]) for name in SHOWN if name in captions][:2]
     told = Text((f"{several(len(captions), 'picture')}, those of the paper first: ", FIGURES_LINK, "."))
     return Heading("Figures"), *shown, told

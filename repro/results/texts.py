@@ -1,14 +1,15 @@
 """What a row is worth on little text and on much: each row beside the base that was trained on the same text."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from repro.results.frame import common, interval
 from repro.results.record import BASE, Record
-from repro.results.task import TRANSLATION
+from repro.results.task import LAST_MEAN, TRANSLATION
 
 SCORES = ("nll", "bleu")  # of dev; the first is log PPL
+Worth = Mapping[str, tuple[float, float | None]]  # by score: the mean, and half the width of its 95 % interval
 
 
 class OnText(NamedTuple):
@@ -16,7 +17,8 @@ class OnText(NamedTuple):
 
     pairs: int
     n: int  # seeds that both have
-    found: Mapping[str, tuple[float, float | None]]  # by score: the mean, and half the width of its 95 % interval
+    found: Worth  # by the paper's weights
+    of_mean: Worth | None  # by the mean of the last checkpoints; None where a run was not scored by it
 
 
 def on_texts(records: Iterable[Record]) -> dict[str, list[OnText]]:
@@ -38,7 +40,7 @@ def on_texts(records: Iterable[Record]) -> dict[str, list[OnText]]:
     of_base = runs.pop(_what(base))
     found = {
         names[what]: [
-            OnText(pairs, len(both), {score: _difference(both, score) for score in SCORES})
+            OnText(pairs, len(both), _differences(both, "dev") or {}, _differences(both, next(iter(LAST_MEAN))))
             for pairs, of in by_text.items()
             if (both := common(of, of_base.get(pairs, {})))
         ]
@@ -51,6 +53,12 @@ def _what(record: Record) -> str:
     return json.dumps([record.hyper, record.system], sort_keys=True)
 
 
-def _difference(both: Iterable[tuple[Record, Record]], score: str) -> tuple[float, float | None]:
-    pairs = [(ours.score("dev", score), base.score("dev", score)) for ours, base in both]
-    return interval([ours - base for ours, base in pairs if ours is not None and base is not None])
+def _differences(both: Sequence[tuple[Record, Record]], split: str) -> Worth | None:
+    found = {}
+    for score in SCORES:
+        pairs = [(ours.score(split, score), base.score(split, score)) for ours, base in both]
+        known = [ours - base for ours, base in pairs if ours is not None and base is not None]
+        if len(known) < len(pairs):
+            return None
+        found[score] = interval(known)
+    return found

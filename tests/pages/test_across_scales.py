@@ -90,7 +90,7 @@ def frames(base: float, soft: float, crossing: str | None) -> dict[str, pd.DataF
 
 
 def worth(pairs: int, log_ppl: float, half: float | None) -> OnText:
-    return OnText(pairs, 5, {"nll": (log_ppl, half), "bleu": (-2.0, None)})
+    return OnText(pairs, 5, {"nll": (log_ppl, half), "bleu": (-2.0, None)}, None)
 
 
 def test_systems_before_the_transformer_stand_beside_it_at_each_scale() -> None:
@@ -109,15 +109,17 @@ def test_what_dropout_and_smoothing_are_worth_stands_text_by_text() -> None:
     of_laptop = {
         "P_drop=0.0": [worth(3_000, 0.9, 0.25), worth(6_000, 0.1, None)], "eps_ls=0.0": [worth(6_000, -0.1, 0.5)],
     }  # fmt: skip
+    of_laptop["eps_ls=0.0"][0] = of_laptop["eps_ls=0.0"][0]._replace(of_mean={"nll": (-0.05, 0.01), "bleu": (1.0, 2.0)})
     laptop = LAPTOP._replace(texts=of_laptop)
     made = shown(CAPTIONS._replace(texts={"P_drop=0.0": [worth(29_000, 3.3, 0.125)]}), laptop)
     texts = next(block for block in made.blocks if isinstance(block, Table))
     cells = {(column.group, column.heading): list(column.texts) for column in texts.columns}
-    assert cells["", "scale"] == ["laptop", "laptop", "captions-bf16"]
-    assert cells["", "pairs"] == ["3,000", "6,000", "29,000"]
-    assert cells["no dropout", "log PPL"] == ["+0.900 ± 0.250", "+0.100", "+3.300 ± 0.125"]
-    assert cells["no smoothing", "log PPL"] == ["", "\N{MINUS SIGN}0.100 ± 0.500", ""]
-    assert cells["no smoothing", "BLEU"] == ["", "\N{MINUS SIGN}2.0", ""]
+    assert cells["", "scale"] == ["laptop", "laptop", "laptop, mean of last checkpoints", "captions-bf16"]
+    assert cells["", "pairs"] == ["3,000", "6,000", "6,000", "29,000"]
+    assert cells["no dropout", "log PPL"] == ["+0.900 ± 0.250", "+0.100", "", "+3.300 ± 0.125"]
+    less = "\N{MINUS SIGN}"
+    assert cells["no smoothing", "log PPL"] == ["", f"{less}0.100 ± 0.500", f"{less}0.050 ± 0.010", ""]
+    assert cells["no smoothing", "BLEU"] == ["", f"{less}2.0", "+1.0 ± 2.0", ""]
     assert "served to choose" not in markdown(made), "no other text was tried"
     tried = EXPLORED._replace(scale="laptop-20000-pairs", texts={"P_drop=0.0": [worth(20_000, 0.0, None)]})
     assert "C27a, C30a, C30e, C31a and C31b served to choose that text" in markdown(shown(laptop, tried))

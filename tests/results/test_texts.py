@@ -1,6 +1,7 @@
 """What a row is worth on little text and on much: beside the base of the same text and seed, and of no other."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,19 @@ def test_each_row_stands_beside_the_base_of_its_text_and_seed() -> None:
     assert (mean, half) == (-3.0, pytest.approx(4.303 / 3**0.5, abs=1e-3))
     assert found[1].found["bleu"] == (1.0, None)
     assert found[1].found["nll"][0] < 0 < found[0].found["nll"][0]
+    assert [one.of_mean for one in found] == [None, None]
+
+
+def test_by_the_mean_of_the_last_checkpoints_it_is_told_where_every_run_has_it() -> None:
+    def scored(record: Record, bleu: float) -> Record:
+        dev = {**record.scores["dev"], "bleu": bleu}
+        of_mean: Any = {"steps": [1, 2], "weights": "ab" * 32, "seconds": 1.0, "dev": dev, "test": dev}
+        return replace(record, last_mean=of_mean)
+
+    [base, other], [row, second] = RUNS[4:6], RUNS[7:9]
+    alike = [scored(base, 70.0), scored(other, 80.0), scored(row, 72.0), scored(second, 86.0)]
+    assert [one.of_mean and one.of_mean["bleu"] for one in on_texts([*RUNS[:4], *alike])[row.row]] == [(4.0, None)]
+    assert [one.of_mean for one in on_texts([*RUNS[:4], *alike[:3], second])[row.row]] == [None]
 
 
 def test_other_languages_and_other_corpora_are_none_of_these_texts() -> None:
@@ -48,10 +62,11 @@ def test_other_languages_and_other_corpora_are_none_of_these_texts() -> None:
 
 
 def test_a_row_on_two_texts_is_drawn_with_its_numbers(tmp_path: Path) -> None:
-    picture, numbers = draw_text_sizes(tmp_path, RUNS, command="make more")
+    picture, numbers = draw_text_sizes(tmp_path, RUNS)
     lines = list(csv.reader(numbers.read_text("utf-8").splitlines()))
-    assert [line[:3] for line in lines[1:]] == [["h=1", "3000", "3"], ["h=1", "6000", "2"]]
-    assert [line[5] for line in lines[1:]] == ["-3", "1"]
+    ours = "the paper's weights"
+    assert [line[:4] for line in lines[1:]] == [["h=1", ours, "3000", "3"], ["h=1", ours, "6000", "2"]]
+    assert [line[6] for line in lines[1:]] == ["-3", "1"]
     assert "pairs of training text, equal updates" in picture.read_text("utf-8")
-    with pytest.raises(ValueError, match="no row that was trained on more than one text. Run `make more`"):
-        draw_text_sizes(tmp_path, RUNS[:4], command="make more")
+    with pytest.raises(ValueError, match="no row was trained on two texts .*`python experiments/lab_text.py`"):
+        draw_text_sizes(tmp_path, RUNS[:4])
