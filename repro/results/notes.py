@@ -101,6 +101,11 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
     if not (frame["table"] == BASE).any() and any(record.about == TRANSLATION for record in records):
         yield "No record of the base row, so no difference to it."
     yield from _common_seeds(frame)
+    likes = [
+        frame["row"][i] for i, place in enumerate(frame.attrs["bases"]) if place == i and frame["table"][i] != BASE
+    ]
+    if likes:
+        yield f"Differences on other text than the base's are to the base that was trained there: {listed_rows(likes)}."
 
 
 def _common_seeds(frame: "DataFrame") -> Iterable[str]:

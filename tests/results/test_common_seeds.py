@@ -65,6 +65,10 @@ def test_on_other_text_a_row_is_compared_with_the_base_of_that_text_and_else_wit
     assert differences == {"base": 0, "h=1": -1, "base, text x 2": 0, "h=1, text x 2": 3, "h=1, French": -99}
     intervals = dict(zip(frame["row"], frame.attrs["bleu_to_base"], strict=True))
     assert {row: of for row, of in intervals.items() if of} == {"h=1": (-1, None), "h=1, text x 2": (3, None)}
+    assert (
+        'Differences on other text than the base\'s are to the base that was trained there: "base, text x 2".'
+        in frame.attrs["notes"]
+    )
     found = {row: (of[0].beside, of[0].gap) for row, of in compared([[one] for one in runs]).items()}
     assert found == {"h=1": ("base", 0.5), "h=1, text x 2": ("base, text x 2", 0.25)}
 
