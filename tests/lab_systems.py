@@ -8,9 +8,10 @@ from repro.results.systems import system_text
 from repro.runs.table import Row
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+OF_TEXTS = "lab_text.py"  # it asks about texts: its only system is one of the ladder
 LAB: list[Row] = [
     row
-    for file in sorted({*EXPERIMENTS.glob("lab_*.py")} - {EXPERIMENTS / "lab_text.py"})  # whose system is the ladder's
+    for file in sorted({*EXPERIMENTS.glob("lab_*.py")} - {EXPERIMENTS / OF_TEXTS})
     for row in runpy.run_path(str(file), run_name=file.stem)["ROWS"]
 ]
 _FIRST = {system_text(row.system): row.name for row in reversed(LAB) if row.system is not None}
