@@ -59,9 +59,9 @@ class Task(Scorer, Protocol):
 
 @dataclass(frozen=True)
 class Translation:
-    """From one language to another, scored by BLEU; `times` more generated text is learned from than a scale has.
+    """From one language to another, scored by BLEU. Paper: sections 5.1 and 6.1.
 
-    Dev and test are the same however much that is. Paper: sections 5.1 and 6.1.
+    It learns from `times` as much generated text as the scale has; dev and test stay as they are.
     """
 
     command: ClassVar = "translate"
