@@ -63,6 +63,9 @@ def test_on_other_text_a_row_is_compared_with_the_base_of_that_text_and_else_wit
     frame = table(runs)
     differences = dict(zip(frame["row"], frame["dev/bleu_to_base"].fillna(-99), strict=True))
     assert differences == {"base": 0, "h=1": -1, "base, text x 2": 0, "h=1, text x 2": 3, "h=1, French": -99}
+    assert cell(frame, "BLEU (dev)", "Δ") == {
+        "base": "", "h=1": "\N{MINUS SIGN}1.0", "base, text x 2": "", "h=1, text x 2": "+3.0", "h=1, French": "",
+    }  # fmt: skip
     intervals = dict(zip(frame["row"], frame.attrs["bleu_to_base"], strict=True))
     assert {row: of for row, of in intervals.items() if of} == {"h=1": (-1, None), "h=1, text x 2": (3, None)}
     assert (
