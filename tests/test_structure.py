@@ -83,7 +83,7 @@ MOST_LINES = {
     "web": 1_942,
     "experiment": 270,
     "cli": 2_161,
-    "tests": 52_813,
+    "tests": 52_816,
 }
 
 

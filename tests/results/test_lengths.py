@@ -1,5 +1,6 @@
 """How long translations are, and how many are empty: by hand, and on the page of a table."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -59,10 +60,12 @@ def test_a_difference_of_lengths_is_over_common_seeds_and_says_where_it_decides(
     short, wrong = [" ".join(WHOLE[0].split()[:-1]), *WHOLE[1:]], [f"x {WHOLE[0].split(' ', 1)[1]}", *WHOLE[1:]]
     base = [run("base", 1, short, tmp_path, table="base")]
     records = [run("h=1", 1, wrong, tmp_path), run("h=1", 2, [*WHOLE], tmp_path), run("h=4", 2, [*WHOLE], tmp_path)]
+    of_other_text = {**records[0].corpus, "sha256": "cd"}
+    records.append(replace(run("other", 1, wrong, tmp_path), corpus=of_other_text))
     made = with_lengths(table(records, base=base), [*base, *records], tmp_path)
     _, shown, *_ = lengths_section(made, ())
     assert isinstance(shown, Table)
-    assert [column.texts for column in shown.columns if column.heading == DELTA] == [["", "+0.059", ""]]
+    assert [column.texts for column in shown.columns if column.heading == DELTA] == [["", "+0.059", "", ""]]
 
 
 @pytest.mark.parametrize(
