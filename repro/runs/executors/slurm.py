@@ -357,6 +357,7 @@ while [ -z "$code" ] || [ -n "$heard" ]; do
     wait "$run"
     code=$?
 done
+[ "$code" -ge 0 ] || code=143 # bash 5.2 loses what a run ended with that TERM ends while the trap runs, and says -1
 say "ended with exit code $code"
 
 case $code in

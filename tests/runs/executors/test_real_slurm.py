@@ -191,7 +191,7 @@ class Driver:
             )
 
     def end(self) -> tuple[int, str]:
-        return self.process.until(400), self.said.read_text()
+        return self.process.wait(400), self.said.read_text()
 
 
 def steps(folder: Path, row: str = "base") -> int:
@@ -212,7 +212,7 @@ def test_stopped_killed_and_left_alone_the_records_are_the_same_to_the_bit(
     [job] = {one.partition("_")[0] for one in queue(slurm)}
     called(slurm, "scancel", "--batch", "--signal=USR1", f"{job}_1")  # as before the limit of time
     driver.process.kill()  # the driver is lost
-    driver.process.until()
+    driver.process.wait()
     log = next((tmp_path / "runs" / "slurm").glob(f"{job}_1.log"))
     until(lambda: "queued again 1 times" in log.read_text())
     driver = Driver(slurm, tmp_path)
