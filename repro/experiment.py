@@ -33,7 +33,7 @@ from repro.runs.signals import Signals
 from repro.runs.speed.parallelism import parallelism
 from repro.runs.standing import standings
 from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1, shard_of
-from repro.runs.task import Task, Translation
+from repro.runs.task import Task, Translation, searching_at
 from repro.runs.world import spelled_out
 
 # what an experiment file needs
@@ -238,7 +238,7 @@ def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell
         raise ValueError(f"--pair {options.pair}: no row of the table translates it. Leave the option out.")
     for task in dict.fromkeys(cell.task for cell in asked):
         refuse_small_updates(task.at(scale))  # trees are longer than sentences
-    return asked
+    return [replace(cell, task=searching_at(cell.task, scale)) for cell in asked]
 
 
 def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:

@@ -1,7 +1,7 @@
 """The task of Table 4: from the words of a sentence to its tree, scored by F1 of brackets. Paper: section 6.3."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,12 +27,12 @@ class Parsing:
 
     name: ClassVar = TREES
     command: ClassVar = "parse"
-    search: ClassVar = PARSING_SEARCH
     silver: bool = False
+    search: Search = field(default=PARSING_SEARCH, repr=False, compare=False)
 
     @property
     def facts(self) -> TaskFacts:
-        return TaskFacts(name=task_in_words(self), scores=SCORES, search=self.search.settings)
+        return TaskFacts(name=task_in_words(self), scores=SCORES, search=PARSING_SEARCH.settings)
 
     def at(self, scale: "Scale") -> "Scale":
         """The scale with the text and the vocabulary that it has for trees."""
@@ -43,6 +43,7 @@ class Parsing:
             grammar=text.sizes,
             vocab_size=text.silver_vocab_size if self.silver else text.vocab_size,
             max_length=text.max_length,
+            extra_length=text.extra_length,
         )
 
     def find(self, corpus: str, data_dir: Path | None) -> Path | None:

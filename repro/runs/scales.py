@@ -25,6 +25,7 @@ class TreeText:
     vocab_size: int = 16_384  # "a vocabulary of 16K tokens" for the WSJ alone
     silver_vocab_size: int = 32_768  # 32K with silver text
     max_length: int = 256
+    extra_length: int | None = None  # as the scale's own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,7 @@ class Scale:
     batch_tokens: int  # of each side in one update, counted by `batch_by`
     batch_by: Literal["padded_tokens", "tokens"] = "padded_tokens"  # as the first code counts; the paper: real tokens
     max_length: int  # longer training pairs are left out
+    extra_length: int | None = None  # tokens by which an output may be longer than its input; None: as the paper's
     sentence_tokens: int  # average length, for the cost forecast only
     device_tokens: int = 32_768  # of each side that a device takes at once, counted likewise; more are accumulated
     precision: Literal["fp32", "bf16"] = "fp32"  # of matrix products, unless another is asked for
@@ -84,6 +86,7 @@ _ALL = (
         vocab_size=600,
         batch_tokens=512,
         max_length=128,
+        extra_length=10,  # what has learned nothing writes to the limit
         sentence_tokens=20,
         log_every=5,
         validate_every=10,
@@ -94,6 +97,7 @@ _ALL = (
             vocab_size=600,
             silver_vocab_size=1_200,
             max_length=128,
+            extra_length=100,
         ),
         claim="that the code runs",
     ),

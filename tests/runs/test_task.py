@@ -22,7 +22,7 @@ from repro.results.record import load
 from repro.results.task import TRANSLATION
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES
-from repro.runs.task import Task, Translation, task_in_words
+from repro.runs.task import Task, Translation, searching_at, task_in_words
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +48,18 @@ def test_more_text_is_more_of_training_alone_and_only_where_it_is_generated() ->
     assert task.at(smoke) == replace(smoke, grammar=replace(smoke.grammar, n_train=8_000)) != smoke
     with pytest.raises(ValueError, match="4 times the text of scale captions: expected .* generated"):
         task.at(SCALES["captions"])
+
+
+def test_a_scale_may_want_short_outputs_of_the_tasks_that_are_ours() -> None:
+    smoke, laptop = SCALES["smoke"], SCALES["laptop"]
+    for task, extra in ((Translation("en-de"), 10), (Parsing(silver=True), 100)):
+        short = searching_at(task, smoke)
+        assert (short.search, short.name) == (replace(task.search, extra=extra), task.name)
+        assert short == task, "a row is found by its task"
+        assert task_in_words(short) == task_in_words(task), "and so are published records"
+        assert short.facts == task.facts, "the paper's search is the paper's"
+        assert searching_at(task, laptop) is task
+    assert searching_at(Whole(1), smoke) == Whole(1), "somebody's own stays as it is"
 
 
 @pytest.mark.parametrize("pair", ["en", "en-en", "../x-y", "en-de-fr-it"])
@@ -122,7 +134,8 @@ def test_it_goes_from_its_record_to_a_table(made: Path) -> None:
     assert lines["base"]["dev/bleu"] == lines["base"]["dev/bleu"]
     assert "test/exact" in frame  # so in the sheet as well
     left = {departure.name: departure for departure in frame.attrs["departures"]}
-    assert "search" not in left  # each is searched as the paper did its task
+    # the toy is searched as its facts say; smoke has shorter outputs of what translates
+    assert left["search"].here == {"beam 4, alpha 0.6, at most input + 10": ["base", "h=4"]}
     assert [*left["data"].here.values()] == [["base", "h=4"]]  # what the paper says of its text it says of translation
 
 
