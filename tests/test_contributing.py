@@ -97,6 +97,7 @@ def test_each_field_of_a_row_and_each_seam_is_named() -> None:
     assert [name for name in wanted if f"`{name}`" not in page] == []
 
 
+@pytest.mark.slow
 def test_the_example_makes_its_table(checkout: Path) -> None:
     results = checkout / "results" / "own" / "counting"
     records = [record.load(file) for file in sorted(results.glob("*/*.json"))]
@@ -112,6 +113,7 @@ def test_the_example_makes_its_table(checkout: Path) -> None:
     assert "25.4" in table  # the paper's number, beside ours
 
 
+@pytest.mark.slow
 def test_variants_alone_stand_in_a_file_that_is_read_as_theirs(checkout: Path) -> None:
     """`tests/lab_systems.py` takes each other `lab_*.py` for variants, which keep more than another system does."""
     ours, followed = ({file.name for file in (root / "experiments").glob("lab_*.py")} for root in (ROOT, checkout))
@@ -120,6 +122,7 @@ def test_variants_alone_stand_in_a_file_that_is_read_as_theirs(checkout: Path) -
     assert all(variant in (checkout / "experiments" / name).read_text("utf-8") for name in followed - {OF_TEXTS})
 
 
+@pytest.mark.slow
 def test_other_text_under_the_name_is_refused(checkout: Path) -> None:
     file = checkout / "data" / "counting" / "test.de"
     file.write_text(file.read_text("utf-8").replace("Birnen", "Beeren"), "utf-8")

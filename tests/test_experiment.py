@@ -293,6 +293,7 @@ def test_a_run_has_the_size_of_its_row_of_today(made: Path, tmp_path: Path) -> N
 # ---- how it stops
 
 
+@pytest.mark.slow
 def test_a_signal_stops_at_a_step_and_the_same_command_goes_on(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "cache", tmp_path / "cache")
     command = [sys.executable, str(SCRIPT), *places(tmp_path, "--rows", "base", "--steps=120")]

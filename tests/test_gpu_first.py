@@ -43,6 +43,7 @@ def rehearsed(folder: Path, *asked: str, hidden: tuple[str, ...] = ()) -> Any:
     return json.loads((folder / "first.json").read_bytes())
 
 
+@pytest.mark.slow
 def test_it_runs_where_little_is_installed(tmp_path: Path) -> None:
     rehearsed(tmp_path, "kernel", "loop", hidden=HIDDEN)
     record = rehearsed(tmp_path, "changes", hidden=HIDDEN)

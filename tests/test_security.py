@@ -72,6 +72,7 @@ def facts(folder: Path) -> list[tuple[str, int, int]]:
     return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in found]
 
 
+@pytest.mark.slow
 def test_the_whole_way_of_a_row(tmp_path: Path, installed: Path) -> None:
     # from an installed wheel and a copy of the experiment, in folders whose names a shell would take for commands
     before = facts(installed)

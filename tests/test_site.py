@@ -103,6 +103,7 @@ def test_a_link_to_nothing_is_a_warning_which_ends_a_strict_build(
     assert "docs/a.md: expected a file behind the link ../gone.md" in caplog.text
 
 
+@pytest.mark.slow
 def test_the_site_is_built_strictly_and_asks_nobody(
     site_build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -474,6 +474,7 @@ def test_test_text_is_read_once(tmp_path: Path) -> None:
         trainer(tmp_path).test(Witness(), translation(), verbose=False)
 
 
+@pytest.mark.slow
 def test_two_processes_with_lightnings_own_settings_read_each_sentence_once(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(

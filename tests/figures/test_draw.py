@@ -95,6 +95,7 @@ def test_everything_is_made_from_records_and_a_measurement(drawn: tuple[Path, li
     assert all(file.read_bytes().startswith(b"<?xml") for file in made if file.suffix != ".csv")
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes_in_one_process_and_in_several(
     drawn: tuple[Path, list[Path], list[str]], a_record: Make, tmp_path: Path
 ) -> None:

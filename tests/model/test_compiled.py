@@ -72,6 +72,7 @@ def test_layers_are_compiled_where_they_train_and_nowhere_else() -> None:
     assert compiled.given_up() is None
 
 
+@pytest.mark.slow
 def test_every_row_of_a_sweep_has_its_own_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch)
     counts, first = [], []

@@ -80,6 +80,7 @@ def shares(names: tuple[str, ...], length: int, updates: int) -> dict[str, float
     return {name: right(learned(name, length, updates), length) for name in names}
 
 
+@pytest.mark.slow
 def test_the_rungs_of_six_symbols_stand_in_order() -> None:
     """8 s of one core. Over three seeds: 0.12 to 0.20, 0.53 to 0.55, and 0.94 to 1 with a look at the source."""
     found = shares(("simple", "static, last state", *WITH_A_LOOK), 6, 300)

@@ -50,7 +50,9 @@ def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: 
 
 
 @pytest.mark.filterwarnings("ignore")  # of transformers, which warns of itself
-@pytest.mark.parametrize(("to", "most"), [("huggingface", 1_024), ("ctranslate2", 4_096)])
+@pytest.mark.parametrize(
+    ("to", "most"), [("huggingface", 1_024), pytest.param("ctranslate2", 4_096, marks=pytest.mark.slow)]
+)
 def test_an_example_leaves_out_no_token_and_names_a_line_that_is_too_long(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], to: str, most: int
 ) -> None:

@@ -219,7 +219,9 @@ def test_a_broken_database_is_named_with_what_to_type(
     assert "\n" not in said
 
 
-@pytest.mark.parametrize(("runs", "option"), [("runs", ""), ("my runs", " --runs-dir 'my runs'")])
+@pytest.mark.parametrize(
+    ("runs", "option"), [pytest.param("runs", "", marks=pytest.mark.slow), ("my runs", " --runs-dir 'my runs'")]
+)
 def test_the_remedy_for_a_half_made_database_works_as_it_is_printed(folder: Path, runs: str, option: str) -> None:
     cwd = folder.parent.parent
     folder = folder.parent.rename(cwd / runs) / folder.name

@@ -112,6 +112,7 @@ def test_one_batch_its_halves_and_two_processes(tmp_path: Path) -> None:
             assert found == pytest.approx(expected, rel=1e-6), line
 
 
+@pytest.mark.slow
 def test_two_processes_read_held_out_text_of_which_one_has_nothing(tmp_path: Path) -> None:
     """A sentence alone in its batch, longer than the table of positions: the first process reads it, and trains on."""
     common: dict[str, Any] = {"sentences": 7, "budget": 120, "dropout": 0.0, "precision": "fp64", "steps": 3}
@@ -129,6 +130,7 @@ def test_two_processes_read_held_out_text_of_which_one_has_nothing(tmp_path: Pat
     ["repro.model.rivals.attention_rnn:SoftAlignment", "repro.model.rivals.convs2s:ConvS2S"],
     ids=["soft alignment", "ConvS2S"],
 )
+@pytest.mark.slow
 def test_two_processes_train_a_system_before_the_transformer_as_one_does(system: str, tmp_path: Path) -> None:
     """Three updates, their gradients cut; of the eight shares of an update one holds no sentence."""
     common: dict[str, Any] = {"sentences": 7, "budget": 1_000, "dropout": 0.0, "precision": "fp64"}
@@ -398,6 +400,7 @@ def test_validations_that_were_cut_off_are_made_up_for(tmp_path: Path) -> None:
     assert digest(tmp_path / "broken") == digest(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_an_epoch(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
     journal, third_epoch = Journal(), 2 * EPOCH + 3
     assert third_epoch % EVERY.log != 0
