@@ -92,7 +92,7 @@ def test_no_results_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:
     page = build.write_scale(laptop(save(tmp_path)))[0].read_bytes().decode()
     for said in (
-        "# table3_A at scale laptop",
+        r"# Table 3 (A): heads at scale laptop",
         "Exploration: no run of this scale counts as evidence",
         "python experiments/table3_A.py --scale laptop",
         "python -m repro report",
