@@ -40,7 +40,7 @@ def translations(finished: "Sequence[tuple[Run, Record]]") -> Iterator[str]:
     if short:
         yield f"\nThe best of them, {record.row} seed {record.seed}, translates:"
     for source, made in short[:SHOWN]:
-        yield f"  {source}\n    {made}"
+        yield f"  {source}\n    {made or '(nothing)'}"
 
 
 def _places(line: str) -> int:
@@ -80,7 +80,7 @@ def what_next(
         again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
     more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, SEEDS)}
     view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
-    use = f"{command.ours(task.command, BEST, 'TEXT')} {_with({}, typed, 'runs_dir')}".rstrip()
+    use = f"{command.ours(task.command, BEST, 'FILE')} {_with({}, typed, 'runs_dir')}".rstrip()
     commands = {f"{command.ours('ui')} {view}": "compare the runs in MLflow"}
     if opens:
         commands[use] = f"{task.command} with the best run"
