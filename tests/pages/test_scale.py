@@ -91,7 +91,7 @@ def test_a_page_of_one_run_says_so_and_that_others_are_missing(tmp_path: Path) -
     record.save(path(tmp_path, record))
     note_rows(tmp_path / "laptop", {("table3_E", "learned"): Listed(0, paper_run().paper)})
     texts = made(tmp_path)
-    assert "1 run of 1 row, 0.0 hours" in texts[tmp_path / "laptop/README.md"]
+    assert "1 run of 1 row, 1 minute in all" in texts[tmp_path / "laptop/README.md"]
     assert "## Notes\n\n- No finished run to show: learned.\n" in texts[tmp_path / "laptop/table3.md"]
 
 
