@@ -33,7 +33,7 @@ def translations(finished: "Sequence[tuple[Run, Record]]") -> Iterator[str]:
     scored = [(run, record) for run, record in finished if has_sentences(record) and (run.folder / "dev.hyp").exists()]
     if not scored:
         return
-    run, record = max(scored, key=lambda one: one[1].score("dev", "bleu") or 0.0)
+    run, record = max(reversed(scored), key=lambda one: one[1].score("dev", "bleu") or 0.0)  # as `best` has it
     pairs = (pair for text in run.prepared.dev.text for pair in text.pairs())
     lines = zip(pairs, (run.folder / "dev.hyp").read_bytes().decode().split("\n"), strict=False)
     short = [(source, made) for (source, _), made in lines if max(map(_places, (source, made))) <= LONGEST]
