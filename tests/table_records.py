@@ -151,7 +151,7 @@ def page_of(frame: Any, scale: str, name: str) -> str:
 
 def latex_of(frame: Any, scale: str, name: str) -> str:
     """The page of a table in LaTeX."""
-    return latex(tables.page(frame, scale, name))
+    return latex(tables.page(frame, scale, name), name)
 
 
 def at_the_end(frame: Any) -> str:

@@ -185,7 +185,7 @@ def texts(documents: Documents) -> dict[Path, str]:
     for file, document in documents.items():
         written[file.with_name(f"{file.name}.md")] = markdown(document.page)
         if document.article:
-            written[file.with_name(f"{file.name}.tex")] = latex(document.article)
+            written[file.with_name(f"{file.name}.tex")] = latex(document.article, f"{file.parent.name}/{file.name}")
         if document.sheet:
             written[file.with_name(f"{file.name}.csv")] = document.sheet
     return written

@@ -42,7 +42,7 @@ from repro.results.record import PaperNumbers
 from repro.results.resampled import RESAMPLES, Interval
 
 NAME = "claims"
-ABOUT = {  # what each group of the page begins with, in the page's order
+ABOUT = {  # what each group of the page begins with, in the page's order, and the page of a table
     "table2": "Table 2: the big models",
     "table3_A": "Table 3 (A): heads",
     "table3_B": "Table 3 (B): width of the keys",
@@ -57,6 +57,10 @@ ABOUT = {  # what each group of the page begins with, in the page's order
     "lab_selection": "The lab: selection",
     "lab_positions": "The lab: positions",
     "lab_parts": "The lab: norms, residuals and other parts",
+    "lab_text": "The lab: little text or much",
+    "ladder_long": "The ladder: three times the updates",
+    "ladder_rates": "The ladder: learning rates",
+    "anchor": "The anchor: a published recipe on Multi30k",
     "arithmetic": "Arithmetic of the paper's own numbers",
     "structural": "Settled by tests",
     "measured": "Measured on layers, or not settled yet",

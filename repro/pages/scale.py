@@ -100,7 +100,7 @@ def page(
                 _outcomes(judged),
                 Text(
                     (
-                        f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. ",
+                        f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {' '.join(runs.took)} in all. ",
                         *_standing(data),
                     )
                 ),

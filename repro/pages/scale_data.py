@@ -37,6 +37,12 @@ class Summary:
     hours: float  # of training and decoding
     rows_here: tuple[str, ...]  # rows whose name says the paper's size, with the size here: N=2 (here 1)
 
+    @property
+    def took(self) -> tuple[str, str]:
+        """Training and decoding as a person says it: a number and its unit."""
+        minutes = max(round(self.hours * 60), 1)
+        return (f"{self.hours:,.1f}", "hours") if minutes >= 60 else (f"{minutes}", f"minute{'s' * (minutes != 1)}")
+
 
 def summary(result_set: ResultSet) -> Summary | None:
     """None where there is no record."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from repro.claims.judge import Judged
 from repro.pages import table2, table4
 from repro.pages.anchor import anchor_found, anchor_section
+from repro.pages.claims import ABOUT
 from repro.pages.columns import (
     closing,
     columns_of_dev,
@@ -41,8 +42,6 @@ from repro.results.record import BASE
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-OF = "at scale"  # what stands between the name of a table and that of its scale
-
 
 def page(
     frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()
@@ -65,7 +64,7 @@ def page(
         made_from(f"the records in {name}/ and {BASE}/"),
         told_at_the_end(
             blocks(
-                Heading(f"{name} {OF} {scale}", 1),
+                Heading(f"{ABOUT.get(name, name)} at scale {scale}", 1),
                 opening(frame, Listing((*found(frame).items, *anchor_found(frame).items))),
                 explained_table([row, *dev, *verdict_columns(frame, judged), *statement_columns(frame, stated)], ruled),
                 Text(ABOUT_FOUND if found(frame).items else ""),

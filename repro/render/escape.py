@@ -40,8 +40,8 @@ def sheet_text(text: str) -> str:
 
 
 def unbroken(text: str) -> str:
-    """A number with what belongs to it, 62.7 ± 0.4 or 1 (2), stays on one line; words may be broken."""
-    is_number = re.search(r"\d", text) and not re.search(r"[^\W\d_]", text)
+    """A number with what is its own, 62.7 ± 0.4, 1 (2) or 6 (1 exploratory), stays on one line; words may be broken."""
+    is_number = re.search(r"\d", text) and not re.search(r"[^\W\d_]", re.sub(r"\(\d+ \w+\)$", "", text))
     return text.replace(" ", NO_BREAK) if is_number else text
 
 

@@ -1,13 +1,15 @@
-r"""A page as LaTeX to \input into a table: its tables as tabulars, all else that it says as comments above and below.
+r"""A page as LaTeX to \input: its tables as floats with caption and label, all else that it says as comments.
 
 The rules are those of booktabs where the document loads it. Nothing that a name holds is a command.
 """
 
 import itertools
+import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from repro.render.escape import flat
 from repro.render.grid import aligned
@@ -28,6 +30,7 @@ from repro.render.page import (
     Verbatim,
     Words,
     inlines,
+    parts,
     plain,
     spans,
 )
@@ -37,9 +40,11 @@ BOOKTABS = (  # what stands before a tabular, for documents that do not load boo
     *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
     r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
 )
-SIZE = r"Made for \footnotesize with \tabcolsep at 3pt: each tabular is at most as wide as the text of an article."
-LINE, LETTER, BETWEEN = 345.0, 4.4, 6.0  # points: the text of an article, a letter of \footnotesize, two \tabcolsep
-LONGEST = 26  # letters of a cell of words: longer ones are broken
+USE = r"To be \input between paragraphs of an article of 10 points, one column. No package is needed, booktabs is used."
+WIDTH, HEIGHT = 345, 52  # the text of an article: its width in points, its height in lines of \footnotesize
+BETWEEN, BROKEN = 6.0, 110.0  # points: two \tabcolsep; a cell of words that is wider is broken
+NARROW, LETTER, BROAD = 2.8, 4.2, 6.6  # points of \footnotesize: letters like i, most letters, capitals and signs
+RAGGED = r"\rightskip 0pt plus 1fil\relax "  # a broken cell is not spread to both sides
 MARKS: dict[type[str], str] = {Strong: "textbf", Emphasis: "emph", Code: "texttt"}
 TEX = {
     **{character: f"\\{character}" for character in "{}$&#%_"},
@@ -56,51 +61,85 @@ OGONEK = "\N{COMBINING OGONEK}"
 GREEK = {"Δ": r"\Delta", "ε": r"\epsilon"}
 
 
-def latex(page: Page) -> str:
-    """The whole page; between two tables stands a blank of medium height."""
-    lines = [*_comment(page.origin), *_comment(SIZE), *_caption(page), *BOOKTABS]
-    n_tables = 0
+def latex(page: Page, name: str) -> str:
+    """The whole page; its floats are labelled tab:`name`, tab:`name`-2 and so on."""
+    lines = [*_comment(page.origin), *_comment(USE), *BOOKTABS]
+    labels = (f"tab:{name}{f'-{i}' if i > 1 else ''}" for i in itertools.count(1))
+    caption = f"{page.title}."
     for block in page.blocks:
         if isinstance(block, Table):
-            for part in fitting(block):
-                lines += [r"\par\medskip"] if n_tables else []
-                lines += tabular(part)
-                n_tables += 1
+            for i, pieces in enumerate(floats(block)):
+                again = " Continued." if i else ""
+                lines += _float(pieces, tex_text(caption + again), next(labels))
         else:
             lines += _said(block)
+        if isinstance(block, Heading) and block.level > 1:
+            caption = f"{page.title}. {plain(block.words)}."
     return "\n".join([*lines, ""])
 
 
-def _caption(page: Page) -> Iterable[str]:
-    """What the document may say of it: a line to be taken out of its comment."""
-    heading = next((block for block in page.blocks if isinstance(block, Heading)), None)
-    yield from [rf"% \caption{{{tex_line(heading.words)}.}}"] if heading else []
+def _float(pieces: Iterable[Table], caption: str, label: str) -> Iterable[str]:
+    r"""Tabulars below each other; between two stands a blank of medium height."""
+    yield from (r"\begin{table}[htbp]", rf"\caption{{{caption}}}", rf"\label{{{label}}}")
+    yield r"\centering\footnotesize\setlength{\tabcolsep}{3pt}"
+    for i, piece in enumerate(pieces):
+        yield from [r"\par\medskip"] if i else []
+        yield from tabular(piece)
+    yield r"\end{table}"
 
 
-def fitting(table: Table) -> Iterable[Table]:
-    """The table in as many parts as lines of text ask for; the first column leads each, and groups stay together."""
-    names, *others = table.columns
-    runs = [[*run] for _, run in itertools.groupby(others, key=lambda column: column.group or id(column))]
-    part, left = [names], LINE - _width(names)
-    for run in runs:
-        wide = sum(map(_width, run))
-        if wide > left and len(part) > 1:
-            yield Table(tuple(part), table.ruled)
-            part, left = [names], LINE - _width(names)
-        part, left = [*part, *run], left - wide
-    yield Table(tuple(part), table.ruled)
+def floats(table: Table) -> Iterable[list[Table]]:
+    """The table in pieces no wider than a line of text, as many together as are no taller than a page."""
+    together, left = list[Table](), HEIGHT
+    for piece in (short for part in parts(table, WIDTH, _wide) for short in _short(part)):
+        tall = 5 + len(piece.ruled) // 2 + sum(_heights(piece))  # with headings, rules and a blank below
+        if together and tall > left:
+            yield together
+            together, left = [], HEIGHT
+        together, left = [*together, piece], left - tall
+    yield together
+
+
+def _short(table: Table) -> Iterable[Table]:
+    """In pieces of about as many rows, each no taller than a page."""
+    n_rows = len(table.columns[0].texts)
+    n_pieces = math.ceil(sum(_heights(table)) / (HEIGHT - 8)) or 1
+    for start, end in itertools.pairwise(n_rows * i // n_pieces for i in range(n_pieces + 1)):
+        columns = tuple(column._replace(texts=column.texts[start:end]) for column in table.columns)
+        yield replace(table, columns=columns, ruled=frozenset(row - start for row in table.ruled if row > start))
+
+
+def _heights(table: Table) -> Iterable[int]:
+    """Of each row in lines."""
+    broken = [column for column in table.columns[1:] if column.is_words]
+    return [
+        max([1, *(math.ceil(_points(column.texts[row]) / BROKEN) for column in broken)])
+        for row in range(len(table.columns[0].texts))
+    ]
+
+
+def _wide(columns: Sequence[Column]) -> float:
+    """Columns side by side in points, about; a heading of several is not broken."""
+    groups = itertools.groupby(columns, key=lambda column: column.group)
+    return sum(max(_points(group) + BETWEEN, sum(map(_width, run))) for group, run in groups)
 
 
 def _width(column: Column) -> float:
-    """Of a column in points, about."""
-    letters = max(map(len, map(plain, (column.heading, *column.texts))))
-    return min(letters, LONGEST if column.is_words else letters) * LETTER + BETWEEN
+    widest = max(map(_points, (column.heading, *column.texts)))
+    return (min(widest, BROKEN) if column.is_words else widest) + BETWEEN
+
+
+def _points(words: Words) -> float:
+    """A line of text, about."""
+    broad, narrow = f"mw+±×%&={MINUS}", " .,:;'|!ilfjt()[]"
+    points = (BROAD if c.isupper() or c in broad else NARROW if c in narrow else LETTER for c in _named(plain(words)))
+    return sum(points)
 
 
 def _kind(column: Column, is_first: bool) -> str:
     """How LaTeX sets a column: words to the left, broken where they are long; numbers to the right."""
-    if column.is_words and max(map(len, map(plain, column.texts)), default=0) > LONGEST and not is_first:
-        return f"p{{{LONGEST * LETTER:.0f}pt}}"
+    if column.is_words and not is_first and max(map(_points, column.texts), default=0) > BROKEN:
+        return f"p{{{BROKEN:.0f}pt}}"
     return "l" if column.is_words or is_first else "r"
 
 
@@ -126,7 +165,8 @@ def tabular(table: Table) -> Iterable[str]:
 
 
 def _cells(column: Column) -> list[str]:
-    return [tex_line(column.heading), *map(tex_line, column.texts)]
+    texts = (RAGGED * (column.is_words and _points(text) > BROKEN) + tex_line(text) for text in column.texts)
+    return [tex_line(column.heading), *texts]
 
 
 def tex_line(words: Words) -> str:
@@ -164,7 +204,11 @@ def _in_mathematics(letter: str) -> str:
 
 def tex_text(text: str) -> str:
     """Any text as text: LaTeX's own characters escaped, those its fonts may lack by their number."""
-    return "".join(TEX.get(c, c if c.isascii() or _is_set(c) else f"U+{ord(c):04X}") for c in flat(text))
+    return "".join(TEX.get(c, c) for c in _named(text))
+
+
+def _named(text: str) -> str:
+    return "".join(c if c in TEX or c.isascii() or _is_set(c) else f"U+{ord(c):04X}" for c in flat(text))
 
 
 def _is_set(letter: str) -> bool:

@@ -7,7 +7,7 @@ stands out, or is a formula or a link, is a value of its own. One writer each ma
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -145,17 +145,6 @@ def _is_empty(block: Block) -> bool:
     return (isinstance(block, Text) and not plain(block.words)) or (isinstance(block, Listing) and not block.items)
 
 
-def parts(table: Table, widest: int = WIDEST) -> tuple[Table, ...]:
-    """As few tables as are no wider, about equally wide; the first column leads each, and groups stay together."""
-    names, *others = table.columns
-    together = itertools.groupby(enumerate(others), key=lambda at: at[1].group or at[0])
-    runs = [[column for _, column in run] for _, run in together]
-    rooms = range(0, max(widest - narrowest(names), 0) + 1, LETTER)
-    few = len(_filled(runs, rooms[-1]))
-    even = next(parts for room in rooms if len(parts := _filled(runs, room)) == few)
-    return tuple(Table((names, *part), table.ruled) for part in even)
-
-
 def narrowest(column: Column) -> int:
     """How wide a column must be at least: words are broken at blanks and hyphens, numbers not from what is theirs."""
     cells = [unbroken(text) if type(text) is str else plain(text) for text in column.texts]
@@ -163,13 +152,32 @@ def narrowest(column: Column) -> int:
     return BETWEEN + LETTER * max(map(len, pieces))
 
 
-def _filled(runs: Iterable[Sequence[Column]], room: int) -> list[list[Column]]:
+def on_screen(columns: Iterable[Column]) -> float:
+    """How wide columns must be side by side."""
+    return sum(map(narrowest, columns))
+
+
+def parts(
+    table: Table, widest: int = WIDEST, width: Callable[[Sequence[Column]], float] = on_screen
+) -> tuple[Table, ...]:
+    """As few tables as are no wider, about equally wide; the first column leads each, and groups stay together."""
+    names, *others = table.columns
+    together = itertools.groupby(enumerate(others), key=lambda at: at[1].group or at[0])
+    runs = [[column for _, column in run] for _, run in together]
+    rooms = range(0, max(widest - int(width([names])), 0) + 1, LETTER)
+    few = len(_filled(runs, rooms[-1], width))
+    even = next(parts for room in rooms if len(parts := _filled(runs, room, width)) == few)
+    return tuple(Table((names, *part), table.ruled) for part in even)
+
+
+def _filled(
+    runs: Iterable[Sequence[Column]], room: int, width: Callable[[Sequence[Column]], float]
+) -> list[list[Column]]:
     """The runs in order, as many together as there is room for, each whole unless it alone is too wide."""
     parts: list[list[Column]] = [[]]
     for run in runs:
-        whole = sum(map(narrowest, run))
-        for piece in [run] if whole <= room else [[column] for column in run]:
-            if parts[-1] and sum(map(narrowest, [*parts[-1], *piece])) > room:
+        for piece in [run] if width(run) <= room else [[column] for column in run]:
+            if parts[-1] and width([*parts[-1], *piece]) > room:
                 parts.append([])
             parts[-1] += piece
     return parts

@@ -33,14 +33,14 @@ def translations(finished: "Sequence[tuple[Run, Record]]") -> Iterator[str]:
     scored = [(run, record) for run, record in finished if has_sentences(record) and (run.folder / "dev.hyp").exists()]
     if not scored:
         return
-    run, record = max(scored, key=lambda one: one[1].score("dev", "bleu") or 0.0)
+    run, record = max(reversed(scored), key=lambda one: one[1].score("dev", "bleu") or 0.0)  # as `best` has it
     pairs = (pair for text in run.prepared.dev.text for pair in text.pairs())
     lines = zip(pairs, (run.folder / "dev.hyp").read_bytes().decode().split("\n"), strict=False)
     short = [(source, made) for (source, _), made in lines if max(map(_places, (source, made))) <= LONGEST]
     if short:
         yield f"\nThe best of them, {record.row} seed {record.seed}, translates:"
     for source, made in short[:SHOWN]:
-        yield f"  {source}\n    {made}"
+        yield f"  {source}\n    {made or '(nothing)'}"
 
 
 def _places(line: str) -> int:
@@ -80,7 +80,7 @@ def what_next(
         again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
     more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, SEEDS)}
     view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
-    use = f"{command.ours(task.command, BEST, 'TEXT')} {_with({}, typed, 'runs_dir')}".rstrip()
+    use = f"{command.ours(task.command, BEST, 'FILE')} {_with({}, typed, 'runs_dir')}".rstrip()
     commands = {f"{command.ours('ui')} {view}": "compare the runs in MLflow"}
     if opens:
         commands[use] = f"{task.command} with the best run"

@@ -94,8 +94,9 @@ def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:
 
 def guess(word: str, known: Iterable[str]) -> str:
     """How a sentence ends that says of a word that it is none of those that are known: with the one that is meant."""
-    near = difflib.get_close_matches(word, [*known], n=1, cutoff=ALIKE)
-    return f"; did you mean {near[0]}?" if near else "."
+    spelt = {one.casefold(): one for one in known}
+    near = difflib.get_close_matches(word.casefold(), spelt, n=1, cutoff=ALIKE)
+    return f"; did you mean {spelt[near[0]]}?" if near else "."
 
 
 def command_line(options: Mapping[str, Any]) -> str:

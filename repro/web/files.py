@@ -108,7 +108,7 @@ def index_report(shown: Iterable[ScaleData]) -> str:
     """The index over scales."""
     items = [
         Markup(
-            '<li><a href="{}/{}"><strong>{}</strong></a><br>{} of {}, {} hours. {}. Text: {}.<br>'
+            '<li><a href="{}/{}"><strong>{}</strong></a><br>{} of {}, {}. {}. Text: {}.<br>'
             "Claims about trained rows: {}</li>"
         ).format(
             data.runs.scale,
@@ -116,7 +116,7 @@ def index_report(shown: Iterable[ScaleData]) -> str:
             data.runs.scale,
             several(data.runs.n, "run"),
             several(data.runs.n_rows, "row"),
-            f"{data.runs.hours:,.1f}",
+            " ".join(data.runs.took),
             _standing(data),
             _texts(data),
             outcome_counts(one for one in data.judged if one.claim.is_trained),  # the others are alike at every scale

@@ -22,7 +22,7 @@ def overview_section(data: ScaleData) -> Section:
     facts = [
         (f"{runs.n:,}", "runs"),
         (f"{runs.n_rows:,}", "rows"),
-        (f"{runs.hours:,.1f}", "hours of training and decoding"),
+        (runs.took[0], f"{runs.took[1]} of training and decoding"),
         (f"{len(data.evidence.records):,}", "runs count as evidence"),
     ]
     figures = Markup().join(Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(what, n) for n, what in facts)

@@ -180,7 +180,7 @@ def test_table_2_shows_them(tmp_path: Path) -> None:
 def test_latex_the_sheet_and_the_terminal_show_them(result_set: ResultSet) -> None:
     frame = result_set.frame(["table3_C"])
     assert frame is not None
-    tex = latex(tables.page(frame, "laptop", "table3_C"))
+    tex = latex(tables.page(frame, "laptop", "table3_C"), "it")
     assert "N=2 (here 1)" in tex
     assert "1 (2)" in tex
     assert "at paper size" in tex

@@ -19,14 +19,13 @@ def run(folder: Path, pairs: list[tuple[str, str]], made: list[str]) -> Any:
 
 def test_the_best_run_translates_the_first_sentences_that_fit_a_line(tmp_path: Path) -> None:
     pairs = [(source, "?") for source in ("one", "x" * (LONGEST + 1), "two", "three", "four", "five")]
-    made = ["eins", "zu lang", "z" * (LONGEST + 1), "drei", "vier", "fünf"]
+    made = ["eins", "zu lang", "z" * (LONGEST + 1), "", "vier", "fünf"]
     good, bad = run(tmp_path / "good", pairs, made), run(tmp_path / "bad", pairs, ["?"] * 6)
-    told = [
-        *translations([(bad, record("h=1", 2, bleu=59.0)), (good, record("h=4", 3, bleu=60.0))]),
-    ]
+    worse, equal = (bad, record("h=8", 1, bleu=59.0)), (bad, record("h=1", 2, bleu=60.0))
+    told = [*translations([equal, (good, record("h=4", 3, bleu=60.0)), worse])]
     assert told == [
         "\nThe best of them, h=4 seed 3, translates:",
-        *("  one\n    eins", "  three\n    drei", "  four\n    vier"),
+        *("  one\n    eins", "  three\n    (nothing)", "  four\n    vier"),
     ]
 
 

@@ -320,8 +320,8 @@ def test_what_next_are_seeds_that_count_as_evidence(seeds: str, more: str) -> No
 def test_what_next_uses_the_best_run_for_what_it_learned() -> None:
     _, of_translation, _ = what_next("table_x", "table_x", "smoke", {}, EN_DE)[1:]
     _, of_parsing, _ = what_next("table4", "table4", "smoke", {}, Parsing())[1:]
-    assert "repro translate best TEXT" in of_translation
-    assert "repro parse best TEXT" in of_parsing
+    assert "repro translate best FILE" in of_translation
+    assert "repro parse best FILE" in of_parsing
 
 
 @pytest.mark.parametrize(
