@@ -121,14 +121,7 @@ def _made(measured: Measured) -> tuple[Text, Listing]:
     timed = ", ".join(f"{name} {' '.join(map(str, grid[name]))}" for name in ("n_timed", "d_timed", "n_scored", "d_k"))
     uncommitted = " The code was not committed, so its commit does not reproduce these numbers." * stamp["dirty"]
     return (
-        Text(
-            (
-                Code("python experiments/table1.py"),
-                " measured, ",
-                Code("docs/table1.md"),
-                f" says how.{uncommitted}",
-            )
-        ),
+        Text((Code("python experiments/table1.py"), " measured, ", Code("docs/table1.md"), f" says how.{uncommitted}")),
         Listing(
             (
                 f"counted at {sizes}",

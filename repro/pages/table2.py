@@ -18,27 +18,10 @@ from repro.pages.columns import (
 )
 from repro.pages.found import scored
 from repro.pages.sections import lengths_section
-from repro.pages.words import (
-    ABOUT_SETTINGS,
-    ending,
-    explained,
-    explained_table,
-    opening,
-    told_at_the_end,
-)
+from repro.pages.words import ABOUT_SETTINGS, ending, explained, explained_table, opening, told_at_the_end
 from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.origin import made_from
-from repro.render.page import (
-    Column,
-    Heading,
-    Listing,
-    Page,
-    Strong,
-    Table,
-    Text,
-    Words,
-    blocks,
-)
+from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, Words, blocks
 from repro.results.record import BASE
 
 if TYPE_CHECKING:

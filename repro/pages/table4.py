@@ -18,15 +18,7 @@ from repro.pages.columns import (
     spreads,
 )
 from repro.pages.found import scored
-from repro.pages.words import (
-    ABOUT_SETTINGS,
-    ending,
-    explained,
-    explained_table,
-    facts,
-    opening,
-    told_at_the_end,
-)
+from repro.pages.words import ABOUT_SETTINGS, ending, explained, explained_table, facts, opening, told_at_the_end
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, plain

@@ -98,17 +98,8 @@ ABOUT_SETTINGS: Words = (
     Strong("(In brackets)"),
     " is the value at the paper's own size.",
 )
-ABOUT_SIZE_HERE: Words = (
-    Strong("Parameters"),
-    " in millions: of the model that was trained ",
-    Strong("here"),
-)
-ABOUT_SIZE: Words = (
-    *ABOUT_SIZE_HERE,
-    "; of the same row ",
-    Strong("at paper size"),
-    ", with 40,960 word-pieces.",
-)
+ABOUT_SIZE_HERE: Words = (Strong("Parameters"), " in millions: of the model that was trained ", Strong("here"))
+ABOUT_SIZE: Words = (*ABOUT_SIZE_HERE, "; of the same row ", Strong("at paper size"), ", with 40,960 word-pieces.")
 ABOUT_PRINTED_SIZE: Words = ("Parameters of the ", Strong("paper"), ": as printed in Table 3.")
 MADE_AGAIN = "How reproducible these runs are"
 ABOUT_RATE: Words = (Strong("rate factor"), " multiplies the learning rate of section 5.3.")

@@ -45,11 +45,7 @@ class Lease:
     """
 
     def __init__(
-        self,
-        run: Path,
-        step: int,
-        is_held: Callable[[], bool] = lambda: False,
-        tell: Callable[[str], object] = print,
+        self, run: Path, step: int, is_held: Callable[[], bool] = lambda: False, tell: Callable[[str], object] = print
     ) -> None:
         self._attempts = run / "attempts"
         atomic.make_folder(self._attempts)

@@ -47,10 +47,7 @@ def test_the_first_declared_seeds_count() -> None:
     [
         (lambda record: replace(record, claims=None), "begun before such lists were kept"),
         (lambda record: replace(record, claims="f" * 16), "begun under a list of claims that is not kept"),
-        (
-            lambda record: replace(record, stamp={**record.stamp, "dirty": True}),
-            "of uncommitted code",
-        ),
+        (lambda record: replace(record, stamp={**record.stamp, "dirty": True}), "of uncommitted code"),
         (lambda record: replace(record, determinism=None), "not shown to have read what was planned"),
         (
             lambda record: replace(record, determinism={**record.determinism, "badge": None}),

@@ -233,12 +233,7 @@ def test_latex_compiles(package: str, tmp_path: Path) -> None:
 def loaded(code: str, *arguments: str) -> set[str]:
     """The heavy modules that a fresh process has imported after `code`."""
     heavy = "{'torch', 'lightning', 'mlflow', 'pandas', 'scipy', 'numpy'}"
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys; {code}; print(*({heavy} & sys.modules.keys()))",
-        *arguments,
-    ]
+    command = [sys.executable, "-c", f"import sys; {code}; print(*({heavy} & sys.modules.keys()))", *arguments]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, check=True)
     return set(done.stdout.decode().split("\n")[-2].split())
 

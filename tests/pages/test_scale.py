@@ -25,17 +25,7 @@ def fill(results: Path, scale: str = "laptop", n_seeds: int = SEEDS) -> None:
         for i, row in enumerate(("d_k=16", "d_k=32") if seed < FIRST_SEED + n_seeds else (), start=1):
             hyper = changed(d_k=16 * i)
             paper = {"ppl": 5.0, "bleu": 25.0, "params": None}
-            fill_one(
-                results,
-                row,
-                "table3_B",
-                i - 1,
-                seed,
-                scale,
-                settings=settings,
-                hyper=hyper,
-                paper=paper,
-            )
+            fill_one(results, row, "table3_B", i - 1, seed, scale, settings=settings, hyper=hyper, paper=paper)
         fill_one(results, "base", "base", -1, seed, scale, settings=settings)
 
 

@@ -64,23 +64,11 @@ def test_mean_and_interval_are_over_the_seeds_of_a_row() -> None:
 
 def test_what_a_reader_sees_of_three_two_and_one_seed() -> None:
     frame = frames.table([*FULL[:3], *FULL[3:5], FULL[6]])
-    assert cell(frame, "BLEU (dev)", "ours") == {
-        "base": "62.0 ± 2.5",
-        "h=1": "62.5 [62.0, 63.0]",
-        "h=4": "63.0",
-    }
+    assert cell(frame, "BLEU (dev)", "ours") == {"base": "62.0 ± 2.5", "h=1": "62.5 [62.0, 63.0]", "h=4": "63.0"}
     assert cell(frame, "BLEU (dev)", "Δ") == {"base": "", "h=1": "+1.0", "h=4": "+2.0"}  # over common seeds
-    assert cell(frame, "BLEU (dev)", "Δ", nth=1) == {
-        "base": "",
-        "h=1": "\N{MINUS SIGN}0.9",
-        "h=4": "\N{MINUS SIGN}0.3",
-    }
+    assert cell(frame, "BLEU (dev)", "Δ", nth=1) == {"base": "", "h=1": "\N{MINUS SIGN}0.9", "h=4": "\N{MINUS SIGN}0.3"}
     assert cell(frame, "PPL (dev)", "paper") == {"base": "4.92", "h=1": "5.29", "h=4": "5.00"}
-    assert cell(frame, "BLEU (test)", "multi-bleu") == {
-        "base": "62.0 ± 2.5",
-        "h=1": "62.5 [62.0, 63.0]",
-        "h=4": "63.0",
-    }
+    assert cell(frame, "BLEU (test)", "multi-bleu") == {"base": "62.0 ± 2.5", "h=1": "62.5 [62.0, 63.0]", "h=4": "63.0"}
     assert cell(frame, "parameters (M)", "here") == {"base": "1.23", "h=1": "1.23", "h=4": "1.23"}
     assert cell(frame, "parameters (M)", "at paper size") == {"base": "65.1", "h=1": "65.1", "h=4": "65.1"}
     assert cell(frame, "parameters (M)", "paper") == {"base": "65", "h=1": "", "h=4": ""}
@@ -366,10 +354,7 @@ def test_runs_that_share_everything_need_no_note() -> None:
             stamped(run("h=1"), cpu_model="family 9"),
             "Runs differ in device: a processor (base); a processor (family 9) (h=1)." + TIMES,
         ),
-        (
-            stamped(run("h=1"), versions={"torch": "2.11.0"}),
-            "Runs differ in torch: 2.13.0 (base); 2.11.0 (h=1).",
-        ),
+        (stamped(run("h=1"), versions={"torch": "2.11.0"}), "Runs differ in torch: 2.13.0 (base); 2.11.0 (h=1)."),
         (
             run("h=1", settings=run("h=1").settings | {"precision": "bf16"}),
             "Runs differ in precision: fp32 (base); bf16 (h=1).",
@@ -426,10 +411,7 @@ def test_every_file_at_fault_is_named(tmp_path: Path) -> None:
     (folder / "h=4-seed1.json").rename(moved)
     with pytest.raises(ValueError, match="edited by hand or damaged") as error:
         frames.load_records(folder)
-    assert [line.split(":")[0].split(" ")[0] for line in str(error.value).split("\n")] == [
-        str(edited),
-        str(moved),
-    ]
+    assert [line.split(":")[0].split(" ")[0] for line in str(error.value).split("\n")] == [str(edited), str(moved)]
     assert f"belongs at {folder / 'h=4-seed1.json'}" in str(error.value)
 
 
