@@ -249,12 +249,6 @@ def load(path: Path) -> Record:
             content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
         _check_names(content, _hints(Record), "record")
         return Record(**content)  # which holds the values against their annotations
-    except FileNotFoundError as error:
-        if not path.is_symlink():
-            raise
-        raise ValueError(
-            f"{path}: expected a record, got a link to nothing. {RESTORE}, or delete it and run the row again."
-        ) from error
     except (OverflowError, RecursionError, ValueError) as error:
         instead = UPDATE if isinstance(error, signed_json.Newer) else RESTORE
         raise ValueError(f"{path}: {error}. {instead}, or delete it and run the row again.") from error
@@ -314,9 +308,6 @@ def _check_numbers(record: Record) -> None:
             raise ValueError(f"record.{where}.ppl: expected exp(nll), whose logarithm is {nll}, got {ppl}")
     for name, least, most in PRINTED_RANGES:
         _check_range(cast("float | None", record.paper.get(name)), least, most, f"paper.{name}")
-    _check_range(record.cost["padding"], 0.0, 1.0, "cost.padding")
-    for name, share in record.corpus.get("repeats", {}).items():
-        _check_range(cast("float", share), 0.0, 1.0, f"corpus.repeats.{name}")
 
 
 def _check_range(value: float | None, low: float, high: float, where: str) -> None:

@@ -23,7 +23,6 @@ from typing import Any
 from repro.storage.process import has_ended
 
 PARTIAL = "partial"  # what a crash may leave behind; never read, swept by `sweep`
-LONGEST, KEPT = 255, 140  # bytes of a name: what disks take; of that what a hidden name beside it begins with
 PROBE = 4_096  # bytes that a folder must take before work begins
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 OTHERWISE = (FileNotFoundError, FileExistsError, BlockingIOError, ConnectionError)  # no disk refuses
@@ -205,12 +204,12 @@ def check_folder(folder: Path) -> None:
 def beside(path: Path, kind: str) -> Path:
     """A hidden name in the folder of `path` that no other machine, process, thread or call uses."""
     writer = f"{socket.gethostname()}.{os.getpid()}"
-    return path.with_name(f".{_begin(path.name)}.{writer}.{secrets.token_hex(4)}.{kind}")
+    return path.with_name(f".{path.name}.{writer}.{secrets.token_hex(4)}.{kind}")
 
 
 def left_beside(path: Path, kind: str) -> list[Path]:
     """What processes that have ended left of the names that `beside` gave them."""
-    found = path.parent.glob(f".{glob.escape(_begin(path.name))}.*.{kind}")
+    found = path.parent.glob(f".{glob.escape(path.name)}.*.{kind}")
     return [left for left in found if is_abandoned(left)]
 
 
@@ -220,12 +219,6 @@ def is_abandoned(left: Path) -> bool:
     if len(rest) != 3 or not rest[0].isdecimal():
         return False
     return writer.endswith(f".{socket.gethostname()}") and has_ended(int(rest[0]))
-
-
-def _begin(name: str) -> str:
-    """As much of a name as there is room for beside a writer's; one that no disk takes stays, and is refused."""
-    whole = os.fsencode(name)
-    return whole[:KEPT].decode("utf-8", "ignore") if KEPT < len(whole) <= LONGEST else name
 
 
 def sweep(folder: Path, *, alone: bool) -> None:

