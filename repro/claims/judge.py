@@ -33,9 +33,8 @@ from repro.claims.decisions import (
     judged,
     unfit,
 )
-from repro.claims.evidence import Evidence, gather, unlike
+from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, gather, unlike
 from repro.claims.lists import held, lists
-from repro.claims.published import NOTHING_PUBLISHED, Published
 from repro.claims.tested import NOT_RUN
 from repro.results.frame import NO_ROWS, Rows
 from repro.results.record import PaperNumbers, Record

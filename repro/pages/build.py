@@ -15,8 +15,8 @@ from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, jud
 from repro.claims.layers import verdicts
 from repro.pages import across_scales, claims, outputs_2017, scale, statements, table1, table3, tables
 from repro.pages.anchor import anchor_section
+from repro.pages.columns import sheet
 from repro.pages.scale_data import ScaleData, lengths_of, printed_of, scale_data
-from repro.pages.sheet import sheet
 from repro.pages.tables import is_like_others, page_of_table, special_at_the_end
 from repro.pages.words import linked
 from repro.render.latex import latex

@@ -11,14 +11,12 @@ from repro.claims.bootstrap import Place
 from repro.claims.catalogue import SCALE_ORDER
 from repro.claims.claim import B0, BLEU, LOG_PPL, TABLE3, Claim, Endpoint
 from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome
-from repro.claims.evidence import Evidence, why_apart
+from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, why_apart
 from repro.claims.judge import OUTCOMES, TOO_FEW, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.lists import catalogue_digest
-from repro.claims.published import NOTHING_PUBLISHED, Published
 from repro.claims.to_base import Distances, ToBase
-from repro.pages.columns import MINUS, with_minus
+from repro.pages.columns import MINUS, comma_separated, with_minus
 from repro.pages.scale_data import Summary
-from repro.pages.sheet import comma_separated
 from repro.render.origin import made_from
 from repro.render.page import (
     Block,

@@ -8,7 +8,7 @@ from repro.claims.judge import OUTCOMES, Judged
 from repro.pages import table2, table3
 from repro.pages.claims import NAME as CLAIMS
 from repro.pages.claims import agreement, differing, exploration, promise, settles, sizes_here
-from repro.pages.found import ABOUT_FOUND, found
+from repro.pages.columns import ABOUT_FOUND, found
 from repro.pages.scale_data import ScaleData, printed_of
 from repro.pages.words import departure_notes, explained_table, told_at_the_end
 from repro.render.origin import made_from

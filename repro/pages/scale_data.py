@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.claims.catalogue import CLAIMS, STATEMENTS
-from repro.claims.evidence import Evidence
+from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, read_published
 from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence_of, judge
-from repro.claims.published import NOTHING_PUBLISHED, Published, read_published
 from repro.pages import anchor, table3
 from repro.pages.columns import has_systems, tell_exploration
 from repro.pages.words import EXPLORED

@@ -6,7 +6,7 @@ from typing import Any
 from repro.claims.catalogue import CLAIMS
 from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, longest_path, order, steps_of
 from repro.claims.layers import LAYER_CLAIMS, ROWS, WINDOWS, in_words, verdicts
-from repro.pages.sheet import comma_separated
+from repro.pages.columns import comma_separated
 from repro.render.origin import made_from
 from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Picture, Strong, Table, Text, Words, blocks
 from repro.results.layer_costs import Measured

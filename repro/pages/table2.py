@@ -11,12 +11,12 @@ from repro.pages.columns import (
     row_column,
     rules_between,
     runs_column,
+    scored,
     setting_columns,
     size_columns,
     spreads,
     verdict_columns,
 )
-from repro.pages.found import scored
 from repro.pages.sections import lengths_section
 from repro.pages.words import ABOUT_SETTINGS, ending, explained, explained_table, opening, told_at_the_end
 from repro.paper import TABLE_2, Pair, System, computed_flops

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.pages.columns import (
+    ABOUT_FOUND,
     DELTA,
     columns_of_dev,
     columns_of_last_mean,
+    found,
     row_column,
     rules_between,
     setting_columns,
     size_columns,
     verdict_columns,
 )
-from repro.pages.found import ABOUT_FOUND, found
 from repro.pages.sections import further_section, lengths_section
 from repro.pages.words import about_settings, ending, explained_table, opening, told_at_the_end
 from repro.render.origin import made_from

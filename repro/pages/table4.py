@@ -13,11 +13,11 @@ from repro.pages.columns import (
     row_column,
     rules_between,
     runs_column,
+    scored,
     setting_columns,
     size_columns,
     spreads,
 )
-from repro.pages.found import scored
 from repro.pages.words import ABOUT_SETTINGS, ending, explained, explained_table, facts, opening, told_at_the_end
 from repro.paper import TABLE_4
 from repro.render.origin import made_from

@@ -8,11 +8,13 @@ from repro.claims.judge import Judged
 from repro.pages import table2, table4
 from repro.pages.anchor import anchor_found, anchor_section
 from repro.pages.columns import (
+    ABOUT_FOUND,
     closing,
     columns_of_dev,
     columns_of_last_mean,
     columns_of_test,
     cost_columns,
+    found,
     has_systems,
     row_column,
     setting_columns,
@@ -20,7 +22,6 @@ from repro.pages.columns import (
     statement_columns,
     verdict_columns,
 )
-from repro.pages.found import ABOUT_FOUND, found
 from repro.pages.sections import along_training, by_length, further_section, length_columns, operations_column, unequal
 from repro.pages.words import (
     about_settings,

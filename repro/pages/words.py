@@ -6,23 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from repro.claims.decisions import FIRST_SEED
-from repro.pages.columns import DELTA, EXPLORATORY, HEADINGS, MEAN_OF_LAST, MISSING, SIZE, unused
-from repro.pages.found import ABOUT_FOUND
-from repro.render.page import (
-    Block,
-    Code,
-    Column,
-    Heading,
-    Inline,
-    Link,
-    Listing,
-    Page,
-    Strong,
-    Table,
-    Text,
-    Words,
-    plain,
-)
+from repro.pages.columns import ABOUT_FOUND, DELTA, EXPLORATORY, HEADINGS, MEAN_OF_LAST, MISSING, SIZE, unused
+from repro.render.page import Block, Code, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
 from repro.results.frame import COSTS
 from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
@@ -32,6 +17,7 @@ from repro.results.task import LENGTH
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
 
 FEWEST = 3  # runs of a row that have an interval
 ABOUT_LABELS: Words = (
@@ -233,7 +219,7 @@ def opening(frame: "DataFrame", lines: Listing) -> tuple[Block, ...]:
     return (may, lines) if frame.attrs.get(EXPLORED) else (lines, may)
 
 
-def base_in_full(frame: "DataFrame") -> tuple[Inline, ...]:
+def base_in_full(frame: "DataFrame") -> Words:
     """Every setting of the base row; nothing where it was not run."""
     if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
         return ()

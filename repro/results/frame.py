@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
-from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, run_twice, seeds_of_rows
+from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, repeatable, run_twice, seeds_of_rows
 from repro.results.record import BASE, PROGRAM, PaperNumbers, Record, load, path
-from repro.results.repeatable import repeatable
 from repro.results.task import LAST_MEAN, LATER_SCORES, LENGTH, OF_TOKENS, SPLITS, TRANSLATION, number
 from repro.storage.atomic import make_folder, write_json
 from repro.storage.lock import locked

@@ -9,8 +9,8 @@ import pytest
 from claims.test_judge import of, some
 
 from repro.claims.claim import B0, H1
+from repro.claims.evidence import FILE, NOTHING_PUBLISHED, read_published
 from repro.claims.judge import evidence_of, judge
-from repro.claims.published import FILE, NOTHING_PUBLISHED, read_published
 from repro.results.frame import ResultSet
 from repro.results.record import Record
 

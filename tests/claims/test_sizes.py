@@ -9,9 +9,8 @@ import pytest
 from paper_runs import direction
 
 from repro.claims.catalogue import CLAIMS
-from repro.claims.claim import B0, K16, Claim
+from repro.claims.claim import B0, K16, Claim, filled, printed_sizes
 from repro.claims.judge import evidence_of, judge
-from repro.claims.sizes import filled, printed_sizes
 from repro.model.config import BASE, Hyper
 from repro.results.frame import Listed
 from repro.results.record import PaperNumbers

@@ -27,7 +27,7 @@ from repro.claims.decisions import FIRST_SEED
 from repro.claims.judge import LayerOutcomes
 from repro.cli import report
 from repro.pages import build
-from repro.pages.sheet import sheet as sheet_of
+from repro.pages.columns import sheet as sheet_of
 from repro.render.latex import latex
 from repro.render.markdown import markdown
 from repro.render.page import Table, plain

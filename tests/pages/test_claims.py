@@ -14,10 +14,9 @@ from printed_rows import PRINTED
 from repro.claims.catalogue import CLAIMS, ENDPOINTS
 from repro.claims.claim import B0, BLEU, H1
 from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome, Verdict
-from repro.claims.evidence import Evidence
+from repro.claims.evidence import Evidence, Published
 from repro.claims.judge import Found, Judged, evidence_of, judge, judge_suite, suite
 from repro.claims.lists import catalogue_digest
-from repro.claims.published import Published
 from repro.pages import build, claims
 from repro.pages.scale_data import Summary
 from repro.render.markdown import markdown

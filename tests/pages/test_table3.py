@@ -13,8 +13,7 @@ import pytest
 from paper_runs import changed, paper_run, that_counts, told_apart
 
 from repro.pages import build, table3
-from repro.pages.columns import columns, spreads
-from repro.pages.sheet import sheet
+from repro.pages.columns import columns, sheet, spreads
 from repro.render.page import Column, plain
 from repro.results import frame as frames
 from repro.results.frame import Listed, ResultSet, note_rows, noted_rows

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from repro.tracking.system import _gpus, measure_system
+from repro.tracking.mirror import _gpus, measure_system
 
 
 def test_gpus_are_measured_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
