@@ -15,7 +15,7 @@ from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, why_ap
 from repro.claims.judge import OUTCOMES, TOO_FEW, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.lists import catalogue_digest
 from repro.claims.to_base import Distances, ToBase
-from repro.pages.columns import MINUS, comma_separated, with_minus
+from repro.pages.columns import MINUS, comma_separated, marked, with_minus
 from repro.pages.scale_data import Summary
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -81,21 +81,15 @@ MARKS: dict[Outcome, str] = {
     "unstable": "!",
 }
 RULES = "docs/claims.md"  # of the project: the procedure in full
-ABOUT_NUMBERS: Words = (
-    "A difference is above zero where it agrees with the claim: by rows + seeds, [95 % interval]. ",
-    Strong("paper"),
-    " is the same from the numbers that the paper prints, ",
-    Strong("ratio"),
-    " ours over it. A trend is the least-squares slope per doubling. ",
-    Strong("found from"),
-    " is the size that would have been found with a chance of 80 %, where nothing was. Verdicts rest on wider "
-    "intervals than these, which allow for all that is judged on this page.",
+ABOUT_NUMBERS = marked(
+    "A difference is above zero where it agrees with the claim: by rows + seeds, [95 % interval]. **paper** is the "
+    "same from the numbers that the paper prints, **ratio** ours over it. A trend is the least-squares slope per "
+    "doubling. **found from** is the size that would have been found with a chance of 80 %, where nothing was. "
+    "Verdicts rest on wider intervals than these, which allow for all that is judged on this page."
 )
-ABOUT_LENGTH: Words = (
-    Strong("length"),
-    " is the difference of the lengths of translations over those of their references; it ",
-    Strong("decides"),
-    " where BLEU without its penalty for brevity has the other sign.",
+ABOUT_LENGTH = marked(
+    "**length** is the difference of the lengths of translations over those of their references; it **decides** where "
+    "BLEU without its penalty for brevity has the other sign."
 )
 OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
 NO_LENGTHS = MappingProxyType[tuple[str, str], float]({})

@@ -15,7 +15,7 @@ from repro.claims.judge import Judged
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
 from repro.render.escape import sheet_text
-from repro.render.page import Column, Formula, Listing, Strong, Words
+from repro.render.page import Column, Formula, Inline, Listing, Strong, Words
 from repro.results.frame import BESIDE, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
 from repro.results.record import BASE
@@ -35,6 +35,16 @@ DELTA = Formula("Δ")
 HEADINGS = {  # of the fields of Hyper: those that the paper writes as symbols are formulas
     name: Formula(symbol) if len(symbol) == 1 or "_" in symbol else symbol for name, symbol in SYMBOLS.items()
 }
+
+
+def marked(*parts: str | Inline) -> tuple[Inline, ...]:
+    """Text in which **what stands so** is strong, beside links and the like."""
+    return tuple(
+        Strong(one) if i % 2 else one
+        for part in parts
+        for i, one in enumerate(part.split("**") if type(part) is str else (part,))
+        if one != ""
+    )
 
 
 def columns(frame: "DataFrame") -> list[Column]:
@@ -331,10 +341,9 @@ def _value(value: Any) -> str:
 
 NAMED = 6  # rows, with their numbers; of more only how many
 EXPLAINED = "Better and worse than the base"
-ABOUT_FOUND: Words = (
-    Strong(EXPLAINED),
-    ": the difference of a row to the base, of BLEU on dev over the seeds that both have, with its 95 % interval. Each "
-    "is of one row by itself; a verdict, of many at once, asks for more.",
+ABOUT_FOUND = marked(
+    f"**{EXPLAINED}**: the difference of a row to the base, of BLEU on dev over the seeds that both have, with its 95 "
+    "% interval. Each is of one row by itself; a verdict, of many at once, asks for more."
 )
 
 

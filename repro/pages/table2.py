@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from repro.claims.judge import Judged
 from repro.pages.columns import (
     TEST,
+    marked,
     numbers,
     published_column,
     row_column,
@@ -30,27 +31,19 @@ if TYPE_CHECKING:
 NAME = "table2"
 PAIRS: tuple[Pair, Pair] = ("en-de", "en-fr")
 
-ABOUT_PRINTED: Words = (
-    "Newstest2014, as printed. ",
-    Strong("FLOPs"),
-    " are those printed, and again ",
-    Strong("worked out"),
-    " as GPUs x days x the sustained rate that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. "
-    "What Deep-Att ran on is not known, and ConvS2S's GPUs and days are fitted: chosen because they give its printed "
-    "costs, they confirm nothing. For English-French, section 6.1 and the NeurIPS version print 41.0 for the big model "
-    "where this table has 41.8.",
+ABOUT_PRINTED = marked(
+    "Newstest2014, as printed. **FLOPs** are those printed, and again **worked out** as GPUs x days x the sustained "
+    "rate that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. What Deep-Att ran on is not "
+    "known, and ConvS2S's GPUs and days are fitted: chosen because they give its printed costs, they confirm nothing. "
+    "For English-French, section 6.1 and the NeurIPS version print 41.0 for the big model where this table has 41.8."
 )
-ABOUT_OURS: Words = (
-    "BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. ",
-    Strong("FLOPs"),
-    " are counted from the matrix products of the real tokens trained on, not from time and a rate. The first line is "
-    "the base model of Table 3, whose checkpoints are not averaged.",
+ABOUT_OURS = marked(
+    "BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. **FLOPs** "
+    "are counted from the matrix products of the real tokens trained on, not from time and a rate. The first line is "
+    "the base model of Table 3, whose checkpoints are not averaged."
 )
-ABOUT_AVERAGED: Words = (
-    Strong("averaged"),
-    " is the number of checkpoints whose mean is scored, ",
-    Strong("apart"),
-    " the updates between them.",
+ABOUT_AVERAGED = marked(
+    "**averaged** is the number of checkpoints whose mean is scored, **apart** the updates between them."
 )
 
 

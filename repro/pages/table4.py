@@ -9,6 +9,7 @@ from repro.pages.claims import NAME as CLAIMS
 from repro.pages.claims import settled_claims
 from repro.pages.columns import (
     cost_columns,
+    marked,
     numbers,
     row_column,
     rules_between,
@@ -21,7 +22,7 @@ from repro.pages.columns import (
 from repro.pages.words import ABOUT_SETTINGS, ending, explained, explained_table, facts, opening, told_at_the_end
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
-from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, plain
+from repro.render.page import Block, Column, Heading, Link, Listing, Page, Table, Text, Words, blocks, plain
 from repro.results.parts import F1_OVER, F1_THIRDS, F1_TO_FIRST, LENGTHS, MENDED
 from repro.results.resampled import RESAMPLES
 
@@ -37,21 +38,16 @@ TEST_SCORES = {  # of test, as the columns are headed
     "exact": "exact",
     "mended": "mended",
 }
-ABOUT_SCORES: Words = (
+ABOUT_SCORES = marked(
     "F1 of labelled brackets by the rules of EVALB with COLLINS.prm, in per cent, of all sentences: EVALB itself "
-    "leaves out those in which a parser took other words for punctuation. ",
-    Strong("exact"),
-    " is the share of sentences with every bracket right, ",
-    Strong("mended"),
-    " that of outputs that were not trees and were made into one.",
+    "leaves out those in which a parser took other words for punctuation. **exact** is the share of sentences with "
+    "every bracket right, **mended** that of outputs that were not trees and were made into one."
 )
-ABOUT_PAPER: Words = (Strong("paper"), ": as printed, for section 23 of the Wall Street Journal.")
-ABOUT_ROWS: Words = (
-    Strong("WSJ only"),
-    " is trained on the gold text of this scale, ",
-    Strong("semi-supervised"),
-    " on that and its silver text, which a parser wrote or which was generated as if by one. Trees are cleaned as "
-    "is usual for parsers: no empty elements, no outer bracket, labels without functions.",
+ABOUT_PAPER = marked("**paper**: as printed, for section 23 of the Wall Street Journal.")
+ABOUT_ROWS = marked(
+    "**WSJ only** is trained on the gold text of this scale, **semi-supervised** on that and its silver text, which a "
+    "parser wrote or which was generated as if by one. Trees are cleaned as is usual for parsers: no empty elements, "
+    "no outer bracket, labels without functions."
 )
 ABOUT_CLAIMS: Words = (
     "The claims about this table that were judged. The brackets have a claim's number and why it came out so; a "
