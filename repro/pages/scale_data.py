@@ -81,7 +81,7 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
         return None
     names = [name for name, records in result_set.tables.items() if records and name != BASE]
     third = {BASE, *result_set.named(table3.PARTS)}
-    whole, *single = result_set.frames([third, *({name} for name in names)])
+    whole, *single = map(result_set.frame, [third, *({name} for name in names)])
     frames = {
         name: _with_details(frame, result_set.everything, result_set.folder.parent)
         for name, frame in zip((*names, table3.NAME), (*single, whole), strict=True)
