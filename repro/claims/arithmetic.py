@@ -6,6 +6,7 @@ here as well.
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from repro.claims.claim import (
     B0,
@@ -168,10 +169,11 @@ def longest_wave(_: PrintedRows) -> Checked:
 
 def one_head_against_the_best(printed: PrintedRows) -> Checked:
     """What one head loses to the best setting, section 6.2."""
-    best = max((B0, H4, H16, H32), key=lambda row: _bleu(printed, row))
-    loss = _bleu(printed, best) - _bleu(printed, H1)
+    best = max((B0, H4, H16, H32), key=lambda row: _printed(printed, row, "bleu"))
+    loss = _printed(printed, best, "bleu") - _printed(printed, H1, "bleu")
     return Checked(
-        round(loss, 1) == 0.9, f"{_bleu(printed, best)} ({_label(best)}) - {_bleu(printed, H1)} = {loss:.1f}"
+        round(loss, 1) == 0.9,
+        f"{_printed(printed, best, 'bleu')} ({_label(best)}) - {_printed(printed, H1, 'bleu')} = {loss:.1f}",
     )
 
 
@@ -180,12 +182,12 @@ LADDERS = ((N2, N4, B0, N8), (D256, B0, D1024), (F1024, B0, F4096))  # of Table 
 
 def bigger_has_more_bleu(printed: PrintedRows) -> Checked:
     """BLEU of the largest row of each ladder of sizes against the smallest, Table 3 (C)."""
-    return _bigger("BLEU", lambda row: _bleu(printed, row), +1)
+    return _bigger("BLEU", lambda row: _printed(printed, row, "bleu"), +1)
 
 
 def bigger_has_less_ppl(printed: PrintedRows) -> Checked:
     """Perplexity of the largest row of each ladder of sizes against the smallest, Table 3 (C)."""
-    return _bigger("PPL", lambda row: _ppl(printed, row), -1)
+    return _bigger("PPL", lambda row: _printed(printed, row, "ppl"), -1)
 
 
 def _bigger(score: str, printed: Callable[[str], float], sign: int) -> Checked:
@@ -221,16 +223,8 @@ def above_all_parsers_but_one(_: PrintedRows) -> Checked:
     return Checked(len(better) == 1, f"above its {ours.f1} stand {'; '.join(better)}")
 
 
-def _bleu(printed: PrintedRows, row: str) -> float:
-    return _known(printed[row]["bleu"], row)
-
-
-def _ppl(printed: PrintedRows, row: str) -> float:
-    return _known(printed[row]["ppl"], row)
-
-
-def _known(number: float | None, row: str) -> float:
-    if number is None:
+def _printed(printed: PrintedRows, row: str, score: Literal["ppl", "bleu"]) -> float:
+    if (number := printed[row][score]) is None:
         raise ValueError(f"{row}: expected printed scores, got none. Run its experiment again: that notes them.")
     return number
 

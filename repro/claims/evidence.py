@@ -61,7 +61,9 @@ class Evidence:
 
 
 def _by_row(records: Iterable[Record]) -> dict[str, list[Record]]:
-    return {f"{table}/{row}": sorted(of, key=_seed) for (table, row), of in by_cell(records).items()}
+    return {
+        f"{table}/{row}": sorted(of, key=lambda record: record.seed) for (table, row), of in by_cell(records).items()
+    }
 
 
 def gather(
@@ -88,10 +90,6 @@ def gather(
         after_gap = f"after a gap in the seeds, which count from {FIRST_SEED} on"
         apart += [Apart(record, after_gap) for record in of[len(unbroken) :]]
     return Evidence(fresh=judged, published=known, apart=apart)
-
-
-def _seed(record: Record) -> int:
-    return record.seed
 
 
 def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
@@ -125,7 +123,7 @@ def _older(record: Record, kept: Iterable[Record]) -> str:
 
 def _unbroken(of: list[Record]) -> list[Record]:
     """The runs of a row from the first declared seed to the last before a gap; puts the runs in order."""
-    of.sort(key=_seed)
+    of.sort(key=lambda record: record.seed)
     return [record for place, record in enumerate(of) if record.seed == FIRST_SEED + place]
 
 

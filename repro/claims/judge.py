@@ -171,9 +171,10 @@ def _scores(row: str, runs: Sequence[Record], endpoint: Endpoint) -> dict[int, f
 def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bool = True) -> list[Judged]:
     """Every claim with its verdict; `is_listed` asks that runs began when the claim was listed as it stands."""
     trained = [claim for claim in claims if claim.is_trained]
-    blocks = {
-        one.name: blocks_of(suite, one, trained) for one in dict.fromkeys(e for c in trained for e in c.endpoints)
-    }
+    blocks = {}
+    for one in dict.fromkeys(endpoint for claim in trained for endpoint in claim.endpoints):
+        rows = rows_scored(trained, one.split)  # all that a claim looks at by a score of the same split
+        blocks[one.name] = Blocks({row: of for row, of in suite.runs[one.name].items() if row in rows})
     cells = {
         (claim.id, one.name): _look(suite, claim, one, blocks[one.name], is_listed=is_listed)
         for claim in trained
@@ -191,12 +192,6 @@ def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bo
         else _untrained(claim, suite)
         for claim in claims
     ]
-
-
-def blocks_of(suite: Suite, endpoint: Endpoint, claims: Iterable[Claim]) -> Blocks:
-    """Rows and seeds on this endpoint, of all rows that a claim looks at by a score of the same split."""
-    rows = rows_scored(claims, endpoint.split)
-    return Blocks({row: of for row, of in suite.runs[endpoint.name].items() if row in rows})
 
 
 def may_judge(scale: str, claim: Claim) -> bool:

@@ -161,7 +161,7 @@ def _c22(measured: Measured) -> LayerVerdict:
     proportional = all(max(points) - min(points) <= NEAR * max(points) for points in counted.values())
     points = ", ".join(f"{statistics.fmean(of):.2f} d ({label})" for label, of in counted.items())
     below = [key for key in times if key[0] in RECURRENCES and key[1] < key[2]]
-    outcomes = {key: _against_attention(times, key, len(below)) for key in below}
+    outcomes = {key: compare(times[key], times["self_attention", *key[1:]], sizes=len(below)) for key in below}
     told = "; ".join(_told(times, outcomes, layer) for layer in RECURRENCES)
     return judged_growth(outcomes.values()) if proportional else OF_HOUSE.no, (
         f"timed at {len({key[1:] for key in below})} sizes with n < d, n up to {_reach(below):.2f} d, over the time of "
@@ -189,10 +189,6 @@ def _reach(sizes: Iterable[Size]) -> float:
     """The largest n below d, in units of d, that is there for every d."""
     below = [(n / d, d) for _, n, d in sizes if n < d]
     return min((max(share for share, of in below if of == d) for d in {d for _, d in below}), default=0.0)
-
-
-def _against_attention(times: Times, key: Size, sizes: int) -> int:
-    return compare(times[key], times["self_attention", *key[1:]], sizes=sizes)
 
 
 def _told(times: Times, outcomes: Mapping[Size, int], layer: str) -> str:

@@ -140,7 +140,8 @@ def published_column(frame: "DataFrame", group: str, score: str, decimals: int) 
 def setting_columns(frame: "DataFrame") -> list[Column]:
     """What the rows change, as in the paper: the base in full, of another row what differs from it."""
     has_base = frame["table"].iloc[0] == BASE
-    shown = [Column("", "system", _systems(frame))] if has_systems(frame) else []
+    systems = [system_label(text) if n else MISSING for n, text in zip(frame["n"], frame["system"], strict=True)]
+    shown = [Column("", "system", systems)] if has_systems(frame) else []
     for name, heading in HEADINGS.items():
         here, paper = list(frame[name]), list(frame[name + AT_PAPER_SIZE])
         if len({setting(value, name) for value in here} - {""}) > 1:
@@ -148,11 +149,6 @@ def setting_columns(frame: "DataFrame") -> list[Column]:
             kept = [i == 0 or not has_base or value != here[0] for i, value in enumerate(here)]
             shown.append(Column("", heading, [text if keep else "" for text, keep in zip(texts, kept, strict=True)]))
     return shown
-
-
-def _systems(frame: "DataFrame") -> list[str]:
-    """Of each row its own system; of one without a run nothing is known of it."""
-    return [system_label(text) if n else MISSING for n, text in zip(frame["n"], frame["system"], strict=True)]
 
 
 def size_columns(frame: "DataFrame") -> list[Column]:

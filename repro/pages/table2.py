@@ -88,11 +88,6 @@ def own_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Colum
     ]
 
 
-def size_of_rows(frame: "DataFrame") -> list[Column]:
-    """What our rows set, and how large they are; of that the paper's Table 2 prints nothing."""
-    return [row_column(frame), *setting_columns(frame), *size_columns(frame)[:2]]
-
-
 def _about_subset(frame: "DataFrame") -> Words:
     """Which lines of the test set are scored on their own too; nothing where none are."""
     if (which := frame.attrs["shared"].get(("test subset", ""))) is None:
@@ -107,7 +102,9 @@ def _about_subset(frame: "DataFrame") -> Words:
 
 def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
-    own, size = own_columns(frame, judged), size_of_rows(frame)
+    own = own_columns(frame, judged)
+    # what rows set, and how large they are: of that the paper's Table 2 prints nothing
+    size = [row_column(frame), *setting_columns(frame), *size_columns(frame)[:2]]
     base = frozenset({int((frame["table"] == BASE).sum())})
     return Page(
         made_from(f"the records in {NAME}/ and {BASE}/"),

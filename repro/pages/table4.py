@@ -182,6 +182,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name:
     # not the size with 40,960 word-pieces, which are another task's: of trees the paper has 16,384 and 32,768
     settings, sizes = setting_columns(frame), size_columns(frame)[:1]
     size = [row_column(frame), *settings, *sizes, *cost_columns(frame)]
+    as_printed = explained_table(printed_parsers(), rules_between([line.training for line in TABLE_4]))
     return Page(
         made_from(f"the records in {name}/"),
         told_at_the_end(
@@ -202,7 +203,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name:
                 Table(tuple(size)),
                 Text(_about(settings)),
                 explained(size),
-                _as_printed() if name == NAME else (),
+                (Heading("As printed"), *as_printed) if name == NAME else (),
                 ending(frame, facts(frame)),
             )
         ),
@@ -214,11 +215,6 @@ def _about(settings: Sequence[Column]) -> Words:
     texts = [plain(text) for column in settings if column.heading != "system" for text in column.texts]
     whole = any("(" in text for text in texts)
     return ABOUT_SETTINGS if whole else ABOUT_SETTINGS[:1] if texts else ""
-
-
-def _as_printed() -> tuple[Block, ...]:
-    ruled = rules_between([line.training for line in TABLE_4])
-    return Heading("As printed"), *explained_table(printed_parsers(), ruled)
 
 
 def parsers_at_the_end(frame: "DataFrame") -> Page:
