@@ -7,7 +7,7 @@ and needs no torch.
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path as FilePath
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 from repro.results.provenance import Provenance
 from repro.storage import signed_json
@@ -112,8 +112,14 @@ class Measured:
     stamp: Provenance
 
 
-# the kind of the lines of each list
-KINDS = {name: get_args(kind)[0] for name, kind in get_type_hints(Measured).items() if get_origin(kind) is list}
+KINDS = {
+    "counts": Count,
+    "steps": Steps,
+    "paths": Path,
+    "times": Time,
+    "scoring_counts": ScoringCount,
+    "scoring_times": ScoringTime,
+}
 
 
 def save(file: FilePath, measured: Measured) -> None:

@@ -3,8 +3,6 @@
 import hashlib
 import math
 import re
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -38,27 +36,6 @@ def of(results: Sequence[Judged], id: str) -> Judged:
 
 
 # What the paper's own numbers say
-
-
-@pytest.mark.parametrize(
-    ("id", "verdict", "words"),
-    [
-        ("C01a", "consistent", "28.4 - 26.36 (ConvS2S Ensemble) = 2.04"),
-        ("C02a", "consistent", "41.8 and 41.0"),
-        ("C03b", "consistent", "3.3e18 / 9.6e18 (ConvS2S) = 0.34"),
-        ("C03e", "consistent", "0.432 s, printed 0.4 s"),
-        ("C04", "consistent", "= 0.19"),
-        ("C17b", "not consistent", "9,647 x 2 pi"),
-        ("C28a", "consistent", "25.8 (base) - 24.9 = 0.9"),
-        ("C30d", "consistent", "though N=8 has 25.5 and base 25.8"),
-        ("C32a", "consistent", "91.3 against 90.4"),
-        ("C32b", "not consistent", "Luong et al. (2015), multi-task: 93.0"),
-    ],
-)
-def test_what_the_papers_own_numbers_say(id: str, verdict: str, words: str) -> None:
-    result = of(judge_suite(Suite(scale="smoke", runs={name: {} for name in ENDPOINTS}, printed=PRINTED)), id)
-    assert result.verdict == verdict
-    assert words in result.reason
 
 
 # Suites whose truth is known
@@ -444,12 +421,6 @@ def test_claims_about_layers_take_the_verdict_of_table_1() -> None:
     after = judge([], measured={"C05": ("does not hold here", "it waits twice")})
     assert (of(after, "C05").verdict, of(after, "C05").reason) == ("does not hold here", "it waits twice")
     assert of(after, "C06").verdict == "not judged"
-
-
-def test_judging_needs_no_framework() -> None:
-    code = "import sys, repro.claims.judge; print(sorted({'torch', 'lightning', 'mlflow', 'pandas'} & {*sys.modules}))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert found.stdout.strip() == "[]"
 
 
 def test_a_claim_may_name_the_mean_of_the_last_checkpoints(tmp_path: Path) -> None:

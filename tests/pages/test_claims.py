@@ -190,10 +190,6 @@ def test_the_file_for_machines_has_the_intervals_over_sentences_beside_those_ove
     assert {*found.values()} == {("", "")}
 
 
-def test_no_record_no_page(tmp_path: Path) -> None:
-    assert pages(tmp_path) == {}
-
-
 def test_text_on_the_page_is_text() -> None:
     named = direction("C99", "1", "a | b <script> *c*", B0, H1, scale="smoke")
     runs = Summary(scale="x_y|", claim="", n=1, n_rows=1, hours=1.0, rows_here=("a|b (here <i>)",))

@@ -107,10 +107,6 @@ def test_a_page_of_exploration_says_so_on_top_of_all_its_tables(tmp_path: Path) 
     assert "xploration" not in texts["table3.md"]
 
 
-def test_a_scale_without_records_has_no_page(tmp_path: Path) -> None:
-    assert made(tmp_path) == {}
-
-
 def test_the_data_behind_a_figure_is_no_record(tmp_path: Path) -> None:
     fill(tmp_path)
     (tmp_path / "laptop/figures").mkdir()

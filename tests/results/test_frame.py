@@ -45,11 +45,6 @@ def test_the_interval_by_hand() -> None:
     assert frames.interval([1, 2, 3, 4, 10]) == (4.0, pytest.approx(2.776445 * math.sqrt(12.5 / 5), abs=1e-5))
 
 
-def test_below_three_seeds_there_is_no_interval() -> None:
-    assert frames.interval([60.0, 61.0]) == (60.5, None)
-    assert frames.interval([60.0]) == (60.0, None)
-
-
 def test_mean_and_interval_are_over_the_seeds_of_a_row() -> None:
     frame = frames.table(FULL).set_index("row")
     assert list(frame["n"]) == [3, 3, 3, 3]
@@ -417,12 +412,6 @@ def test_every_file_at_fault_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_holds_no_records(tmp_path: Path) -> None:
     assert frames.load_records(tmp_path / "laptop" / "base") == []
-
-
-def test_seeds_of_different_models_have_no_mean() -> None:
-    other = run("h=1", 2, hyper=asdict(replace(BASE, n_heads=1, d_k=128, d_v=128, steps=300)))
-    with pytest.raises(ValueError, match="row 'h=1': seeds 1 and 2 differ in steps, so they have no mean"):
-        frames.table([run("h=1", 1), other])
 
 
 def test_two_scales_are_two_tables() -> None:

@@ -217,13 +217,6 @@ def test_a_fact_that_came_later_may_be_absent_but_must_be_sound(monkeypatch: pyt
     record._hints.cache_clear()
 
 
-def test_every_published_record_loads() -> None:
-    assert PUBLISHED
-    for file in PUBLISHED:
-        before = json.loads(file.read_bytes())
-        assert ("determinism" in before) == (load(file).determinism is not None)
-
-
 def test_its_place(tmp_path: Path) -> None:
     record = Record(**fields())
     assert path(tmp_path, record) == tmp_path / "laptop" / "table3_A" / "h=16-seed1.json"

@@ -163,20 +163,6 @@ def test_a_clock_before_1970_costs_the_times_alone(store: str, tmp_path: Path, m
     assert run_of(store, run_id).info.status == "KILLED"
 
 
-def test_a_database_deleted_in_use_is_told(new_store: Callable[[], str], folder: Path) -> None:
-    uri = new_store()
-    told: list[str] = []
-    thread = Mirror(Tracker(uri, runs=folder.parent, tell=told.append), folder, every=0.02)
-    wait_for(lambda: thread.run_id is not None)
-    for path in sqlite_path(uri).parent.glob("mlflow.db*"):
-        path.unlink()
-    with Journal(folder / "journal.jsonl") as journal:
-        journal.append("train", 50, loss=1.0)
-    assert not thread.close()
-    assert len(told) == 1
-    assert "deleted" in told[0]
-
-
 def test_the_thread_carries_a_run_while_it_is_written(store: str, folder: Path) -> None:
     told: list[str] = []
     for outcome, first in (("KILLED", 100), ("FINISHED", 200)):  # stopped, then gone on with
