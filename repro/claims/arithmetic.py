@@ -8,22 +8,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from repro.claims.claim import (
-    B0,
-    D256,
-    D1024,
-    F1024,
-    F4096,
-    H1,
-    H4,
-    H16,
-    H32,
-    N2,
-    N4,
-    N8,
-    Checked,
-    PrintedRows,
-)  # fmt: skip
+from repro.claims.claim import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8, Checked, PrintedRows
 from repro.model.config import BASE as BASE_HYPER
 from repro.paper import (
     N_REGULARISERS,

@@ -18,22 +18,7 @@ from repro.claims.to_base import Distances, ToBase
 from repro.pages.columns import MINUS, comma_separated, marked, with_minus
 from repro.pages.scale_data import Summary
 from repro.render.origin import made_from
-from repro.render.page import (
-    Block,
-    Code,
-    Column,
-    Heading,
-    Link,
-    Listing,
-    Page,
-    Strong,
-    Table,
-    Text,
-    Words,
-    blocks,
-    joined,
-    plain,
-)
+from repro.render.page import Block, Code, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks
 from repro.render.several import several
 from repro.results.parts import length_decides
 from repro.results.record import PaperNumbers
@@ -286,7 +271,7 @@ def untrained(members: Sequence[Judged], said: str) -> Table:
 
 def _by(one: Judged) -> Words:
     """What settles it, what that says, and what a reader must know of it."""
-    tests = joined([(Code(test.rpartition("::test_")[2]),) for test in one.claim.tests], ", ")
+    tests = [part for test in one.claim.tests for part in (", ", Code(test.rpartition("::test_")[2]))][1:]
     return (*tests, ": " * bool(tests), with_minus(one.reason), f". {one.claim.note}" * bool(one.claim.note))
 
 
@@ -400,7 +385,7 @@ def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, I
 
 def about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
     """✓ sign as printed, ✗ opposite sign: the marks that occur, in the words that occur."""
-    shown = {plain(text)[-1:] for column in numbers for text in column.texts}
+    shown = {str(text)[-1:] for column in numbers for text in column.texts}
     said: dict[str, list[str]] = {}
     for outcome, mark in MARKS.items():
         if mark in shown and outcome in outcomes:
