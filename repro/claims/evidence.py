@@ -85,7 +85,8 @@ def gather(
     apart += [Apart(record, _older(record, kept)) for record in older]
     judged: list[Record] = []
     for of in by_cell(kept).values():
-        unbroken = _unbroken(of)
+        of.sort(key=lambda record: record.seed)  # from the first declared seed to the last before a gap
+        unbroken = [record for place, record in enumerate(of) if record.seed == FIRST_SEED + place]
         judged += unbroken
         after_gap = f"after a gap in the seeds, which count from {FIRST_SEED} on"
         apart += [Apart(record, after_gap) for record in of[len(unbroken) :]]
@@ -119,12 +120,6 @@ def _older(record: Record, kept: Iterable[Record]) -> str:
     """Of a cell's seeds that are no repetitions of its newest run: what they differ in."""
     other = next(one for one in kept if (one.table, one.row) == (record.table, record.row))
     return f"unlike the newest run of their row in {', '.join(differences(other, record))}"
-
-
-def _unbroken(of: list[Record]) -> list[Record]:
-    """The runs of a row from the first declared seed to the last before a gap; puts the runs in order."""
-    of.sort(key=lambda record: record.seed)
-    return [record for place, record in enumerate(of) if record.seed == FIRST_SEED + place]
 
 
 def _copies(records: Iterable[Record]) -> dict[int, str]:

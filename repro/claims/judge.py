@@ -212,7 +212,8 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_
     low, high = estimate.interval() if estimate else (None, None)
     printed = _sum(weights, [endpoint.printed(suite.printed[row]) if row in suite.printed else None for row in runs])
     refused = _refusal(suite, claim, runs, is_listed=is_listed)
-    test = None if refused else _test(claim, endpoint, blocks, estimate, printed, words_at(suite.scale))
+    words = OF_SIZE if may_judge_sizes(suite.scale) else OF_SIGN
+    test = None if refused else _test(claim, endpoint, blocks, estimate, printed, words)
     found = Found(
         endpoint=endpoint,
         runs=tuple(map(len, runs.values())),
@@ -229,11 +230,6 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_
         ),
     )
     return _Cell(found, test)
-
-
-def words_at(scale: str) -> OutcomeWords:
-    """What is said of trained rows there."""
-    return OF_SIZE if may_judge_sizes(scale) else OF_SIGN
 
 
 def _test(

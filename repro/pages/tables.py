@@ -94,7 +94,7 @@ def at_the_end(frame: "DataFrame") -> Page:
 
 def is_like_others(name: str, frame: "DataFrame") -> bool:
     """Whether its rows stand under the columns that most tables have, so that it can be shown together with those."""
-    return name != table2.NAME and not table4.has_parsers(frame)
+    return name != table2.NAME and "dev/f1" not in frame.columns
 
 
 def page_of_table(
@@ -109,4 +109,8 @@ def page_of_table(
 
 def special_at_the_end(frame: "DataFrame", name: str) -> Page:
     """What an experiment shows of a table with columns of its own, for a terminal."""
-    return table2.systems_at_the_end(frame) if name == table2.NAME else table4.parsers_at_the_end(frame)
+    notes = Listing(tuple(frame.attrs["notes"]))
+    if name == table2.NAME:
+        return Page("", blocks(Table(tuple(table2.own_columns(frame))), notes))
+    own = Table((*table4.own_scores(frame), *table4.printed_scores(frame)))
+    return Page("", blocks(Text(table4.which_text(frame)), own, notes))

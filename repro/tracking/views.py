@@ -275,14 +275,11 @@ def _numbers(runs: list[Any], base: list[Any]) -> dict[str, float]:
         if half is not None and _is_ours(source):
             values[key + HALF] = half
         if runs[0].data.tags.get("row") != BASE:
-            less = difference_over_common(ours, theirs) if _is_ours(source) else _less_printed(ours, theirs)
+            # what the paper prints for two rows differs by the same at each of their seeds
+            printed = next(iter(ours.values())) - next(iter(theirs.values())) if theirs else None
+            less = difference_over_common(ours, theirs) if _is_ours(source) else printed
             values |= {} if less is None else {key + LESS_BASE: less}
     return values
-
-
-def _less_printed(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
-    """The difference of what the paper prints for two rows, which is the same at each of their seeds."""
-    return next(iter(ours.values())) - next(iter(theirs.values())) if theirs else None
 
 
 def _is_ours(source: str) -> bool:
