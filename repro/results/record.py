@@ -249,7 +249,7 @@ def load(path: Path) -> Record:
             content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
         _check_names(content, _hints(Record), "record")
         return Record(**content)  # which holds the values against their annotations
-    except (OverflowError, RecursionError, ValueError) as error:
+    except (RecursionError, ValueError) as error:
         instead = UPDATE if isinstance(error, signed_json.Newer) else RESTORE
         raise ValueError(f"{path}: {error}. {instead}, or delete it and run the row again.") from error
 
