@@ -25,7 +25,6 @@ PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*/*-seed*.jso
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "format2.json").read_bytes())
 SCORE: dict[str, Any] = GOLDEN["scores"]["dev"] | {"ppl": 4.48169}  # exp(1.5), in digits that a float keeps
 BOTH_BLEU = {name: value for name, value in SCORE.items() if "bleu" in name}
-REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
 
 
 def fields() -> dict[str, Any]:
