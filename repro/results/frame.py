@@ -274,7 +274,11 @@ def table(
     import pandas as pd
 
     everything = [*base, *records]
-    _refuse_mixtures(everything)
+    if other := next((record for record in everything if record.scale != everything[0].scale), None):
+        where = f"{other.table}, row {other.row!r}"
+        raise ValueError(f"{where}: expected scale {everything[0].scale}, got {other.scale}. A table has one.")
+    if found := [*mixtures(everything)]:  # a mean is over seeds of one thing, each of them once
+        raise ValueError("\n".join(found))
     known = _rows(everything, rows)
     if not known:
         raise ValueError("A table: expected records or the names of its rows, got neither.")
@@ -390,15 +394,6 @@ class _Dict(dict[Any, Any]):
 
     def __deepcopy__(self, _: object) -> "_Dict":
         return self
-
-
-def _refuse_mixtures(records: Sequence[Record]) -> None:
-    """A mean is over seeds of one thing, each of them once, and a table is of one scale."""
-    if other := next((record for record in records if record.scale != records[0].scale), None):
-        where = f"{other.table}, row {other.row!r}"
-        raise ValueError(f"{where}: expected scale {records[0].scale}, got {other.scale}. A table has one.")
-    if found := [*mixtures(records)]:
-        raise ValueError("\n".join(found))
 
 
 def _mark(key: tuple[str, str], runs: Iterable[Record], uncommitted: Container[str]) -> str:

@@ -191,10 +191,8 @@ BADGES = {  # as `repro/runs/determinism.py` gives them
     "L2": "one GPU, the same to the bit on such a card",
     "L3": "several CPU processes, the same to the bit by as many",
 }
-NOT_LOOKED_AT, NO_BADGE = (
-    "not checked, from the time before badges",
-    "no badge, since what was read is not what was planned",
-)
+NOT_LOOKED_AT = "not checked, from the time before badges"
+NO_BADGE = "no badge, since what was read is not what was planned"
 
 
 class Shown(NamedTuple):
