@@ -24,7 +24,10 @@ from repro.storage.process import has_ended
 
 PARTIAL = "partial"  # what a crash may leave behind; never read, swept by `sweep`
 PROBE = 4_096  # bytes that a folder must take before work begins
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+ADVICE = (
+    "Free space or inodes there (df, df -i), raise your limit (quota, ulimit), get the right to write there, or name "
+    "another folder. Then the same command goes on."
+)
 OTHERWISE = (FileNotFoundError, FileExistsError, BlockingIOError, ConnectionError)  # no disk refuses
 
 
@@ -46,15 +49,8 @@ def named(path: Path, needed: int | None = None) -> Iterator[None]:
         room = [f"{needed:,} bytes needed"] if needed is not None else []
         room += [f"{found:,} free"] if (found := free(path)) is not None else []
         about = f" ({', '.join(room)})" if room else ""
-        advice = "Get the right to write there, or name another folder."
-        if error.errno in FULL:  # df -i: few systems tell of inodes
-            advice = (
-                "Free space there, or inodes (df -i), or raise your limit (quota, ulimit), and type the same command: "
-                "it goes on."
-            )
-        raise DiskError(
-            error.errno, f"{path} cannot be written to: {os.strerror(error.errno or errno.EIO)}{about}. {advice}"
-        ) from error
+        why = os.strerror(error.errno or errno.EIO)
+        raise DiskError(error.errno, f"{path} cannot be written to: {why}{about}. {ADVICE}") from error
 
 
 def free(path: Path) -> int | None:
