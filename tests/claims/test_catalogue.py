@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from claims.test_judge import some
-from paper_runs import direction
 from printed_rows import PRINTED
 
 from repro.claims.catalogue import CLAIMS, LISTED, SCALE_ORDER, STATEMENTS
-from repro.claims.claim import ACCURACY, B0, BLEU, F1, K16, LOG_PPL, TABLE3, Claim, filled, printed_sizes
+from repro.claims.claim import ACCURACY, B0, BLEU, F1, LOG_PPL, TABLE3, Claim, printed_sizes
 from repro.claims.judge import evidence_of, judge
 from repro.claims.lists import catalogue_digest, held
 from repro.model.config import BASE, Hyper
@@ -145,11 +144,6 @@ def test_a_rows_name_says_its_size(row: str, field: str, value: float) -> None:
     assert printed_sizes(row)[field] == value
 
 
-def test_a_sentence_is_filled() -> None:
-    made = filled("{worse.d_k} of {better.d_model:,}", {"d_model": 1024}, {"d_k": 16})
-    assert made == "16 of 1,024"
-
-
 def test_by_itself_a_claim_names_the_papers_sizes(changes: dict[str, object]) -> None:
     assert len(SIZED) >= 15
     at_paper = hypers(changes, BASE)
@@ -183,12 +177,6 @@ def test_every_scale_can_be_told(scale: str, changes: dict[str, object]) -> None
     for one in SIZED:
         assert "{" not in one.sentence_here(here)
         assert len(one.sentence_here(here)) <= len(one.sentence) + 8, "no noise of floating point"
-
-
-def test_which_row_is_which() -> None:
-    made = direction("C99", "1", "{worse.d_k} against {better.d_k}", B0, K16, scale="laptop")
-    assert made.sentence == "16 against 64"
-    assert made.sentence_here({B0: {"d_k": 8}, K16: {"d_k": 2}}) == "2 against 8"
 
 
 # Statements of teaching texts

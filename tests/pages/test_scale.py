@@ -10,9 +10,8 @@ import pytest
 from paper_runs import changed, paper_run, perplexity, that_counts
 
 from repro.claims.decisions import FIRST_SEED, SEEDS
-from repro.cli import report
 from repro.pages import build
-from repro.results.frame import Listed, ResultSet, note_rows, record_folders
+from repro.results.frame import Listed, ResultSet, note_rows
 from repro.results.record import path
 
 ROOT = Path(__file__).parents[2]
@@ -105,14 +104,6 @@ def test_a_page_of_exploration_says_so_on_top_of_all_its_tables(tmp_path: Path) 
     texts = {file.name: text for file, text in made(tmp_path).items() if file.suffix == ".md"}
     assert "A table of this scale shows the sign of large effects." in texts["table3_B.md"]
     assert "xploration" not in texts["table3.md"]
-
-
-def test_the_data_behind_a_figure_is_no_record(tmp_path: Path) -> None:
-    fill(tmp_path)
-    (tmp_path / "laptop/figures").mkdir()
-    (tmp_path / "laptop/figures/attention.json").write_text("{}")
-    assert record_folders(tmp_path / "laptop") == [tmp_path / "laptop/base", tmp_path / "laptop/table3_B"]
-    assert report.main(["--results", str(tmp_path)]) == 0
 
 
 @pytest.mark.parametrize("source", sorted(ROOT.glob("results/*/*.tex")), ids=lambda file: file.parent.name + file.stem)

@@ -402,10 +402,6 @@ def test_every_file_at_fault_is_named(tmp_path: Path) -> None:
     assert f"belongs at {folder / 'h=4-seed1.json'}" in str(error.value)
 
 
-def test_a_folder_that_is_not_there_holds_no_records(tmp_path: Path) -> None:
-    assert frames.load_records(tmp_path / "laptop" / "base") == []
-
-
 def test_two_scales_are_two_tables() -> None:
     with pytest.raises(ValueError, match="expected scale laptop, got smoke"):
         frames.table([run("base"), run("h=1", scale="smoke")])
@@ -419,8 +415,8 @@ def test_a_row_without_a_run_shows_what_it_would_be() -> None:
     assert math.isnan(line["params/here"]), "nobody has counted them"
 
 
-def test_the_folder_of_a_scale_is_no_table(tmp_path: Path) -> None:
-    for folder in ("h", "smoke"):
+def test_neither_the_folder_of_a_scale_nor_that_of_figures_is_a_table(tmp_path: Path) -> None:
+    for folder in ("h", "smoke", "figures"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.json").touch()
     (tmp_path / "smoke" / frames.ROWS_FILE).touch()

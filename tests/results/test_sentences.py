@@ -79,15 +79,6 @@ def test_counts_come_back_and_give_the_records_bleu(tmp_path: Path) -> None:
     assert [*counts_of_runs(tmp_path, [record, run(2)])] == [("table3_A/h=1", 1)], "seed 2 has none"
 
 
-def test_records_are_found_among_their_translations(tmp_path: Path) -> None:
-    from repro.results.frame import load_records, record_folders
-
-    leave(tmp_path, [run(1), run(2)])
-    [folder] = record_folders(tmp_path / "lab")
-    assert [one.seed for one in load_records(folder)] == [1, 2]
-    assert len([*folder.iterdir()]) == 2 * 3
-
-
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     record = run(1)
     leave(tmp_path, [record])

@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import socket
-import sqlite3
 import string
 import tempfile
 import tracemalloc
@@ -206,11 +204,3 @@ def test_a_long_journal_takes_no_memory(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert min(peaks) < 3e5
-
-
-def test_appending_reaches_for_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket, "socket", None)
-    monkeypatch.setattr(sqlite3, "connect", None)
-    with Journal(tmp_path / "journal.jsonl") as journal:
-        journal.append("train", 1, loss=1.0)
-        journal.sync()
