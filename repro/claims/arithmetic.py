@@ -8,21 +8,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from repro import paper
 from repro.claims.claim import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8, Checked, PrintedRows
 from repro.model.config import BASE as BASE_HYPER
-from repro.paper import (
-    N_REGULARISERS,
-    PRINTED_STEPS,
-    REGULARISERS,
-    SECONDS_A_DAY,
-    SECONDS_A_STEP,
-    TABLE_2,
-    TABLE_4,
-    Pair,
-    PrintedParser,
-    System,
-    computed_flops,
-)
+from repro.paper import TABLE_2, TABLE_4, Pair, PrintedParser, System
 
 BASE_MODEL, BIG_MODEL = (line for line in TABLE_2 if line.kind == "ours")
 
@@ -101,12 +90,13 @@ def big_takes_its_days(_: PrintedRows) -> Checked:
 
 def _step_time(model: System) -> Checked:
     """Section 5.2. What is printed is rounded to a tenth of a second, so the step time is what is held against it."""
-    steps, printed, hours = PRINTED_STEPS[model.name], SECONDS_A_STEP[model.name], 24 * model.hardware["en-de"].days
-    seconds = hours * SECONDS_A_DAY / 24 / steps
+    steps, printed = paper.PRINTED_STEPS[model.name], paper.SECONDS_A_STEP[model.name]
+    hours = 24 * model.hardware["en-de"].days
+    seconds = hours * paper.SECONDS_A_DAY / 24 / steps
     return Checked(
         round(seconds, 1) == printed,
         f"{hours:g} hours / {steps:,} steps = {seconds:.3f} s, printed {printed:.1f} s; {steps:,} x {printed:.1f} s = "
-        f"{steps * printed * 24 / SECONDS_A_DAY:.1f} hours = {steps * printed / SECONDS_A_DAY:.2f} days",
+        f"{steps * printed * 24 / paper.SECONDS_A_DAY:.1f} hours = {steps * printed / paper.SECONDS_A_DAY:.2f} days",
     )
 
 
@@ -130,7 +120,7 @@ def _costs(lines: Sequence[System]) -> Checked:
     as_printed, told = True, []
     for line in lines:
         for pair, printed in line.flops.items():
-            computed = computed_flops(line, pair)
+            computed = paper.computed_flops(line, pair)
             if computed is not None and not (pair in line.hardware and line.hardware[pair].fitted):
                 as_printed = as_printed and f"{computed:.1e}" == f"{printed:.1e}"
                 told.append(f"{line.name} {pair} {computed:.1e}, printed {printed:.1e}")
@@ -140,9 +130,9 @@ def _costs(lines: Sequence[System]) -> Checked:
 def regularisers_are_as_many(_: PrintedRows) -> Checked:
     """How many kinds of regularisation are announced and how many described, section 5.4."""
     return Checked(
-        len(REGULARISERS) == N_REGULARISERS,
-        f"{N_REGULARISERS} are announced; described are {' and '.join(REGULARISERS)}. Dropout of the embeddings' sums "
-        "is told as a part of the first",
+        len(paper.REGULARISERS) == paper.N_REGULARISERS,
+        f"{paper.N_REGULARISERS} are announced; described are {' and '.join(paper.REGULARISERS)}. Dropout of the "
+        "embeddings' sums is told as a part of the first",
     )
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from repro.claims.judge import Judged
 from repro.pages import columns
 from repro.pages.sections import lengths_section
-from repro.pages.words import ABOUT_SETTINGS, ending, explained, explained_table, opening, told_at_the_end
+from repro.pages.words import ABOUT_SETTINGS, ending, explained_table, opening, told_at_the_end
 from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.origin import made_from
-from repro.render.page import Column, Heading, Page, Strong, Table, Text, Words, blocks
+from repro.render.page import Column, Heading, Page, Strong, Text, Words, blocks
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -102,15 +102,13 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
                 Heading(f"Table 2 at scale {scale}", 1),
                 opening(frame, columns.scored(frame, "test/bleu", "BLEU on test")),
                 Heading("Our runs"),
-                Table(tuple(own), base),
+                explained_table(own, base),
                 Text(ABOUT_OURS),
                 Text(_about_subset(frame)),
-                explained(own),
                 Heading("What our rows are"),
-                Table(tuple(size), base),
+                explained_table(size, base),
                 Text(ABOUT_AVERAGED),
                 Text(ABOUT_SETTINGS),
-                explained(size),
                 lengths_section(frame, base),
                 Heading("As printed, and the cost column worked out again"),
                 explained_table(printed_columns(), columns.rules_between([line.kind for line in TABLE_2])),

@@ -182,9 +182,8 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name:
                 claims_about(name, judged),
                 of_sentences(frame),
                 Heading("What our rows are"),
-                Table(tuple(size)),
+                explained_table(size),
                 Text(_about(settings)),
-                explained(size),
                 (Heading("As printed"), *as_printed) if name == NAME else (),
                 ending(frame, facts(frame)),
             )

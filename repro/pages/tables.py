@@ -23,16 +23,7 @@ from repro.pages.columns import (
     verdict_columns,
 )
 from repro.pages.sections import along_training, by_length, further_section, length_columns, operations_column, unequal
-from repro.pages.words import (
-    about_settings,
-    by_chance,
-    ending,
-    explained,
-    explained_table,
-    facts,
-    opening,
-    told_at_the_end,
-)
+from repro.pages.words import about_settings, by_chance, ending, explained_table, facts, opening, told_at_the_end
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
 from repro.results.labels import command_of
@@ -72,9 +63,8 @@ def page(
                 Text(ABOUT_FOUND if found(frame).items else ""),
                 anchor_section(frame),
                 Heading("What the rows are"),
-                Table(tuple(size), ruled),
+                explained_table(size, ruled),
                 about_settings(frame, whole),
-                explained(size),
                 unequal(frame) if systems else (),
                 by_length(frame, ruled) if systems else (),
                 along_training(frame) if systems else (),
