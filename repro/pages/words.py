@@ -25,9 +25,6 @@ ABOUT_SPREADS = marked(
     "**a ± b** is the mean over n seeds and the half-width of its 95 % t-interval; two seeds, or an interval that "
     "would reach below zero, give the mean [lowest, highest], one seed gives its number."
 )
-ABOUT_DEV = "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's."
-ABOUT_PRINTED_DEV = marked("**paper**: as printed, for newstest2013.")
-ABOUT_DELTA = marked("**Δ** is the difference to the base row, of our scores over the seeds that both rows have.")
 ABOUT_LAST_MEAN = marked(
     f"**{MEAN_OF_LAST}** is the same run by the mean of its last checkpoints, as far apart as those that Table 2 "
     f"averages, and not by the paper's weights; **{LENGTH}** is the tokens of its translations over those of their "
@@ -44,8 +41,6 @@ ABOUT_MARKS: Words = (
     Strong(NO_COMMIT),
     " mark rows that nobody else has; the notes say why.",
 )
-ABOUT_MISSING = marked(f"**{MISSING}** is a row without a finished run.")
-ABOUT_DIVERGED = marked("**diverged** runs are counted, but enter no mean.")
 ABOUT_EXPLORATORY = marked(
     f"**{EXPLORATORY}** runs are in means, intervals and differences, but in no verdict: ",
     Link("claims", "claims", to_page=True),
@@ -68,8 +63,6 @@ ABOUT_SIZE_HERE = marked("**Parameters** in millions: of the model that was trai
 ABOUT_SIZE = marked(*ABOUT_SIZE_HERE, "; of the same row **at paper size**, with 40,960 word-pieces.")
 ABOUT_PRINTED_SIZE = marked("Parameters of the **paper**: as printed in Table 3.")
 MADE_AGAIN = "How reproducible these runs are"
-ABOUT_RATE = marked("**rate factor** multiplies the learning rate of section 5.3.")
-ABOUT_SECONDS = marked(f"Seconds compare between runs of one processor: see **{MADE_AGAIN}**.")
 ABOUT_LENGTHS = marked(
     "**empty** are translations without a token, in per cent of dev; **length** is the tokens of all over those of "
     "their references: where it is below 1, BLEU is multiplied by exp(1 - 1 / length)."
@@ -97,9 +90,9 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
     (_in_cells("(here "), ABOUT_LABELS),
     (_has("yours"), ABOUT_OWN),
     (lambda shown: _in_cells("±")(shown) or _in_cells(" [")(shown), ABOUT_SPREADS),
-    (_shows_dev("ours", "yours"), ABOUT_DEV),
-    (_shows_dev("paper"), ABOUT_PRINTED_DEV),
-    (_has(DELTA), ABOUT_DELTA),
+    (_shows_dev("ours", "yours"), "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's."),
+    (_shows_dev("paper"), marked("**paper**: as printed, for newstest2013.")),
+    (_has(DELTA), marked("**Δ** is the difference to the base row, of our scores over the seeds that both rows have.")),
     (lambda shown: any(column.group.startswith(MEAN_OF_LAST) for column in shown), ABOUT_LAST_MEAN),
     (_has("multi-bleu"), ABOUT_MULTI_BLEU),
     (_has("verdict"), ABOUT_VERDICT),
@@ -110,11 +103,11 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
     (lambda shown: _has(SIZE)(shown) and not _has("at paper size")(shown), (*ABOUT_SIZE_HERE, ".")),
     (lambda shown: any(column[:2] == (SIZE, "paper") for column in shown), ABOUT_PRINTED_SIZE),
     (lambda shown: any(_marks(text) for text in shown[0].texts), ABOUT_MARKS),
-    (_has("seconds a run"), ABOUT_SECONDS),
-    (_has("rate factor"), ABOUT_RATE),
-    (_in_cells(MISSING), ABOUT_MISSING),
+    (_has("seconds a run"), marked(f"Seconds compare between runs of one processor: see **{MADE_AGAIN}**.")),
+    (_has("rate factor"), marked("**rate factor** multiplies the learning rate of section 5.3.")),
+    (_in_cells(MISSING), marked(f"**{MISSING}** is a row without a finished run.")),
     (_in_cells(f" {EXPLORATORY}"), ABOUT_EXPLORATORY),
-    (_in_cells("diverged)"), ABOUT_DIVERGED),
+    (_in_cells("diverged)"), marked("**diverged** runs are counted, but enter no mean.")),
 )
 
 

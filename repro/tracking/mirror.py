@@ -105,10 +105,7 @@ class Remote:
         self._tags, self._told = tags, dict(have.tags)
         settle(self.client, self._experiment, tags)
         self._folder, self._infinite = folder, list[Point]()
-        self._apart = [
-            *run_folder.printed_points(run),
-            *run_folder.further_points(folder / RECORD, run["run"]),
-        ]
+        self._apart = run_folder.printed_points(run) + run_folder.further_points(folder / RECORD, run["run"])
         self._tails = [Tail(folder / name) for name in JOURNALS]
         self._steps: dict[str, set[int]] = {}  # of each kind of line, as far as the journals have been read
         self._stored = {  # what MLflow had before: the time of each step of each key

@@ -41,10 +41,8 @@ ROW = {  # numbers of a row, of dev where no name says test: from where
 }
 DECIMALS = 2
 HALF, LESS_BASE = "_ci", "_diff"  # half of its 95 % interval over seeds, as in the tables; less the base's
-OUT_OF_SIGHT = {
-    f"{ROW_MEAN}/ppl{HALF}",
-    *(f"paper_{name}{LESS_BASE}" for name in ("ppl", "bleu", "f1")),
-}  # further right
+# further right
+OUT_OF_SIGHT = {f"{ROW_MEAN}/ppl{HALF}", *(f"paper_{name}{LESS_BASE}" for name in ("ppl", "bleu", "f1"))}
 ABOUT_NUMBERS = (
     "final: a run's own scores. row_mean: the mean over the seeds of a row, on dev where no name says test; it stands "
     "at one run of the row. paper: as printed. _ci: half of the 95 % interval over seeds. _diff: difference from the "
@@ -77,9 +75,7 @@ class View:
     @property
     def key(self) -> str:
         """Its name in links."""
-        return "-".join(
-            ([PUBLISHED_TAG] if self.published else []) + [self.table, *(value for _, value in self.narrowed)]
-        )
+        return "-".join([*[PUBLISHED_TAG] * self.published, self.table, *(value for _, value in self.narrowed)])
 
     @property
     def name(self) -> str:
