@@ -6,37 +6,12 @@ here as well.
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Literal
 
-from repro.claims.claim import (
-    B0,
-    D256,
-    D1024,
-    F1024,
-    F4096,
-    H1,
-    H4,
-    H16,
-    H32,
-    N2,
-    N4,
-    N8,
-    Checked,
-    PrintedRows,
-)  # fmt: skip
+from repro import paper
+from repro.claims.claim import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8, Checked, PrintedRows
 from repro.model.config import BASE as BASE_HYPER
-from repro.paper import (
-    N_REGULARISERS,
-    PRINTED_STEPS,
-    REGULARISERS,
-    SECONDS_A_DAY,
-    SECONDS_A_STEP,
-    TABLE_2,
-    TABLE_4,
-    Pair,
-    PrintedParser,
-    System,
-    computed_flops,
-)
+from repro.paper import TABLE_2, TABLE_4, Pair, PrintedParser, System
 
 BASE_MODEL, BIG_MODEL = (line for line in TABLE_2 if line.kind == "ours")
 
@@ -115,12 +90,13 @@ def big_takes_its_days(_: PrintedRows) -> Checked:
 
 def _step_time(model: System) -> Checked:
     """Section 5.2. What is printed is rounded to a tenth of a second, so the step time is what is held against it."""
-    steps, printed, hours = PRINTED_STEPS[model.name], SECONDS_A_STEP[model.name], 24 * model.hardware["en-de"].days
-    seconds = hours * SECONDS_A_DAY / 24 / steps
+    steps, printed = paper.PRINTED_STEPS[model.name], paper.SECONDS_A_STEP[model.name]
+    hours = 24 * model.hardware["en-de"].days
+    seconds = hours * paper.SECONDS_A_DAY / 24 / steps
     return Checked(
         round(seconds, 1) == printed,
         f"{hours:g} hours / {steps:,} steps = {seconds:.3f} s, printed {printed:.1f} s; {steps:,} x {printed:.1f} s = "
-        f"{steps * printed * 24 / SECONDS_A_DAY:.1f} hours = {steps * printed / SECONDS_A_DAY:.2f} days",
+        f"{steps * printed * 24 / paper.SECONDS_A_DAY:.1f} hours = {steps * printed / paper.SECONDS_A_DAY:.2f} days",
     )
 
 
@@ -144,7 +120,7 @@ def _costs(lines: Sequence[System]) -> Checked:
     as_printed, told = True, []
     for line in lines:
         for pair, printed in line.flops.items():
-            computed = computed_flops(line, pair)
+            computed = paper.computed_flops(line, pair)
             if computed is not None and not (pair in line.hardware and line.hardware[pair].fitted):
                 as_printed = as_printed and f"{computed:.1e}" == f"{printed:.1e}"
                 told.append(f"{line.name} {pair} {computed:.1e}, printed {printed:.1e}")
@@ -154,9 +130,9 @@ def _costs(lines: Sequence[System]) -> Checked:
 def regularisers_are_as_many(_: PrintedRows) -> Checked:
     """How many kinds of regularisation are announced and how many described, section 5.4."""
     return Checked(
-        len(REGULARISERS) == N_REGULARISERS,
-        f"{N_REGULARISERS} are announced; described are {' and '.join(REGULARISERS)}. Dropout of the embeddings' sums "
-        "is told as a part of the first",
+        len(paper.REGULARISERS) == paper.N_REGULARISERS,
+        f"{paper.N_REGULARISERS} are announced; described are {' and '.join(paper.REGULARISERS)}. Dropout of the "
+        "embeddings' sums is told as a part of the first",
     )
 
 
@@ -168,10 +144,11 @@ def longest_wave(_: PrintedRows) -> Checked:
 
 def one_head_against_the_best(printed: PrintedRows) -> Checked:
     """What one head loses to the best setting, section 6.2."""
-    best = max((B0, H4, H16, H32), key=lambda row: _bleu(printed, row))
-    loss = _bleu(printed, best) - _bleu(printed, H1)
+    best = max((B0, H4, H16, H32), key=lambda row: _printed(printed, row, "bleu"))
+    loss = _printed(printed, best, "bleu") - _printed(printed, H1, "bleu")
     return Checked(
-        round(loss, 1) == 0.9, f"{_bleu(printed, best)} ({_label(best)}) - {_bleu(printed, H1)} = {loss:.1f}"
+        round(loss, 1) == 0.9,
+        f"{_printed(printed, best, 'bleu')} ({_label(best)}) - {_printed(printed, H1, 'bleu')} = {loss:.1f}",
     )
 
 
@@ -180,12 +157,12 @@ LADDERS = ((N2, N4, B0, N8), (D256, B0, D1024), (F1024, B0, F4096))  # of Table 
 
 def bigger_has_more_bleu(printed: PrintedRows) -> Checked:
     """BLEU of the largest row of each ladder of sizes against the smallest, Table 3 (C)."""
-    return _bigger("BLEU", lambda row: _bleu(printed, row), +1)
+    return _bigger("BLEU", lambda row: _printed(printed, row, "bleu"), +1)
 
 
 def bigger_has_less_ppl(printed: PrintedRows) -> Checked:
     """Perplexity of the largest row of each ladder of sizes against the smallest, Table 3 (C)."""
-    return _bigger("PPL", lambda row: _ppl(printed, row), -1)
+    return _bigger("PPL", lambda row: _printed(printed, row, "ppl"), -1)
 
 
 def _bigger(score: str, printed: Callable[[str], float], sign: int) -> Checked:
@@ -221,16 +198,8 @@ def above_all_parsers_but_one(_: PrintedRows) -> Checked:
     return Checked(len(better) == 1, f"above its {ours.f1} stand {'; '.join(better)}")
 
 
-def _bleu(printed: PrintedRows, row: str) -> float:
-    return _known(printed[row]["bleu"], row)
-
-
-def _ppl(printed: PrintedRows, row: str) -> float:
-    return _known(printed[row]["ppl"], row)
-
-
-def _known(number: float | None, row: str) -> float:
-    if number is None:
+def _printed(printed: PrintedRows, row: str, score: Literal["ppl", "bleu"]) -> float:
+    if (number := printed[row][score]) is None:
         raise ValueError(f"{row}: expected printed scores, got none. Run its experiment again: that notes them.")
     return number
 

@@ -1,14 +1,36 @@
 """What a claim of the paper is, which scores settle it, and the forms that claims have."""
 
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple
 
-from repro.claims.sizes import Hypers, filled, printed_sizes
+from repro.model.config import BASE as PAPER_BASE
+from repro.results.labels import FIELDS
 from repro.results.record import BASE, PaperNumbers, Record
 from repro.results.task import LAST_MEAN
+
+# Sizes that a claim speaks of
+
+Hypers = Mapping[str, Mapping[str, Any]]  # "table/row" -> its hyper-parameters at a scale
+
+
+def printed_sizes(row: str) -> dict[str, Any]:
+    """What "table/row" sets at the paper's size, as far as its name says it: d_k 16 of "table3_B/d_k=16"."""
+    named = re.fullmatch(r"[^/]+/(?P<field>\w+)=(?P<value>[\d.]+)", row)
+    if named is None:
+        return vars(PAPER_BASE)
+    field = FIELDS[named["field"]]
+    return {**vars(PAPER_BASE), field: type(getattr(PAPER_BASE, field))(named["value"])}
+
+
+def filled(template: str, better: Mapping[str, Any], worse: Mapping[str, Any]) -> str:
+    """A sentence such as "Keys of {worse.d_k} numbers are worse than of {better.d_k}" with the sizes of two rows."""
+    return template.format(better=SimpleNamespace(**better), worse=SimpleNamespace(**worse))
+
 
 Kind = Literal[
     "direction",

@@ -40,9 +40,8 @@ class OutcomeWords(NamedTuple):
 OF_SIZE = OutcomeWords("reproduced", "contradicted", "inconclusive")  # where the paper's own model and text were used
 OF_SIGN = OutcomeWords("sign as printed", "opposite sign", "undetermined")  # where they were not
 OF_PRINT = OutcomeWords("consistent", "not consistent", "inconclusive")  # of the paper's numbers beside each other
-OF_HOUSE = OutcomeWords(
-    "holds here", "does not hold here", "inconclusive"
-)  # of our own code, or measured on our own layers
+# of our own code, or measured on our own layers
+OF_HOUSE = OutcomeWords("holds here", "does not hold here", "inconclusive")
 EXCLUDED: Outcome = "printed size excluded"  # no sign was found, and the difference is smaller than the printed one
 
 FIRST_SEED = 9  # those before it have been looked at while scales, claims and this analysis were made

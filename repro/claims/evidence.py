@@ -5,12 +5,14 @@ before the result, and the rows differ in what they are said to differ in. Runs 
 tables, and settle nothing. The rules in words: docs/claims.md.
 """
 
+import json
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from repro.claims.decisions import FIRST_SEED, SEEDS
+from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome
 from repro.model.config import written
 from repro.results.frame import NO_ROWS, Rows
 from repro.results.kinds import by_cell, differences, newest
@@ -59,7 +61,9 @@ class Evidence:
 
 
 def _by_row(records: Iterable[Record]) -> dict[str, list[Record]]:
-    return {f"{table}/{row}": sorted(of, key=_seed) for (table, row), of in by_cell(records).items()}
+    return {
+        f"{table}/{row}": sorted(of, key=lambda record: record.seed) for (table, row), of in by_cell(records).items()
+    }
 
 
 def gather(
@@ -81,15 +85,12 @@ def gather(
     apart += [Apart(record, _older(record, kept)) for record in older]
     judged: list[Record] = []
     for of in by_cell(kept).values():
-        unbroken = _unbroken(of)
+        of.sort(key=lambda record: record.seed)  # from the first declared seed to the last before a gap
+        unbroken = [record for place, record in enumerate(of) if record.seed == FIRST_SEED + place]
         judged += unbroken
         after_gap = f"after a gap in the seeds, which count from {FIRST_SEED} on"
         apart += [Apart(record, after_gap) for record in of[len(unbroken) :]]
     return Evidence(fresh=judged, published=known, apart=apart)
-
-
-def _seed(record: Record) -> int:
-    return record.seed
 
 
 def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
@@ -119,12 +120,6 @@ def _older(record: Record, kept: Iterable[Record]) -> str:
     """Of a cell's seeds that are no repetitions of its newest run: what they differ in."""
     other = next(one for one in kept if (one.table, one.row) == (record.table, record.row))
     return f"unlike the newest run of their row in {', '.join(differences(other, record))}"
-
-
-def _unbroken(of: list[Record]) -> list[Record]:
-    """The runs of a row from the first declared seed to the last before a gap; puts the runs in order."""
-    of.sort(key=_seed)
-    return [record for place, record in enumerate(of) if record.seed == FIRST_SEED + place]
 
 
 def _copies(records: Iterable[Record]) -> dict[int, str]:
@@ -236,3 +231,55 @@ def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
 def _scorers(record: Record) -> tuple[str | None, ...]:
     """Of dev and of test, by which Table 2 and F1 are judged."""
     return tuple(signature(record.scores[split], name) for split in SPLITS for name in record.about["scores"])
+
+
+# Verdicts that were published before seeds were taken for blocks
+
+FILE = "verdicts.json"
+
+
+class OneVerdict(NamedTuple):
+    """Of one claim."""
+
+    verdict: Outcome
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """Those of one scale."""
+
+    verdicts: Mapping[str, OneVerdict] = field(default_factory=dict)  # by claim; none where they are void
+    runs: frozenset[str] = frozenset()  # the ids of those that they are of
+    void: str = ""  # in words, why they hold no longer
+
+
+NOTHING_PUBLISHED = Published()
+
+
+def read_published(folder: Path, records: Iterable[Record]) -> Published:
+    """Those in the folder of a scale; void where a run that they are of is not among these records.
+
+    The base had seeds that are judged anew: one whose place a fresh run has taken is not missed. A ValueError
+    names the file, what was found and what to do.
+    """
+    if not (file := folder / FILE).exists():
+        return NOTHING_PUBLISHED
+    records = list(records)
+    there = {record.run for record in records}
+    taken = {(f"{one.table}/{one.row}", str(one.seed)) for one in records if one.seed >= FIRST_SEED}
+    try:
+        content = json.loads(file.read_bytes())
+        for row, seeds in content["runs"].items():
+            for seed, run in seeds.items():
+                if run not in there and (row, seed) not in taken:
+                    return Published(
+                        void=f"The verdicts in {FILE} are void: run {run} is missing (seed {seed} of {row})"
+                    )
+        verdicts = {claim: OneVerdict(one["verdict"], one["reason"]) for claim, one in content["verdicts"].items()}
+        runs = frozenset(run for seeds in content["runs"].values() for run in seeds.values())
+        return Published(verdicts=verdicts, runs=runs)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{file}: expected verdicts and the runs they are of, got {error!r}. Restore it from git."
+        ) from error

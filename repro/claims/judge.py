@@ -13,29 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from repro.claims import decisions
 from repro.claims.blocks import Blocks, Contrast, slope_weights
 from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER
 from repro.claims.claim import Claim, Endpoint, rows_scored
-from repro.claims.decisions import (
-    EXCLUDED,
-    OF_HOUSE,
-    OF_PRINT,
-    OF_SIGN,
-    OF_SIZE,
-    SEEDS,
-    Best,
-    Equivalence,
-    Outcome,
-    OutcomeWords,
-    Sign,
-    Tested,
-    Verdict,
-    judged,
-    unfit,
-)
-from repro.claims.evidence import Evidence, gather, unlike
+from repro.claims.decisions import EXCLUDED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome, OutcomeWords, Verdict
+from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, gather, unlike
 from repro.claims.lists import held, lists
-from repro.claims.published import NOTHING_PUBLISHED, Published
 from repro.claims.tested import NOT_RUN
 from repro.results.frame import NO_ROWS, Rows
 from repro.results.record import PaperNumbers, Record
@@ -172,9 +156,10 @@ def _scores(row: str, runs: Sequence[Record], endpoint: Endpoint) -> dict[int, f
 def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bool = True) -> list[Judged]:
     """Every claim with its verdict; `is_listed` asks that runs began when the claim was listed as it stands."""
     trained = [claim for claim in claims if claim.is_trained]
-    blocks = {
-        one.name: blocks_of(suite, one, trained) for one in dict.fromkeys(e for c in trained for e in c.endpoints)
-    }
+    blocks = {}
+    for one in dict.fromkeys(endpoint for claim in trained for endpoint in claim.endpoints):
+        rows = rows_scored(trained, one.split)  # all that a claim looks at by a score of the same split
+        blocks[one.name] = Blocks({row: of for row, of in suite.runs[one.name].items() if row in rows})
     cells = {
         (claim.id, one.name): _look(suite, claim, one, blocks[one.name], is_listed=is_listed)
         for claim in trained
@@ -183,7 +168,7 @@ def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bo
     family = [
         cells[claim.id, one.name] for claim in trained if may_judge(suite.scale, claim) for one in claim.endpoints
     ]
-    for cell, result in zip(family, judged([cell.test for cell in family]), strict=True):
+    for cell, result in zip(family, decisions.judged([cell.test for cell in family]), strict=True):
         if result:
             cell.found = replace(cell.found, verdict=result[0], level=result[1])
     return [
@@ -192,12 +177,6 @@ def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bo
         else _untrained(claim, suite)
         for claim in claims
     ]
-
-
-def blocks_of(suite: Suite, endpoint: Endpoint, claims: Iterable[Claim]) -> Blocks:
-    """Rows and seeds on this endpoint, of all rows that a claim looks at by a score of the same split."""
-    rows = rows_scored(claims, endpoint.split)
-    return Blocks({row: of for row, of in suite.runs[endpoint.name].items() if row in rows})
 
 
 def may_judge(scale: str, claim: Claim) -> bool:
@@ -221,7 +200,7 @@ class _Cell:
     """One claim on one endpoint on its way: what was found, and the test that is still to be given a level."""
 
     found: Found
-    test: Tested | None = None
+    test: decisions.Tested | None = None
 
 
 def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_listed: bool) -> _Cell:
@@ -233,7 +212,8 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_
     low, high = estimate.interval() if estimate else (None, None)
     printed = _sum(weights, [endpoint.printed(suite.printed[row]) if row in suite.printed else None for row in runs])
     refused = _refusal(suite, claim, runs, is_listed=is_listed)
-    test = None if refused else _test(claim, endpoint, blocks, estimate, printed, words_at(suite.scale))
+    words = OF_SIZE if may_judge_sizes(suite.scale) else OF_SIGN
+    test = None if refused else _test(claim, endpoint, blocks, estimate, printed, words)
     found = Found(
         endpoint=endpoint,
         runs=tuple(map(len, runs.values())),
@@ -252,11 +232,6 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_
     return _Cell(found, test)
 
 
-def words_at(scale: str) -> OutcomeWords:
-    """What is said of trained rows there."""
-    return OF_SIZE if may_judge_sizes(scale) else OF_SIGN
-
-
 def _test(
     claim: Claim,
     endpoint: Endpoint,
@@ -264,19 +239,19 @@ def _test(
     estimate: Contrast | None,
     printed: float | None,
     words: OutcomeWords,
-) -> Tested | None:
+) -> decisions.Tested | None:
     """None where nothing varies."""
     if claim.kind == "best of family":
         others = [row for row in claim.rows if row not in claim.named]
         leads = {row: [blocks.difference(named, row) for named in claim.named] for row in others}
         known = {row: [one for one in of if one] for row, of in leads.items()}
-        return Best(leads=known, words=words) if known == leads else None
+        return decisions.Best(leads=known, words=words) if known == leads else None
     if estimate is None:
         return None
     if claim.kind == "equivalence":
-        return Equivalence(estimate=estimate, margin=endpoint.margin, words=words)
+        return decisions.Equivalence(estimate=estimate, margin=endpoint.margin, words=words)
     of = "least-squares slope per doubling" * (claim.kind == "trend")
-    return Sign(estimate=estimate, printed=printed, words=words, of=of)
+    return decisions.Sign(estimate=estimate, printed=printed, words=words, of=of)
 
 
 def _weights(claim: Claim) -> tuple[float, ...]:
@@ -312,7 +287,7 @@ def _refusal(suite: Suite, claim: Claim, runs: Mapping[str, Mapping[int, float]]
         ]
         return _not_judged(f"{TOO_FEW}: {', '.join(counts)}")
     named = {_row(row): len(of) for row, of in runs.items()}
-    if verdict := unfit(named, {_row(row): suite.diverged(row) for row in runs}):
+    if verdict := decisions.unfit(named, {_row(row): suite.diverged(row) for row in runs}):
         return verdict
     records = {row: suite.records[row] for row in claim.rows if row in suite.records}
     if is_listed and (late := sum(not held(run.claims, claim) for of in records.values() for run in of)):

@@ -1,6 +1,7 @@
 """A verdict on each claim about layers, from the measurements. Paper: sections 3.2.1 and 4, Table 1."""
 
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -21,59 +22,29 @@ class Printed(NamedTuple):
 
     label: str
     layer: str  # of the counts, steps and times
-    connects: str  # of the paths
     complexity: str
-    exponents: dict[str, float]  # of the mixing
     steps: str
     path: str
+    dilated: bool = False  # measured beside it, of the paths alone
+
+    @property
+    def connects(self) -> str:
+        """The layer of the paths."""
+        return "dilated" if self.dilated else self.layer
+
+    @property
+    def exponents(self) -> dict[str, int]:
+        """Of the mixing, as the complexity is printed: {"window": 1, "n": 1, "d": 2} of O(k n d^2)."""
+        factors = re.findall(r"([nkrd])(?:\^(\d))?", self.complexity)
+        return {"window" if size in "kr" else size: int(power or 1) for size, power in factors}
 
 
 ROWS = (
-    Printed(
-        label="self-attention",
-        layer="self_attention",
-        connects="self_attention",
-        complexity="O(n^2 d)",
-        exponents={"n": 2, "d": 1},
-        steps="O(1)",
-        path="O(1)",
-    ),
-    Printed(
-        label="recurrent",
-        layer="recurrent",
-        connects="recurrent",
-        complexity="O(n d^2)",
-        exponents={"n": 1, "d": 2},
-        steps="O(n)",
-        path="O(n)",
-    ),
-    Printed(
-        label="convolutional (dilated)",
-        layer="convolution",
-        connects="dilated",
-        complexity="O(k n d^2)",
-        exponents={"window": 1, "n": 1, "d": 2},
-        steps="O(1)",
-        path="O(log_k(n))",
-    ),
-    Printed(  # the paper's text beside the table
-        label="convolutional (contiguous)",
-        layer="convolution",
-        connects="convolution",
-        complexity="O(k n d^2)",
-        exponents={"window": 1, "n": 1, "d": 2},
-        steps="O(1)",
-        path="O(n/k)",
-    ),
-    Printed(
-        label="self-attention (restricted)",
-        layer="restricted",
-        connects="restricted",
-        complexity="O(r n d)",
-        exponents={"window": 1, "n": 1, "d": 1},
-        steps="O(1)",
-        path="O(n/r)",
-    ),
+    Printed("self-attention", "self_attention", "O(n^2 d)", "O(1)", "O(1)"),
+    Printed("recurrent", "recurrent", "O(n d^2)", "O(n)", "O(n)"),
+    Printed("convolutional (dilated)", "convolution", "O(k n d^2)", "O(1)", "O(log_k(n))", dilated=True),
+    Printed("convolutional (contiguous)", "convolution", "O(k n d^2)", "O(1)", "O(n/k)"),  # the text beside the table
+    Printed("self-attention (restricted)", "restricted", "O(r n d)", "O(1)", "O(n/r)"),
 )
 WINDOWS = {"convolution": "k", "dilated": "k", "separable": "k", "restricted": "r"}
 
@@ -190,7 +161,7 @@ def _c22(measured: Measured) -> LayerVerdict:
     proportional = all(max(points) - min(points) <= NEAR * max(points) for points in counted.values())
     points = ", ".join(f"{statistics.fmean(of):.2f} d ({label})" for label, of in counted.items())
     below = [key for key in times if key[0] in RECURRENCES and key[1] < key[2]]
-    outcomes = {key: _against_attention(times, key, len(below)) for key in below}
+    outcomes = {key: compare(times[key], times["self_attention", *key[1:]], sizes=len(below)) for key in below}
     told = "; ".join(_told(times, outcomes, layer) for layer in RECURRENCES)
     return judged_growth(outcomes.values()) if proportional else OF_HOUSE.no, (
         f"timed at {len({key[1:] for key in below})} sizes with n < d, n up to {_reach(below):.2f} d, over the time of "
@@ -218,10 +189,6 @@ def _reach(sizes: Iterable[Size]) -> float:
     """The largest n below d, in units of d, that is there for every d."""
     below = [(n / d, d) for _, n, d in sizes if n < d]
     return min((max(share for share, of in below if of == d) for d in {d for _, d in below}), default=0.0)
-
-
-def _against_attention(times: Times, key: Size, sizes: int) -> int:
-    return compare(times[key], times["self_attention", *key[1:]], sizes=sizes)
 
 
 def _told(times: Times, outcomes: Mapping[Size, int], layer: str) -> str:

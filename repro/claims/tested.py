@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
 from repro.claims.claim import Claim
 from repro.claims.decisions import OF_HOUSE, Outcome
 from repro.render.extras import install
-from repro.results.provenance import Provenance, provenance
+from repro.results.provenance import Provenance, provenance, syntax
 from repro.storage import signed_json
 
 FORMAT = 1
@@ -99,7 +99,8 @@ def code_of(test: str, root: Path) -> str:
     file, _, name = test.partition("::")
     tree = ast.parse((root / file).read_bytes())
     own = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    parts = [syntax(own), *(syntax(ast.parse(path.read_bytes())) for path in _imported(tree, root))]
+    seen = [own, *(ast.parse(path.read_bytes()) for path in _imported(tree, root))]
+    parts = [syntax(one, _words, ("annotation", "returns", "type_comment")) for one in seen]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -115,25 +116,9 @@ def _imported(tree: ast.Module, root: Path) -> list[Path]:
     return [path for path in ours if path.is_file()]
 
 
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # syntax that has a docstring
-
-
-def syntax(node: Any) -> str:
-    """The syntax without words: neither docstrings, annotations nor f-strings. Empty fields come and go with Python."""
-    if isinstance(node, list):
-        return f"[{','.join(map(syntax, node))}]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    if isinstance(node, ast.JoinedStr):
-        return "words"
-    if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-        node.body = node.body[1:]
-    shown = (
-        f"{name}={syntax(value)}"
-        for name, value in ast.iter_fields(node)
-        if name not in ("annotation", "returns", "type_comment") and value not in (None, [])
-    )
-    return f"{type(node).__name__}({','.join(shown)})"
+def _words(node: ast.AST) -> str | None:
+    """f-strings are no matter."""
+    return "words" if isinstance(node, ast.JoinedStr) else None
 
 
 # The file

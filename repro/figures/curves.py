@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from repro.figures import style
 from repro.figures.style import save_numbers
-from repro.results.curves import Band, bands, compared, over_operations, rows_of
+from repro.results.curves import Band, bands, compared, rows_of
 from repro.results.labels import command_of, label
 from repro.results.record import BASE, Record
 
@@ -53,7 +53,7 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
 
 def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
     """The dev loss of all rows over updates and over operations, and where they cross the Transformer's."""
-    updates, operations = bands(records, "dev"), over_operations(records)
+    updates, operations = bands(records, "dev"), bands(records, "dev", "FLOPs")
     if len(updates) < 2 or updates[0].row != BASE:
         raise ValueError(
             f"no base beside another row, so nothing to compare. Run `{command_of(table, records[0].scale)}`."

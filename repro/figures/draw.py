@@ -13,8 +13,8 @@ from functools import partial
 from itertools import starmap
 from pathlib import Path
 
+from repro.claims.evidence import read_published
 from repro.claims.judge import evidence_of
-from repro.claims.published import read_published
 from repro.claims.to_base import Distances
 from repro.figures import (
     activations,

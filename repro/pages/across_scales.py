@@ -18,22 +18,7 @@ from repro.pages.claims import NAME as OF_CLAIMS
 from repro.pages.columns import MEAN_OF_LAST, numbers
 from repro.pages.scale_data import ScaleData, printed_of
 from repro.render.origin import COMMAND, made_from
-from repro.render.page import (
-    Block,
-    Code,
-    Column,
-    Heading,
-    Inline,
-    Link,
-    Listing,
-    Page,
-    Strong,
-    Table,
-    Text,
-    Words,
-    blocks,
-    joined,
-)
+from repro.render.page import Block, Code, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks
 from repro.render.several import several
 from repro.results.texts import OnText, Worth, on_texts
 
@@ -277,7 +262,7 @@ def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
         yield *_strong(outcomes, " at one scale, "), f" at {where}: {several(len(members), 'claim')}{twice}{told}."
 
 
-def _strong(outcomes: Sequence[Outcome], between: str) -> Sequence[Inline]:
+def _strong(outcomes: Sequence[Outcome], between: str) -> Sequence[str | Link]:
     """The outcomes marked, with words between them."""
     return [part for outcome in outcomes for part in (between, Strong(outcome))][1:]
 
@@ -362,4 +347,4 @@ def _others(shown: Sequence[AtScale], scales: Iterable[AtScale]) -> Iterator[Wor
     names = sorted({one.scale for one in scales} - {one.scale for one in shown})
     if names:
         said = "Runs that are exploration, or too few to settle anything about trained rows: "
-        yield said, *joined([(Link(name, f"{name}/README", to_page=True),) for name in names], ", "), "."
+        yield said, *[part for name in names for part in (", ", Link(name, f"{name}/README", to_page=True))][1:], "."

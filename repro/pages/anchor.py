@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from repro.pages.columns import numbers, spreads
 from repro.pages.words import explained_table
 from repro.render.page import Block, Column, Heading, Listing, Strong, Table, Text, Words
-from repro.results.frame import runs_in, spread, widened
+from repro.results.frame import runs_in, spread_each, whole, widened
 from repro.results.record import Record
 from repro.results.sentences import read_counts
 
@@ -88,11 +88,9 @@ def with_ngrams(frame: "DataFrame", records: Iterable[Record], results: Path) ->
         return frame
     lines = []
     for runs in runs_in(frame, records):
-        kept = [read_counts(results, run) for run in runs if run.table == TABLE]
-        known = [_parts(of["test"]["bleu"].summands.sum(axis=0)) for of in kept if of is not None]
-        whole = known if len(known) == len(runs) else []
-        values = {f"{OF_TEST}/{name}": [of[i] for of in whole] for i, name in enumerate(NGRAMS)}
-        lines.append({key: x for name, each in values.items() for key, x in spread(name, each).items()})
+        kept = whole(read_counts(results, run) if run.table == TABLE else None for run in runs)
+        parts = [_parts(of["test"]["bleu"].summands.sum(axis=0)) for of in kept]
+        lines.append(spread_each({f"{OF_TEST}/{name}": [of[i] for of in parts] for i, name in enumerate(NGRAMS)}))
     is_there = any(line[f"{OF_TEST}/brevity"] is not None for line in lines)
     return widened(frame, lines, dtype=float) if is_there else frame
 

@@ -15,8 +15,8 @@ from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, jud
 from repro.claims.layers import verdicts
 from repro.pages import across_scales, claims, outputs_2017, scale, statements, table1, table3, tables
 from repro.pages.anchor import anchor_section
+from repro.pages.columns import sheet
 from repro.pages.scale_data import ScaleData, lengths_of, printed_of, scale_data
-from repro.pages.sheet import sheet
 from repro.pages.tables import is_like_others, page_of_table, special_at_the_end
 from repro.pages.words import linked
 from repro.render.latex import latex
@@ -68,7 +68,7 @@ def _pages_of_scale(data: ScaleData) -> Documents:
     }
     if whole is not None:
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)
-    there = _pages(result_set), _pictures(result_set)
+    there = _pages(result_set), {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
     anchored = [block for frame in frames.values() for block in anchor_section(frame)]
     of_scale = scale.page(data, whole, *there, anchor=anchored, tables=pages.values())
     made = {name: Document(linked(pages[name]), sheet(frame), pages[name]) for name, frame in frames.items()}
@@ -111,10 +111,6 @@ def _pages(result_set: ResultSet) -> list[str]:
         *([table3.NAME] if has_third else []),
         *(name for name in names if name != BASE),
     ]
-
-
-def _pictures(result_set: ResultSet) -> set[str]:
-    return {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
 
 
 def build_layers(results: Path) -> Documents:

@@ -11,31 +11,14 @@ from repro.claims.bootstrap import Place
 from repro.claims.catalogue import SCALE_ORDER
 from repro.claims.claim import B0, BLEU, LOG_PPL, TABLE3, Claim, Endpoint
 from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome
-from repro.claims.evidence import Evidence, why_apart
+from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, why_apart
 from repro.claims.judge import OUTCOMES, TOO_FEW, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.lists import catalogue_digest
-from repro.claims.published import NOTHING_PUBLISHED, Published
 from repro.claims.to_base import Distances, ToBase
-from repro.pages.columns import MINUS, with_minus
+from repro.pages.columns import MINUS, comma_separated, marked, with_minus
 from repro.pages.scale_data import Summary
-from repro.pages.sheet import comma_separated
 from repro.render.origin import made_from
-from repro.render.page import (
-    Block,
-    Code,
-    Column,
-    Heading,
-    Link,
-    Listing,
-    Page,
-    Strong,
-    Table,
-    Text,
-    Words,
-    blocks,
-    joined,
-    plain,
-)
+from repro.render.page import Block, Code, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks
 from repro.render.several import several
 from repro.results.parts import length_decides
 from repro.results.record import PaperNumbers
@@ -87,21 +70,15 @@ MARKS: dict[Outcome, str] = {
     "unstable": "!",
 }
 RULES = "docs/claims.md"  # of the project: the procedure in full
-ABOUT_NUMBERS: Words = (
-    "A difference is above zero where it agrees with the claim: by rows + seeds, [95 % interval]. ",
-    Strong("paper"),
-    " is the same from the numbers that the paper prints, ",
-    Strong("ratio"),
-    " ours over it. A trend is the least-squares slope per doubling. ",
-    Strong("found from"),
-    " is the size that would have been found with a chance of 80 %, where nothing was. Verdicts rest on wider "
-    "intervals than these, which allow for all that is judged on this page.",
+ABOUT_NUMBERS = marked(
+    "A difference is above zero where it agrees with the claim: by rows + seeds, [95 % interval]. **paper** is the "
+    "same from the numbers that the paper prints, **ratio** ours over it. A trend is the least-squares slope per "
+    "doubling. **found from** is the size that would have been found with a chance of 80 %, where nothing was. "
+    "Verdicts rest on wider intervals than these, which allow for all that is judged on this page."
 )
-ABOUT_LENGTH: Words = (
-    Strong("length"),
-    " is the difference of the lengths of translations over those of their references; it ",
-    Strong("decides"),
-    " where BLEU without its penalty for brevity has the other sign.",
+ABOUT_LENGTH = marked(
+    "**length** is the difference of the lengths of translations over those of their references; it **decides** where "
+    "BLEU without its penalty for brevity has the other sign."
 )
 OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
 NO_LENGTHS = MappingProxyType[tuple[str, str], float]({})
@@ -298,7 +275,7 @@ def untrained(members: Sequence[Judged], said: str) -> Table:
 
 def _by(one: Judged) -> Words:
     """What settles it, what that says, and what a reader must know of it."""
-    tests = joined([(Code(test.rpartition("::test_")[2]),) for test in one.claim.tests], ", ")
+    tests = [part for test in one.claim.tests for part in (", ", Code(test.rpartition("::test_")[2]))][1:]
     return (*tests, ": " * bool(tests), with_minus(one.reason), f". {one.claim.note}" * bool(one.claim.note))
 
 
@@ -412,7 +389,7 @@ def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, I
 
 def about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
     """✓ sign as printed, ✗ opposite sign: the marks that occur, in the words that occur."""
-    shown = {plain(text)[-1:] for column in numbers for text in column.texts}
+    shown = {str(text)[-1:] for column in numbers for text in column.texts}
     said: dict[str, list[str]] = {}
     for outcome, mark in MARKS.items():
         if mark in shown and outcome in outcomes:

@@ -1,10 +1,12 @@
-"""The columns that tables show of a frame, in a reader's words. Paper: Tables 2 and 3."""
+"""The columns that tables show of a frame, in a reader's words, and what a page begins with. Paper: Tables 2 and 3."""
 
+import csv
+import io
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from repro.claims.bootstrap import DIFFERENCES
 from repro.claims.claim import B0, BASE_DE, BASE_FR
@@ -12,14 +14,16 @@ from repro.claims.evidence import Apart, Evidence, why_apart
 from repro.claims.judge import Judged
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
-from repro.render.page import Column, Formula
+from repro.render.escape import sheet_text
+from repro.render.page import Column, Formula, Inline, Listing, Strong, Words
 from repro.results.frame import BESIDE, half_shown
-from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, setting, system_label
+from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
 from repro.results.record import BASE
 from repro.results.task import LENGTH
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
+
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "missing"
@@ -31,6 +35,16 @@ DELTA = Formula("Δ")
 HEADINGS = {  # of the fields of Hyper: those that the paper writes as symbols are formulas
     name: Formula(symbol) if len(symbol) == 1 or "_" in symbol else symbol for name, symbol in SYMBOLS.items()
 }
+
+
+def marked(*parts: str | Inline) -> tuple[Inline, ...]:
+    """Text in which **what stands so** is strong, beside links and the like."""
+    return tuple(
+        Strong(one) if i % 2 else one
+        for part in parts
+        for i, one in enumerate(part.split("**") if type(part) is str else (part,))
+        if one != ""
+    )
 
 
 def columns(frame: "DataFrame") -> list[Column]:
@@ -126,7 +140,8 @@ def published_column(frame: "DataFrame", group: str, score: str, decimals: int) 
 def setting_columns(frame: "DataFrame") -> list[Column]:
     """What the rows change, as in the paper: the base in full, of another row what differs from it."""
     has_base = frame["table"].iloc[0] == BASE
-    shown = [Column("", "system", _systems(frame))] if has_systems(frame) else []
+    systems = [system_label(text) if n else MISSING for n, text in zip(frame["n"], frame["system"], strict=True)]
+    shown = [Column("", "system", systems)] if has_systems(frame) else []
     for name, heading in HEADINGS.items():
         here, paper = list(frame[name]), list(frame[name + AT_PAPER_SIZE])
         if len({setting(value, name) for value in here} - {""}) > 1:
@@ -134,11 +149,6 @@ def setting_columns(frame: "DataFrame") -> list[Column]:
             kept = [i == 0 or not has_base or value != here[0] for i, value in enumerate(here)]
             shown.append(Column("", heading, [text if keep else "" for text, keep in zip(texts, kept, strict=True)]))
     return shown
-
-
-def _systems(frame: "DataFrame") -> list[str]:
-    """Of each row its own system; of one without a run nothing is known of it."""
-    return [system_label(text) if n else MISSING for n, text in zip(frame["n"], frame["system"], strict=True)]
 
 
 def size_columns(frame: "DataFrame") -> list[Column]:
@@ -286,3 +296,89 @@ def _joined(about: Collection[Judged]) -> str:
     if len(scores) < 2:
         return ", ".join(scores)
     return ", ".join(f"{word} ({', '.join(dict.fromkeys(of))})" if of else word for word, of in scores.items())
+
+
+# As comma-separated values that a spreadsheet takes for values, never for formulas
+
+SHEET_DIGITS = 9  # another processor makes sums in another order, which shows in the last of 17
+
+
+def sheet(frame: "DataFrame") -> str:
+    """A frame, with every column that a row sets."""
+    frame = frame.drop(columns=[name + size for name in unused(frame) for size in ("", AT_PAPER_SIZE)])
+    frame = frame if has_systems(frame) else frame.drop(columns="system")
+    texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
+    safe = frame.assign(**{str(name): frame[name].map(_sheet_cell) for name in texts})
+    return str(safe.to_csv(index=False, float_format=f"%.{SHEET_DIGITS}g", lineterminator="\n"))
+
+
+def _sheet_cell(value: Any) -> Any:
+    return sheet_text(value) if isinstance(value, str) else value
+
+
+def comma_separated(lines: Iterable[Mapping[str, Any]]) -> str:
+    """A line for each, under the names of all of them in the order in which they are met; nothing for None."""
+    rows = [*lines]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _value(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.{SHEET_DIGITS}g}" if isinstance(value, float) else sheet_text(str(value))
+
+
+# What a page begins with: what was found, in sentences made from its records
+
+NAMED = 6  # rows, with their numbers; of more only how many
+EXPLAINED = "Better and worse than the base"
+ABOUT_FOUND = marked(
+    f"**{EXPLAINED}**: the difference of a row to the base, of BLEU on dev over the seeds that both have, with its 95 "
+    "% interval. Each is of one row by itself; a verdict, of many at once, asks for more."
+)
+
+
+def found(frame: "DataFrame") -> Listing:
+    """Which rows are better than the base, which worse, and of which nothing can be said; nothing without a base."""
+    groups: dict[str, list[tuple[float, str]]] = {"Better": [], "Worse": [], "Not told apart from the base": []}
+    few: list[tuple[float, str]] = []
+    names, printed = labels(frame), numbers(frame["paper/bleu_to_base"], "+z.1f")
+    for name, difference, paper in zip(names, frame.attrs["bleu_to_base"], printed, strict=True):
+        if difference is None:
+            continue
+        mean, half = difference
+        told = numbers([mean], "+z.1f")[0] + (f" ± {half:.1f}" if half is not None else "")
+        said = f"{listed_rows([name])} {told}" + (f" (paper {paper})" if paper else "")
+        if half is None:
+            few.append((mean, said))
+        else:
+            side = "Not told apart from the base" if abs(mean) <= half else "Better" if mean > 0 else "Worse"
+            groups[side].append((mean, said))
+    return Listing(tuple(_lines(groups | {"Too few seeds to tell": few})))
+
+
+def _lines(groups: "dict[str, list[tuple[float, str]]]") -> Iterator[Words]:
+    """**Better than the base** in BLEU on dev: soft alignment +16.6 ± 2.0, ConvS2S +6.8 ± 1.4, and 3 more."""
+    for what, rows in groups.items():
+        if rows:
+            ordered = [said for _, said in sorted(rows, key=lambda row: abs(row[0]), reverse=True)]
+            than = " than the base" if what in ("Better", "Worse") else ""
+            yield Strong(f"{what}{than}"), f", in BLEU on dev: {counted(ordered)}."
+
+
+def counted(said: Sequence[str]) -> str:
+    """The first of them, and of the others how many."""
+    more = f", and {len(said) - NAMED} more" if len(said) > NAMED else ""
+    return f"{', '.join(said[:NAMED])}{more}"
+
+
+def scored(frame: "DataFrame", score: str, name: str) -> Listing:
+    """What the rows scored, in their order: of a table whose rows are not compared with its base."""
+    texts = zip(labels(frame), spreads(frame, score, 1), strict=True)
+    told = [f"{listed_rows([row])} {text}" for row, text in texts if text not in ("", MISSING)]
+    return Listing(((Strong(name), f": {counted(told)}."),) if told else ())

@@ -2,8 +2,7 @@
 
 import statistics
 
-from repro.pages.columns import rules_between
-from repro.pages.sheet import comma_separated
+from repro.pages.columns import comma_separated, rules_between
 from repro.render.origin import made_from
 from repro.render.page import Code, Column, Heading, Listing, Page, Table, Text, blocks
 from repro.results.outputs_2017 import KINDS, QUARTERS, SCORES_2017, Outputs2017, ScoredOutput

@@ -8,24 +8,11 @@ from repro.claims.judge import OUTCOMES, Judged
 from repro.pages import table2, table3
 from repro.pages.claims import NAME as CLAIMS
 from repro.pages.claims import agreement, differing, exploration, promise, settles, sizes_here
-from repro.pages.found import ABOUT_FOUND, found
+from repro.pages.columns import ABOUT_FOUND, found
 from repro.pages.scale_data import ScaleData, printed_of
 from repro.pages.words import departure_notes, explained_table, told_at_the_end
 from repro.render.origin import made_from
-from repro.render.page import (
-    Block,
-    Code,
-    Emphasis,
-    Heading,
-    Link,
-    Listing,
-    Page,
-    Picture,
-    Strong,
-    Text,
-    Words,
-    blocks,
-)
+from repro.render.page import Block, Code, Emphasis, Heading, Link, Listing, Page, Picture, Strong, Text, Words, blocks
 from repro.render.several import several
 from repro.results.frame import FIGURES
 from repro.results.places import PUBLISHED, RETIRED
@@ -181,10 +168,7 @@ def _links(pages: Sequence[str], scale: str, has_table3: bool) -> Iterable[Words
         name = page.rpartition("/")[2]
         yield (Link(name, page, to_page=True), ", ", Link("LaTeX", f"{page}.tex"), ", ", Link("CSV", f"{page}.csv"))
     if has_table3 and table2.NAME not in pages and scale not in RETIRED:
-        yield (
-            f"{table2.NAME}: no runs at this scale; ",
-            Code(f"python experiments/{table2.NAME}.py --scale {scale}"),
-        )
+        yield (f"{table2.NAME}: no runs at this scale; ", Code(f"python experiments/{table2.NAME}.py --scale {scale}"))
 
 
 def _captions(there: Collection[str]) -> dict[str, str]:

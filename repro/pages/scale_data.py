@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.claims.catalogue import CLAIMS, STATEMENTS
-from repro.claims.evidence import Evidence
+from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, read_published
 from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence_of, judge
-from repro.claims.published import NOTHING_PUBLISHED, Published, read_published
 from repro.pages import anchor, table3
 from repro.pages.columns import has_systems, tell_exploration
 from repro.pages.words import EXPLORED
@@ -88,7 +87,7 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
         return None
     names = [name for name, records in result_set.tables.items() if records and name != BASE]
     third = {BASE, *result_set.named(table3.PARTS)}
-    whole, *single = result_set.frames([third, *({name} for name in names)])
+    whole, *single = map(result_set.frame, [third, *({name} for name in names)])
     frames = {
         name: _with_details(frame, result_set.everything, result_set.folder.parent)
         for name, frame in zip((*names, table3.NAME), (*single, whole), strict=True)

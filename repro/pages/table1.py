@@ -6,9 +6,9 @@ from typing import Any
 from repro.claims.catalogue import CLAIMS
 from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, longest_path, order, steps_of
 from repro.claims.layers import LAYER_CLAIMS, ROWS, WINDOWS, in_words, verdicts
-from repro.pages.sheet import comma_separated
+from repro.pages.columns import comma_separated, marked
 from repro.render.origin import made_from
-from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Picture, Strong, Table, Text, Words, blocks
+from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Picture, Strong, Table, Text, blocks
 from repro.results.layer_costs import Measured
 
 NAME = "table1"
@@ -48,28 +48,20 @@ def cost_columns(measured: Measured) -> list[Column]:
     return shown
 
 
-ABOUT: Words = (
-    Strong("complexity"),
-    ": operations of the products that bring positions together, as O(n^2 d) counts them; each exponent is a "
-    "least-squares fit over logarithms, ± the half-width of its 95 % t-interval, which is 0 where the points lie on "
-    "the law. ",
-    Strong("sequential operations"),
-    ": matrix products of one layer that wait for one another. ",
-    Strong("longest path"),
-    ": layers, or steps of a recurrence, until the gradient of every output reaches every input (in a recurrence, "
-    "every earlier one). Shown is the law that explains most, of a constant, the logarithm and n, with its factor.",
+ABOUT = marked(
+    "**complexity**: operations of the products that bring positions together, as O(n^2 d) counts them; each exponent "
+    "is a least-squares fit over logarithms, ± the half-width of its 95 % t-interval, which is 0 where the points lie "
+    "on the law. **sequential operations**: matrix products of one layer that wait for one another. **longest path**: "
+    "layers, or steps of a recurrence, until the gradient of every output reaches every input (in a recurrence, every "
+    "earlier one). Shown is the law that explains most, of a constant, the logarithm and n, with its factor."
 )
-ABOUT_COSTS: Words = (
-    Strong("operations of the layer"),
-    " include the projections of each position, 4 n d^2 multiplications in self-attention, so their exponents lie "
-    "between the two. ",
-    Strong("memory"),
-    " is what the layer keeps for its backward pass. ",
-    Strong("time"),
-    " is that of the forward and backward pass of one sequence; the fixed cost of a call flattens its exponents.",
+ABOUT_COSTS = marked(
+    "**operations of the layer** include the projections of each position, 4 n d^2 multiplications in self-attention, "
+    "so their exponents lie between the two. **memory** is what the layer keeps for its backward pass. **time** is "
+    "that of the forward and backward pass of one sequence; the fixed cost of a call flattens its exponents."
 )
 PICTURE = Picture("table1.svg", "What a layer costs over the length of a sequence, and its longest path")
-ABOUT_HALF_WIDTHS: Words = (Strong("±"), " is the half-width of an exponent's 95 % t-interval.")
+ABOUT_HALF_WIDTHS = marked("**±** is the half-width of an exponent's 95 % t-interval.")
 
 
 def article(measured: Measured) -> Page:
@@ -121,14 +113,7 @@ def _made(measured: Measured) -> tuple[Text, Listing]:
     timed = ", ".join(f"{name} {' '.join(map(str, grid[name]))}" for name in ("n_timed", "d_timed", "n_scored", "d_k"))
     uncommitted = " The code was not committed, so its commit does not reproduce these numbers." * stamp["dirty"]
     return (
-        Text(
-            (
-                Code("python experiments/table1.py"),
-                " measured, ",
-                Code("docs/table1.md"),
-                f" says how.{uncommitted}",
-            )
-        ),
+        Text((Code("python experiments/table1.py"), " measured, ", Code("docs/table1.md"), f" says how.{uncommitted}")),
         Listing(
             (
                 f"counted at {sizes}",

@@ -4,41 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
-from repro.pages.columns import (
-    TEST,
-    numbers,
-    published_column,
-    row_column,
-    rules_between,
-    runs_column,
-    setting_columns,
-    size_columns,
-    spreads,
-    verdict_columns,
-)
-from repro.pages.found import scored
+from repro.pages import columns
 from repro.pages.sections import lengths_section
-from repro.pages.words import (
-    ABOUT_SETTINGS,
-    ending,
-    explained,
-    explained_table,
-    opening,
-    told_at_the_end,
-)
+from repro.pages.words import ABOUT_SETTINGS, ending, explained_table, opening, told_at_the_end
 from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.origin import made_from
-from repro.render.page import (
-    Column,
-    Heading,
-    Listing,
-    Page,
-    Strong,
-    Table,
-    Text,
-    Words,
-    blocks,
-)
+from repro.render.page import Column, Heading, Page, Strong, Text, Words, blocks
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -47,27 +18,19 @@ if TYPE_CHECKING:
 NAME = "table2"
 PAIRS: tuple[Pair, Pair] = ("en-de", "en-fr")
 
-ABOUT_PRINTED: Words = (
-    "Newstest2014, as printed. ",
-    Strong("FLOPs"),
-    " are those printed, and again ",
-    Strong("worked out"),
-    " as GPUs x days x the sustained rate that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. "
-    "What Deep-Att ran on is not known, and ConvS2S's GPUs and days are fitted: chosen because they give its printed "
-    "costs, they confirm nothing. For English-French, section 6.1 and the NeurIPS version print 41.0 for the big model "
-    "where this table has 41.8.",
+ABOUT_PRINTED = columns.marked(
+    "Newstest2014, as printed. **FLOPs** are those printed, and again **worked out** as GPUs x days x the sustained "
+    "rate that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. What Deep-Att ran on is not "
+    "known, and ConvS2S's GPUs and days are fitted: chosen because they give its printed costs, they confirm nothing. "
+    "For English-French, section 6.1 and the NeurIPS version print 41.0 for the big model where this table has 41.8."
 )
-ABOUT_OURS: Words = (
-    "BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. ",
-    Strong("FLOPs"),
-    " are counted from the matrix products of the real tokens trained on, not from time and a rate. The first line is "
-    "the base model of Table 3, whose checkpoints are not averaged.",
+ABOUT_OURS = columns.marked(
+    "BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. **FLOPs** "
+    "are counted from the matrix products of the real tokens trained on, not from time and a rate. The first line is "
+    "the base model of Table 3, whose checkpoints are not averaged."
 )
-ABOUT_AVERAGED: Words = (
-    Strong("averaged"),
-    " is the number of checkpoints whose mean is scored, ",
-    Strong("apart"),
-    " the updates between them.",
+ABOUT_AVERAGED = columns.marked(
+    "**averaged** is the number of checkpoints whose mean is scored, **apart** the updates between them."
 )
 
 
@@ -81,8 +44,10 @@ def printed_columns() -> list[Column]:
     shown += [Column("BLEU", pair, [score(line, pair) for line in TABLE_2]) for pair in PAIRS]
     for pair in PAIRS:
         shown += [
-            Column(f"FLOPs {pair}", "printed", numbers((line.flops.get(pair) for line in TABLE_2), ".1e")),
-            Column(f"FLOPs {pair}", "worked out", numbers((computed_flops(line, pair) for line in TABLE_2), ".1e")),
+            Column(f"FLOPs {pair}", "printed", columns.numbers((line.flops.get(pair) for line in TABLE_2), ".1e")),
+            Column(
+                f"FLOPs {pair}", "worked out", columns.numbers((computed_flops(line, pair) for line in TABLE_2), ".1e")
+            ),
         ]
     return shown
 
@@ -93,28 +58,23 @@ def own_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Colum
     subset = []
     if "test_subset/bleu" in frame:
         subset = [
-            Column("BLEU (test subset)", "sacreBLEU", spreads(frame, "test_subset/bleu", 1)),
-            Column("BLEU (test subset)", "multi-bleu", spreads(frame, "test_subset/bleu_published", 1)),
+            Column("BLEU (test subset)", "sacreBLEU", columns.spreads(frame, "test_subset/bleu", 1)),
+            Column("BLEU (test subset)", "multi-bleu", columns.spreads(frame, "test_subset/bleu_published", 1)),
         ]
     return [
-        row_column(frame),
+        columns.row_column(frame),
         Column("", "averaged", ["" if n is None else f"{n}" for n in frame["average"]]),
-        runs_column(frame),
-        Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)),
-        *published_column(frame, TEST, "test/bleu", 1),
-        Column(TEST, "multi-bleu", spreads(frame, "test/bleu_published", 1)),
-        Column(TEST, "paper", numbers(frame["paper/bleu"].mask(is_base), ".1f")),
+        columns.runs_column(frame),
+        Column(columns.TEST, "sacreBLEU", columns.spreads(frame, "test/bleu", 1)),
+        *columns.published_column(frame, columns.TEST, "test/bleu", 1),
+        Column(columns.TEST, "multi-bleu", columns.spreads(frame, "test/bleu_published", 1)),
+        Column(columns.TEST, "paper", columns.numbers(frame["paper/bleu"].mask(is_base), ".1f")),
         *subset,
-        *verdict_columns(frame, judged),
-        Column("training", "FLOPs", numbers(frame["cost/flops"], ".1e")),
-        Column("training", "seconds", numbers(frame["cost/train_seconds"], ",.0f")),
-        Column("training", "GPU hours", numbers(frame["cost/gpu_hours"], ",.1f")),
+        *columns.verdict_columns(frame, judged),
+        Column("training", "FLOPs", columns.numbers(frame["cost/flops"], ".1e")),
+        Column("training", "seconds", columns.numbers(frame["cost/train_seconds"], ",.0f")),
+        Column("training", "GPU hours", columns.numbers(frame["cost/gpu_hours"], ",.1f")),
     ]
-
-
-def size_of_rows(frame: "DataFrame") -> list[Column]:
-    """What our rows set, and how large they are; of that the paper's Table 2 prints nothing."""
-    return [row_column(frame), *setting_columns(frame), *size_columns(frame)[:2]]
 
 
 def _about_subset(frame: "DataFrame") -> Words:
@@ -131,34 +91,29 @@ def _about_subset(frame: "DataFrame") -> Words:
 
 def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
-    own, size = own_columns(frame, judged), size_of_rows(frame)
+    own = own_columns(frame, judged)
+    # what rows set, and how large they are: of that the paper's Table 2 prints nothing
+    size = [columns.row_column(frame), *columns.setting_columns(frame), *columns.size_columns(frame)[:2]]
     base = frozenset({int((frame["table"] == BASE).sum())})
     return Page(
         made_from(f"the records in {NAME}/ and {BASE}/"),
         told_at_the_end(
             blocks(
                 Heading(f"Table 2 at scale {scale}", 1),
-                opening(frame, scored(frame, "test/bleu", "BLEU on test")),
+                opening(frame, columns.scored(frame, "test/bleu", "BLEU on test")),
                 Heading("Our runs"),
-                Table(tuple(own), base),
+                explained_table(own, base),
                 Text(ABOUT_OURS),
                 Text(_about_subset(frame)),
-                explained(own),
                 Heading("What our rows are"),
-                Table(tuple(size), base),
+                explained_table(size, base),
                 Text(ABOUT_AVERAGED),
                 Text(ABOUT_SETTINGS),
-                explained(size),
                 lengths_section(frame, base),
                 Heading("As printed, and the cost column worked out again"),
-                explained_table(printed_columns(), rules_between([line.kind for line in TABLE_2])),
+                explained_table(printed_columns(), columns.rules_between([line.kind for line in TABLE_2])),
                 Text(ABOUT_PRINTED),
                 ending(frame),
             )
         ),
     )
-
-
-def systems_at_the_end(frame: "DataFrame") -> Page:
-    """What the experiment shows at its end: our runs, for a terminal."""
-    return Page("", blocks(Table(tuple(own_columns(frame))), Listing(tuple(frame.attrs["notes"]))))

@@ -7,17 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
-from repro.pages.columns import (
-    DELTA,
-    columns_of_dev,
-    columns_of_last_mean,
-    row_column,
-    rules_between,
-    setting_columns,
-    size_columns,
-    verdict_columns,
-)
-from repro.pages.found import ABOUT_FOUND, found
+from repro.pages import columns
 from repro.pages.sections import further_section, lengths_section
 from repro.pages.words import about_settings, ending, explained_table, opening, told_at_the_end
 from repro.render.origin import made_from
@@ -38,28 +28,28 @@ def has_part(table: str) -> bool:
 
 def page_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> tuple[list[Column], list[Column]]:
     """The columns of the paper's table: the scores beside the paper's and the verdict; what varies, and the size."""
-    row = row_column(frame)
+    row = columns.row_column(frame)
     letters = [of.removeprefix(PARTS) for of in frame["table"]]
     under = [f"({letter}) " if len(letter) == 1 else "" for letter in letters]
     row = row._replace(texts=[letter + plain(name) for letter, name in zip(under, row.texts, strict=True)])
-    both = [*columns_of_dev(frame), *columns_of_last_mean(frame)]
-    scores = [column for column in both if column.heading != DELTA]
-    varies = setting_columns(frame)
-    return [row, *scores, *verdict_columns(frame, judged)], [row, *varies, *size_columns(frame)]
+    both = [*columns.columns_of_dev(frame), *columns.columns_of_last_mean(frame)]
+    scores = [column for column in both if column.heading != columns.DELTA]
+    varies = columns.setting_columns(frame)
+    return [row, *scores, *columns.verdict_columns(frame, judged)], [row, *varies, *columns.size_columns(frame)]
 
 
 def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     """Ruled between the groups as in the paper."""
     scores, varies = page_columns(frame, judged)
-    ruled = rules_between(list(frame["table"]))
+    ruled = columns.rules_between(list(frame["table"]))
     return Page(
         made_from("the records beside it"),
         told_at_the_end(
             blocks(
                 Heading(f"Table 3 at scale {scale}", 1),
-                opening(frame, found(frame)),
+                opening(frame, columns.found(frame)),
                 explained_table(scores, ruled),
-                Text(ABOUT_FOUND if found(frame).items else ""),
+                Text(columns.ABOUT_FOUND if columns.found(frame).items else ""),
                 Heading("What the rows change"),
                 explained_table(varies, ruled),
                 about_settings(frame),

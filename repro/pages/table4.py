@@ -5,31 +5,13 @@ from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.corpora.treebanks import TREEBANKS
+from repro.pages import columns
 from repro.pages.claims import NAME as CLAIMS
 from repro.pages.claims import settled_claims
-from repro.pages.columns import (
-    cost_columns,
-    numbers,
-    row_column,
-    rules_between,
-    runs_column,
-    setting_columns,
-    size_columns,
-    spreads,
-)
-from repro.pages.found import scored
-from repro.pages.words import (
-    ABOUT_SETTINGS,
-    ending,
-    explained,
-    explained_table,
-    facts,
-    opening,
-    told_at_the_end,
-)
+from repro.pages.words import ABOUT_SETTINGS, ending, explained, explained_table, facts, opening, told_at_the_end
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
-from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, plain
+from repro.render.page import Block, Column, Heading, Link, Page, Table, Text, Words, blocks, plain
 from repro.results.parts import F1_OVER, F1_THIRDS, F1_TO_FIRST, LENGTHS, MENDED
 from repro.results.resampled import RESAMPLES
 
@@ -45,21 +27,16 @@ TEST_SCORES = {  # of test, as the columns are headed
     "exact": "exact",
     "mended": "mended",
 }
-ABOUT_SCORES: Words = (
+ABOUT_SCORES = columns.marked(
     "F1 of labelled brackets by the rules of EVALB with COLLINS.prm, in per cent, of all sentences: EVALB itself "
-    "leaves out those in which a parser took other words for punctuation. ",
-    Strong("exact"),
-    " is the share of sentences with every bracket right, ",
-    Strong("mended"),
-    " that of outputs that were not trees and were made into one.",
+    "leaves out those in which a parser took other words for punctuation. **exact** is the share of sentences with "
+    "every bracket right, **mended** that of outputs that were not trees and were made into one."
 )
-ABOUT_PAPER: Words = (Strong("paper"), ": as printed, for section 23 of the Wall Street Journal.")
-ABOUT_ROWS: Words = (
-    Strong("WSJ only"),
-    " is trained on the gold text of this scale, ",
-    Strong("semi-supervised"),
-    " on that and its silver text, which a parser wrote or which was generated as if by one. Trees are cleaned as "
-    "is usual for parsers: no empty elements, no outer bracket, labels without functions.",
+ABOUT_PAPER = columns.marked("**paper**: as printed, for section 23 of the Wall Street Journal.")
+ABOUT_ROWS = columns.marked(
+    "**WSJ only** is trained on the gold text of this scale, **semi-supervised** on that and its silver text, which a "
+    "parser wrote or which was generated as if by one. Trees are cleaned as is usual for parsers: no empty elements, "
+    "no outer bracket, labels without functions."
 )
 ABOUT_CLAIMS: Words = (
     "The claims about this table that were judged. The brackets have a claim's number and why it came out so; a "
@@ -78,11 +55,6 @@ ABOUT_MENDINGS = (
     "Per cent of the sentences of dev whose output had this fault, which kept it from being a tree; over all runs of a "
     "row. One output may have several."
 )
-
-
-def has_parsers(frame: "DataFrame") -> bool:
-    """Whether the rows of a table are parsers, which F1 tells of."""
-    return "dev/f1" in frame.columns
 
 
 def is_of_the_papers_text(frame: "DataFrame") -> bool:
@@ -108,12 +80,6 @@ def which_text(frame: "DataFrame") -> str:
     )
 
 
-def attributions(frame: "DataFrame") -> list[Text]:
-    """What licences ask to be said."""
-    known = [TREEBANKS[name] for name in _corpora(frame) if name in TREEBANKS]
-    return [Text(treebank.attribution) for treebank in known if treebank.attribution]
-
-
 def printed_parsers() -> list[Column]:
     """The parsers of the paper's Table 4."""
     return [
@@ -126,11 +92,11 @@ def printed_parsers() -> list[Column]:
 def own_scores(frame: "DataFrame") -> list[Column]:
     """Our runs: perplexity and F1 of dev, all scores of test."""
     return [
-        row_column(frame),
-        runs_column(frame),
-        Column("dev", "PPL", spreads(frame, "dev/ppl", 3)),
-        Column("dev", "F1", spreads(frame, "dev/f1", 1)),
-        *(Column("F1 (test)", head, spreads(frame, f"test/{name}", 1)) for name, head in TEST_SCORES.items()),
+        columns.row_column(frame),
+        columns.runs_column(frame),
+        Column("dev", "PPL", columns.spreads(frame, "dev/ppl", 3)),
+        Column("dev", "F1", columns.spreads(frame, "dev/f1", 1)),
+        *(Column("F1 (test)", head, columns.spreads(frame, f"test/{name}", 1)) for name, head in TEST_SCORES.items()),
     ]
 
 
@@ -138,7 +104,7 @@ def printed_scores(frame: "DataFrame") -> list[Column]:
     """What the paper prints for the rows; no column where it prints nothing, or of another text than ours."""
     if "paper/f1" not in frame.columns or not is_of_the_papers_text(frame):
         return []
-    return [Column("F1 (test)", "paper", numbers(frame["paper/f1"], ".1f"))]
+    return [Column("F1 (test)", "paper", columns.numbers(frame["paper/f1"], ".1f"))]
 
 
 def claims_about(name: str, judged: Sequence[Judged]) -> tuple[Block, ...]:
@@ -152,26 +118,30 @@ def of_sentences(frame: "DataFrame") -> tuple[Block, ...]:
     if not {*F1_THIRDS} <= {*frame.columns} or frame[F1_THIRDS[0]].isna().all():
         return ()
     lengths = [
-        Column("F1 (dev) by third of sentence length", part, spreads(frame, name, 1))
+        Column("F1 (dev) by third of sentence length", part, columns.spreads(frame, name, 1))
         for part, name in zip(LENGTHS, F1_THIRDS, strict=True)
     ]
     kinds = [name.removeprefix(MENDED) for name in frame.columns if name.startswith(MENDED)]
-    mendings = [Column("", kind, numbers(frame[f"{MENDED}{kind}"], ".1f")) for kind in kinds]
+    mendings = [Column("", kind, columns.numbers(frame[f"{MENDED}{kind}"], ".1f")) for kind in kinds]
     return (
         Heading("By length"),
-        *explained_table([row_column(frame), *lengths]),
+        *explained_table([columns.row_column(frame), *lengths]),
         Text(ABOUT_LENGTHS),
         *over_sentences_of(frame),
-        *((Heading("What was mended"), Table((row_column(frame), *mendings)), Text(ABOUT_MENDINGS)) if kinds else ()),
+        *(
+            (Heading("What was mended"), Table((columns.row_column(frame), *mendings)), Text(ABOUT_MENDINGS))
+            if kinds
+            else ()
+        ),
     )
 
 
 def over_sentences_of(frame: "DataFrame") -> tuple[Block, ...]:
     """F1 of each row, and what it has more than the first, with their intervals over sentences."""
-    first = row_column(frame).texts[0]
+    first = columns.row_column(frame).texts[0]
     shown = [("F1 (dev)", F1_OVER, ".1f"), (f"more than {first}", F1_TO_FIRST, "+.1f")]
     over = [Column("", head, _with_ends(frame, name, form)) for head, name, form in shown if name in frame.columns]
-    of_seeds = any("±" in text for text in spreads(frame, "dev/f1", 1))
+    of_seeds = any("±" in text for text in columns.spreads(frame, "dev/f1", 1))
     said = (
         ABOUT_SENTENCES,
         ABOUT_PAIRS * (F1_TO_FIRST in frame.columns),
@@ -179,12 +149,12 @@ def over_sentences_of(frame: "DataFrame") -> tuple[Block, ...]:
         ", which is in the intervals above" * of_seeds,
         ".",
     )
-    return Heading("Over sentences"), Table((row_column(frame), *over)), Text("".join(said))
+    return Heading("Over sentences"), Table((columns.row_column(frame), *over)), Text("".join(said))
 
 
 def _with_ends(frame: "DataFrame", name: str, form: str) -> list[str]:
     """Each number with the interval of it; nothing for none."""
-    parts = (numbers(frame[f"{name}{end}"], form) for end in ("", "_low", "_high"))
+    parts = (columns.numbers(frame[f"{name}{end}"], form) for end in ("", "_low", "_high"))
     return [f"{value} [{low}, {high}]" if value else "" for value, low, high in zip(*parts, strict=True)]
 
 
@@ -192,29 +162,29 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name:
     """Which text it is, our runs on it, what their rows are; of Table 4 the printed parsers, ruled by training."""
     own, printed = own_scores(frame), printed_scores(frame)
     # not the size with 40,960 word-pieces, which are another task's: of trees the paper has 16,384 and 32,768
-    settings, sizes = setting_columns(frame), size_columns(frame)[:1]
-    size = [row_column(frame), *settings, *sizes, *cost_columns(frame)]
+    settings, sizes = columns.setting_columns(frame), columns.size_columns(frame)[:1]
+    size = [columns.row_column(frame), *settings, *sizes, *columns.cost_columns(frame)]
+    as_printed = explained_table(printed_parsers(), columns.rules_between([line.training for line in TABLE_4]))
     return Page(
         made_from(f"the records in {name}/"),
         told_at_the_end(
             blocks(
                 Heading(f"{'Table 4' if name == NAME else name} at scale {scale}", 1),
                 Text(which_text(frame)),
-                opening(frame, scored(frame, "test/f1", "F1 on test")),
+                opening(frame, columns.scored(frame, "test/f1", "F1 on test")),
                 Heading("Our runs"),
                 Table((*own, *printed)),
                 Text(ABOUT_SCORES),
                 Text(ABOUT_PAPER if printed else ""),
                 Text(ABOUT_ROWS if name == NAME else ""),
                 explained(own),
-                attributions(frame),
+                [Text(TREEBANKS[of].attribution) for of in _corpora(frame) if of in TREEBANKS],  # as licences ask
                 claims_about(name, judged),
                 of_sentences(frame),
                 Heading("What our rows are"),
-                Table(tuple(size)),
+                explained_table(size),
                 Text(_about(settings)),
-                explained(size),
-                _as_printed() if name == NAME else (),
+                (Heading("As printed"), *as_printed) if name == NAME else (),
                 ending(frame, facts(frame)),
             )
         ),
@@ -226,20 +196,3 @@ def _about(settings: Sequence[Column]) -> Words:
     texts = [plain(text) for column in settings if column.heading != "system" for text in column.texts]
     whole = any("(" in text for text in texts)
     return ABOUT_SETTINGS if whole else ABOUT_SETTINGS[:1] if texts else ""
-
-
-def _as_printed() -> tuple[Block, ...]:
-    ruled = rules_between([line.training for line in TABLE_4])
-    return Heading("As printed"), *explained_table(printed_parsers(), ruled)
-
-
-def parsers_at_the_end(frame: "DataFrame") -> Page:
-    """What the experiment shows at its end: our runs, for a terminal."""
-    return Page(
-        "",
-        blocks(
-            Text(which_text(frame)),
-            Table((*own_scores(frame), *printed_scores(frame))),
-            Listing(tuple(frame.attrs["notes"])),
-        ),
-    )

@@ -9,11 +9,13 @@ from repro.pages import table2, table4
 from repro.pages.anchor import anchor_found, anchor_section
 from repro.pages.claims import ABOUT
 from repro.pages.columns import (
+    ABOUT_FOUND,
     closing,
     columns_of_dev,
     columns_of_last_mean,
     columns_of_test,
     cost_columns,
+    found,
     has_systems,
     row_column,
     setting_columns,
@@ -21,18 +23,8 @@ from repro.pages.columns import (
     statement_columns,
     verdict_columns,
 )
-from repro.pages.found import ABOUT_FOUND, found
 from repro.pages.sections import along_training, by_length, further_section, length_columns, operations_column, unequal
-from repro.pages.words import (
-    about_settings,
-    by_chance,
-    ending,
-    explained,
-    explained_table,
-    facts,
-    opening,
-    told_at_the_end,
-)
+from repro.pages.words import about_settings, by_chance, ending, explained_table, facts, opening, told_at_the_end
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
 from repro.results.labels import command_of
@@ -70,9 +62,8 @@ def page(
                 Text(ABOUT_FOUND if found(frame).items else ""),
                 anchor_section(frame),
                 Heading("What the rows are"),
-                Table(tuple(size), ruled),
+                explained_table(size, ruled),
                 about_settings(frame, whole),
-                explained(size),
                 unequal(frame) if systems else (),
                 by_length(frame, ruled) if systems else (),
                 along_training(frame) if systems else (),
@@ -92,7 +83,7 @@ def at_the_end(frame: "DataFrame") -> Page:
 
 def is_like_others(name: str, frame: "DataFrame") -> bool:
     """Whether its rows stand under the columns that most tables have, so that it can be shown together with those."""
-    return name != table2.NAME and not table4.has_parsers(frame)
+    return name != table2.NAME and "dev/f1" not in frame.columns
 
 
 def page_of_table(
@@ -107,4 +98,8 @@ def page_of_table(
 
 def special_at_the_end(frame: "DataFrame", name: str) -> Page:
     """What an experiment shows of a table with columns of its own, for a terminal."""
-    return table2.systems_at_the_end(frame) if name == table2.NAME else table4.parsers_at_the_end(frame)
+    notes = Listing(tuple(frame.attrs["notes"]))
+    if name == table2.NAME:
+        return Page("", blocks(Table(tuple(table2.own_columns(frame))), notes))
+    own = Table((*table4.own_scores(frame), *table4.printed_scores(frame)))
+    return Page("", blocks(Text(table4.which_text(frame)), own, notes))

@@ -6,23 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from repro.claims.decisions import FIRST_SEED
-from repro.pages.columns import DELTA, EXPLORATORY, HEADINGS, MEAN_OF_LAST, MISSING, SIZE, unused
-from repro.pages.found import ABOUT_FOUND
-from repro.render.page import (
-    Block,
-    Code,
-    Column,
-    Heading,
-    Inline,
-    Link,
-    Listing,
-    Page,
-    Strong,
-    Table,
-    Text,
-    Words,
-    plain,
-)
+from repro.pages.columns import ABOUT_FOUND, DELTA, EXPLORATORY, HEADINGS, MEAN_OF_LAST, MISSING, SIZE, marked, unused
+from repro.render.page import Block, Code, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
 from repro.results.frame import COSTS
 from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
@@ -33,39 +18,22 @@ from repro.results.task import LENGTH
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+
 FEWEST = 3  # runs of a row that have an interval
-ABOUT_LABELS: Words = (
-    Strong("(here ...)"),
-    " follows a row's name where the value that it names is different at this scale.",
+ABOUT_LABELS = marked("**(here ...)** follows a row's name where the value that it names is different at this scale.")
+ABOUT_SPREADS = marked(
+    "**a ± b** is the mean over n seeds and the half-width of its 95 % t-interval; two seeds, or an interval that "
+    "would reach below zero, give the mean [lowest, highest], one seed gives its number."
 )
-ABOUT_SPREADS: Words = (
-    Strong("a ± b"),
-    " is the mean over n seeds and the half-width of its 95 % t-interval; two seeds, or an interval that would reach "
-    "below zero, give the mean [lowest, highest], one seed gives its number.",
+ABOUT_LAST_MEAN = marked(
+    f"**{MEAN_OF_LAST}** is the same run by the mean of its last checkpoints, as far apart as those that Table 2 "
+    f"averages, and not by the paper's weights; **{LENGTH}** is the tokens of its translations over those of their "
+    "references. Label smoothing favours short ones, and BLEU multiplies by exp(1 - 1 / length) below 1."
 )
-ABOUT_DEV = "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's."
-ABOUT_PRINTED_DEV: Words = (Strong("paper"), ": as printed, for newstest2013.")
-ABOUT_DELTA: Words = (
-    Strong("Δ"),
-    " is the difference to the base row, of our scores over the seeds that both rows have.",
-)
-ABOUT_LAST_MEAN: Words = (
-    Strong(MEAN_OF_LAST),
-    " is the same run by the mean of its last checkpoints, as far apart as those that Table 2 averages, and not by the "
-    "paper's weights; ",
-    Strong(LENGTH),
-    " is the tokens of its translations over those of their references. Label smoothing favours short ones, and BLEU "
-    "multiplies by exp(1 - 1 / length) below 1.",
-)
-ABOUT_MULTI_BLEU: Words = (
-    Strong("multi-bleu"),
-    " is BLEU as the paper's authors computed it: Moses tokens, compounds split.",
-)
-ABOUT_OWN: Words = (
-    Strong("yours"),
-    " is what was run here, over n seeds; ",
-    Strong("published"),
-    " is what the repository has under results/, over seeds of its own: its page says how many.",
+ABOUT_MULTI_BLEU = marked("**multi-bleu** is BLEU as the paper's authors computed it: Moses tokens, compounds split.")
+ABOUT_OWN = marked(
+    "**yours** is what was run here, over n seeds; **published** is what the repository has under results/, over seeds "
+    "of its own: its page says how many."
 )
 ABOUT_MARKS: Words = (
     Strong(NOT_COMMITTED),
@@ -73,58 +41,33 @@ ABOUT_MARKS: Words = (
     Strong(NO_COMMIT),
     " mark rows that nobody else has; the notes say why.",
 )
-ABOUT_MISSING: Words = (Strong(MISSING), " is a row without a finished run.")
-ABOUT_DIVERGED: Words = (Strong("diverged"), " runs are counted, but enter no mean.")
-ABOUT_EXPLORATORY: Words = (
-    Strong(EXPLORATORY),
-    " runs are in means, intervals and differences, but in no verdict: ",
+ABOUT_EXPLORATORY = marked(
+    f"**{EXPLORATORY}** runs are in means, intervals and differences, but in no verdict: ",
     Link("claims", "claims", to_page=True),
     " has the numbers without them.",
 )
-ABOUT_VERDICT: Words = (
-    Strong("verdict"),
-    " is the outcome of the ",
+ABOUT_VERDICT = marked(
+    "**verdict** is the outcome of the ",
     Link("claims", "claims", to_page=True),
     " that compare the row with the base, and may rest on one score alone; blank where no claim does.",
 )
-ABOUT_STATEMENTS: Words = (
-    Strong("statements"),
-    " are those of teaching texts about the row: what came of them. ",
+ABOUT_STATEMENTS = marked(
+    "**statements** are those of teaching texts about the row: what came of them. ",
     Link("statements.md", "statements", to_page=True),
     " has each with its numbers.",
 )
-ABOUT_SETTINGS: Words = (
-    "A row shows what it changes of the base. ",
-    Strong("(In brackets)"),
-    " is the value at the paper's own size.",
+ABOUT_SETTINGS = marked(
+    "A row shows what it changes of the base. **(In brackets)** is the value at the paper's own size."
 )
-ABOUT_SIZE_HERE: Words = (
-    Strong("Parameters"),
-    " in millions: of the model that was trained ",
-    Strong("here"),
-)
-ABOUT_SIZE: Words = (
-    *ABOUT_SIZE_HERE,
-    "; of the same row ",
-    Strong("at paper size"),
-    ", with 40,960 word-pieces.",
-)
-ABOUT_PRINTED_SIZE: Words = ("Parameters of the ", Strong("paper"), ": as printed in Table 3.")
+ABOUT_SIZE_HERE = marked("**Parameters** in millions: of the model that was trained **here**")
+ABOUT_SIZE = marked(*ABOUT_SIZE_HERE, "; of the same row **at paper size**, with 40,960 word-pieces.")
+ABOUT_PRINTED_SIZE = marked("Parameters of the **paper**: as printed in Table 3.")
 MADE_AGAIN = "How reproducible these runs are"
-ABOUT_RATE: Words = (Strong("rate factor"), " multiplies the learning rate of section 5.3.")
-ABOUT_SECONDS: Words = ("Seconds compare between runs of one processor: see ", Strong(MADE_AGAIN), ".")
-ABOUT_LENGTHS: Words = (
-    Strong("empty"),
-    " are translations without a token, in per cent of dev; ",
-    Strong("length"),
-    " is the tokens of all over those of their references: where it is below 1, BLEU is multiplied by "
-    "exp(1 - 1 / length).",
+ABOUT_LENGTHS = marked(
+    "**empty** are translations without a token, in per cent of dev; **length** is the tokens of all over those of "
+    "their references: where it is below 1, BLEU is multiplied by exp(1 - 1 / length)."
 )
-ABOUT_DECIDES: Words = (
-    "A difference of lengths ",
-    Strong("decides"),
-    " where BLEU without that factor has the other sign.",
-)
+ABOUT_DECIDES = marked("A difference of lengths **decides** where BLEU without that factor has the other sign.")
 
 
 EXPLORED = "explored"  # what a frame is told by of which no run, nor any other of its scale, is evidence
@@ -147,9 +90,9 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
     (_in_cells("(here "), ABOUT_LABELS),
     (_has("yours"), ABOUT_OWN),
     (lambda shown: _in_cells("±")(shown) or _in_cells(" [")(shown), ABOUT_SPREADS),
-    (_shows_dev("ours", "yours"), ABOUT_DEV),
-    (_shows_dev("paper"), ABOUT_PRINTED_DEV),
-    (_has(DELTA), ABOUT_DELTA),
+    (_shows_dev("ours", "yours"), "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's."),
+    (_shows_dev("paper"), marked("**paper**: as printed, for newstest2013.")),
+    (_has(DELTA), marked("**Δ** is the difference to the base row, of our scores over the seeds that both rows have.")),
     (lambda shown: any(column.group.startswith(MEAN_OF_LAST) for column in shown), ABOUT_LAST_MEAN),
     (_has("multi-bleu"), ABOUT_MULTI_BLEU),
     (_has("verdict"), ABOUT_VERDICT),
@@ -160,11 +103,11 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
     (lambda shown: _has(SIZE)(shown) and not _has("at paper size")(shown), (*ABOUT_SIZE_HERE, ".")),
     (lambda shown: any(column[:2] == (SIZE, "paper") for column in shown), ABOUT_PRINTED_SIZE),
     (lambda shown: any(_marks(text) for text in shown[0].texts), ABOUT_MARKS),
-    (_has("seconds a run"), ABOUT_SECONDS),
-    (_has("rate factor"), ABOUT_RATE),
-    (_in_cells(MISSING), ABOUT_MISSING),
+    (_has("seconds a run"), marked(f"Seconds compare between runs of one processor: see **{MADE_AGAIN}**.")),
+    (_has("rate factor"), marked("**rate factor** multiplies the learning rate of section 5.3.")),
+    (_in_cells(MISSING), marked(f"**{MISSING}** is a row without a finished run.")),
     (_in_cells(f" {EXPLORATORY}"), ABOUT_EXPLORATORY),
-    (_in_cells("diverged)"), ABOUT_DIVERGED),
+    (_in_cells("diverged)"), marked("**diverged** runs are counted, but enter no mean.")),
 )
 
 
@@ -242,7 +185,7 @@ def opening(frame: "DataFrame", lines: Listing) -> tuple[Block, ...]:
     return (may, lines) if frame.attrs.get(EXPLORED) else (lines, may)
 
 
-def base_in_full(frame: "DataFrame") -> tuple[Inline, ...]:
+def base_in_full(frame: "DataFrame") -> Words:
     """Every setting of the base row; nothing where it was not run."""
     if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
         return ()

@@ -8,7 +8,7 @@ operations of their training.
 import itertools
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from repro.results.frame import common, runs_in, widened
@@ -59,33 +59,21 @@ def rows_of(records: Iterable[Record]) -> dict[str, list[Record]]:
     return rows
 
 
-def bands(records: Iterable[Record], kind: Kind) -> list[Band]:
+def bands(records: Iterable[Record], kind: Kind, over: Over = "updates") -> list[Band]:
     """One band for each row."""
-    found = (band_of(runs, kind) for runs in rows_of(records).values())
+    found = (band_of(runs, kind, over) for runs in rows_of(records).values())
     return [band for band in found if band.step]
 
 
-def band_of(runs: Sequence[Record], kind: Kind) -> Band:
-    """That of the runs of one row; without a step where they share none."""
+def band_of(runs: Sequence[Record], kind: Kind, over: Over = "updates") -> Band:
+    """That of the runs of one row, over updates or FLOPs of training; without a step where they share none."""
     curves = [dict(zip(run.curves[kind]["step"], run.curves[kind]["nll"], strict=True)) for run in runs]
     steps = tuple(sorted(set.intersection(*(set(curve) for curve in curves))))
     at = [[curve[step] for curve in curves] for step in steps]
     mean, low, high = tuple(map(statistics.fmean, at)), tuple(map(min, at)), tuple(map(max, at))
-    return Band(label(runs[0].row, runs[0].hyper), len(runs), steps, mean, low, high)
-
-
-def over_operations(records: Iterable[Record]) -> list[Band]:
-    """The dev loss of each row over the operations of training so far, in FLOPs, as its runs counted them."""
-    return [band for runs in rows_of(records).values() if (band := band_over(runs, "FLOPs")).step]
-
-
-def band_over(runs: Sequence[Record], over: Over) -> Band:
-    """The dev loss of the runs of one row, over updates or over the operations of training so far."""
-    band = band_of(runs, "dev")
-    if over == "updates":
-        return band
-    of_update = statistics.fmean(run.cost["flops"] / run.cost["steps"] for run in runs)
-    return replace(band, step=tuple(step * of_update for step in band.step))
+    of_update = statistics.fmean(run.cost["flops"] / run.cost["steps"] for run in runs) if over == "FLOPs" else 1
+    places = tuple(step * of_update for step in steps)
+    return Band(label(runs[0].row, runs[0].hyper), len(runs), places, mean, low, high)
 
 
 def crossings(one: Band, other: Band) -> tuple[float, ...]:
@@ -120,7 +108,7 @@ def compared(rows: Sequence[Sequence[Record]]) -> dict[str, list[Comparison]]:
             ours, theirs = ({run.seed: run for run in of} for of in (runs, _reference(runs, rows)))
             if not (pairs := common(ours, theirs)):
                 continue
-            one, other = (band_over(of, over) for of in zip(*pairs, strict=True))
+            one, other = (band_of(of, "dev", over) for of in zip(*pairs, strict=True))
             if one.step and other.step and (shared := _shared(one, other)):
                 gap = _between(one, shared[-1]) - _between(other, shared[-1])
                 made = Comparison(one.row, other.row, over, crossings(one, other), gap)

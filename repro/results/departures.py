@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from repro.decoding.search import Search
 from repro.model.config import BASE as PAPER_BASE
+from repro.model.config import Hyper
 from repro.results.labels import system_label
 from repro.results.record import BASE, Record
 from repro.results.task import TRANSLATION
@@ -98,6 +99,10 @@ def _is_big(record: Record) -> bool:
     return record.table.startswith(("table2", "table3_big")) and record.row.startswith("big")
 
 
+def _is_ours(record: Record) -> bool:
+    return _is_base(record) or _is_big(record)
+
+
 def _begun(hyper: Mapping[str, Any]) -> str:
     """How the rate gets to its peak."""
     return "the printed formula with a warm-up" if hyper["warms_up"] else "no warm-up, the rate at the peak of one"
@@ -112,6 +117,28 @@ def _by_another(record: Record) -> str:
     """Who searched, where it was not this suite; records older than the choice do not say."""
     engine = record.settings.get("engine", "torch")
     return "" if engine == "torch" else f", by {engine}"
+
+
+def _of_size(model: str, printed: Hyper, rows: Callable[[Record], bool]) -> Rule:
+    return Rule(
+        name=f"size of the {model} model",
+        paper=_size(vars(printed)),
+        here=lambda record: _size(record.hyper),
+        kept=lambda record: all(record.hyper[name] == getattr(printed, name) for name in SIZES),
+        rows=rows,
+    )
+
+
+def _as_set(name: str, field: str, rows: Callable[[Record], bool], of: Hyper = PAPER_BASE, form: str = "g") -> Rule:
+    """A number as the paper sets it for a model."""
+    printed = getattr(of, field)
+    return Rule(
+        name=name,
+        paper=format(printed, form),
+        here=lambda record: format(record.hyper[field], form),
+        kept=lambda record: record.hyper[field] == printed,
+        rows=rows,
+    )
 
 
 RULES = (
@@ -172,27 +199,9 @@ RULES = (
         kept=lambda record: all(record.hyper[name] == value for name, value in PAPER_PARSER.items()),
         rows=_parses,
     ),
-    Rule(
-        name="size of the base model",
-        paper=_size(vars(PAPER_BASE)),
-        here=lambda record: _size(record.hyper),
-        kept=lambda record: all(record.hyper[name] == getattr(PAPER_BASE, name) for name in SIZES),
-        rows=_is_base,
-    ),
-    Rule(
-        name="size of the big model",
-        paper=_size(vars(PAPER_BIG)),
-        here=lambda record: _size(record.hyper),
-        kept=lambda record: all(record.hyper[name] == getattr(PAPER_BIG, name) for name in SIZES),
-        rows=_is_big,
-    ),
-    Rule(
-        name="dropout of the base model",
-        paper=f"{PAPER_BASE.dropout}",
-        here=lambda record: f"{record.hyper['dropout']:g}",
-        kept=lambda record: record.hyper["dropout"] == PAPER_BASE.dropout,
-        rows=_is_base,
-    ),
+    _of_size("base", PAPER_BASE, _is_base),
+    _of_size("big", PAPER_BIG, _is_big),
+    _as_set("dropout of the base model", "dropout", _is_base),
     Rule(
         name="dropout of the big model",
         paper=", ".join(f"{dropout} ({pair})" for pair, dropout in BIG_DROPOUT.items()),
@@ -205,29 +214,11 @@ RULES = (
         paper="none is named",
         here=lambda record: f"{record.hyper['attention_dropout']:g} of the weights",
         kept=lambda record: record.hyper["attention_dropout"] == PAPER_BASE.attention_dropout,
-        rows=lambda record: _is_base(record) or _is_big(record),
+        rows=_is_ours,
     ),
-    Rule(
-        name="label smoothing",
-        paper=f"{PAPER_BASE.label_smoothing}",
-        here=lambda record: f"{record.hyper['label_smoothing']:g}",
-        kept=lambda record: record.hyper["label_smoothing"] == PAPER_BASE.label_smoothing,
-        rows=lambda record: _is_base(record) or _is_big(record),
-    ),
-    Rule(
-        name="updates of the base model",
-        paper=f"{PAPER_BASE.steps:,}",
-        here=lambda record: f"{record.hyper['steps']:,}",
-        kept=lambda record: record.hyper["steps"] == PAPER_BASE.steps,
-        rows=_is_base,
-    ),
-    Rule(
-        name="updates of the big model",
-        paper=f"{PAPER_BIG.steps:,}",
-        here=lambda record: f"{record.hyper['steps']:,}",
-        kept=lambda record: record.hyper["steps"] == PAPER_BIG.steps,
-        rows=_is_big,
-    ),
+    _as_set("label smoothing", "label_smoothing", _is_ours),
+    _as_set("updates of the base model", "steps", _is_base, form=","),
+    _as_set("updates of the big model", "steps", _is_big, PAPER_BIG, form=","),
     Rule(
         name="tokens of an update",
         paper="about 25,000 source and 25,000 target tokens",

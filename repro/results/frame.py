@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
-from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, run_twice, seeds_of_rows
+from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, repeatable, run_twice, seeds_of_rows
 from repro.results.record import BASE, PROGRAM, PaperNumbers, Record, load, path
-from repro.results.repeatable import repeatable
 from repro.results.task import LAST_MEAN, LATER_SCORES, LENGTH, OF_TOKENS, SPLITS, TRANSLATION, number
 from repro.storage.atomic import make_folder, write_json
 from repro.storage.lock import locked
@@ -116,8 +115,8 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
             (of, row["row"]): Listed(
                 row["position"],
                 cast("PaperNumbers", {name: row[name] for name in PaperNumbers.__annotations__ if name in row}),
-                _mapping(row.get("paper_size")),
-                _mapping(row.get("here")),
+                row.get("paper_size"),  # None where an older list does not tell
+                row.get("here"),
             )
             for of, rows in listed.items()
             for row in rows
@@ -135,30 +134,21 @@ def program_place(folder: Path, row: str) -> int:
     return places.get(row, 1 + max(places.values(), default=-1))
 
 
-def _mapping(value: Any) -> dict[str, Any] | None:
-    """None where an older list does not tell."""
-    return None if value is None else dict(value)
-
-
 def note_rows(folder: Path, rows: Rows) -> None:
     """Write rows.json anew for the tables of `rows`; those of other tables stay in it, also if others note them now.
 
     A program runs its rows one by one, so those that it ran before stay in its table.
     """
     make_folder(folder)
-    with locked(folder):
-        _note_rows(folder, rows)
-
-
-def _note_rows(folder: Path, rows: Rows) -> None:
     renewed = {of for of, _ in rows if of != PROGRAM}
-    everything = {key: value for key, value in noted_rows(folder).items() if key[0] not in renewed} | dict(rows)
-    listed: dict[str, list[dict[str, Any]]] = {}
-    for (of, row), known in sorted(everything.items(), key=lambda item: (item[0][0], item[1].position)):
-        here = {} if known.here is None else {"here": known.here}
-        entry = {"row": row, "position": known.position, **known.paper, "paper_size": known.changes, **here}
-        listed.setdefault(of, []).append(entry)
-    write_json(folder / ROWS_FILE, listed)
+    with locked(folder):
+        everything = {key: value for key, value in noted_rows(folder).items() if key[0] not in renewed} | dict(rows)
+        listed: dict[str, list[dict[str, Any]]] = {}
+        for (of, row), known in sorted(everything.items(), key=lambda item: (item[0][0], item[1].position)):
+            here = {} if known.here is None else {"here": known.here}
+            entry = {"row": row, "position": known.position, **known.paper, "paper_size": known.changes, **here}
+            listed.setdefault(of, []).append(entry)
+        write_json(folder / ROWS_FILE, listed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,34 +214,22 @@ class ResultSet:
         """The tables that have a record, or rows without one, and are named so."""
         return {name for name in {*self.tables, *(of for of, _ in self.rows)} if name.startswith(beginning)}
 
-    def frames(self, wanted: Iterable[Iterable[str]]) -> "list[DataFrame | None]":
-        """A frame for each set of tables, see `frame`."""
-        return [self.frame(tables) for tables in wanted]
-
     def frame(self, tables: Iterable[str]) -> "DataFrame | None":
         """The base row and the rows of these tables; None where none of them has a record, base if it is named."""
         names = {*tables}
         records = [record for name in sorted(names - {BASE}) for record in self.tables.get(name, ())]
-        base = [record for record in self.tables.get(BASE, ()) if not records or _alike_scored(record, records)]
+        alike = [record.about["scores"] for record in records]  # trees are not compared with translations
+        base = [record for record in self.tables.get(BASE, ()) if not records or record.about["scores"] in alike]
         if not records and not (base and BASE in names):
             return None
         beside = {BASE} if not records or any(record.about == TRANSLATION for record in records) else set()
         rows = {key: row for key, row in self.rows.items() if key[0] in names | beside}
         others = [record for name, of in self.tables.items() if name not in names for record in of]
-        if not self.own:
-            frame = table(records, base=base, rows=rows)
-            frame.attrs["notes"] += run_twice(records, others)
-            return frame
         published = self.published.frame(tables) if self.published else None
-        frame = table(records, base=base, rows=rows, own=True, uncommitted=self.uncommitted, published=published)
+        frame = table(records, base=base, rows=rows, own=self.own, uncommitted=self.uncommitted, published=published)
         frame.attrs["notes"] += run_twice(records, others)
         frame.attrs["notes"] += [note for name in (BASE, *sorted(names - {BASE})) for note in self.notes.get(name, ())]
         return frame
-
-
-def _alike_scored(record: Record, others: Iterable[Record]) -> bool:
-    """Whether some of the others can be compared with it: trees are not compared with translations."""
-    return any(other.about["scores"] == record.about["scores"] for other in others)
 
 
 def interval(values: Sequence[float]) -> tuple[float, float | None]:
@@ -296,7 +274,11 @@ def table(
     import pandas as pd
 
     everything = [*base, *records]
-    _refuse_mixtures(everything)
+    if other := next((record for record in everything if record.scale != everything[0].scale), None):
+        where = f"{other.table}, row {other.row!r}"
+        raise ValueError(f"{where}: expected scale {everything[0].scale}, got {other.scale}. A table has one.")
+    if found := [*mixtures(everything)]:  # a mean is over seeds of one thing, each of them once
+        raise ValueError("\n".join(found))
     known = _rows(everything, rows)
     if not known:
         raise ValueError("A table: expected records or the names of its rows, got neither.")
@@ -311,7 +293,8 @@ def table(
     changes = [rows[key].changes if key in rows else None for key in known]
     of_rows = [runs[key] for key in known]
     bases = _bases(frame, of_rows)
-    frame = pd.concat([frame, _at_paper_size(changes), _to_base(frame, of_rows, bases)], axis="columns")
+    sizes = pd.DataFrame([at_paper_size(one) for one in changes], columns=[*SYMBOLS], dtype=object)
+    frame = pd.concat([frame, sizes.add_suffix(AT_PAPER_SIZE), _to_base(frame, of_rows, bases)], axis="columns")
     if published is not None:
         frame = _beside(frame, published)
     facts = facts_of(listed)
@@ -328,14 +311,6 @@ def table(
     }
     frame.attrs["notes"] = _List(notes_of(everything, shown, frame, facts))
     return frame
-
-
-def _at_paper_size(changes: Sequence[Mapping[str, Any] | None]) -> "DataFrame":
-    """What each row would be at the size of the paper."""
-    import pandas as pd
-
-    sizes = [at_paper_size(one) for one in changes]
-    return pd.DataFrame({name + AT_PAPER_SIZE: [size[name] for size in sizes] for name in SYMBOLS}, dtype=object)
 
 
 def _bases(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> list[int | None]:
@@ -404,8 +379,7 @@ def _beside(frame: "DataFrame", published: "DataFrame") -> "DataFrame":
 
     beside = published.set_index(["table", "row"]).reindex(pd.MultiIndex.from_frame(frame[["table", "row"]]))
     frame = frame.assign(**{f"published/{name}": beside[name].to_numpy() for name in BESIDE})
-    frame["published/n"] = frame["published/n"].fillna(0).astype(int)
-    return frame
+    return frame.assign(**{"published/n": frame["published/n"].fillna(0).astype(int)})
 
 
 class _List(list[Any]):
@@ -420,15 +394,6 @@ class _Dict(dict[Any, Any]):
 
     def __deepcopy__(self, _: object) -> "_Dict":
         return self
-
-
-def _refuse_mixtures(records: Sequence[Record]) -> None:
-    """A mean is over seeds of one thing, each of them once, and a table is of one scale."""
-    if other := next((record for record in records if record.scale != records[0].scale), None):
-        where = f"{other.table}, row {other.row!r}"
-        raise ValueError(f"{where}: expected scale {records[0].scale}, got {other.scale}. A table has one.")
-    if found := [*mixtures(records)]:
-        raise ValueError("\n".join(found))
 
 
 def _mark(key: tuple[str, str], runs: Iterable[Record], uncommitted: Container[str]) -> str:
@@ -481,18 +446,29 @@ def _line(
     line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
     line |= {f"paper/{name}": value for name, value in paper.items()}
     for score in scores:
-        found = [run.score(*score.split("/")) for run in finished]
-        # not every language has a protocol, not every record an accuracy: a mean is over all seeds of the cell or none
-        line |= spread(score, [value for value in found if value is not None] if None not in found else [])
-    subsets = [run.test_subset for run in finished if run.test_subset]
-    if finished and len(subsets) == len(finished):
+        line |= spread(score, whole(run.score(*score.split("/")) for run in finished))
+    if subsets := whole(run.test_subset for run in finished):
         for name in ("bleu", "bleu_published"):
-            found = [number(subset, name) for subset in subsets]
-            line |= spread(f"test_subset/{name}", [value for value in found if value is not None])
+            line |= spread(f"test_subset/{name}", whole(number(subset, name) for subset in subsets))
     for name in COSTS:
         values = [vars(run)["cost"][name] for run in finished]
         line[f"cost/{name}"] = statistics.fmean(values) if values else None
     return line
+
+
+def whole(found: Iterable[T | None]) -> list[T]:
+    """All of them, or nothing where one is missing: a mean is over all seeds of a cell or none.
+
+    Not every language has a protocol, not every record an accuracy, or sentences beside it.
+    """
+    every = list(found)
+    known = [one for one in every if one is not None]
+    return known if len(known) == len(every) else []
+
+
+def spread_each(values: Mapping[str, Sequence[float]]) -> dict[str, float | None]:
+    """The columns of `spread` of each score of one row."""
+    return {column: value for score, of in values.items() for column, value in spread(score, of).items()}
 
 
 def spread(score: str, values: Sequence[float]) -> dict[str, float | None]:

@@ -5,16 +5,17 @@ of the decoder's self-attention, then of its attention to the source, [layers, h
 were taken before the weights were rounded. A report reads it (`repro/web/inside.py`). Paper: figures 3 to 5.
 """
 
+import gzip
 import hashlib
 import json
 import math
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.results.record import Record, path
 from repro.storage import atomic, signed_json
-from repro.storage.packed import packed, unpacked
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -33,7 +34,7 @@ def packed_inside(content: Mapping[str, Any], weights: bytes) -> bytes:
     """The bytes of a file: the same content, the same bytes."""
     whole = {**content, "format": INSIDE_FORMAT, "weights": hashlib.sha256(weights).hexdigest()}
     head = signed_json.canonical({**whole, signed_json.KEY: signed_json.checksum(whole)})
-    return packed(head + b"\n" + weights)
+    return gzip.compress(head + b"\n" + weights, mtime=0)  # neither time nor name
 
 
 def write_inside(place: Path, data: bytes) -> None:
@@ -45,13 +46,13 @@ def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
     """What was written: the content, and the weights. Raises ValueError for a file that is damaged, or not there."""
     file = inside_file(place)
     try:
-        head, _, weights = unpacked(file).partition(b"\n")
+        head, _, weights = gzip.decompress(file.read_bytes()).partition(b"\n")
         content = json.loads(head)
         stated = content.pop(signed_json.KEY, None)
         whole = content.get("format") == INSIDE_FORMAT and stated == signed_json.checksum(content)
         if not whole or content["weights"] != hashlib.sha256(weights).hexdigest():
             raise ValueError("it is not what was written")
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
         raise ValueError(f"{file}: {error}. Delete it and type the command of the run again.") from error
     return content, weights
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from repro.results.brackets import Brackets, read_brackets, shares_of_mendings
-from repro.results.frame import common, runs_in, spread, widened
+from repro.results.frame import common, runs_in, spread_each, whole, widened
 from repro.results.record import Record
 from repro.results.resampled import Floats, Interval, over_draws, resampled
 from repro.results.sentences import SMOOTHED, NgramCounts, bleu, read_counts, read_places
@@ -47,11 +47,8 @@ def with_parts(frame: "DataFrame", records: Iterable[Record], results: Path) -> 
     """The frame with the parts of each row, mean and interval over its runs; nothing where a run has no counts."""
     lines = []
     for runs in runs_in(frame, records):
-        found = [bleu_of_parts(record, results) for record in runs]
-        whole = [one for one in found if one is not None]
-        complete = whole if len(whole) == len(found) else []
-        values: Mapping[str, list[float]] = {name: [one[name] for one in complete] for name in THIRDS} | _kept(complete)
-        lines.append({key: x for name, of in values.items() for key, x in spread(name, of).items()})
+        complete = whole(bleu_of_parts(record, results) for record in runs)
+        lines.append(spread_each({name: [one[name] for one in complete] for name in THIRDS} | _kept(complete)))
     return widened(frame, lines, dtype=float)
 
 
@@ -69,13 +66,10 @@ def with_brackets(frame: "DataFrame", records: Iterable[Record], results: Path) 
     """
     lines, first = [], list[Brackets]()
     for i, runs in enumerate(runs_in(frame, records)):
-        found = [read_brackets(results, record) for record in runs]
-        whole = [one[SPLIT] for one in found if one is not None]
-        complete = whole if len(whole) == len(found) else []
+        complete = [one[SPLIT] for one in whole(read_brackets(results, record) for record in runs)]
         first = complete if i == 0 else first
         parts = [of.by_length() for of in complete]
-        thirds = {name: [of[k] for of in parts] for k, name in enumerate(F1_THIRDS)}
-        line = {key: x for name, values in thirds.items() for key, x in spread(name, values).items()}
+        line = spread_each({name: [of[k] for of in parts] for k, name in enumerate(F1_THIRDS)})
         line |= _over_sentences(complete, first if i else [])
         lines.append(line | {f"{MENDED}{kind}": share for kind, share in shares_of_mendings(complete).items()})
     return widened(frame, lines, dtype=float)
@@ -147,14 +141,12 @@ def with_lengths(frame: "DataFrame", records: Iterable[Record], results: Path) -
     lines: list[dict[str, float | None]] = []
     scored: list[Scored] = []
     for runs in runs_in(frame, records):
-        counts = [read_counts(results, record) for record in runs]
-        whole = [of[SPLIT][SCORER] for of in counts if of is not None]
-        kept = whole if len(whole) == len(counts) else []
+        kept = [of[SPLIT][SCORER] for of in whole(read_counts(results, record) for record in runs)]
         values = {
             EMPTY: [100 * float((of.hypothesis == 0).mean()) for of in kept],
             RATIO: [float(of.hypothesis.sum() / of.reference.sum()) for of in kept],
         }
-        lines.append({key: x for name, each in values.items() for key, x in spread(name, each).items()})
+        lines.append(spread_each(values))
         lengths = zip(runs, values[RATIO], strict=True) if kept else ()
         scored.append({run.seed: (bleu, of) for run, of in lengths if (bleu := run.score(SPLIT, SCORER)) is not None})
     bases = [{} if i is None else scored[i] for i in frame.attrs["bases"]]

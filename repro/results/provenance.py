@@ -145,7 +145,14 @@ def _parsed(source: bytes, package: str) -> tuple[tuple[tuple[str, tuple[str, st
     """The imports of a module, and its syntax."""
     tree = ast.parse(source)
     imports = tuple(_imports(tree, package))
-    return imports, _syntax(tree, {name for name, _ in imports})
+    names = {name for name, _ in imports}
+
+    def told(node: ast.AST) -> str | None:
+        if isinstance(node, ast.Name) and node.id in names:
+            return f"Imported({node.id})"
+        return "" if isinstance(node, ast.Import | ast.ImportFrom) else None
+
+    return imports, syntax(tree, told)
 
 
 def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, tuple[str, str | None]]]:
@@ -301,18 +308,24 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
     }
 
 
-def _syntax(node: Any, imported: Container[str]) -> str:
-    """`ast.dump` without docstrings, imports and empty fields: the latter come and go between versions of Python."""
+def syntax(node: Any, told: Callable[[ast.AST], str | None], without: Container[str] = ()) -> str:
+    """`ast.dump` without docstrings and empty fields, since the latter come and go between versions of Python.
+
+    `told` says what stands for a node, nothing where it is left out, None where it is dumped; `without` are fields.
+    """
     if isinstance(node, list):
-        kept = [_syntax(item, imported) for item in node if not isinstance(item, ast.Import | ast.ImportFrom)]
-        return f"[{','.join(kept)}]"
+        return f"[{','.join(filter(None, (syntax(item, told, without) for item in node)))}]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    if isinstance(node, ast.Name) and node.id in imported:
-        return f"Imported({node.id})"
+    if (text := told(node)) is not None:
+        return text
     if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
         node.body = node.body[1:]
-    fields = (f"{name}={_syntax(value, imported)}" for name, value in ast.iter_fields(node) if value not in (None, []))
+    fields = (
+        f"{name}={syntax(value, told, without)}"
+        for name, value in ast.iter_fields(node)
+        if name not in without and value not in (None, [])
+    )
     return f"{type(node).__name__}({','.join(fields)})"
 
 

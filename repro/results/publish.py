@@ -14,10 +14,9 @@ from repro.results.frame import ResultSet, Rows, note_rows
 from repro.results.inside import copy_inside, inside_file, is_inside_of
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.labels import seeds_option
-from repro.results.notes import seeds_of_rows
+from repro.results.notes import computed_on, seeds_of_rows
 from repro.results.places import OWN
 from repro.results.record import BASE, PROGRAM, Record, path
-from repro.results.repeatable import computed_on
 
 Rescored = Callable[[Record, Path], str | None]  # a record and the folder of results -> what is wrong with its BLEU
 

@@ -67,12 +67,8 @@ class Translated(NamedTuple):
 
 def bleu(sums: NDArray[np.float64], *, smoothed: bool) -> NDArray[np.float64]:
     """[...] BLEU of sums [..., 10], as sacreBLEU takes it; an n-gram that is never right is smoothed, or makes it 0."""
-    hypothesis, reference, correct, total = (
-        sums[..., 0],
-        sums[..., 1],
-        sums[..., 2 : 2 + ORDERS],
-        sums[..., 2 + ORDERS :],
-    )
+    hypothesis, reference = sums[..., 0], sums[..., 1]
+    correct, total = np.split(sums[..., 2:], 2, axis=-1)
     missed = correct == 0
     halved = 0.5 ** np.cumsum(missed, axis=-1) if smoothed else np.zeros_like(correct)
     with np.errstate(divide="ignore", invalid="ignore"):

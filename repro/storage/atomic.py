@@ -23,9 +23,11 @@ from typing import Any
 from repro.storage.process import has_ended
 
 PARTIAL = "partial"  # what a crash may leave behind; never read, swept by `sweep`
-LONGEST, KEPT = 255, 140  # bytes of a name: what disks take; of that what a hidden name beside it begins with
 PROBE = 4_096  # bytes that a folder must take before work begins
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+ADVICE = (
+    "Free space or inodes there (df, df -i), raise your limit (quota, ulimit), get the right to write there, or name "
+    "another folder. Then the same command goes on."
+)
 OTHERWISE = (FileNotFoundError, FileExistsError, BlockingIOError, ConnectionError)  # no disk refuses
 
 
@@ -47,15 +49,8 @@ def named(path: Path, needed: int | None = None) -> Iterator[None]:
         room = [f"{needed:,} bytes needed"] if needed is not None else []
         room += [f"{found:,} free"] if (found := free(path)) is not None else []
         about = f" ({', '.join(room)})" if room else ""
-        advice = "Get the right to write there, or name another folder."
-        if error.errno in FULL:  # df -i: few systems tell of inodes
-            advice = (
-                "Free space there, or inodes (df -i), or raise your limit (quota, ulimit), and type the same command: "
-                "it goes on."
-            )
-        raise DiskError(
-            error.errno, f"{path} cannot be written to: {os.strerror(error.errno or errno.EIO)}{about}. {advice}"
-        ) from error
+        why = os.strerror(error.errno or errno.EIO)
+        raise DiskError(error.errno, f"{path} cannot be written to: {why}{about}. {ADVICE}") from error
 
 
 def free(path: Path) -> int | None:
@@ -205,12 +200,12 @@ def check_folder(folder: Path) -> None:
 def beside(path: Path, kind: str) -> Path:
     """A hidden name in the folder of `path` that no other machine, process, thread or call uses."""
     writer = f"{socket.gethostname()}.{os.getpid()}"
-    return path.with_name(f".{_begin(path.name)}.{writer}.{secrets.token_hex(4)}.{kind}")
+    return path.with_name(f".{path.name}.{writer}.{secrets.token_hex(4)}.{kind}")
 
 
 def left_beside(path: Path, kind: str) -> list[Path]:
     """What processes that have ended left of the names that `beside` gave them."""
-    found = path.parent.glob(f".{glob.escape(_begin(path.name))}.*.{kind}")
+    found = path.parent.glob(f".{glob.escape(path.name)}.*.{kind}")
     return [left for left in found if is_abandoned(left)]
 
 
@@ -220,12 +215,6 @@ def is_abandoned(left: Path) -> bool:
     if len(rest) != 3 or not rest[0].isdecimal():
         return False
     return writer.endswith(f".{socket.gethostname()}") and has_ended(int(rest[0]))
-
-
-def _begin(name: str) -> str:
-    """As much of a name as there is room for beside a writer's; one that no disk takes stays, and is refused."""
-    whole = os.fsencode(name)
-    return whole[:KEPT].decode("utf-8", "ignore") if KEPT < len(whole) <= LONGEST else name
 
 
 def sweep(folder: Path, *, alone: bool) -> None:

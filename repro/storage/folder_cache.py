@@ -4,7 +4,6 @@ import errno
 import functools
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -137,18 +136,13 @@ def _take_name(work: Path, folder: Path) -> None:
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
-        with suppress(FileNotFoundError):
-            found = folder.stat()
-            with locked(folder):  # of several who find it damaged one moves it; no other moves what that one put there
-                if not os.path.samestat(found, folder.stat()):
-                    continue
-                try:
-                    verified(folder)
-                    return
-                except (FileNotFoundError, ValueError):
-                    aside = work.with_suffix(".damaged")
-                    folder.rename(aside)
-                    shutil.rmtree(aside, ignore_errors=True)
+        with suppress(FileNotFoundError, ValueError):
+            verified(folder)
+            return
+        aside = work.with_suffix(".damaged")
+        with suppress(FileNotFoundError):  # another process was faster
+            folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _sha256(path: Path) -> str:

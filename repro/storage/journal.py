@@ -67,8 +67,7 @@ class Journal:
                 raise ValueError(
                     f"{name!r} cannot name a metric: expected 1 to 100 of letters, digits, _; not {taken}."
                 )
-        if not -(2**63) <= (step := operator.index(step)) < 2**63:
-            raise ValueError(f"{kind} at step {step}: expected a step of 64 bits, as MLflow keeps it.")
+        step = operator.index(step)
         line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
         line |= {name: plain_values(_number(f"{kind}/{name}", value)) for name, value in values.items()}
         self._check()
@@ -127,11 +126,9 @@ def once(lines: Iterable[Line]) -> list[Line]:
 
 
 def _number(key: str, value: float) -> float:
-    """The value as a float; what is too large for one is an infinity."""
+    """The value as a float."""
     try:
         return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError) as error:
         raise ValueError(f"{key} is {value!r}; expected a number.") from error
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from repro.storage import atomic, signed_json
@@ -45,11 +44,7 @@ class Lease:
     """
 
     def __init__(
-        self,
-        run: Path,
-        step: int,
-        is_held: Callable[[], bool] = lambda: False,
-        tell: Callable[[str], object] = print,
+        self, run: Path, step: int, is_held: Callable[[], bool] = lambda: False, tell: Callable[[str], object] = print
     ) -> None:
         self._attempts = run / "attempts"
         atomic.make_folder(self._attempts)
@@ -99,9 +94,7 @@ class Lease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -21,7 +21,7 @@ def has_ended(pid: int, began: str | None = None) -> bool:
     """Whether a process with a number of ours has ended; another that has its number now began at another time."""
     try:
         os.kill(pid, 0)  # which only asks
-    except (ProcessLookupError, OverflowError):
+    except ProcessLookupError:
         return True
     except PermissionError:  # it is another user's
         pass

@@ -35,11 +35,11 @@ class Newer(ValueError):
 def read(path: Path, what: str, version: int) -> dict[str, Any]:
     """The content without its checksum.
 
-    Raises ValueError, without the name of the file, for what is no file, no JSON, is of another format, has a key
-    twice, a number that is not finite, or another checksum than it states.
+    Raises ValueError, without the name of the file, for what is no file, no JSON, is of another format, has a number
+    that is not finite, or another checksum than it states.
     """
     require_file(path, what)
-    content = json.loads(path.read_bytes(), object_pairs_hook=_unique, parse_constant=_not_finite)
+    content = json.loads(path.read_bytes())
     got = content.get("format") if isinstance(content, dict) else content
     if got != version or isinstance(got, bool):
         kind = Newer if isinstance(got, int) and got > version else ValueError
@@ -53,13 +53,3 @@ def read(path: Path, what: str, version: int) -> dict[str, Any]:
 def checksum(content: dict[str, Any]) -> str:
     """SHA-256 of the content, in hexadecimal digits."""
     return hashlib.sha256(canonical(content)).hexdigest()
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(content := dict(pairs)) < len(pairs):
-        raise ValueError(f"expected each key once, got {in_short([key for key, _ in pairs])}")
-    return content
-
-
-def _not_finite(name: str) -> float:
-    raise ValueError(f"expected finite numbers, got {name}")

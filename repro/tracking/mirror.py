@@ -9,7 +9,8 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from contextlib import suppress
+from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
@@ -18,35 +19,13 @@ from typing import Any
 from repro.storage import atomic, lease
 from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, plain_values
 from repro.storage.lock import locked
+from repro.tracking import run_folder
 from repro.tracking.client import check_in_place, connect, experiment_id, hide, reason
-from repro.tracking.run_folder import (
-    APART,
-    DIVERGED_TAG,
-    INFINITE,
-    JOURNALS,
-    RECORD,
-    UNKNOWN,
-    Point,
-    describe,
-    further_points,
-    has_diverged,
-    infinite_points,
-    infinite_tag,
-    is_training,
-    measured,
-    outcome,
-    printed_points,
-)
-from repro.tracking.system import measure_system
+from repro.tracking.run_folder import APART, DIVERGED_TAG, INFINITE, JOURNALS, RECORD, UNKNOWN, Point
 from repro.tracking.tracker import Tracker
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
-CELL = (
-    "table",
-    "row",
-    "published",
-    *APART,
-)  # tags: runs that differ in one of them are never compared as seeds of a row
+CELL = ("table", "row", "published", *APART)  # tags: runs that differ in one are never compared as seeds of a row
 EMPTY: Mapping[str, str] = MappingProxyType({})
 LONGEST_PAUSE = 60.0  # seconds between two tries of a tracker in trouble
 
@@ -107,7 +86,7 @@ class Remote:
         self.uri, self.client = uri, connect(uri)
         from mlflow.entities import Param, RunTag  # after that, which keeps MLflow from reporting home
 
-        run = describe(folder)
+        run = run_folder.describe(folder)
         self._experiment = experiment_id(self.client, self.uri, run["tags"].get("scale", "none"))
         found = self._find(run, folder)
         self.run_id: str = found.info.run_id
@@ -126,7 +105,7 @@ class Remote:
         self._tags, self._told = tags, dict(have.tags)
         settle(self.client, self._experiment, tags)
         self._folder, self._infinite = folder, list[Point]()
-        self._apart = [*printed_points(run), *further_points(folder / RECORD, run["run"])]
+        self._apart = run_folder.printed_points(run) + run_folder.further_points(folder / RECORD, run["run"])
         self._tails = [Tail(folder / name) for name in JOURNALS]
         self._steps: dict[str, set[int]] = {}  # of each kind of line, as far as the journals have been read
         self._stored = {  # what MLflow had before: the time of each step of each key
@@ -154,8 +133,8 @@ class Remote:
 
     def _tag_infinite(self) -> None:
         """Say whether the run diverged, and what is left out of its curves: values that are infinite."""
-        found = {DIVERGED_TAG: "true"} if has_diverged(self._folder) else {}
-        found |= {INFINITE: infinite_tag(self._infinite)} if self._infinite else {}
+        found = {DIVERGED_TAG: "true"} if run_folder.has_diverged(self._folder) else {}
+        found |= {INFINITE: run_folder.infinite_tag(self._infinite)} if self._infinite else {}
         for tag, value in found.items():
             if self._told.get(tag) != value:
                 self.client.set_tag(self.run_id, tag, value)
@@ -183,7 +162,7 @@ class Remote:
         if line["step"] in steps:
             return []
         steps.add(line["step"])
-        return measured(line)
+        return run_folder.measured(line)
 
     def become(self, status: str, ended: int | None = None) -> None:
         """Set the run's status: RUNNING, FINISHED, FAILED or KILLED."""
@@ -208,7 +187,7 @@ def sync(uri: str, folder: Path) -> str:
             raise BlockingIOError(f"{folder} is being mirrored by another process, likely its own training.")
         remote = Remote(uri, folder)
         remote.catch_up()
-        status = outcome(folder)
+        status = run_folder.outcome(folder)
         if (status, remote.status) != ("KILLED", "FAILED"):
             remote.become(status, ended=remote.latest or None)
     return remote.run_id
@@ -232,7 +211,7 @@ def sync_soon(tracker: Tracker, folder: Path, done: Callable[[], object] = lambd
 
 def finish_mirror(tracker: Tracker, folder: Path) -> None:
     """Give MLflow the end of a finished run whose process was killed after its record and before its mirror was."""
-    if lease.was_killed(folder) and not is_training(folder):
+    if lease.was_killed(folder) and not run_folder.is_training(folder):
         sync_soon(tracker, folder, done=partial(lease.let_go, folder))
 
 
@@ -254,7 +233,7 @@ def restore(uri: str, run_id: str, folder: Path) -> None:
     points = [
         Point(key, m.step, m.value, m.timestamp) for key in of_run for m in client.get_metric_history(run_id, key)
     ]
-    for point in [*points, *infinite_points(data.tags.get(INFINITE, "[]"))]:
+    for point in [*points, *run_folder.infinite_points(data.tags.get(INFINITE, "[]"))]:
         kind, _, name = point.key.partition("/")
         frame = {"kind": kind, "step": point.step, "time": point.time / 1000, "attempt": 1}
         lines = journals[JOURNALS[kind == "system"]]
@@ -328,3 +307,43 @@ class Mirror:
             if closing:
                 return
             self._closing.wait(self._every)
+
+
+# What the machine does while it trains
+
+
+def measure_system() -> dict[str, float]:
+    """What the machine does, under MLflow's own names, so that its page of system metrics shows them."""
+    import psutil
+
+    memory = psutil.virtual_memory()
+    values = {
+        "cpu_utilization_percentage": psutil.cpu_percent(),
+        "system_memory_usage_megabytes": memory.used / 1e6,
+        "system_memory_usage_percentage": memory.percent,
+        "process_memory_megabytes": psutil.Process().memory_info().rss / 1e6,
+    }
+    for i, gpu in enumerate(_gpus()):
+        import pynvml
+
+        asked: dict[str, Callable[[Any], float]] = {
+            "memory_usage_megabytes": lambda gpu: pynvml.nvmlDeviceGetMemoryInfo(gpu).used / 1e6,
+            "utilization_percentage": lambda gpu: pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu,
+            "power_usage_watts": lambda gpu: pynvml.nvmlDeviceGetPowerUsage(gpu) / 1e3,
+        }
+        for name, ask in asked.items():
+            with suppress(Exception):  # a card, or a part of one, need not support each of them
+                values[f"gpu_{i}_{name}"] = ask(gpu)
+    return values
+
+
+@lru_cache(maxsize=1)
+def _gpus() -> list[Any]:
+    """NVIDIA's GPUs, where there are any and the optional nvidia-ml-py is installed."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        return [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+    except Exception:  # the library's own errors where there is no driver
+        return []

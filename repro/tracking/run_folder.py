@@ -65,14 +65,8 @@ def write_run(
         execution, claims = before["execution"], before["claims"]
     except FileNotFoundError:
         execution = uuid.uuid4().hex  # of this folder, wherever it is copied to; made again, it is another
-    value: dict[str, Any] = {
-        "run": run,
-        "execution": execution,
-        "tags": dict(tags),
-        "params": dict(params),
-        "paper": dict(paper),
-        "order": order,
-    }
+    value: dict[str, Any] = {"run": run, "execution": execution, "order": order}
+    value |= {"tags": dict(tags), "params": dict(params), "paper": dict(paper)}
     value |= {"origin": dict(origin)} if origin else {}
     value |= {"claims": claims} if claims else {}
     atomic.write_json(folder / "run.json", {**value, signed_json.KEY: signed_json.checksum(value)})

@@ -41,10 +41,8 @@ ROW = {  # numbers of a row, of dev where no name says test: from where
 }
 DECIMALS = 2
 HALF, LESS_BASE = "_ci", "_diff"  # half of its 95 % interval over seeds, as in the tables; less the base's
-OUT_OF_SIGHT = {
-    f"{ROW_MEAN}/ppl{HALF}",
-    *(f"paper_{name}{LESS_BASE}" for name in ("ppl", "bleu", "f1")),
-}  # further right
+# further right
+OUT_OF_SIGHT = {f"{ROW_MEAN}/ppl{HALF}", *(f"paper_{name}{LESS_BASE}" for name in ("ppl", "bleu", "f1"))}
 ABOUT_NUMBERS = (
     "final: a run's own scores. row_mean: the mean over the seeds of a row, on dev where no name says test; it stands "
     "at one run of the row. paper: as printed. _ci: half of the 95 % interval over seeds. _diff: difference from the "
@@ -77,9 +75,7 @@ class View:
     @property
     def key(self) -> str:
         """Its name in links."""
-        return "-".join(
-            ([PUBLISHED_TAG] if self.published else []) + [self.table, *(value for _, value in self.narrowed)]
-        )
+        return "-".join([*[PUBLISHED_TAG] * self.published, self.table, *(value for _, value in self.narrowed)])
 
     @property
     def name(self) -> str:
@@ -275,14 +271,11 @@ def _numbers(runs: list[Any], base: list[Any]) -> dict[str, float]:
         if half is not None and _is_ours(source):
             values[key + HALF] = half
         if runs[0].data.tags.get("row") != BASE:
-            less = difference_over_common(ours, theirs) if _is_ours(source) else _less_printed(ours, theirs)
+            # what the paper prints for two rows differs by the same at each of their seeds
+            printed = next(iter(ours.values())) - next(iter(theirs.values())) if theirs else None
+            less = difference_over_common(ours, theirs) if _is_ours(source) else printed
             values |= {} if less is None else {key + LESS_BASE: less}
     return values
-
-
-def _less_printed(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
-    """The difference of what the paper prints for two rows, which is the same at each of their seeds."""
-    return next(iter(ours.values())) - next(iter(theirs.values())) if theirs else None
 
 
 def _is_ours(source: str) -> bool:

@@ -14,8 +14,8 @@ from repro.claims.claim import BLEU, LOG_PPL, Endpoint
 from repro.claims.to_base import Distances
 from repro.figures.forest import AXES, ComparedRow, differences_to_base
 from repro.figures.quality import points
+from repro.pages.columns import comma_separated
 from repro.pages.scale_data import ScaleData
-from repro.pages.sheet import comma_separated
 from repro.pages.table3 import PARTS, has_part
 from repro.results.curves import bands
 from repro.results.labels import label

@@ -15,8 +15,8 @@ from markupsafe import Markup
 from repro.claims.layers import ROWS, WINDOWS
 from repro.figures.mechanism import encodings, jacobian_norm
 from repro.model.config import BASE as PAPER
+from repro.pages.columns import comma_separated
 from repro.pages.scale_data import ScaleData
-from repro.pages.sheet import comma_separated
 from repro.results import layer_costs
 from repro.results.layer_costs import Measured
 from repro.results.record import BASE

@@ -10,15 +10,14 @@ from typing import Any
 
 from markupsafe import Markup
 
+from repro.pages.columns import comma_separated
 from repro.pages.scale_data import ScaleData
-from repro.pages.sheet import comma_separated
 from repro.render.page import Column, Table
 from repro.results.departures import departures
 from repro.results.frame import ResultSet
 from repro.results.labels import SYMBOLS, at_paper_size, label, setting
-from repro.results.notes import SCORERS
+from repro.results.notes import BADGES, NO_BADGE, NOT_LOOKED_AT, SCORERS
 from repro.results.record import BASE, PROGRAM, Record, path
-from repro.results.repeatable import BADGES, NO_BADGE, NOT_LOOKED_AT
 from repro.results.sentences import are_of, has_sentences, read_hypotheses, read_lengths
 from repro.results.task import SPLITS, number, signature
 from repro.runs.command import command_line

@@ -8,6 +8,7 @@ letters, and other control characters, are written as they are called, in the pa
 """
 
 import base64
+import gzip
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,6 @@ from typing import Any
 from markupsafe import Markup
 
 from repro.render.escape import shown
-from repro.storage.packed import packed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,4 +70,4 @@ def packed_in_html(value: Any) -> Markup:
     Raises ValueError for a number that JSON has not (NaN, infinite), TypeError for what is no value of JSON.
     """
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return Markup(base64.b64encode(packed(text.encode())).decode())
+    return Markup(base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode())

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from repro.pages import table3
-from repro.pages.columns import TEST
+from repro.pages.columns import TEST, sheet
 from repro.pages.scale_data import ScaleData
-from repro.pages.sheet import sheet
 from repro.pages.tables import page_of_table
 from repro.render.html import html
 from repro.render.page import Block, Heading, Page, Table

@@ -1,7 +1,6 @@
 """The bootstrap over sentences against sacreBLEU's own, run by run, and what belongs to it being paired."""
 
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -142,19 +141,6 @@ def test_runs_of_two_texts_are_no_pair() -> None:
     fewer = {"dev": {"bleu": NgramCounts(whole.hypothesis[:-1], whole.reference[:-1], whole.correct[:-1])}}
     with pytest.raises(ValueError, match="expected runs of one text"):
         OverSentences({**RUNS, OTHER[0]: fewer})(BASE, OTHER)
-
-
-def test_a_page_of_twenty_rows_takes_no_time() -> None:
-    one = RUNS[BASE[0]]["dev"]["bleu"]
-    chosen = np.random.default_rng(1).integers(0, N, size=500)
-    counts = NgramCounts(one.hypothesis[chosen], one.reference[chosen], one.correct[chosen])
-    runs = {(f"row {row}", seed): {"dev": {"bleu": counts}} for row in range(20) for seed in range(5)}
-    draws(500)
-    began = time.process_time()
-    over = OverSentences(runs)
-    for row in range(20):
-        assert over([(f"row {row}", seed) for seed in range(5)], [("row 0", seed) for seed in range(5)])
-    assert time.process_time() - began < 3, "seconds of a processor"
 
 
 # Of claims

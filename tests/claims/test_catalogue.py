@@ -1,16 +1,24 @@
 """The list of claims holds together, and with it what the experiments print."""
 
 import ast
+import dataclasses
 import re
+import runpy
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from claims.test_judge import some
 from printed_rows import PRINTED
 
-from repro.claims.catalogue import CLAIMS, LISTED, SCALE_ORDER
-from repro.claims.claim import ACCURACY, BLEU, F1, LOG_PPL, TABLE3, Claim
-from repro.claims.lists import catalogue_digest
+from repro.claims.catalogue import CLAIMS, LISTED, SCALE_ORDER, STATEMENTS
+from repro.claims.claim import ACCURACY, B0, BLEU, F1, LOG_PPL, TABLE3, Claim, printed_sizes
+from repro.claims.judge import evidence_of, judge
+from repro.claims.lists import catalogue_digest, held
+from repro.model.config import BASE, Hyper
+from repro.results.frame import Listed
+from repro.results.record import PaperNumbers
 from repro.runs.scales import SCALES
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +26,9 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_claim_of_the_paper_is_there_once() -> None:
     ids = [one.id for one in CLAIMS]
-    assert len(ids) == len({*ids})
+    every = [one.id for one in LISTED]
+    assert len(every) == len({*every})
+    assert {int(re.fullmatch(r"S(\d\d)[a-z]?", one.id)[1]) for one in STATEMENTS} == {*range(1, 37)}  # type: ignore[index]
     assert {int(re.fullmatch(r"C(\d\d)[a-z]?", id)[1]) for id in ids} >= set(range(1, 37))  # type: ignore[index]
     assert ids == sorted(ids), "in the paper's order"
 
@@ -29,7 +39,7 @@ def test_every_row_of_the_experiments_is_looked_at() -> None:
     assert {*TABLE3} == {row for row in PRINTED if not row.startswith(("table2/", "table4/"))}
 
 
-@pytest.mark.parametrize("one", [one for one in CLAIMS if one.tests], ids=lambda one: one.id)
+@pytest.mark.parametrize("one", [one for one in LISTED if one.tests], ids=lambda one: one.id)
 def test_the_tests_that_settle_a_claim_exist(one: Claim) -> None:
     for test in one.tests:
         file, name = test.split("::")
@@ -40,7 +50,7 @@ def test_the_tests_that_settle_a_claim_exist(one: Claim) -> None:
 
 
 def test_every_claim_can_be_settled_or_says_what_is_missing() -> None:
-    for one in CLAIMS:
+    for one in LISTED:
         ways = [one.is_trained, one.compute is not None, bool(one.tests), bool(one.missing)]
         assert sum(ways) == 1, one.id
         assert one.where, one.id
@@ -88,3 +98,108 @@ def test_the_hash_is_that_of_what_decides() -> None:
     wider = tuple(replace(one, endpoints=(replace(BLEU, margin=0.5),)) if one.id == "C19" else one for one in CLAIMS)
     assert catalogue_digest(wider) != catalogue_digest(CLAIMS)
     assert catalogue_digest(CLAIMS[1:]) != catalogue_digest(CLAIMS)
+
+
+# Sizes in the sentences of claims
+
+
+SIZED = [claim for claim in CLAIMS if "{" in claim.says]
+
+
+@pytest.fixture(scope="module")
+def changes() -> dict[str, object]:
+    """ "table/row" -> its function of the base, from the experiment files."""
+    import runpy
+
+    sys.path.insert(0, str(ROOT / "experiments"))
+    try:
+        files = [runpy.run_path(str(file)) for file in sorted((ROOT / "experiments").glob("table3_*.py"))]
+    finally:
+        sys.path.remove(str(ROOT / "experiments"))
+    return {B0: lambda base: base} | {
+        f"{file['TABLE']}/{row.name}": row.change for file in files for row in file["ROWS"]
+    }
+
+
+def hypers(changes: dict[str, object], base: Hyper) -> dict[str, dict[str, object]]:
+    return {row: dataclasses.asdict(change(base)) for row, change in changes.items()}  # type: ignore[operator]
+
+
+def claim(id: str) -> Claim:
+    return next(one for one in CLAIMS if one.id == id)
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "value"),
+    [
+        ("table3_B/d_k=16", "d_k", 16),
+        ("table3_C/N=8", "n_layers", 8),
+        ("table3_D/eps_ls=0.2", "label_smoothing", 0.2),
+        ("table3_A/h=32", "n_heads", 32),
+        ("base/base", "d_model", 512),
+        ("table3_big/big", "d_model", 512),  # its name says no size
+    ],
+)
+def test_a_rows_name_says_its_size(row: str, field: str, value: float) -> None:
+    assert printed_sizes(row)[field] == value
+
+
+def test_by_itself_a_claim_names_the_papers_sizes(changes: dict[str, object]) -> None:
+    assert len(SIZED) >= 15
+    at_paper = hypers(changes, BASE)
+    for one in CLAIMS:
+        assert not re.search("[{}]", one.sentence), one.id
+        assert one.sentence_here(at_paper) == one.sentence_here({}) == one.sentence, one.id
+
+
+def test_at_a_scale_it_names_those_of_the_scale(changes: dict[str, object]) -> None:
+    here = hypers(changes, SCALES["laptop"].base)
+    base = SCALES["laptop"].base
+    assert claim("C29a").sentence == "Keys of size 16 are worse than of size 64"
+    assert claim("C29a").sentence_here(here) == f"Keys of size {base.d_k // 4} are worse than of size {base.d_k}"
+    assert claim("C30f").sentence_here(here) == f"A width of {2 * base.d_model} is better than {base.d_model}"
+    assert claim("C28a").sentence_here(here) == claim("C28a").sentence
+    assert claim("C29a").sentence_here({B0: here[B0]}) == claim("C29a").sentence  # the other row is not known
+
+
+def test_a_row_that_was_not_run_is_named_by_the_size_that_it_would_have() -> None:
+    paper = PaperNumbers(ppl=None, bleu=None, params=None)
+    base, narrow = (Listed(0, paper, None, {"d_k": d_k}) for d_k in (8, 4))
+    rows = {("base", "base"): base, ("table3_B", "d_k=32"): narrow}
+    told = {one.claim.id: one.sentence for one in judge(evidence_of([]), rows)}
+    assert told["C29b"] == "Keys of size 4 are worse than of size 8"
+    assert told["C29a"] == claim("C29a").sentence, "the other row is not listed"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_scale_can_be_told(scale: str, changes: dict[str, object]) -> None:
+    here = hypers(changes, SCALES[scale].base)
+    for one in SIZED:
+        assert "{" not in one.sentence_here(here)
+        assert len(one.sentence_here(here)) <= len(one.sentence) + 8, "no noise of floating point"
+
+
+# Statements of teaching texts
+
+
+def test_their_rows_are_rows_of_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "experiments")
+    rows = {B0}
+    for table in {row.split("/")[0] for one in STATEMENTS for row in one.rows} - {"base"}:
+        rows |= {f"{table}/{row.name}" for row in runpy.run_path(str(ROOT / f"experiments/{table}.py"))["ROWS"]}
+    assert {row for one in STATEMENTS for row in (*one.rows, *one.named)} <= rows
+
+
+def test_they_are_listed_with_the_claims() -> None:
+    assert all(held(catalogue_digest(), one) for one in LISTED)
+
+
+def test_they_take_no_level_from_a_claim_and_claims_none_from_them() -> None:
+    base, of_the_paper = some(B0, bleu=25.0), some("table3_C/N=2", bleu=20.0)
+    nothing = PaperNumbers(ppl=None, bleu=None, params=None)
+    of_the_lab = [replace(one, paper=nothing) for one in some("lab_scores/dot", bleu=22.0)]
+    together = evidence_of([*base, *of_the_paper, *of_the_lab])
+    assert judge(together) == judge(evidence_of([*base, *of_the_paper]))
+    assert judge(together, claims=STATEMENTS) == judge(evidence_of([*base, *of_the_lab]), claims=STATEMENTS)
+    dot = next(one for one in judge(together, claims=STATEMENTS) if one.claim.id == "S13a")
+    assert dot.verdict == "reproduced"

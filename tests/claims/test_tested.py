@@ -120,21 +120,11 @@ def test_what_came_out_survives_its_file(tmp_path: Path) -> None:
     assert read_outcomes(write_outcomes(tmp_path, tests).parent) == tests
 
 
-@pytest.mark.parametrize(
-    ("spoil", "complaint"),
-    [
-        (lambda text: text.replace('"failed"', '"passed"'), "edited by hand or damaged"),
-        (lambda text: text.replace('"format": 1', '"format": 9'), "expected outcomes of tests of format 1, got 9"),
-        (lambda text: "", "Expecting value"),
-    ],
-)
-def test_a_file_that_cannot_be_believed_is_named(spoil: Any, complaint: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_believed_is_named(tmp_path: Path) -> None:
     file = write_outcomes(tmp_path, ran("passed", "failed"))
-    file.write_text(spoil(file.read_text()))
-    with pytest.raises(ValueError, match=complaint) as error:
+    file.write_text(file.read_text().replace('"failed"', '"passed"'))
+    with pytest.raises(ValueError, match=rf"^{file}: edited by hand or damaged.* make it anew: {COMMAND}\.$"):
         read_outcomes(tmp_path)
-    assert str(error.value).startswith(f"{file}: ")
-    assert str(error.value).endswith(f"make it anew: {COMMAND}.")
 
 
 def test_a_line_without_its_fields_is_refused(tmp_path: Path) -> None:

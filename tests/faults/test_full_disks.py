@@ -92,7 +92,7 @@ def test_a_folder_that_is_read_only_is_refused_before_any_work(tmp_path: Path, n
     assert "repro.experiment" in imported
     assert not imported & {"torch", "lightning", "tokenizers"}  # refused before what takes seconds
     assert said.startswith(f"error: {tmp_path / name} cannot be written to: Read-only file system (")
-    assert said.endswith("Get the right to write there, or name another folder.\n")
+    assert said.endswith("or name another folder. Then the same command goes on.\n")
     assert written(tmp_path) == []
 
 

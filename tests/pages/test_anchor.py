@@ -42,8 +42,7 @@ def test_where_one_more_run_would_lie_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mean", "said"),
-    [(40.52, "below it"), (40.53, "as one more run"), (41.51, "as one more run"), (41.52, "above it")],
+    ("mean", "said"), [(40.52, "below it"), (40.53, "as one more run"), (41.51, "as one more run"), (41.52, "above it")]
 )
 def test_one_published_model_is_held_against_one_more_of_ours(mean: float, said: str) -> None:
     assert outcome(*(mean + one for one in SPREAD)) == [said]

@@ -27,7 +27,7 @@ from repro.claims.decisions import FIRST_SEED
 from repro.claims.judge import LayerOutcomes
 from repro.cli import report
 from repro.pages import build
-from repro.pages.sheet import sheet as sheet_of
+from repro.pages.columns import sheet as sheet_of
 from repro.render.latex import latex
 from repro.render.markdown import markdown
 from repro.render.page import Table, plain
@@ -222,12 +222,7 @@ def test_latex_compiles(package: str, tmp_path: Path) -> None:
 def loaded(code: str, *arguments: str) -> set[str]:
     """The heavy modules that a fresh process has imported after `code`."""
     heavy = "{'torch', 'lightning', 'mlflow', 'pandas', 'scipy', 'numpy'}"
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys; {code}; print(*({heavy} & sys.modules.keys()))",
-        *arguments,
-    ]
+    command = [sys.executable, "-c", f"import sys; {code}; print(*({heavy} & sys.modules.keys()))", *arguments]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, check=True)
     return set(done.stdout.decode().split("\n")[-2].split())
 

@@ -14,10 +14,9 @@ from printed_rows import PRINTED
 from repro.claims.catalogue import CLAIMS, ENDPOINTS
 from repro.claims.claim import B0, BLEU, H1
 from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome, Verdict
-from repro.claims.evidence import Evidence
+from repro.claims.evidence import Evidence, Published
 from repro.claims.judge import Found, Judged, evidence_of, judge, judge_suite, suite
 from repro.claims.lists import catalogue_digest
-from repro.claims.published import Published
 from repro.pages import build, claims
 from repro.pages.scale_data import Summary
 from repro.render.markdown import markdown
@@ -189,10 +188,6 @@ def test_the_file_for_machines_has_the_intervals_over_sentences_beside_those_ove
     found = {(line["claim"], line["endpoint"]): (line["sentences_low"], line["sentences_high"]) for line in lines}
     assert found.pop(("C28b", "BLEU")) == ("0.25", "1.5")
     assert {*found.values()} == {("", "")}
-
-
-def test_no_record_no_page(tmp_path: Path) -> None:
-    assert pages(tmp_path) == {}
 
 
 def test_text_on_the_page_is_text() -> None:

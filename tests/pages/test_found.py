@@ -4,7 +4,7 @@ from typing import Any
 
 from paper_runs import paper_run
 
-from repro.pages.found import NAMED, found, scored
+from repro.pages.columns import NAMED, found, scored
 from repro.render.page import plain
 from repro.results.frame import table
 from repro.results.record import PaperNumbers, Record

@@ -9,9 +9,8 @@ import pytest
 from table_records import cell, diverged, page_of, run
 
 from repro.pages import table3
-from repro.pages.columns import MEAN_OF_LAST, columns
+from repro.pages.columns import MEAN_OF_LAST, columns, sheet
 from repro.pages.scale_data import lengths_of
-from repro.pages.sheet import sheet
 from repro.results import frame as frames
 from repro.results.record import Record
 

@@ -8,9 +8,8 @@ from typing import Any
 from paper_runs import changed, paper_run, perplexity, that_counts
 
 from repro.claims.decisions import FIRST_SEED, SEEDS
-from repro.cli import report
 from repro.pages import build
-from repro.results.frame import Listed, ResultSet, note_rows, record_folders
+from repro.results.frame import Listed, ResultSet, note_rows
 from repro.results.record import path
 
 
@@ -21,17 +20,7 @@ def fill(results: Path, scale: str = "laptop", n_seeds: int = SEEDS) -> None:
         for i, row in enumerate(("d_k=16", "d_k=32") if seed < FIRST_SEED + n_seeds else (), start=1):
             hyper = changed(d_k=16 * i)
             paper = {"ppl": 5.0, "bleu": 25.0, "params": None}
-            fill_one(
-                results,
-                row,
-                "table3_B",
-                i - 1,
-                seed,
-                scale,
-                settings=settings,
-                hyper=hyper,
-                paper=paper,
-            )
+            fill_one(results, row, "table3_B", i - 1, seed, scale, settings=settings, hyper=hyper, paper=paper)
         fill_one(results, "base", "base", -1, seed, scale, settings=settings)
 
 
@@ -111,15 +100,3 @@ def test_a_page_of_exploration_says_so_on_top_of_all_its_tables(tmp_path: Path) 
     texts = {file.name: text for file, text in made(tmp_path).items() if file.suffix == ".md"}
     assert "A table of this scale shows the sign of large effects." in texts["table3_B.md"]
     assert "xploration" not in texts["table3.md"]
-
-
-def test_a_scale_without_records_has_no_page(tmp_path: Path) -> None:
-    assert made(tmp_path) == {}
-
-
-def test_the_data_behind_a_figure_is_no_record(tmp_path: Path) -> None:
-    fill(tmp_path)
-    (tmp_path / "laptop/figures").mkdir()
-    (tmp_path / "laptop/figures/attention.json").write_text("{}")
-    assert record_folders(tmp_path / "laptop") == [tmp_path / "laptop/base", tmp_path / "laptop/table3_B"]
-    assert report.main(["--results", str(tmp_path)]) == 0

@@ -372,24 +372,11 @@ def test_what_is_saved_is_loaded(tmp_path: File) -> None:
     assert load(saved(tmp_path)) == as_printed()
 
 
-@pytest.mark.parametrize(
-    ("spoil", "complaint"),
-    [
-        (lambda text: text.replace('"path": 8', '"path": 9', 1), "edited by hand or damaged"),
-        (lambda text: text.replace('"format": 1', '"format": 2'), "expected measurements of format 1, got 2"),
-        (lambda text: text[:-9], "Expecting|Unterminated"),
-        (lambda text: "[1]", r"expected measurements of format 1, got \[1\]"),
-        (lambda text: "", "Expecting value"),
-        (lambda text: text.replace("1.0", "NaN", 1), "expected finite numbers, got NaN"),
-    ],
-)
-def test_a_file_that_cannot_be_believed_is_named(spoil: Callable[[str], str], complaint: str, tmp_path: File) -> None:
+def test_a_file_that_cannot_be_believed_is_named(tmp_path: File) -> None:
     file = saved(tmp_path)
-    file.write_text(spoil(file.read_text("utf-8")), "utf-8")
-    with pytest.raises(ValueError, match=complaint) as error:
+    file.write_text(file.read_text("utf-8").replace('"path": 8', '"path": 9', 1), "utf-8")
+    with pytest.raises(ValueError, match=rf"^{file}: edited by hand or damaged.* run experiments/table1\.py again\.$"):
         build_layers(tmp_path)
-    assert str(error.value).startswith(f"{file}: ")
-    assert str(error.value).endswith("Restore the file from git, or delete it and run experiments/table1.py again.")
 
 
 def test_a_line_without_its_fields_is_refused(tmp_path: File) -> None:

@@ -117,10 +117,6 @@ def test_a_row_without_a_run_is_missing(tmp_path: Path) -> None:
     assert (line[2], line[3], line[5]) == ("missing", "missing", "41.8")
 
 
-def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
-    assert made(tmp_path) == {}
-
-
 def test_each_number_stands_under_its_heading() -> None:
     printed_there = PaperNumbers(ppl=None, bleu=28.4, params=None)
     shown = table2.own_columns(table([told_apart("big en-de", "table2", position=0, paper=printed_there)]))

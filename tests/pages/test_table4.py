@@ -1,13 +1,12 @@
 """The page of parsers: what the runs say to the claims, and no word about what the page does not have."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from paper_runs import paper_run
+from parser_runs import parser
 
 from repro.claims.catalogue import CLAIMS
 from repro.claims.decisions import Outcome
@@ -15,13 +14,10 @@ from repro.claims.judge import Judged
 from repro.pages.tables import page_of_table, special_at_the_end
 from repro.render.markdown import markdown
 from repro.render.terminal import terminal
-from repro.results.brackets import Brackets, write_brackets
+from repro.results.brackets import Brackets
 from repro.results.frame import table
 from repro.results.labels import AT_PAPER_SIZE
 from repro.results.parts import with_brackets
-from repro.results.record import Record, path
-from repro.results.task import signature_of
-from repro.runs.parsing import SCORES, Parsing
 
 ROWS = ("WSJ only", "semi-supervised")
 PAPER = "**paper**: as printed"
@@ -37,32 +33,14 @@ def brackets(right: int) -> Brackets:
     return Brackets(sizes, sizes, sizes, np.array([1, 2, 3, 5, 7, right]), {})
 
 
-def parser(results: Path, row: str, seed: int, of: Brackets, *, name: str, corpus: str, **other: Any) -> Record:
-    """A record with its brackets beside it."""
-    blank = paper_run(row, name, seed=seed, run=f"{seed:08x}{ROWS.index(row):08x}", position=ROWS.index(row))
-    tokens = {key: blank.scores["dev"][key] for key in ("nll", "ppl")}
-    scores: Any = tokens | {"f1_short": 1.0, **of.scores()} | {signature_of(score): "F1" for score in SCORES}
-    made = replace(
-        blank,
-        task=Parsing().facts,
-        scores={"dev": scores, "test": scores},
-        corpus={**blank.corpus, "name": corpus, "n_dev": 6, "n_test": 6},
-        paper={"ppl": None, "bleu": None, "params": None, "f1": 91.3},
-        **other,
-    )
-    place = path(results, made)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    write_brackets(place, made.run, {"dev": of, "test": of})
-    return made
-
-
 def frame_of(
     results: Path, *, n_seeds: int, rows: tuple[str, ...] = ROWS, name: str = "table4", corpus: str = "grammar_trees"
 ) -> Any:
     records = [
-        parser(results, row, seed, brackets(seed + 2 * ROWS.index(row)), name=name, corpus=corpus)
-        for row in rows
+        parser(results, row, seed, dict.fromkeys(("dev", "test"), of), table=name, corpus=corpus, position=i)
+        for i, row in enumerate(rows)
         for seed in range(4, 4 + n_seeds)
+        for of in [brackets(seed + 2 * i)]
     ]
     return with_brackets(table(records), records, results)
 

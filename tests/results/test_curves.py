@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from paper_runs import paper_run
 
-from repro.results.curves import Band, band_over, bands, compared, crossings, over_operations, rows_of, with_comparisons
+from repro.results.curves import Band, bands, compared, crossings, rows_of, with_comparisons
 from repro.results.frame import table
 from repro.results.record import Record
 
@@ -46,7 +46,7 @@ def test_neither_diverged_nor_uncommitted_runs_are_shown() -> None:
 
 def test_over_operations_the_rival_that_costs_twice_is_behind_all_along() -> None:
     rival = run("ByteNet", dev={10: 4.0, 20: 4.0, 40: 4.0}, flops=8e9)
-    one, other = over_operations([run(), rival])
+    one, other = bands([run(), rival], "dev", "FLOPs")
     assert one.step == (1e9, 2e9, 4e9)
     assert other.step == (2e9, 4e9, 8e9)
     assert crossings(*bands([run(), rival], "dev")) == (15.0,)
@@ -116,7 +116,3 @@ def test_the_frame_says_it_of_each_row_that_has_a_curve() -> None:
     assert "along/beside" not in with_comparisons(table([rival]), [rival])
     nobody = table([rival]).assign(seeds="")  # rows of which none was run
     assert "along/beside" not in with_comparisons(nobody, [])
-
-
-def test_over_updates_is_the_curve_as_it_was_measured() -> None:
-    assert band_over([run()], "updates") == bands([run()], "dev")[0]

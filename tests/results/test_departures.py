@@ -145,8 +145,7 @@ BIG: dict[str, Any] = {"d_model": 1_024, "d_ff": 4_096, "n_heads": 16, "steps": 
 
 
 @pytest.mark.parametrize(
-    ("row", "table", "hyper"),
-    [("base en-de", "table2", {}), ("big en-de", "table2", BIG), ("big", "table3_big", BIG)],
+    ("row", "table", "hyper"), [("base en-de", "table2", {}), ("big en-de", "table2", BIG), ("big", "table3_big", BIG)]
 )
 def test_the_models_of_table_2_and_big_are_held_against_the_whole_recipe(
     row: str, table: str, hyper: dict[str, Any]
@@ -195,12 +194,7 @@ def test_what_a_row_varies_is_its_own() -> None:
     rows = [
         paper_run("P_drop=0.2", "table3_D", hyper=changed(dropout=0.2)),
         paper_run("N=2", "table3_C", hyper=changed(n_layers=2)),
-        paper_run(
-            "big",
-            "table3_big",
-            hyper=changed(**BIG),
-            cost=paper_run().cost | {"steps": 300_000},
-        ),
+        paper_run("big", "table3_big", hyper=changed(**BIG), cost=paper_run().cost | {"steps": 300_000}),
     ]
     assert departures(rows) == []
 

@@ -28,8 +28,10 @@ from table_records import (
 )
 
 from repro.pages import build
-from repro.pages.columns import HEADINGS, columns
+from repro.pages.columns import HEADINGS, columns, columns_of_dev
 from repro.results import frame as frames
+from repro.results.curves import compared
+from repro.results.frame import ResultSet, common, difference_over_common, table
 from repro.results.notes import TIMES
 from repro.results.record import Record
 
@@ -43,11 +45,6 @@ def test_the_interval_by_hand() -> None:
     assert half_width == pytest.approx(0.95 / math.sqrt(0.04875) / math.sqrt(3), rel=1e-9)
     # 1, 2, 3, 4, 10: mean 4, variance 50 / 4, and t(4) is 2.776445
     assert frames.interval([1, 2, 3, 4, 10]) == (4.0, pytest.approx(2.776445 * math.sqrt(12.5 / 5), abs=1e-5))
-
-
-def test_below_three_seeds_there_is_no_interval() -> None:
-    assert frames.interval([60.0, 61.0]) == (60.5, None)
-    assert frames.interval([60.0]) == (60.0, None)
 
 
 def test_mean_and_interval_are_over_the_seeds_of_a_row() -> None:
@@ -64,23 +61,11 @@ def test_mean_and_interval_are_over_the_seeds_of_a_row() -> None:
 
 def test_what_a_reader_sees_of_three_two_and_one_seed() -> None:
     frame = frames.table([*FULL[:3], *FULL[3:5], FULL[6]])
-    assert cell(frame, "BLEU (dev)", "ours") == {
-        "base": "62.0 ± 2.5",
-        "h=1": "62.5 [62.0, 63.0]",
-        "h=4": "63.0",
-    }
+    assert cell(frame, "BLEU (dev)", "ours") == {"base": "62.0 ± 2.5", "h=1": "62.5 [62.0, 63.0]", "h=4": "63.0"}
     assert cell(frame, "BLEU (dev)", "Δ") == {"base": "", "h=1": "+1.0", "h=4": "+2.0"}  # over common seeds
-    assert cell(frame, "BLEU (dev)", "Δ", nth=1) == {
-        "base": "",
-        "h=1": "\N{MINUS SIGN}0.9",
-        "h=4": "\N{MINUS SIGN}0.3",
-    }
+    assert cell(frame, "BLEU (dev)", "Δ", nth=1) == {"base": "", "h=1": "\N{MINUS SIGN}0.9", "h=4": "\N{MINUS SIGN}0.3"}
     assert cell(frame, "PPL (dev)", "paper") == {"base": "4.92", "h=1": "5.29", "h=4": "5.00"}
-    assert cell(frame, "BLEU (test)", "multi-bleu") == {
-        "base": "62.0 ± 2.5",
-        "h=1": "62.5 [62.0, 63.0]",
-        "h=4": "63.0",
-    }
+    assert cell(frame, "BLEU (test)", "multi-bleu") == {"base": "62.0 ± 2.5", "h=1": "62.5 [62.0, 63.0]", "h=4": "63.0"}
     assert cell(frame, "parameters (M)", "here") == {"base": "1.23", "h=1": "1.23", "h=4": "1.23"}
     assert cell(frame, "parameters (M)", "at paper size") == {"base": "65.1", "h=1": "65.1", "h=4": "65.1"}
     assert cell(frame, "parameters (M)", "paper") == {"base": "65", "h=1": "", "h=4": ""}
@@ -263,19 +248,9 @@ def test_two_sweeps_that_note_their_rows_at_once_keep_those_of_both(
     assert sorted(read(tmp_path / "laptop")) == keys
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        (lambda one: stamped(one, fingerprint="01" * 32), "deciding code"),
-        (lambda one: stamped(one, n_threads=4), "threads"),
-        (lambda one: replace(one, settings={**one.settings, "precision": "bf16"}), "precision"),
-        (lambda one: replace(one, corpus={**one.corpus, "sha256": "00" * 32}), "text"),
-        (lambda one: replace(one, hyper=one.hyper | {"warmup": 7}), "warmup"),
-    ],
-)
-def test_a_published_cell_that_mixes_is_an_error(change: Any, named: str, tmp_path: Path) -> None:
-    save(tmp_path, [run("base", 1), change(run("base", 2))])
-    with pytest.raises(ValueError, match=f"base, row 'base': seeds 1 and 2 differ in {named}, so they have no mean"):
+def test_a_published_cell_that_mixes_is_an_error(tmp_path: Path) -> None:
+    save(tmp_path, [run("base", 1), stamped(run("base", 2), n_threads=4)])
+    with pytest.raises(ValueError, match="base, row 'base': seeds 1 and 2 differ in threads, so they have no mean"):
         laptop(tmp_path).frame(["base"])
 
 
@@ -366,10 +341,7 @@ def test_runs_that_share_everything_need_no_note() -> None:
             stamped(run("h=1"), cpu_model="family 9"),
             "Runs differ in device: a processor (base); a processor (family 9) (h=1)." + TIMES,
         ),
-        (
-            stamped(run("h=1"), versions={"torch": "2.11.0"}),
-            "Runs differ in torch: 2.13.0 (base); 2.11.0 (h=1).",
-        ),
+        (stamped(run("h=1"), versions={"torch": "2.11.0"}), "Runs differ in torch: 2.13.0 (base); 2.11.0 (h=1)."),
         (
             run("h=1", settings=run("h=1").settings | {"precision": "bf16"}),
             "Runs differ in precision: fp32 (base); bf16 (h=1).",
@@ -426,21 +398,8 @@ def test_every_file_at_fault_is_named(tmp_path: Path) -> None:
     (folder / "h=4-seed1.json").rename(moved)
     with pytest.raises(ValueError, match="edited by hand or damaged") as error:
         frames.load_records(folder)
-    assert [line.split(":")[0].split(" ")[0] for line in str(error.value).split("\n")] == [
-        str(edited),
-        str(moved),
-    ]
+    assert [line.split(":")[0].split(" ")[0] for line in str(error.value).split("\n")] == [str(edited), str(moved)]
     assert f"belongs at {folder / 'h=4-seed1.json'}" in str(error.value)
-
-
-def test_a_folder_that_is_not_there_holds_no_records(tmp_path: Path) -> None:
-    assert frames.load_records(tmp_path / "laptop" / "base") == []
-
-
-def test_seeds_of_different_models_have_no_mean() -> None:
-    other = run("h=1", 2, hyper=asdict(replace(BASE, n_heads=1, d_k=128, d_v=128, steps=300)))
-    with pytest.raises(ValueError, match="row 'h=1': seeds 1 and 2 differ in steps, so they have no mean"):
-        frames.table([run("h=1", 1), other])
 
 
 def test_two_scales_are_two_tables() -> None:
@@ -456,8 +415,8 @@ def test_a_row_without_a_run_shows_what_it_would_be() -> None:
     assert math.isnan(line["params/here"]), "nobody has counted them"
 
 
-def test_the_folder_of_a_scale_is_no_table(tmp_path: Path) -> None:
-    for folder in ("h", "smoke"):
+def test_neither_the_folder_of_a_scale_nor_that_of_figures_is_a_table(tmp_path: Path) -> None:
+    for folder in ("h", "smoke", "figures"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.json").touch()
     (tmp_path / "smoke" / frames.ROWS_FILE).touch()
@@ -481,3 +440,80 @@ def test_a_row_that_another_table_has_with_the_same_seeds_is_told_to_be_one_samp
     assert notes("table3_A") == [f"{said}h=1 (h=1 again of lab)."], "h=4 has another seed there, h=16 another system"
     assert notes("lab") == [f"{said}base again (base of base); h=1 again (h=1 of table3_A)."]
     assert notes("table3_A", "lab") == [f"{said}base again (base of base)."], "nothing of tables that stand in this one"
+
+
+# Differences between runs of the same seeds
+
+
+def frame_of(tmp_path: Path, base: dict[int, float], row: dict[int, float], *, own: bool = False) -> Any:
+    """A table of base and h=1, with these BLEU by seed."""
+    save(
+        tmp_path,
+        [run(name, seed, bleu=bleu) for name, of in (("base", base), ("h=1", row)) for seed, bleu in of.items()],
+    )
+    there = ResultSet.read_own(tmp_path / "laptop", tmp_path / "none") if own else laptop(tmp_path)
+    return there.frame(["table3_A"])
+
+
+def test_only_seeds_of_both_count() -> None:
+    assert common({1: "a", 3: "c", 2: "b"}, {3: "z", 2: "y", 5: "x"}) == [("b", "y"), ("c", "z")]
+    assert difference_over_common({1: 7.0, 2: 5.0}, {2: 3.0, 4: 100.0}) == 2.0
+    assert difference_over_common({1: 7.0}, {2: 3.0}) is None
+    assert difference_over_common({}, {}) is None
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_one_more_seed_of_the_base_changes_no_difference(tmp_path: Path, *, own: bool) -> None:
+    few = frame_of(tmp_path / "few", {1: 60.0}, {1: 58.7}, own=own)
+    more = frame_of(tmp_path / "more", {1: 60.0, 2: 40.0}, {1: 58.7}, own=own)
+    for frame in (few, more):
+        assert cell(frame, "BLEU (dev)", "Δ")["h=1"] == "−1.3"
+    assert not any("over the seeds" in note for note in few.attrs["notes"])
+    assert "Differences to the base are over the seeds that both have: 1 (h=1)." in more.attrs["notes"]
+
+
+def test_rows_that_share_no_seed_have_no_difference(tmp_path: Path) -> None:
+    frame = frame_of(tmp_path, {1: 60.0, 2: 61.0}, {3: 50.0, 4: 51.0})
+    assert math.isnan(frame["dev/bleu_to_base"][1])
+    assert len([column for column in columns_of_dev(frame) if column[:2] == ("BLEU (dev)", "Δ")]) == 1  # the paper's
+    assert "No seed in common with the base, so no difference to it: h=1." in frame.attrs["notes"]
+    assert "so no difference to it: h=1." in page_of(frame, "laptop", "table3")
+    assert "so no difference to it: h=1." in at_the_end(frame)
+
+
+def test_on_other_text_a_row_is_compared_with_the_base_of_that_text_and_else_with_nothing() -> None:
+    def on(text: str, name: str, bleu: float, nll: float, **other: Any) -> Any:
+        curves = {"train": {"step": [], "nll": []}, "dev": {"step": [20, 40], "nll": [nll, nll]}}
+        corpus = {**run("base", 1).corpus, "sha256": text}
+        return run(name, 1, bleu=bleu, corpus=corpus, curves=curves, **other)
+
+    base, one_head = run("base").hyper, run("h=1").hyper
+    runs = [
+        on("28e5", "base", 60.0, 3.0, hyper=base), on("28e5", "h=1", 59.0, 3.5, hyper=one_head),
+        on("m0re", "base, text x 2", 70.0, 2.0, hyper=base), on("m0re", "h=1, text x 2", 73.0, 2.25, hyper=one_head),
+        on("0ther", "h=1, French", 90.0, 1.0, hyper=one_head),
+    ]  # fmt: skip
+    frame = table(runs)
+    differences = dict(zip(frame["row"], frame["dev/bleu_to_base"].fillna(-99), strict=True))
+    assert differences == {"base": 0, "h=1": -1, "base, text x 2": 0, "h=1, text x 2": 3, "h=1, French": -99}
+    assert cell(frame, "BLEU (dev)", "Δ") == {
+        "base": "", "h=1": "\N{MINUS SIGN}1.0", "base, text x 2": "", "h=1, text x 2": "+3.0", "h=1, French": "",
+    }  # fmt: skip
+    intervals = dict(zip(frame["row"], frame.attrs["bleu_to_base"], strict=True))
+    assert {row: of for row, of in intervals.items() if of} == {"h=1": (-1, None), "h=1, text x 2": (3, None)}
+    assert (
+        'Differences on other text than the base\'s are to the base that was trained there: "base, text x 2".'
+        in frame.attrs["notes"]
+    )
+    found = {row: (of[0].beside, of[0].gap) for row, of in compared([[one] for one in runs]).items()}
+    assert found == {"h=1": ("base", 0.5), "h=1, text x 2": ("base, text x 2", 0.25)}
+
+
+def test_curves_are_compared_over_the_same_seeds() -> None:
+    def curve(row: str, seed: int, nll: float) -> Any:
+        return run(row, seed, curves={"train": {"step": [], "nll": []}, "dev": {"step": [20, 40], "nll": [nll, nll]}})
+
+    base = [curve("base", 1, 3.0), curve("base", 2, 1.0)]
+    found = compared([base, [curve("h=1", 1, 3.5)]])
+    assert [one.gap for one in found["h=1"]] == [0.5, 0.5]
+    assert compared([base, [curve("h=1", 3, 3.5)]]) == {}

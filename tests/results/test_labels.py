@@ -16,9 +16,8 @@ from repro.figures.quality import points
 from repro.model.config import BASE
 from repro.pages import build, tables
 from repro.pages.claims import sizes_here
-from repro.pages.columns import columns
+from repro.pages.columns import columns, sheet
 from repro.pages.scale_data import summary
-from repro.pages.sheet import sheet
 from repro.pages.words import departure_notes
 from repro.render.escape import NO_BREAK
 from repro.render.latex import latex

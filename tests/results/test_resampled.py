@@ -1,22 +1,18 @@
 """F1 over resampled sentences against loops over every draw, and on the page of Table 4."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from paper_runs import paper_run
+from parser_runs import parser
 
 from repro.pages.table4 import page
 from repro.render.markdown import markdown
-from repro.results.brackets import Brackets, write_brackets
+from repro.results.brackets import Brackets
 from repro.results.frame import table
 from repro.results.parts import F1_OVER, F1_TO_FIRST, f1_over_sentences, with_brackets
-from repro.results.record import Record, path
+from repro.results.record import Record
 from repro.results.resampled import Interval
-from repro.results.task import signature_of
-from repro.runs.parsing import SCORES, Parsing
 
 N = 23  # sentences
 LENGTHS = np.random.default_rng(5).integers(1, 40, N)  # words, and about as many brackets: F1 of sums is of the long
@@ -74,22 +70,7 @@ def test_text_without_brackets_has_none_right_and_two_texts_are_no_pair() -> Non
 
 def left(results: Path, row: str, position: int, seed: int, of: Brackets) -> Record:
     """A record with its brackets beside it."""
-    names: dict[str, Any] = {"row": row, "table": "table4", "position": position, "seed": seed, "scale": "lab"}
-    names["paper"] = {"ppl": None, "bleu": None, "params": None, "f1": 91.3}
-    blank = paper_run(run=f"{seed:08x}{position:08x}", **names)
-    tokens = {name: blank.scores["dev"][name] for name in ("nll", "ppl")}  # type: ignore[literal-required]
-    scores: Any = tokens | {"f1_short": 1.0, **of.scores()} | {signature_of(name): "F1" for name in SCORES}
-    made = replace(
-        blank,
-        task=Parsing().facts,
-        scores={"dev": scores, "test": scores},
-        corpus={**blank.corpus, "name": "grammar_trees", "n_dev": N, "n_test": N},
-    )
-    place = path(results, made)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    write_brackets(place, made.run, {"dev": of, "test": of})
-    made.save(place)
-    return made
+    return parser(results, row, seed, {"dev": of, "test": of}, position=position, scale="lab")
 
 
 def test_the_page_holds_every_row_against_the_first(tmp_path: Path) -> None:

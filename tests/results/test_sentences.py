@@ -11,11 +11,23 @@ from hypothesis import strategies as st
 from kept_sentences import REFERENCES, hypotheses, leave, splits, with_scores
 from paper_runs import paper_run
 from sacrebleu.metrics.bleu import BLEU
+from sacremoses import MosesTokenizer
 
+from repro.decoding.bleu import published_score, sacrebleu_score
 from repro.results import artifacts
 from repro.results.artifacts import Artifact, own_file
+from repro.results.counts import ngram_counts, thirds
 from repro.results.record import Record, path
-from repro.results.sentences import NgramCounts, are_of, bleu, counts_of_runs, faults, read_counts, read_hypotheses
+from repro.results.sentences import (
+    SMOOTHED,
+    NgramCounts,
+    are_of,
+    bleu,
+    counts_of_runs,
+    faults,
+    read_counts,
+    read_hypotheses,
+)
 
 
 def run(seed: int, **other: Any) -> Record:
@@ -65,15 +77,6 @@ def test_counts_come_back_and_give_the_records_bleu(tmp_path: Path) -> None:
     whole = BLEU().corpus_score(hypotheses(1, "dev"), [REFERENCES["dev"]]).score
     assert bleu(found["dev"]["bleu"].summands.sum(0), smoothed=True) == pytest.approx(whole, abs=1e-9)
     assert [*counts_of_runs(tmp_path, [record, run(2)])] == [("table3_A/h=1", 1)], "seed 2 has none"
-
-
-def test_records_are_found_among_their_translations(tmp_path: Path) -> None:
-    from repro.results.frame import load_records, record_folders
-
-    leave(tmp_path, [run(1), run(2)])
-    [folder] = record_folders(tmp_path / "lab")
-    assert [one.seed for one in load_records(folder)] == [1, 2]
-    assert len([*folder.iterdir()]) == 2 * 3
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
@@ -160,3 +163,91 @@ def test_summands_count_the_n_grams_there_are() -> None:
         [2, 3, 1, 0, 0, 0, 2, 1, 0, 0],
         [0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
     ]
+
+
+# Counts of sentences
+
+
+GOLDEN = Path(__file__).parents[1] / "decoding" / "golden"
+
+
+def read(name: str) -> list[str]:
+    return (GOLDEN / name).read_bytes().decode().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("in_tokens", [False, True])
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_their_sums_give_both_scores(language: str, in_tokens: bool) -> None:
+    hypotheses, references = read(f"hyp.{language}"), read(f"ref.{language}")
+    if in_tokens:
+        moses = MosesTokenizer(language)
+        hypotheses, references = (
+            [moses.tokenize(line, return_str=True) for line in side] for side in (hypotheses, references)
+        )
+    found = ngram_counts(hypotheses, references, language, in_tokens=in_tokens)
+    whole = {
+        "bleu": sacrebleu_score(hypotheses, references, language, are_tokens=in_tokens),
+        "bleu_published": published_score(hypotheses, references, language, are_tokens=in_tokens),
+    }
+    assert found.keys() == whole.keys()
+    for name, score in whole.items():
+        sums = found[name].summands.sum(0)
+        assert bleu(sums, smoothed=SMOOTHED[name]) == pytest.approx(score.bleu, abs=1e-9), name
+        assert (sums[0], sums[1]) == (score.hyp_len, score.ref_len), name
+    half = slice(0, 23)
+    assert bleu(found["bleu"].summands[half].sum(0), smoothed=True) == pytest.approx(
+        sacrebleu_score(hypotheses[half], references[half], language, are_tokens=in_tokens).bleu, abs=1e-9
+    )
+
+
+def test_where_no_4_gram_is_right_only_sacrebleu_smooths() -> None:
+    hypotheses, references = ["ein Hund läuft und schläft heute"], ["ein Hund läuft oder schläft morgen"]
+    found = ngram_counts(hypotheses, references, "de", in_tokens=False)
+    worth = {name: bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item() for name, counts in found.items()}
+    assert worth["bleu"] == pytest.approx(sacrebleu_score(hypotheses, references, "de").bleu, abs=1e-9)
+    assert worth["bleu"] > 10
+    assert worth["bleu_published"] == published_score(hypotheses, references, "de").bleu == 0
+
+
+def test_a_language_without_a_protocol_is_counted_by_sacrebleu_alone() -> None:
+    assert [*ngram_counts(["ein pes"], ["jeden pes"], "cs", in_tokens=False)] == ["bleu"]
+
+
+def test_characters_are_counted_where_words_have_no_blanks() -> None:
+    found = ngram_counts(["我喜欢狗。"], ["我喜欢猫。"], "zh", in_tokens=False)["bleu"]
+    assert (found.hypothesis.tolist(), found.correct.tolist()) == ([5], [[4, 2, 1, 0]])
+    parts = thirds(["我喜欢狗。吗"], ["我喜欢猫。吗"], "zh", in_tokens=False)
+    assert [part.correct[0].tolist() for part in parts] == [[2, 1, 0, 0], [1, 0, 0, 0], [2, 1, 0, 0]]
+
+
+def test_an_empty_translation_counts_its_reference() -> None:
+    found = ngram_counts(["", "das ist gut"], ["das ist gut", "das ist gut"], "de", in_tokens=False)
+    assert found["bleu"].summands.tolist() == [[0, 3, 0, 0, 0, 0, 0, 0, 0, 0], [3, 3, 3, 2, 1, 0, 3, 2, 1, 0]]
+
+
+def test_sides_that_are_not_parallel_are_refused() -> None:
+    with pytest.raises(ValueError, match="argument 2 is longer"):
+        ngram_counts(["a"], ["a", "b"], "de", in_tokens=False)
+
+
+def test_thirds_by_hand() -> None:
+    # 7 words are cut 2, 2, 3; the reference's 8 are cut 2, 3, 3; marks are words of their own
+    hypotheses, references = ["a b c d e f ."], ["a b x c d e f ."]
+    first, second, last = thirds(hypotheses, references, "de", in_tokens=False)
+    assert [(int(one.hypothesis[0]), int(one.reference[0])) for one in (first, second, last)] == [
+        (2, 2),
+        (2, 3),
+        (3, 3),
+    ]
+    assert [one.correct[0].tolist() for one in (first, second, last)] == [[2, 1, 0, 0], [2, 1, 0, 0], [3, 2, 1, 0]]
+
+
+def test_thirds_hold_every_token_once_and_short_lines_leave_some_empty() -> None:
+    hypotheses, references = read("hyp.de"), read("ref.de")
+    whole = ngram_counts(hypotheses, references, "de", in_tokens=False)["bleu"]
+    parts = thirds(hypotheses, references, "de", in_tokens=False)
+    assert sum(part.hypothesis for part in parts).tolist() == whole.hypothesis.tolist()
+    assert sum(part.reference for part in parts).tolist() == whole.reference.tolist()
+    assert [part.hypothesis.tolist() for part in thirds(["a", ""], ["a b", "c"], "de", in_tokens=False)] == [
+        [0, 0], [0, 0], [1, 0],
+    ]  # fmt: skip

@@ -3,13 +3,10 @@
 import os
 import socket
 import threading
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from repro.storage import folder_cache
 from repro.storage.folder_cache import made_once, stated, verified
 
 
@@ -72,49 +69,6 @@ def test_of_two_that_make_the_same_folder_both_succeed(tmp_path: Path, damaged: 
     assert damaged or results[0] == results[1]  # the second has taken what the first made
     assert (folder / "a").read_bytes() == b"content"
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
-
-
-def test_of_two_that_find_it_damaged_only_one_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the first puts in its place stays there, also while the second is about to move the damaged one."""
-    folder = tmp_path / "made"
-    made_once(folder, lambda empty: {"length": len(str(written(empty, "a", b"old")))})
-    (folder / "a").write_bytes(b"damaged")
-    both_found_it, first_is_done = threading.Barrier(2, timeout=60), threading.Event()
-    checked = folder_cache.verified
-    found: dict[int, int] = {}
-    results = {}
-
-    def verified_in_turns(path: Path) -> dict[str, Any]:
-        me = threading.get_ident()
-        found[me] = found.get(me, 0) + 1
-        try:
-            return checked(path)
-        except ValueError:
-            if found[me] == 2:  # with its own folder made, and about to move this one
-                with suppress(threading.BrokenBarrierError):
-                    both_found_it.wait(0.3)
-                if me != min(found):
-                    first_is_done.wait(0.3)
-            raise
-
-    def make(empty: Path) -> dict[str, str]:
-        written(empty, "a", b"content")
-        both_found_it.wait()
-        return {"made by": empty.name}
-
-    def used() -> None:
-        results[threading.get_ident()] = made_once(folder, make), folder.stat().st_ino
-        first_is_done.set()
-
-    monkeypatch.setattr(folder_cache, "verified", verified_in_turns)
-    threads = [threading.Thread(target=used) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    [first, second] = results.values()
-    assert first == second
-    assert first[1] == folder.stat().st_ino
 
 
 def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:

@@ -55,7 +55,3 @@ def test_whose_state_is_not_shown_may_live(monkeypatch: pytest.MonkeyPatch) -> N
     assert not has_ended(os.getpid(), "7")
     monkeypatch.setattr(os, "kill", not_yours)
     assert not has_ended(2, "7")
-
-
-def test_a_number_that_no_process_can_have_is_of_none() -> None:
-    assert has_ended(10**30)

@@ -16,10 +16,7 @@ from repro.storage.process_pool import process_pool
 
 
 def test_where_one_ends_the_sentence_is_said() -> None:
-    with (
-        pytest.raises(OSError, match="what then"),
-        process_pool(1, gc.enable, where_one_ends="what then") as pool,
-    ):
+    with pytest.raises(OSError, match="what then"), process_pool(1, gc.enable, where_one_ends="what then") as pool:
         pool.submit(os._exit, 1).result()
 
 

@@ -28,8 +28,7 @@ def test_the_checksum_is_that_of_the_sorted_text(tmp_path: Path) -> None:
         ('{"format": 1, "a": 2}', "edited by hand or damaged: expected the checksum None, got"),
         ('{"format": 2}', "expected a thing of format 1, got 2"),
         ("[]", r"expected a thing of format 1, got \[\]"),
-        ('{"format": 1, "a": 1, "a": 1}', "expected each key once"),
-        ('{"format": 1, "a": NaN}', "expected finite numbers, got NaN"),
+        ('{"format": 1, "a": NaN}', "not JSON compliant"),
         ('{"format"', "Expecting"),
     ],
 )

@@ -4,18 +4,20 @@ import json
 import math
 import signal
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tracked_runs import describe, python, run_of, same, shown, stored, strict, wait_for
 
 from repro.storage.journal import Journal, read
 from repro.tracking.client import connect, experiment_id, sqlite_path
-from repro.tracking.mirror import Mirror, restore, sync
+from repro.tracking.mirror import Mirror, _gpus, measure_system, restore, sync
 from repro.tracking.run_folder import JOURNALS, Point
 from repro.tracking.tracker import Tracker
 from repro.tracking.views import HALF, LESS_BASE, ROW, ROW_MEAN, View, install_view
@@ -163,20 +165,6 @@ def test_a_clock_before_1970_costs_the_times_alone(store: str, tmp_path: Path, m
     assert run_of(store, run_id).info.status == "KILLED"
 
 
-def test_a_database_deleted_in_use_is_told(new_store: Callable[[], str], folder: Path) -> None:
-    uri = new_store()
-    told: list[str] = []
-    thread = Mirror(Tracker(uri, runs=folder.parent, tell=told.append), folder, every=0.02)
-    wait_for(lambda: thread.run_id is not None)
-    for path in sqlite_path(uri).parent.glob("mlflow.db*"):
-        path.unlink()
-    with Journal(folder / "journal.jsonl") as journal:
-        journal.append("train", 50, loss=1.0)
-    assert not thread.close()
-    assert len(told) == 1
-    assert "deleted" in told[0]
-
-
 def test_the_thread_carries_a_run_while_it_is_written(store: str, folder: Path) -> None:
     told: list[str] = []
     for outcome, first in (("KILLED", 100), ("FINISHED", 200)):  # stopped, then gone on with
@@ -215,3 +203,29 @@ def test_a_dead_tracker_costs_the_caller_nothing(dead: str, folder: Path) -> Non
     assert len(told) == 1
     assert f"python -m repro tracking sync --tracking-uri {dead} --runs-dir {folder.parent}" in told[0]
     assert len([line for line in read(folder / "journal.jsonl") if line["step"] >= 100]) == 100
+
+
+# The machine
+
+
+def test_gpus_are_measured_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetHandleByIndex=lambda i: i,
+        nvmlDeviceGetMemoryInfo=lambda gpu: SimpleNamespace(used=3e9 + gpu),
+        nvmlDeviceGetUtilizationRates=lambda gpu: SimpleNamespace(gpu=90 + gpu),
+        nvmlDeviceGetPowerUsage=lambda gpu: 350_000 + gpu,
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    _gpus.cache_clear()
+    found = measure_system()
+    assert (found["gpu_0_memory_usage_megabytes"], found["gpu_0_power_usage_watts"]) == (3000, 350)
+    assert found["gpu_1_utilization_percentage"] == 91
+    monkeypatch.setattr(library, "nvmlDeviceGetPowerUsage", lambda gpu: 1 / 0)  # not supported
+    assert found.keys() - measure_system().keys() == {"gpu_0_power_usage_watts", "gpu_1_power_usage_watts"}
+
+    monkeypatch.setattr(library, "nvmlInit", lambda: 1 / 0)  # no driver
+    _gpus.cache_clear()
+    assert not any("gpu" in name for name in measure_system())
+    _gpus.cache_clear()

@@ -80,15 +80,6 @@ def test_a_record_is_a_run_once(new_store: Callable[[], str], tmp_path: Path) ->
     }  # fmt: skip
 
 
-def test_accuracy_stands_beside_the_other_scores(new_store: Callable[[], str], tmp_path: Path) -> None:
-    scores = paper_run().scores
-    told = {split: {**of, "accuracy": share} for (split, of), share in zip(scores.items(), (0.625, 0.5), strict=True)}  # type: ignore[dict-item]
-    show_record(uri := new_store(), published(tmp_path, scores=told))
-    [run] = runs(uri)
-    assert (run.data.metrics["final/dev_accuracy"], run.data.metrics["final/test_accuracy"]) == (0.625, 0.5)
-    assert run.data.metrics["final/dev_ppl"] == 1.5
-
-
 def test_a_record_that_was_half_brought_is_completed(
     new_store: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,5 @@
 /* What was packed as gzip, unpacked at once: a browser's own DecompressionStream answers later, and a print waits for
-   nothing. RFC 1951 and 1952, for what `repro/storage/packed.py` writes: neither a name nor a comment in front. */
+   nothing. RFC 1951 and 1952, for what `gzip` of Python writes: neither a name nor a comment in front. */
 "use strict";
 
 const gunzip = (() => {
