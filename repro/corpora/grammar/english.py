@@ -5,59 +5,21 @@ Which cake does the baker's son want to see?  The bus that he waits for did not 
 
 from dataclasses import replace
 
+from repro.corpora.grammar import tree
 from repro.corpora.grammar.lexicon import english_plural
-from repro.corpora.grammar.tree import (
-    NP,
-    Adverbial,
-    And,
-    Clause,
-    Fixed,
-    Locative,
-    PersonName,
-    Phrase,
-    Pronoun,
-    Quality,
-    Relative,
-    Sentence,
-    Sub,
-    Thing,
-    What,
-    Who,
-    features,
-    finish,
-    is_pronoun,
-)  # fmt: skip
 
-_EN_SMALL = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_EN_TENS = [".", ".", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_EN_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven "
+    "twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+)
+_EN_TENS = ". . twenty thirty forty fifty sixty seventy eighty ninety"
 
 
 def english_number(n: int) -> str:
     """23: twenty-three"""
     if n < 20:
-        return _EN_SMALL[n]
-    return _EN_TENS[n // 10] + ("-" + _EN_SMALL[n % 10] if n % 10 else "")
+        return _EN_SMALL.split()[n]
+    return _EN_TENS.split()[n // 10] + ("-" + _EN_SMALL.split()[n % 10] if n % 10 else "")
 
 
 def english_third(word: str) -> str:
@@ -69,20 +31,20 @@ def english_third(word: str) -> str:
 _OBJECT_FORM = {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
 
 
-def english_thing(thing: Thing, subject: bool = False) -> list[str]:
+def english_thing(thing: tree.Thing, subject: bool = False) -> list[str]:
     """him; Anna; who; the man's old dog that I saw"""
     match thing:
-        case Pronoun(word):
+        case tree.Pronoun(word):
             return [word if subject else _OBJECT_FORM.get(word, word)]
-        case PersonName(en):
+        case tree.PersonName(en):
             return [en]
-        case Relative(noun):
+        case tree.Relative(noun):
             return [("who" if noun.kind == "h" else "which") if subject else "that"]
-        case Who():
+        case tree.Who():
             return ["who"]
-        case What():
+        case tree.What():
             return ["what"]
-        case And(first, second):
+        case tree.And(first, second):
             return [*english_thing(first), "and", *english_thing(second)]
     noun = thing.noun
     words = [english_number(thing.number)] if thing.number else []
@@ -90,9 +52,9 @@ def english_thing(thing: Thing, subject: bool = False) -> list[str]:
     words += [thing.compound.en] if thing.compound else []
     words += [noun.en_plural if thing.plural else noun.en]
     match thing.owner, thing.det:
-        case Relative(), _:
+        case tree.Relative(), _:
             words = ["whose", *words]
-        case PersonName() | NP() as owner, _:
+        case tree.PersonName() | tree.NP() as owner, _:
             owners = english_thing(owner)
             words = [*owners[:-1], owners[-1] + "'s", *words]
         case _, "a" if not thing.plural:
@@ -110,20 +72,20 @@ def english_thing(thing: Thing, subject: bool = False) -> list[str]:
     return words
 
 
-def english_adverbial(adverbial: Adverbial) -> list[str]:
+def english_adverbial(adverbial: tree.Adverbial) -> list[str]:
     """yesterday; to the school; because of the storm"""
     match adverbial:
-        case Fixed(en):
+        case tree.Fixed(en):
             return en.split()
-        case Locative(thing, toward):
+        case tree.Locative(thing, toward):
             return ["to" if toward else thing.noun.at[0], *english_thing(thing)]
-        case Phrase(prep, thing):
+        case tree.Phrase(prep, thing):
             return [*prep.en.split(), *english_thing(thing)]
 
 
-def english_verbs(clause: Clause, asking: bool) -> tuple[str, list[str]]:
+def english_verbs(clause: tree.Clause, asking: bool) -> tuple[str, list[str]]:
     """The finite verb and the rest: does + buy, will + buy, was + written, bought + nothing."""
-    verb, person = clause.verb, features(clause.subject).person
+    verb, person = clause.verb, tree.features(clause.subject).person
     be = ("am", "are", "is", "are", "are")[person] if clause.tense == "present" else ""
     be = be or ("was", "were", "was", "were", "were")[person]
     if verb is None or clause.passive:
@@ -147,7 +109,7 @@ def english_verbs(clause: Clause, asking: bool) -> tuple[str, list[str]]:
     return english_third(base) if person == 2 else base, rest
 
 
-def english_clause(clause: Clause, asking: bool = False) -> list[str]:
+def english_clause(clause: tree.Clause, asking: bool = False) -> list[str]:
     """Subject, verb, objects, manner, place, time; `do` where a question or `not` needs it."""
     verb = clause.verb
     finite, rest = english_verbs(clause, asking and clause.front != "subject")
@@ -183,7 +145,7 @@ def english_clause(clause: Clause, asking: bool = False) -> list[str]:
     else:
         core = [*subject, *often, finite]
     particle = [verb.en_particle] if verb and verb.en_particle else []
-    if particle and (is_pronoun(clause.object) or clause.recipient):  # pick it up, bring him back the book
+    if particle and (tree.is_pronoun(clause.object) or clause.recipient):  # pick it up, bring him back the book
         role = "recipient" if clause.recipient else "object"
         rest, parts[role] = [word for word in rest if word not in particle], parts[role] + particle
     predicate = english_predicate(clause.predicate) if clause.predicate else []
@@ -196,31 +158,31 @@ def english_clause(clause: Clause, asking: bool = False) -> list[str]:
     return words + (english_sub(clause.complement) if clause.complement else [])
 
 
-def english_object(clause: Clause) -> list[str]:
+def english_object(clause: tree.Clause) -> list[str]:
     """any books where the clause says not, else the object as it is"""
     words = english_thing(clause.object) if clause.object else []
     match clause.object:
-        case NP(det="a", plural=True, number=0) if clause.negated:  # does not buy any books
+        case tree.NP(det="a", plural=True, number=0) if clause.negated:  # does not buy any books
             return ["any", *words]
     return words
 
 
-def english_predicate(predicate: Quality) -> list[str]:
+def english_predicate(predicate: tree.Quality) -> list[str]:
     """very old; older than the cat"""
     if predicate.than:
         return [*predicate.adjective.en_more.split(), "than", *english_thing(predicate.than)]
     return [*(predicate.degree.en.split() if predicate.degree else []), predicate.adjective.en]
 
 
-def english_sub(sub: Sub) -> list[str]:
+def english_sub(sub: tree.Sub) -> list[str]:
     """because he sleeps; that he sleeps; to sleep"""
     if not sub.infinitive:
         return [*sub.link.en.split(), *english_clause(sub.clause)]
-    bare = english_clause(replace(sub.clause, subject=Pronoun("they")))  # `they` shows no ending
+    bare = english_clause(replace(sub.clause, subject=tree.Pronoun("they")))  # `they` shows no ending
     return [*sub.link.en.split(), "to", *bare[1:]]
 
 
-def english(sentence: Sentence) -> str:
+def english(sentence: tree.Sentence) -> str:
     """The sentence in English."""
     words = english_clause(sentence.main, sentence.question)
     if sentence.sub:
@@ -228,4 +190,4 @@ def english(sentence: Sentence) -> str:
         words = [*sub, ",", *words] if sentence.sub_first else [*words, *sub]
     if sentence.joined:
         words += [",", *sentence.joined.link.en.split(), *english_clause(sentence.joined.clause)]
-    return finish(words, "?" if sentence.question else ".")
+    return tree.finish(words, "?" if sentence.question else ".")

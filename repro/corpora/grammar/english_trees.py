@@ -8,27 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from repro.corpora.grammar import tree
 from repro.corpora.grammar.english import english_number, english_thing, english_verbs
-from repro.corpora.grammar.tree import (
-    NP,
-    Adverbial,
-    And,
-    Clause,
-    Fixed,
-    Locative,
-    PersonName,
-    Phrase,
-    Pronoun,
-    Quality,
-    Relative,
-    Sentence,
-    Sub,
-    Thing,
-    What,
-    Who,
-    features,
-    is_pronoun,
-)  # fmt: skip
 
 MODALS = ("will", "can", "could", "must", "should")
 DO = ("do", "does", "did")
@@ -52,7 +33,7 @@ COMMA = "(, ,)"
 LEAF = re.compile(r"\([^() ]+ ([^() ]+)\)")
 
 
-def english_tree(sentence: Sentence) -> str:
+def english_tree(sentence: tree.Sentence) -> str:
     """The sentence in brackets; its leaves are the words of `english`, split as the Penn treebank splits them."""
     main, mark = sentence.main, "(. ?)" if sentence.question else "(. .)"
     sub = _sub(sentence.sub) if sentence.sub else ""
@@ -105,21 +86,21 @@ def _tag(word: str, otherwise: str) -> str:
 # Phrases -----------------------------------------------------------------------------------------------------
 
 
-def _thing(thing: Thing, subject: bool = False) -> str:
+def _thing(thing: tree.Thing, subject: bool = False) -> str:
     """him; Anna; who; the man 's old dog that I saw"""
     match thing:
-        case Pronoun():
+        case tree.Pronoun():
             return _phrase("NP", [_word("PRP", *english_thing(thing, subject))])
-        case PersonName(en):
+        case tree.PersonName(en):
             return _phrase("NP", [_word("NNP", en)])
-        case Relative(noun):
+        case tree.Relative(noun):
             [word] = english_thing(thing, subject)
             return _phrase("WHNP", [_word("WP" if subject and noun.kind == "h" else "WDT", word)])
-        case Who() | What():
+        case tree.Who() | tree.What():
             return _phrase("WHNP", _tagged(*english_thing(thing)))
-        case And(first, second):
+        case tree.And(first, second):
             return _phrase("NP", [_thing(first), _word("CC", "and"), _thing(second)])
-    label = "WHNP" if thing.det == "which" or isinstance(thing.owner, Relative) else "NP"
+    label = "WHNP" if thing.det == "which" or isinstance(thing.owner, tree.Relative) else "NP"
     simple = _phrase(label, [*_determined(thing), *_noun(thing)])
     if not (thing.phrase or thing.relative):
         return simple
@@ -133,7 +114,7 @@ def _thing(thing: Thing, subject: bool = False) -> str:
     )
 
 
-def _noun(thing: NP) -> list[str]:
+def _noun(thing: tree.NP) -> list[str]:
     """two old kitchen tables"""
     number = _tagged(english_number(thing.number)) if thing.number else []
     adjectives = [_word("JJ", adjective.en) for adjective in thing.adjectives]
@@ -148,12 +129,12 @@ def _noun(thing: NP) -> list[str]:
     ]
 
 
-def _determined(thing: NP) -> list[str]:
+def _determined(thing: tree.NP) -> list[str]:
     """the; these; all the; whose; the man 's"""
     match thing.owner, thing.det:
-        case Relative(), _:
+        case tree.Relative(), _:
             return [_word("WP$", "whose")]
-        case PersonName() | NP() as owner, _:
+        case tree.PersonName() | tree.NP() as owner, _:
             return [f"{_thing(owner)[:-1]} {_word('POS', chr(39) + 's')})"]
         case _, "a" if not thing.plural:
             [_, first], *_ = (leaf.strip("()").split() for leaf in _noun(thing))
@@ -168,14 +149,14 @@ def _determined(thing: NP) -> list[str]:
             return _tagged(det)
 
 
-def _adverbial(adverbial: Adverbial) -> str:
+def _adverbial(adverbial: tree.Adverbial) -> str:
     """yesterday; to the school; because of the storm"""
     match adverbial:
-        case Fixed(en):
+        case tree.Fixed(en):
             return _fixed(en)
-        case Locative(thing, toward):
+        case tree.Locative(thing, toward):
             return _phrase("PP", [*_tagged("to" if toward else thing.noun.at[0], "IN"), _thing(thing)])
-        case Phrase(prep, thing):
+        case tree.Phrase(prep, thing):
             return _phrase("PP", [*_tagged(prep.en), _thing(thing)])
 
 
@@ -192,7 +173,7 @@ def _fixed(words: str) -> str:
     return _phrase("ADVP" if _tag(first, "") == "RB" else "NP", leaves)
 
 
-def _quality(quality: Quality) -> str:
+def _quality(quality: tree.Quality) -> str:
     """very old; older than the cat; more beautiful than she"""
     adjective = quality.adjective
     if not quality.than:
@@ -205,17 +186,17 @@ def _quality(quality: Quality) -> str:
 # Clauses -----------------------------------------------------------------------------------------------------
 
 
-def _sub(sub: Sub) -> str:
+def _sub(sub: tree.Sub) -> str:
     """because he sleeps; that he sleeps; where he sleeps; to sleep"""
     if sub.infinitive:
-        _, content = _parts(replace(sub.clause, subject=Pronoun("they")), bare=True)
+        _, content = _parts(replace(sub.clause, subject=tree.Pronoun("they")), bare=True)
         return _phrase("S", [_phrase("VP", [_word("TO", "to"), *content[1:]])])
     if sub.link.en == "when":
         return _phrase("SBAR", [_fixed("when"), _clause(sub.clause)])
     return _subordinate(sub.clause, _tagged(sub.link.en))
 
 
-def _subordinate(clause: Clause, link: Sequence[str] = ()) -> str:
+def _subordinate(clause: tree.Clause, link: Sequence[str] = ()) -> str:
     """A clause behind its link, or behind the word that asks or relates."""
     if link:
         return _phrase("SBAR", [*link, _clause(clause)])
@@ -223,14 +204,14 @@ def _subordinate(clause: Clause, link: Sequence[str] = ()) -> str:
     return _phrase("SBAR", [*front, _phrase("S", content)])
 
 
-def _clause(clause: Clause) -> str:
+def _clause(clause: tree.Clause) -> str:
     """A clause of its own."""
     front, content = _parts(clause)
     return _phrase("S", [*front, *content])
 
 
 def _parts(
-    clause: Clause, asking: bool = False, *, bare: bool = False, after: Sequence[str] = ()
+    clause: tree.Clause, asking: bool = False, *, bare: bool = False, after: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
     """What stands in front of a clause, and the rest of it: subject and verb phrase, or in questions as they stand.
 
@@ -254,7 +235,7 @@ def _parts(
     if verb and verb.en_particle and not clause.passive:
         rest = [word for word in rest if word != verb.en_particle]
         particle = _phrase("PRT", [_word("RP", verb.en_particle)])
-    late = particle and (is_pronoun(clause.object) or clause.recipient)  # pick it up, bring him back the book
+    late = particle and (tree.is_pronoun(clause.object) or clause.recipient)  # pick it up, bring him back the book
     ends = [
         "" if late else particle,
         _quality(clause.predicate) if clause.predicate else "",
@@ -278,13 +259,13 @@ def _parts(
     return front, [subject, often, _phrase("VP", [head, *inner])]
 
 
-def _arguments(clause: Clause) -> dict[str, str]:
+def _arguments(clause: tree.Clause) -> dict[str, str]:
     """The phrases around the verb, by their role; a preposition that was left behind among them."""
     verb = clause.verb
     prep = _tagged(verb.en_prep, "IN") if verb and verb.en_prep and not clause.passive else []
     thing = clause.object
     match thing:
-        case NP(det="a", plural=True, number=0) if clause.negated:  # does not buy any books
+        case tree.NP(det="a", plural=True, number=0) if clause.negated:  # does not buy any books
             thing = replace(thing, det="any")
     object = _thing(thing) if thing else ""
     of_roles = {
@@ -309,9 +290,9 @@ def _inner(rest: Sequence[str], passive: bool, ends: Sequence[str]) -> list[str]
     return list(ends)
 
 
-def _finite_tag(clause: Clause, finite: str, bare: bool) -> str:
+def _finite_tag(clause: tree.Clause, finite: str, bare: bool) -> str:
     if finite in MODALS:
         return "MD"
     if clause.tense == "past":
         return "VBD"
-    return "VB" if bare else "VBZ" if features(clause.subject).person == 2 else "VBP"
+    return "VB" if bare else "VBZ" if tree.features(clause.subject).person == 2 else "VBP"
