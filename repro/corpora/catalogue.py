@@ -212,7 +212,7 @@ def open_corpus(
     """
     known, place = CORPORA.get(name), find(name, pair, data_dir)
     assert known is not None  # `find` looked
-    folder = place or _grammar(cache, sizes)
+    folder = place or generated(name, cache, sizes)
     files = {}
     texts: dict[str, list[Parallel]] = {"train": [], "dev": [], "test": []}
     for split, part, stems in _wanted(folder, name, pair):
@@ -441,22 +441,23 @@ def _vocabulary(folder: Path, known: NamedCorpus) -> Path | None:
     return place if not known.folders and (place := folder / GIVEN).is_file() else None
 
 
-def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:
-    """The folder of the embedded corpus; another generator or size is another folder."""
-    # here, not above: the names of the corpora are wanted without them
-    from repro.corpora.grammar import author, english, french, german, lexicon, tree
-    from repro.corpora.grammar import generate as generator
+def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
+    """The folder of an embedded corpus; another generator or size is another folder."""
+    from repro.corpora.grammar import generate  # here, not above: the names of the corpora are wanted without it
 
     if sizes is None:
-        raise ValueError("Corpus 'grammar' needs its sizes; the scales state them.")
-    sources = (lexicon, tree, author, english, german, french, generator)
-    code = b"".join(Path(str(source.__file__)).read_bytes() for source in sources)
-    version = hashlib.sha256(code).hexdigest()[:12]
-    folder = cache / f"grammar-{sizes.n_train}-{sizes.n_dev}-{sizes.n_test}-{sizes.seed}-{version}"
+        raise ValueError(f"Corpus {name!r} needs its sizes; the scales state them.")
+    counts = {"n_train": sizes.n_train, "n_dev": sizes.n_dev, "n_test": sizes.n_test}
+    write: Callable[..., None] = generate.write_grammar
+    if CORPORA[name].of_trees:
+        counts["n_silver"], write = sizes.n_silver, generate.write_grammar_trees
+    code = b"".join(file.read_bytes() for file in sorted(Path(str(generate.__file__)).parent.glob("*.py")))
+    numbers = "-".join(map(str, (*counts.values(), sizes.seed)))
+    folder = cache / f"{name}-{numbers}-{hashlib.sha256(code).hexdigest()[:12]}"
 
-    def generate(empty: Path) -> dict[str, Any]:
-        generator.write_grammar(empty, n_train=sizes.n_train, n_dev=sizes.n_dev, n_test=sizes.n_test, seed=sizes.seed)
+    def fill(empty: Path) -> dict[str, Any]:
+        write(empty, **counts, seed=sizes.seed)
         return {}
 
-    made_once(folder, generate)
+    made_once(folder, fill)
     return folder

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.corpora.catalogue import CORPORA, PROJECT, Corpus, GrammarSizes
+from repro.corpora.catalogue import CORPORA, PROJECT, Corpus, GrammarSizes, generated
 from repro.corpora.download.craft import check_craft
 from repro.corpora.pair import languages
 from repro.corpora.parallel_text import Parallel, text_fingerprint
@@ -88,7 +88,7 @@ def _files_of_trees(folder: Path) -> Iterator[Path]:
 TREEBANKS = {
     "grammar_trees": Treebank(
         about="generated English, each sentence with the tree that it was drawn from",
-        splits=lambda folder: {},
+        splits=lambda folder: {file.stem: [file] for file in folder.glob("*.mrg")},
         places=(),
         is_here="",
     ),
@@ -184,7 +184,8 @@ def open_trees(
     Trees of train that cannot be read are left out and counted by reason, in held-out text they are refused.
     """
     folder = find_trees(name, data_dir, silver=silver)
-    files: Files = TREEBANKS[name].splits(folder) if folder else _generated(cache, sizes)
+    made = folder or generated(name, cache, sizes)
+    files = TREEBANKS[name].splits(made)
     text = _converted(name, {split: files[split] for split in SPLITS}, cache, tell)
     parts, facts = [_parallel(text, "train", name="gold" if silver else "")], verified(text)
     of_train = [facts["train"]]
@@ -212,25 +213,6 @@ def open_trees(
         | ({"Attribution": attribution} if attribution else {}),
         left_out=dict(sum((Counter(part["left out"]) for part in of_train), Counter())),
     )
-
-
-def _generated(cache: Path, sizes: GrammarSizes | None) -> Files:
-    """The files of the embedded treebank; another generator or size is another folder."""
-    from repro.corpora.grammar import author, english, english_trees, generate_trees, lexicon, tree
-
-    if sizes is None:
-        raise ValueError("Corpus 'grammar_trees' needs its sizes; the scales state them.")
-    sources = (lexicon, tree, author, english, english_trees, generate_trees)
-    version = hashlib.sha256(b"".join(Path(str(source.__file__)).read_bytes() for source in sources)).hexdigest()[:12]
-    counts = {"n_train": sizes.n_train, "n_dev": sizes.n_dev, "n_test": sizes.n_test, "n_silver": sizes.n_silver}
-    folder = cache / f"grammar_trees-{'-'.join(map(str, counts.values()))}-{sizes.seed}-{version}"
-
-    def generate(empty: Path) -> dict[str, Any]:
-        generate_trees.write_grammar_trees(empty, **counts, seed=sizes.seed)
-        return {}
-
-    made_once(folder, generate)
-    return {split: [folder / f"{split}.mrg"] for split in (*SPLITS, "silver") if counts[f"n_{split}"]}
 
 
 def _converted(name: str, files: Files, cache: Path, tell: Callable[[str], object]) -> Path:

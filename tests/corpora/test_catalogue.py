@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -316,10 +315,9 @@ class Generator:
 @pytest.fixture
 def generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator:
     generator = Generator(tmp_path / "source")
-    lexicon = SimpleNamespace(__file__=str(written(tmp_path / "source", "lexicon.py", b"words")))
-    for name, module in (("generate", generator), ("lexicon", lexicon)):
-        monkeypatch.setattr(repro.corpora.grammar, name, module, raising=False)
-        monkeypatch.setitem(sys.modules, f"repro.corpora.grammar.{name}", module)
+    written(tmp_path / "source", "lexicon.py", b"words")
+    monkeypatch.setattr(repro.corpora.grammar, "generate", generator, raising=False)
+    monkeypatch.setitem(sys.modules, "repro.corpora.grammar.generate", generator)
     return generator
 
 
