@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 
 from repro.corpora import parallel_text
 from repro.corpora.catalogue import Corpus
-from repro.corpora.datacard import Facts, Overlap, card, refuse_unlisted, repeats, unlisted, write_card
+from repro.corpora.datacard import Overlap, card, refuse_unlisted, repeats, unlisted, write_card
 from repro.corpora.encode import Encoder
 from repro.corpora.filters import check_rules, first_occurrences, identity, reasons
 from repro.corpora.parallel_text import Parallel
@@ -82,59 +82,39 @@ def prepare(
     # 3. what it is
     facts = {"train": train_facts, "dev": dev_facts, "test": test_facts}
     shards = [shard_folder(encoded / name, i) for name, of in facts.items() for i in range(len(of))]
-    told = _facts(corpus, subwords, tokenizer, shards, version=version, max_length=max_length, rules=rules, facts=facts)
-    made_once(encoded / "card", functools.partial(_write_card, told))
-    return Prepared(
-        tokenizer=tokenizer,
-        train=replace(train, pieces=corpus.pieces),
-        dev=replace(dev, pieces=corpus.pieces),
-        test=replace(test, pieces=corpus.pieces),
-        data_hash=told.data_hash,
-        ids_hash=_hash(json.loads((shard / MANIFEST).read_bytes())["files"][SHARD] for shard in shards),
-        manifest_hash=told.shards_sha256,
-        card=encoded / "card",
-        repeats=repeats(told),
-        notes=(*corpus.notes, *unlisted(told)),
-        seconds=time.perf_counter() - started,
-    )
-
-
-def _facts(
-    corpus: Corpus,
-    subwords: Subwords,
-    tokenizer: Tokenizer,
-    shards: Sequence[Path],
-    *,
-    version: str,
-    max_length: int,
-    rules: tuple[str, ...],
-    facts: Mapping[str, list[FolderFacts]],
-) -> Facts:
-    """What the data card is made of; `facts` are those of the shards of each split."""
     files = [path for shard in shards for path in shard.iterdir() if path.name != MANIFEST]
-    made = Facts(
+    about: dict[str, Any] = {"about": dict(corpus.about)} if corpus.about else {}
+    told = card(
+        **facts,
+        rules=identity(rules),
         corpus=corpus.name,
         pair=corpus.pair,
         licence=corpus.licence,
         origin=corpus.origin,
         max_length=max_length,
-        rules=identity(rules),
-        **facts,
         tokenizer=_described(tokenizer, corpus, subwords),
-        sha256=corpus.files,
+        sha256=dict(corpus.files),
         data_hash=hashlib.sha256((version + tokenizer.sha256).encode()).hexdigest(),
         shards_sha256=_hash(f"{shard.parent.name} {stated(shard)[1]}" for shard in shards),
         bytes_on_disk={"ids": sum(path.stat().st_size for path in files)},
-        about=corpus.about,
+        **about,
     )
     if corpus.vocabulary:
-        refuse_unlisted(made, corpus.vocabulary)
-    return made
-
-
-def _write_card(told: Facts, empty: Path) -> FolderFacts:
-    write_card(card(told), empty)
-    return {}
+        refuse_unlisted(told, corpus.vocabulary)
+    made_once(encoded / "card", functools.partial(write_card, told))
+    return Prepared(
+        tokenizer=tokenizer,
+        train=replace(train, pieces=corpus.pieces),
+        dev=replace(dev, pieces=corpus.pieces),
+        test=replace(test, pieces=corpus.pieces),
+        data_hash=told["data_hash"],
+        ids_hash=_hash(json.loads((shard / MANIFEST).read_bytes())["files"][SHARD] for shard in shards),
+        manifest_hash=told["shards_sha256"],
+        card=encoded / "card",
+        repeats=repeats(told),
+        notes=(*corpus.notes, *unlisted(told)),
+        seconds=time.perf_counter() - started,
+    )
 
 
 def _hash(of_shards: Iterable[str]) -> str:
