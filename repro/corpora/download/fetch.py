@@ -138,15 +138,9 @@ def _download(source: Source, urls: Sequence[str], folder: Path, tell: Announce,
 
 def _verify(source: Source, path: Path) -> None:
     """Refuse an archive that is not what it should be, and set it aside; each file is read once per process."""
-    status = path.stat()
-    if not path.is_file():
-        got = "a folder" if path.is_dir() else "neither a file nor a folder"
-        raise ValueError(
-            f"{path}: expected the file as it is published, got {got}. Move that away and start again to download the "
-            "file, or put it there yourself; archives are unpacked for you."
-        )
-    if source.size is not None and status.st_size != source.size:
-        raise _set_aside(path, f"{source.size:,} bytes", f"{status.st_size:,}")
+    size = path.stat().st_size
+    if source.size not in (None, size):
+        raise _set_aside(path, f"{source.size:,} bytes", f"{size:,}")
     for algorithm, digest in _expected(source).items():
         found = digest_of(path, algorithm)
         if found != digest:
@@ -197,11 +191,6 @@ def text(
         archive = fetch(source, archives, offline=offline, mirror=mirror, tell=tell, clock=clock)
         tell(f"Unpacking {source.name} ({pair}) from {archive}.")
         facts = made_once(folder, lambda empty: _unpacked(source, pair, archive, empty))
-    if source.sha256 not in (None, facts["archive"]):
-        raise ValueError(
-            f"{folder} was made of another archive: expected SHA-256 {source.sha256}, got {facts['archive']}. Delete "
-            "the folder; it is made again."
-        )
     one, other = source.members[pair]
     return PlainText(
         source=folder / f"{source.name}.{one.language}", target=folder / f"{source.name}.{other.language}", facts=facts
@@ -218,10 +207,7 @@ def _unpacked(source: Source, pair: str, archive: Path, folder: Path) -> dict[st
     sides = source.members[pair]
     members = {f"{source.name}.{member.language}": member for member in sides}
     done = unpack(archive, members, folder)
-    files = {
-        member.language: {"bytes": done[name].n_bytes, "sha256": done[name].sha256, "n_lines": done[name].n_lines}
-        for name, member in members.items()
-    }
+    files = {member.language: done[name] for name, member in members.items()}
     counts = [files[side.language]["n_lines"] for side in sides]
     expected = source.n_pairs.get(pair)
     if counts[0] != counts[1] or expected not in (None, counts[0]):

@@ -2,8 +2,6 @@
 
 import gzip
 import hashlib
-import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,17 +57,6 @@ def test_a_file_put_there_by_hand_is_verified_and_used(tmp_path: Path, watched: 
     (tmp_path / "x.tgz").write_bytes(ARCHIVE)
     assert watched.fetch(source_at("http://example.invalid/x.tgz"), tmp_path).read_bytes() == ARCHIVE
     assert watched.told == []
-
-
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
-@pytest.mark.parametrize("changed", [{}, {"size": None}])
-def test_what_is_no_file_is_refused_and_left_where_it_is(
-    tmp_path: Path, watched: Watched, make: Callable[[Path], object], changed: dict[str, Any]
-) -> None:
-    make(tmp_path / "x.tgz")
-    with pytest.raises(ValueError, match=r"x.tgz: expected the file as it is published, got (a f|neither)"):
-        watched.fetch(source_at("http://example.invalid/x.tgz", **changed), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["x.tgz"]
 
 
 @pytest.mark.parametrize("changed", [{}, {"sha256": None, "md5": MD5}, {"sha256": None, "md5": MD5, "size": None}])
@@ -162,14 +149,9 @@ def test_the_text_of_a_source(tmp_path: Path, server: FileServer, watched: Watch
     assert len(server.log) == 2
 
 
-def test_the_text_of_another_archive_is_not_taken_for_it(tmp_path: Path, watched: Watched) -> None:
-    (tmp_path / "x.tgz").write_bytes(ARCHIVE)
-    one = source_at("http://example.invalid/x.tgz")
-    text(one, "en-de", tmp_path, tmp_path, tell=watched.told.append)
-    with pytest.raises(ValueError, match=f"made of another archive: expected SHA-256 {'0' * 64}, got {SHA256}"):
-        text(replace(one, sha256="0" * 64), "en-de", tmp_path, tmp_path)
+def test_a_pair_that_a_source_lacks_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Source 'x_v7' has no pair 'en-fr'; expected one of en-de"):
-        text(one, "en-fr", tmp_path, tmp_path)
+        text(source_at("http://example.invalid/x.tgz"), "en-fr", tmp_path, tmp_path)
 
 
 def local(folder: Path, en: list[str], de: list[str], **changed: Any) -> Source:
