@@ -37,7 +37,7 @@ ARROWS = (
         "text -> lines",
         r"Strict UTF-8, a line ends at `\n` and nowhere else, line i of one file translates line i of the other. Bad pairs "
         "of the training text are counted by reason and left out; in held-out text they are refused.",
-        "corpora/catalogue corpora/pair corpora/parallel_text corpora/subset data/treebank corpora/treebanks",
+        "corpora/catalogue corpora/pair corpora/parallel_text data/treebank corpora/treebanks",
     ),
     Arrow(
         "lines -> tokenizer",

@@ -10,9 +10,8 @@ from typing import Any
 from repro.corpora.cut_text import Cut, form_of, refuse_mixed
 from repro.corpora.download.sources import CAPTIONS, COLLECTIONS
 from repro.corpora.pair import languages
-from repro.corpora.parallel_text import Fingerprint, Parallel, slow_to_read, text_fingerprint
-from repro.corpora.same_sentence import same_spelling
-from repro.corpora.subset import Subset, subset_of
+from repro.corpora.parallel_text import Fingerprint, Parallel, slow_to_read
+from repro.corpora.same_sentence import Subset, same_spelling, subset_of
 from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, verified
 
@@ -385,24 +384,12 @@ def _plain_or_gzip(path: Path) -> Path | None:
     return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
 
 
-def _refuse_another_beside(path: Path) -> None:
-    """Of a plain file and a packed one beside it the plain one is read: of two texts nobody said which is meant."""
-    packed = path.with_name(f"{path.name}.gz")
-    if packed.is_file() and text_fingerprint(packed) != text_fingerprint(path):
-        raise ValueError(
-            f"{path} and {packed.name} beside it hold different text; expected one of them, or the same text in both. "
-            "Move the one that is not meant to another folder."
-        )
-
-
 def _expected(stems: tuple[str, ...], pair: str) -> str:
     return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in languages(pair))
 
 
 def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) -> tuple[Fingerprint, Fingerprint]:
     """Refuse a text that is known to be another. What fetching unpacked is known by its archive."""
-    for path in (text.source, text.target):
-        _refuse_another_beside(path)
     found = text.fingerprints()
     place = text.source.parent
     is_named = bool(CORPORA[name].folders)  # beside text of the reader's own any file of that name may lie

@@ -310,25 +310,23 @@ def _no_text(tree: Tree) -> str:
 def _about(facts: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> dict[str, str]:
     """What the data card says of the trees; of train in its parts, dev and test."""
     names = [*parts, "dev", "test"]
-    labels: Counter[str] = sum((Counter(one["labels"]) for one in facts), Counter())
-    tags: Counter[str] = sum((Counter(one["tags"]) for one in facts), Counter())
-    mended: Counter[str] = sum((Counter(one["mended"]) for one in facts), Counter())
-    left_out: Counter[str] = sum((Counter(one["left out"]) for one in facts), Counter())
 
-    def listed(counts: Counter[str]) -> str:
+    def listed(what: str, is_counted: bool = False) -> str:
+        counts: Counter[str] = sum((Counter(one[what]) for one in facts), Counter())
         named = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(LONGEST_LIST))
-        return f"{named}, ..." if len(counts) > LONGEST_LIST else named or "none"
+        said = f"{named}, ..." if len(counts) > LONGEST_LIST else named or "none"
+        return f"{len(counts)}: {said}" if is_counted else said
 
     return {
         "Trees": ", ".join(f"{name} {one['trees']:,}" for name, one in zip(names, facts, strict=True)),
-        "Labels": f"{len(labels)}: {listed(labels)}",
-        "Tags": f"{len(tags)}: {listed(tags)}",
+        "Labels": listed("labels", is_counted=True),
+        "Tags": listed("tags", is_counted=True),
         "Depth": ", ".join(
             f"{name} {one['depth'] / one['trees']:.1f} on average and at most {one['deepest']}"
             for name, one in zip(names, facts, strict=True)
         ),
-        "Mended on reading": listed(mended),
-        "Trees left out on reading": listed(left_out),
+        "Mended on reading": listed("mended"),
+        "Trees left out on reading": listed("left out"),
     }
 
 

@@ -95,19 +95,6 @@ def test_languages_may_be_tags(tmp_path: Path) -> None:
         opened(tmp_path, pair="en-zh-Hant")
 
 
-def test_two_files_of_one_name_are_refused_unless_they_hold_one_text(tmp_path: Path) -> None:
-    folder = six_files(tmp_path)
-    written(folder, "test.de.gz", gzip.compress(b"vier\r\n"))
-    opened(folder)  # unpacked, and the packed one kept
-    written(folder, "test.de.gz", gzip.compress(b"fuenf\n"))
-    with pytest.raises(
-        ValueError, match=r"test\.de and test\.de\.gz beside it hold different text; expected one of them"
-    ):
-        opened(folder)
-    (folder / "test.de").unlink()
-    assert list(opened(folder).test.pairs()) == [("four", "fuenf")]
-
-
 @pytest.mark.parametrize(("test_de", "is_noted"), [(b"drei\r\n", True), (b"vier\n", False)])
 def test_a_test_set_that_is_the_dev_set_is_noted(tmp_path: Path, test_de: bytes, is_noted: bool) -> None:
     folder = six_files(tmp_path, dev="valid", test_en=b"three\n", test_de=test_de)
