@@ -7,25 +7,22 @@ import json
 import lzma
 import os
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from repro.cli.data import main
-from repro.corpora import importer
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.importer import Imported, import_text, share_of
 from repro.corpora.prepare import prepare
 from repro.corpora.same_sentence import normalised
 from repro.runs.options import Options, chosen_scale
-
-pyarrow = pytest.importorskip("pyarrow", reason="pyarrow comes with MLflow, which is not installed")
-from pyarrow import parquet  # noqa: E402
 
 PAIRS = [(f"line {i} \u2028 here", f"Zeile {i}\u00a0da") for i in range(400)]
 SHARES = {"dev": 0.05, "test": 0.1}
@@ -320,19 +317,17 @@ def test_what_is_no_sentence_never_becomes_held_out(tmp_path: Path) -> None:
         ("a.jsonl", b'{"en": "a", "de": "b"}\n{"en": "c"}\n', "a.jsonl, line 2 has 'en'; expected 'en' and 'de'. Name"),
         ("a.jsonl", b'{"en": "a", "de": null}\n', "a.jsonl, line 1: 'de' is None, expected text. Correct it."),
         ("a.jsonl", b'{"en": 3, "de": "b"}\n', "a.jsonl, line 1: 'en' is 3, expected text"),
-        ("a.jsonl", b'{"en": "\\ud800", "de": "b"}\n', "a.jsonl, line 1: 'en' holds half a character"),
         (
             "a.jsonl",
             b'{"en": "a", "de": "b"}\n["a", "b"]\n',
             "a.jsonl, line 2 is not a JSON object: expected one per line",
         ),
         ("a.jsonl", b'{"en": "a",\n', 'a.jsonl, line 1 is not a JSON object: .*, got \'{"en": "a",\''),
-        ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1 is not a JSON object"),
         ("a.parquet", b"PAR1 and no more", r"a.parquet is not a whole Parquet file \("),
-        ("a.parquet.gz", b"", "a.parquet.gz is compressed, which Parquet is inside already"),
-        ("a.tsv.gz", b"no gzip", "a.tsv.gz is not a whole .gz file"),
-        ("a.tsv.xz", b"no xz", "a.tsv.xz is not a whole .xz file"),
-        ("a.tsv.zst", b"no zstd", "a.tsv.zst cannot be read"),
+        ("a.parquet.gz", b"", "a.parquet.gz is not a whole Parquet file"),
+        ("a.tsv.gz", b"no gzip", "a.tsv.gz cannot be read as a whole .gz file"),
+        ("a.tsv.xz", b"no xz", "a.tsv.xz cannot be read as a whole .xz file"),
+        ("a.tsv.zst", b"no zstd", "a.tsv.zst cannot be read as a whole .zst file"),
         ("a.json", b'[{"en": "a", "de": "b"}]\n', "a.json, line 1 is not a JSON object: expected one per line"),
         ("a.xls", b"a,b\n", "a.xls is a file of another kind: expected .tsv, .csv, .jsonl, .json, .parquet, or two"),
         ("a.en", b"a\n", "a.en is a file of another kind"),
@@ -348,7 +343,7 @@ def test_bad_text_is_named_and_nothing_is_written(tmp_path: Path, name: str, con
 @pytest.mark.parametrize("packing", [".gz", ".xz", ".zst"])
 def test_a_packed_file_that_was_cut_off_is_named(tmp_path: Path, packing: str) -> None:
     text = put(tmp_path / f"a.tsv{packing}", PACKED[packing](tsv(PAIRS))[:-9])
-    with pytest.raises(ValueError, match=f"a.tsv{packing} (is not a whole {packing} file|cannot be read)"):
+    with pytest.raises(ValueError, match=f"a.tsv{packing} cannot be read as a whole {packing} file"):
         imported(text, tmp_path)
     assert not (tmp_path / "made").exists()
 
@@ -369,13 +364,6 @@ def test_rows_of_parquet_are_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=f"a.parquet, {message}"):
             imported(table(tmp_path / "a.parquet", **columns), tmp_path)
-
-
-def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importer, "LONGEST_LINE", 100)
-    text = put(tmp_path / "a.tsv", tsv([("a", "b"), ("x" * 200, "y")]))
-    with pytest.raises(ValueError, match="a.tsv, line 3 is longer than 100 bytes: expected a sentence per line"):
-        imported(text, tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -422,14 +410,6 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     mine.unlink()
     imported(text, tmp_path)
     assert len(list((tmp_path / "made").iterdir())) == 6
-
-
-def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    for name in ("a.parquet", "a.tsv.zst"):
-        with pytest.raises(ModuleNotFoundError, match=f"{name} needs pyarrow to be read, .*: pip install pyarrow"):
-            imported(put(tmp_path / name, b""), tmp_path)
-    imported(put(tmp_path / "a.tsv.xz", lzma.compress(tsv(PAIRS))), tmp_path)  # the rest needs none
 
 
 # The command ---------------------------------------------------------------------------------------------------------
