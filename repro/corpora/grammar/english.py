@@ -293,7 +293,9 @@ def _parts(
     if verb and verb.en_particle and not clause.passive:
         rest = [word for word in rest if word != verb.en_particle]
         particle = _phrase("PRT", [_word("RP", verb.en_particle)])
-    late = particle and (tree.is_pronoun(clause.object) or clause.recipient)  # pick it up, bring him back the book
+    late = particle and (
+        isinstance(clause.object, tree.Pronoun) or clause.recipient
+    )  # pick it up, bring him back the book
     ends = [
         "" if late else particle,
         _quality(clause.predicate) if clause.predicate else "",

@@ -58,24 +58,11 @@ def french_forms(infinitive: str) -> tuple[str, ...]:
         return _IRREGULAR[infinitive]
     stem = infinitive[:-2]
     if infinitive.endswith("ir"):
-        return (
-            stem + "is",
-            stem + "is",
-            stem + "it",
-            stem + "issons",
-            stem + "issent",
-            stem + "i",
-            infinitive,
-        )
+        return (stem + "is", stem + "is", stem + "it", stem + "issons", stem + "issent", stem + "i", infinitive)
     if infinitive.endswith("re"):
         return (stem + "s", stem + "s", stem, stem + "ons", stem + "ent", stem + "u", infinitive[:-1])
     soft = stem + "e" if stem.endswith("g") else stem[:-1] + "ç" if stem.endswith("c") else stem
     return (stem + "e", stem + "es", stem + "e", soft + "ons", stem + "ent", stem + "é", infinitive)
-
-
-def french_future(infinitive: str, person: int) -> str:
-    """je verrai, nous verrons"""
-    return french_forms(infinitive)[6] + ("ai", "as", "a", "ons", "ont")[person]
 
 
 def french_participle(participle: str, gender: str, plural: bool) -> str:
@@ -248,26 +235,19 @@ def french_verbs(clause: tree.Clause, clitic: str, infinitive: bool) -> list[str
             finite = [french_forms(_FR_MODAL[clause.modal])[person]]
         return [*ne, *finite, *pas, *often, *before, main, *passive]
     if clause.tense == "future":
-        return [*ne, *before, french_future(main, person), *pas, *often, *passive]
+        ending = ("ai", "as", "a", "ons", "ont")[person]  # je verrai, nous verrons
+        return [*ne, *before, french_forms(main)[6] + ending, *pas, *often, *passive]
     if clause.tense == "present":
         return [*ne, *before, french_forms(main)[person], *pas, *often, *passive]
     if verb is None:
         return [*ne, _IMPERFECT[person], *pas, *often]
     direct = None if clause.passive or verb.fr_prep else clause.object
-    if direct and (tree.is_pronoun(direct) or clause.front == "object"):  # la pomme que j'ai mangée
+    if direct and (isinstance(direct, tree.Pronoun) or clause.front == "object"):  # la pomme que j'ai mangée
         agrees = tree.features(direct)
     elif not etre:
         agrees = _NEUTRAL
     auxiliary = french_forms("être" if etre else "avoir")[person]
-    return [
-        *ne,
-        *before,
-        auxiliary,
-        *pas,
-        *often,
-        french_participle(participle, agrees.fr, agrees.plural),
-        *passive,
-    ]
+    return [*ne, *before, auxiliary, *pas, *often, french_participle(participle, agrees.fr, agrees.plural), *passive]
 
 
 def french_clause(clause: tree.Clause, asking: bool = False, infinitive: bool = False) -> list[str]:
@@ -275,12 +255,12 @@ def french_clause(clause: tree.Clause, asking: bool = False, infinitive: bool = 
     verb, clitic = clause.verb, french_clitic(clause)
     negative = clause.negated or bool(clause.often and clause.often.fr == "jamais")
     parts: dict[str, list[str]] = {}
-    if clause.object and verb and not (clitic and tree.is_pronoun(clause.object) and not verb.fr_reflexive):
+    if clause.object and verb and not (clitic and isinstance(clause.object, tree.Pronoun) and not verb.fr_reflexive):
         if verb.fr_prep:
             parts["object"] = french_phrase(verb.fr_prep, clause.object)
         else:
             parts["object"] = french_thing(clause.object, negated=negative)
-    if clause.recipient and not tree.is_pronoun(clause.recipient):
+    if clause.recipient and not isinstance(clause.recipient, tree.Pronoun):
         parts["recipient"] = french_phrase("à", clause.recipient)
     parts["predicate"] = french_predicate(clause.predicate, clause.subject) if clause.predicate else []
     parts["agent"] = french_phrase("par", clause.agent) if clause.agent else []

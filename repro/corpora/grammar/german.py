@@ -5,7 +5,6 @@ Weil der alte Hund müde war, hat die Frau, der er folgt, ihn nicht mitgebracht.
 """
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import Adjective
 
 _PRESENT = """
 sein bin bist ist sind
@@ -38,11 +37,6 @@ def _ending(table: dict[str, str], case: str, gender: str) -> str:
     return table[case].split()[_COLUMN[gender]].replace("-", "")
 
 
-def german_relative(case: str, gender: str) -> str:
-    """der, die, das as a relative pronoun: den, denen, deren."""
-    return _ending(_RELATIVE, case, gender)
-
-
 def german_determiner(word: str, case: str, gender: str) -> tuple[str, dict[str, str]]:
     """The determiner's form and the table of endings for the adjectives after it (weak, mixed, strong).
 
@@ -59,11 +53,6 @@ def german_determiner(word: str, case: str, gender: str) -> tuple[str, dict[str,
             _STRONG if word == "ein" and gender == "p" else _MIXED
         )
     return word, _STRONG  # nothing, a numeral, a genitive before the noun
-
-
-def german_adjective(adjective: Adjective, table: dict[str, str], case: str, gender: str) -> str:
-    """alt-er, alt-en, hoh-e"""
-    return adjective.de_stem + _ending(table, case, gender)
 
 
 def german_present(infinitive: str, third: str, person: int) -> str:
@@ -125,7 +114,7 @@ def german_thing(thing: tree.Thing, case: str, negated: bool = False) -> list[st
         case tree.PersonName(en):
             return [en]
         case tree.Relative():
-            return [german_relative(case, agreement.de)]
+            return [_ending(_RELATIVE, case, agreement.de)]
         case tree.Who():
             return [{"N": "wer", "A": "wen", "D": "wem"}[case]]
         case tree.What():
@@ -149,7 +138,7 @@ def german_thing(thing: tree.Thing, case: str, negated: bool = False) -> list[st
         det = ""
     word, endings = german_determiner(det, case, agreement.de)
     words = [w for w in (before, word, german_number(thing.number) if thing.number else "") if w]
-    words += [german_adjective(adjective, endings, case, agreement.de) for adjective in thing.adjectives]
+    words += [adjective.de_stem + _ending(endings, case, agreement.de) for adjective in thing.adjectives]
     form = noun.german(case, thing.plural)
     words += [thing.compound.de + form[0].lower() + form[1:] if thing.compound else form, *after]
     words += german_adverbial(thing.phrase) if thing.phrase else []
@@ -227,10 +216,12 @@ def german_clause(clause: tree.Clause, order: str) -> list[str]:
         object_ = (
             german_phrase(prep, case, clause.object) if prep else german_thing(clause.object, case, clause.negated)
         )
-        short = tree.is_pronoun(clause.object) and not prep and clause.front != "object"
+        short = isinstance(clause.object, tree.Pronoun) and not prep and clause.front != "object"
         parts["pronoun" if short else "object" if not prep or clause.front == "object" else "goal"] = object_
     if clause.recipient:
-        parts["pronoun" if tree.is_pronoun(clause.recipient) else "recipient"] = german_thing(clause.recipient, "D")
+        parts["pronoun" if isinstance(clause.recipient, tree.Pronoun) else "recipient"] = german_thing(
+            clause.recipient, "D"
+        )
     parts["time"] = german_adverbial(clause.time) if clause.time else []
     parts["often"] = german_adverbial(clause.often) if clause.often else []
     parts["nicht"] = ["nicht"] if clause.negated and not kein else []
@@ -239,7 +230,7 @@ def german_clause(clause: tree.Clause, order: str) -> list[str]:
     parts["place"] = german_adverbial(clause.place) if clause.place else []
     parts["predicate"] = german_predicate(clause.predicate) if clause.predicate else []
     parts["asked"] = clause.asked.de.split() if clause.asked else []
-    if order != "last" and not tree.is_pronoun(clause.subject):
+    if order != "last" and not isinstance(clause.subject, tree.Pronoun):
         # Gestern hat ihm der Mann geholfen; but: weil der Mann ihm hilft, gestern hat er ihm geholfen
         dative = parts.pop("pronoun") if case == "D" or clause.recipient else []
         parts = {"sich": parts.pop("sich") + dative, **parts}
