@@ -48,8 +48,7 @@ ARROWS = (
         "tokenizer -> ids",
         "For each side and shard one flat array of ids (uint16, or uint32 where V needs it) and the offsets of its "
         "sentences, memory-mapped; each sentence ends in the end symbol.",
-        "corpora/prepare corpora/filters corpora/encode corpora/workers data/shards corpora/datacard "
-        "storage/folder_cache corpora/*",
+        "corpora/prepare corpora/filters data/shards corpora/datacard storage/folder_cache corpora/*",
     ),
     Arrow(
         "ids -> plan",

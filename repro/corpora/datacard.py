@@ -6,6 +6,7 @@ up. The card is a function of those numbers alone: the same data gives the same 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -186,11 +187,8 @@ def _side(shards: Shards, i: int) -> dict[str, Any]:
 
 def _lengths(shards: Iterable[Mapping[str, Any]], i: int) -> NDArray[np.int64]:
     """[longest + 1] how many sentences of side i have so many tokens."""
-    found = [np.array(shard["lengths"][i], np.int64) for shard in shards]
-    total = np.zeros(max(map(len, found), default=0), np.int64)
-    for lengths in found:
-        total[: len(lengths)] += lengths
-    return total
+    columns = zip_longest(*(shard["lengths"][i] for shard in shards), fillvalue=0)
+    return np.array([sum(of_shards) for of_shards in columns], np.int64)
 
 
 def _quantile(lengths: NDArray[np.int64], per_mille: int) -> int | None:
@@ -260,7 +258,7 @@ def page(card: Mapping[str, Any]) -> Page:
 def _hashes(card: Mapping[str, Any]) -> tuple[Table, ...]:
     named = {
         "data": card["data_hash"],
-        f"its {_count(card['shards'], 'shard')}": card["shards_sha256"],
+        f"its {card['shards']:,} shard{'s' if card['shards'] > 1 else ''}": card["shards_sha256"],
         "tokenizer": card["tokenizer"]["sha256"],
         **{f"text of {name}": digest for name, digest in sorted(card["sha256"].items())},
     }
@@ -356,10 +354,6 @@ def _number(value: float | None, digits: int) -> str:
 
 def _percent(share: float | None) -> str:
     return NOTHING if share is None else f"{100 * share:.2f} %"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 def _list(items: Mapping[str, str]) -> Listing:
