@@ -166,9 +166,9 @@ class Corpus:
     train: tuple[Parallel, ...]  # its parts, one after the other
     dev: Parallel
     test: Parallel
-    subset: Subset | None  # of test, where it has one and its files are there; it decides nothing but its own score
-    vocabulary: Path | None  # the tokens that came with text that is split into sub-words already
-    in_tokens: bool  # the text is Moses tokens, with their escapes: to be scored as it is cut
+    subset: Subset | None = None  # of test, where its files are there; it decides nothing but its own score
+    vocabulary: Path | None = None  # the tokens that came with text that is split into sub-words already
+    in_tokens: bool = False  # the text is Moses tokens, with their escapes: to be scored as it is cut
     pieces: str = ""  # the scheme by which its words are cut (`data/vocabulary.py`); "": they are whole
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
@@ -209,9 +209,8 @@ def open_corpus(
     A named corpus is looked for in `data_dir` and nowhere else if that is given; else in the folder that the
     environment variable REPRO_DATA names, then in `data/` of the project.
     """
-    known, place = CORPORA.get(name), find(name, pair, data_dir)
-    assert known is not None  # `find` looked
-    folder = place or generated(name, cache, sizes)
+    folder = find(name, pair, data_dir) or generated(name, cache, sizes)
+    known = CORPORA[name]
     files = {}
     texts: dict[str, list[Parallel]] = {"train": [], "dev": [], "test": []}
     for split, part, stems in _wanted(folder, name, pair):

@@ -202,9 +202,6 @@ def open_trees(
         train=tuple(parts),
         dev=dev,
         test=test,
-        subset=None,
-        vocabulary=None,
-        in_tokens=False,
         files=_fingerprints([*(("train", part) for part in parts), ("dev", dev), ("test", test)]),
         licence=CORPORA[name].licence,
         origin=CORPORA[name].origin,
@@ -242,63 +239,38 @@ def _fingerprints(texts: Iterable[tuple[str, Parallel]]) -> dict[str, str]:
 
 def _written(files: Sequence[Path], folder: Path, split: str) -> dict[str, Any]:
     """Write both sides of a split; returns what its trees are like."""
-    counted = _Counted()
+    facts: dict[str, Any] = {"trees": 0, "depth": 0, "deepest": 0}
+    facts |= {name: Counter() for name in ("labels", "tags", "mended", "left out")}
     source, target = (folder / f"{split}.{language}" for language in languages(TREES))
 
     def write(words: atomic.Hashed, trees: atomic.Hashed) -> None:
-        for tree in counted.read(files, may_drop=split not in ("dev", "test")):
+        for tree in _clean(files, facts, may_drop=split not in ("dev", "test")):
             words.write(f"{' '.join(tree.words)}\n".encode())
             trees.write(f"{linearised(tree)}\n".encode())
 
     atomic.write_bytes(source, lambda words: atomic.write_bytes(target, functools.partial(write, words)))
-    if not counted.trees:
-        raise ValueError(f"{files[0].parent} holds no tree for {split}; left out: {dict(counted.left_out)}.")
-    return counted.facts
+    if not facts["trees"]:
+        raise ValueError(f"{files[0].parent} holds no tree for {split}; left out: {dict(facts['left out'])}.")
+    ends = {f"{end}{label}" for label in facts["labels"] for end in "()"}
+    return facts | {"words": facts["tags"].total(), "tokens": sorted({*ends, *facts["tags"]})}
 
 
-class _Counted:
-    """Trees on their way from files to lines, and what they are like."""
-
-    def __init__(self) -> None:
-        self.trees = self.depth = self.deepest = 0
-        self.labels: Counter[str] = Counter()
-        self.tags: Counter[str] = Counter()
-        self.mended: Counter[str] = Counter()
-        self.left_out: Counter[str] = Counter()
-
-    def read(self, files: Sequence[Path], *, may_drop: bool) -> Iterator[Tree]:
-        """The clean trees; held-out text must be whole."""
-        for file in files:
-            for number, raw in enumerate(trees_of(file, self.left_out if may_drop else None), 1):
-                tree, reason = cleaned(raw, self.mended), _no_text(raw)
-                if tree is None or reason:
-                    if not may_drop:
-                        raise ValueError(f"{file}, tree {number:,}: expected words, got {reason}. Take it out by hand.")
-                    self.left_out[reason] += 1
-                    continue
-                self.trees += 1
-                self.labels.update(bracket.label for bracket in tree.brackets)
-                self.tags.update(leaf.tag for leaf in tree.leaves)
-                self.depth += (depth := tree.depth)
-                self.deepest = max(self.deepest, depth)
-                yield tree
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """As the folder keeps them."""
-        return {
-            "trees": self.trees,
-            "words": self.tags.total(),
-            "labels": dict(self.labels.most_common()),
-            "tags": dict(self.tags.most_common()),
-            "depth": self.depth,
-            "deepest": self.deepest,
-            "mended": dict(self.mended),
-            "left out": dict(self.left_out),
-            "tokens": sorted(
-                {*(f"({label}" for label in self.labels), *(f"){label}" for label in self.labels), *self.tags}
-            ),
-        }
+def _clean(files: Sequence[Path], facts: dict[str, Any], *, may_drop: bool) -> Iterator[Tree]:
+    """The clean trees on their way from files to lines, counted in `facts`; held-out text must be whole."""
+    for file in files:
+        for number, raw in enumerate(trees_of(file, facts["left out"] if may_drop else None), 1):
+            tree, reason = cleaned(raw, facts["mended"]), _no_text(raw)
+            if tree is None or reason:
+                if not may_drop:
+                    raise ValueError(f"{file}, tree {number:,}: expected words, got {reason}. Take it out by hand.")
+                facts["left out"][reason] += 1
+                continue
+            depth = tree.depth
+            facts |= {"trees": facts["trees"] + 1, "depth": facts["depth"] + depth}
+            facts["deepest"] = max(facts["deepest"], depth)
+            facts["labels"].update(bracket.label for bracket in tree.brackets)
+            facts["tags"].update(leaf.tag for leaf in tree.leaves)
+            yield tree
 
 
 def _no_text(tree: Tree) -> str:
