@@ -113,14 +113,6 @@ def ignores_range(handler: Handler, content: bytes) -> None:
     handler.wfile.write(content)
 
 
-def careless(handler: Handler, content: bytes) -> None:
-    """Go on with what is asked for, without a mark that tells one file from another."""
-    start = int(str(handler.headers["Range"]).removeprefix("bytes=").rstrip("-"))
-    content_range = f"bytes {start}-{len(content) - 1}/{len(content)}"
-    handler.head(206, Content_Length=len(content) - start, Content_Range=content_range)
-    handler.wfile.write(content[start:])
-
-
 def another_range(handler: Handler, content: bytes) -> None:
     handler.head(206, Content_Length=5, Content_Range=f"bytes 7-11/{len(content)}")
     handler.wfile.write(content[7:12])

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from repro.corpora.download.sources import Form, Member
+from repro.corpora.download.sources import Member
 from repro.storage import atomic
 
 BLOCK = 1 << 20
@@ -51,10 +51,10 @@ def unpack(archive: Path, wanted: Mapping[str, Member], folder: Path) -> dict[st
 
 def _contents(archive: Path, file: IO[bytes], member: Member) -> Iterator[bytes]:
     """The text of a wanted member, block by block; one byte over its limit is refused."""
-    if member.form is Form.SGM:
+    if member.name.endswith(".sgm"):
         yield "".join(f"{line}\n" for line in read_sgm(file.read(), f"{archive}: {member.name!r}")).encode()
         return
-    reader: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=file) if member.form is Form.GZIP else file
+    reader: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=file) if member.name.endswith(".gz") else file
     n_bytes = 0
     while block := _read(reader):
         n_bytes += len(block)

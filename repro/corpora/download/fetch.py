@@ -5,7 +5,6 @@ Nothing here needs a network when the archives, or their texts, are there. How o
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,16 +26,6 @@ from repro.corpora.download.transfer import (
 from repro.corpora.parallel_text import text_fingerprint
 from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, made_once, verified
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlainText:
-    """The two plain files of one source for one pair."""
-
-    source: Path
-    target: Path
-    facts: dict[str, Any]  # "files": language -> {bytes, sha256, n_lines}; "archive": its SHA-256
-
 
 # Archives --------------------------------------------------------------------------------------------------
 
@@ -72,12 +61,8 @@ def copies(source: Source, mirror: str | None) -> list[str]:
     """Where a mirror has the archive: under our name. What no published hash vouches for must come over TLS."""
     if mirror is None:
         return []
-    try:
-        address = urlsplit(mirror)
-        is_web = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except ValueError:  # "http://[::1/", "http://x:port"
-        is_web = False
-    if not is_web or address.query or address.fragment:
+    address = urlsplit(mirror)
+    if address.scheme not in ("http", "https") or not address.hostname or address.query or address.fragment:
         raise ValueError(
             f"--mirror {mirror[:200]!r} is not the address of a folder; expected one like https://example.org/archives."
         )
@@ -178,23 +163,24 @@ def text(
     mirror: str | None = None,
     tell: Announce = print,
     clock: Clock = CLOCK,
-) -> PlainText:
-    """The plain text of `source` for `pair`, in a folder of `texts`; an archive is needed only to make it."""
+) -> tuple[Path, Path]:
+    """The plain text of `source` for `pair`, two files in a folder of `texts`; an archive is needed only to make it.
+
+    Of that folder these facts are kept: `files`, by language `bytes`, `sha256` and `n_lines`; `archive`, its SHA-256.
+    """
     if pair not in source.members:
         raise ValueError(f"Source {source.name!r} has no pair {pair!r}; expected one of {', '.join(source.members)}.")
     folder = _text_folder(source, pair, texts)
     try:
-        facts = verified(folder)
+        verified(folder)
     except (FileNotFoundError, ValueError) as reason:
         if not isinstance(reason, FileNotFoundError):
             tell(f"{reason} It is made again now.")
         archive = fetch(source, archives, offline=offline, mirror=mirror, tell=tell, clock=clock)
         tell(f"Unpacking {source.name} ({pair}) from {archive}.")
-        facts = made_once(folder, lambda empty: _unpacked(source, pair, archive, empty))
-    one, other = source.members[pair]
-    return PlainText(
-        source=folder / f"{source.name}.{one.language}", target=folder / f"{source.name}.{other.language}", facts=facts
-    )
+        made_once(folder, lambda empty: _unpacked(source, pair, archive, empty))
+    one, other = (folder / f"{source.name}.{side.language}" for side in source.members[pair])
+    return one, other
 
 
 def _text_folder(source: Source, pair: str, texts: Path) -> Path:

@@ -10,7 +10,6 @@ or all of its texts have one.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from repro.corpora.pair import languages
 
@@ -18,21 +17,12 @@ MB = 1_000_000
 TEXT_BYTES_A_PAIR = 361  # both sides, uncompressed: 14,758,986,622 bytes in 40,853,137 en-fr pairs of WMT 2015
 
 
-class Form(Enum):
-    """How a file of an archive holds its text."""
-
-    PLAIN = "plain text"
-    GZIP = "gzip'd text"
-    SGM = "sgm"  # <doc docid=...> <seg id=...> one sentence </seg>
-
-
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One file of an archive, by its exact name."""
+    """One file of an archive, by its exact name, whose end says how it holds its text: plain, .gz or .sgm."""
 
     language: str
     name: str
-    form: Form = Form.PLAIN
     max_bytes: int  # uncompressed; about three times what is expected
     sha256: str | None = None  # of its text (`parallel_text.text_fingerprint`), where the archive's is not known
 
@@ -134,9 +124,7 @@ CAPTIONS = {
 _CAPTIONS_AT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 
 
-def _sides(
-    names: Mapping[str, str], *, form: Form = Form.PLAIN, max_bytes: int, known: str = ""
-) -> dict[str, tuple[Member, Member]]:
+def _sides(names: Mapping[str, str], *, max_bytes: int, known: str = "") -> dict[str, tuple[Member, Member]]:
     """The two files of each pair: its name with the language in the place of {}; of sgm, with the part it plays.
 
     `known` is what stands before the language in CAPTIONS.
@@ -145,8 +133,7 @@ def _sides(
     def side(name: str, language: str, role: str) -> Member:
         return Member(
             language=language,
-            name=name.format(f"{role}.{language}" if form is Form.SGM else language),
-            form=form,
+            name=name.format(f"{role}.{language}" if name.endswith(".sgm") else language),
             max_bytes=max_bytes,
             sha256=CAPTIONS.get(f"{known}.{language}"),
         )
@@ -229,7 +216,7 @@ _GIGA_FREN = Source(
     size=2_595_102_720,
     sha256="3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a",
     licence="research use (statmt.org/wmt14); text of Canadian and international institutions",
-    members=_sides({"en-fr": "giga-fren.release2.fixed.{}.gz"}, form=Form.GZIP, max_bytes=12_000 * MB),
+    members=_sides({"en-fr": "giga-fren.release2.fixed.{}.gz"}, max_bytes=12_000 * MB),
     n_pairs={"en-fr": 22_520_376},
 )
 _UN = Source(
@@ -271,7 +258,6 @@ _NEWSTEST_2014 = Source(
     licence="research use (statmt.org/wmt14)",
     members=_sides(
         {f"en-{other}": f"test/newstest2014-{other}en-{{}}.sgm" for other in ("de", "fr")},
-        form=Form.SGM,
         max_bytes=4 * MB,
     ),
     n_pairs={"en-de": 2_737, "en-fr": 3_003},
@@ -285,17 +271,16 @@ _NEWSTEST_2014_FULL = replace(
     md5="a8cd784e006feb32ac6f3d9ec7eb389a",
     members=_sides(
         {f"en-{other}": f"test-full/newstest2014-{other}en-{{}}.sgm" for other in ("de", "fr")},
-        form=Form.SGM,
         max_bytes=4 * MB,
     ),
     n_pairs={"en-de": 3_003, "en-fr": 3_003},
 )
 
 
-def _captions(corpus: str, split: str, name: str, form: Form, n_pairs: int) -> Source:
+def _captions(corpus: str, split: str, name: str, n_pairs: int) -> Source:
     """One split of Multi30k; `name` is where its files are in data/task1, with {} for the language."""
     place = f"dataset-{_CAPTIONS_AT}/data/task1/{name}"
-    pairs = _sides({"en-de": place, "en-fr": place}, form=form, max_bytes=8 * MB, known=f"{corpus}/{split}")
+    pairs = _sides({"en-de": place, "en-fr": place}, max_bytes=8 * MB, known=f"{corpus}/{split}")
     return Source(
         name=f"{corpus}_{split}",
         archive=f"multi30k-{_CAPTIONS_AT[:7]}.tar.gz",
@@ -316,8 +301,8 @@ _CAPTION_SOURCES = [
     one
     for split, n_pairs in _CAPTION_SPLITS.items()
     for one in (
-        _captions("multi30k", split, f"raw/{split}.{{}}.gz", Form.GZIP, n_pairs),
-        _captions("multi30k_tok", split, f"tok/{split}.lc.norm.tok.{{}}", Form.PLAIN, n_pairs),
+        _captions("multi30k", split, f"raw/{split}.{{}}.gz", n_pairs),
+        _captions("multi30k_tok", split, f"tok/{split}.lc.norm.tok.{{}}", n_pairs),
     )
 ]
 
@@ -381,10 +366,3 @@ def source(name: str) -> Source:
     if name not in SOURCES:
         raise ValueError(f"Unknown source {name!r}; expected one of {', '.join(SOURCES)}.")
     return SOURCES[name]
-
-
-def collection(name: str, pair: str) -> Collection:
-    """The collection of this name and language pair."""
-    if f"{name}-{pair}" not in COLLECTIONS:
-        raise ValueError(f"No collection {name!r} for {pair!r}; expected one of {', '.join(COLLECTIONS)}.")
-    return COLLECTIONS[f"{name}-{pair}"]

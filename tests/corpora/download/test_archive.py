@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.corpora.download.archive import read_sgm, unpack
-from repro.corpora.download.sources import Form, Member
+from repro.corpora.download.sources import Member
 
 EN, DE = b"one\ntwo\nthree\n", b"eins\nzwei\ndrei\n"
 WANTED = {
@@ -96,7 +96,7 @@ def test_gzip_within_tar_is_plain_text_outside(tmp_path: Path) -> None:
     members = gzip.compress(EN[:5]) + gzip.compress(b"") + gzip.compress(EN[5:])  # several are legal
     path = tmp_path / "giga.tar"
     path.write_bytes(tar_bytes([entry("giga.en.gz", members)]))
-    wanted = {"giga.en": Member(language="en", name="giga.en.gz", form=Form.GZIP, max_bytes=len(EN))}
+    wanted = {"giga.en": Member(language="en", name="giga.en.gz", max_bytes=len(EN))}
     assert unpack(path, wanted, tmp_path / "out")["giga.en"]["sha256"] == hashlib.sha256(EN).hexdigest()
 
 
@@ -105,9 +105,9 @@ def test_any_content_comes_out_as_it_went_in(
     tmp_path_factory: pytest.TempPathFactory, contents: list[bytes], is_nested: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("tar")
-    form = Form.GZIP if is_nested else Form.PLAIN
-    path = packed(folder, [entry(f"{i}", gzip.compress(c) if is_nested else c) for i, c in enumerate(contents)])
-    wanted = {f"o{i}": Member(language="en", name=f"{i}", form=form, max_bytes=6_000) for i in range(len(contents))}
+    end = ".gz" if is_nested else ""
+    path = packed(folder, [entry(f"{i}{end}", gzip.compress(c) if is_nested else c) for i, c in enumerate(contents)])
+    wanted = {f"o{i}": Member(language="en", name=f"{i}{end}", max_bytes=6_000) for i in range(len(contents))}
     unpack(path, wanted, folder / "out")
     assert [(folder / "out" / f"o{i}").read_bytes() for i in range(len(contents))] == contents
 
@@ -164,7 +164,7 @@ def test_a_member_over_its_limit_is_refused(tmp_path: Path) -> None:
 
 
 def nested(content: bytes, folder: Path, max_bytes: int = 1_000) -> tuple[Path, dict[str, Member]]:
-    wanted = {"x.en": Member(language="en", name="x.en.gz", form=Form.GZIP, max_bytes=max_bytes)}
+    wanted = {"x.en": Member(language="en", name="x.en.gz", max_bytes=max_bytes)}
     return packed(folder, [entry("x.en.gz", content)]), wanted
 
 
@@ -249,21 +249,3 @@ def test_every_sentence_comes_back(sentences: list[str]) -> None:
     text = "".join(seg(i, f" {escaped(sentence)} ") for i, sentence in enumerate(sentences))
     expected = [" ".join(part for part in sentence.split(" ") if part) for sentence in sentences]
     assert read_sgm(f"<doc docid='d'>{text}</doc>".encode(), "x") == expected
-
-
-SIDES = {
-    "t.en": Member(language="en", name="test/t-src.en.sgm", form=Form.SGM, max_bytes=10_000),
-    "t.de": Member(language="de", name="test/t-ref.de.sgm", form=Form.SGM, max_bytes=10_000),
-}
-
-
-def test_both_sides_of_a_test_set(tmp_path: Path) -> None:
-    sides = {
-        name: "".join(f"<doc docid='{doc}'>{seg(i, f'{word} {doc} {i}')}</doc>\n" for doc, i in [("a", 1), ("b", 1)])
-        for name, word in (("test/t-src.en.sgm", "yes"), ("test/t-ref.de.sgm", "ja"))
-    }
-    done = unpack(
-        packed(tmp_path, [entry(name, text.encode()) for name, text in sides.items()]), SIDES, tmp_path / "out"
-    )
-    assert (tmp_path / "out" / "t.de").read_bytes() == b"ja a 1\nja b 1\n"
-    assert [done[name]["n_lines"] for name in SIDES] == [2, 2]

@@ -14,17 +14,7 @@ from typing import Any
 import file_server
 import pytest
 from file_server import FileServer
-from served_archive import (
-    ARCHIVE,
-    MD5,
-    MIRROR,
-    OTHER,
-    PATH,
-    SHA256,
-    Watched,
-    names,
-    source_at,
-)
+from served_archive import ARCHIVE, MD5, MIRROR, OTHER, PATH, SHA256, Watched, names, source_at
 
 from repro.corpora.download import transfer as transfer_module
 from repro.corpora.download.fetch import fetch
@@ -57,11 +47,7 @@ def test_a_good_server(tmp_path: Path, server: FileServer, watched: Watched, kno
 
 @pytest.mark.parametrize("fault", [file_server.truncated, file_server.reset, file_server.stall])
 def test_a_broken_transfer_goes_on_where_it_stopped(
-    tmp_path: Path,
-    server: FileServer,
-    watched: Watched,
-    fault: file_server.Answer,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, server: FileServer, watched: Watched, fault: file_server.Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transfer_module, "PROGRESS", 1)
     server.faults[PATH] = [fault, fault]
@@ -102,13 +88,6 @@ def test_a_server_that_goes_on_with_something_else(tmp_path: Path, server: FileS
     assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
     assert f"{server.url(PATH)}: the server went on with something else; again in 4 seconds." in watched.told
     assert server.log[-1] == (PATH, None)
-
-
-def test_parts_of_two_files_are_seen_by_their_hash(tmp_path: Path, server: FileServer, watched: Watched) -> None:
-    server.faults[PATH] = [file_server.truncated, lambda handler, _: file_server.careless(handler, OTHER)]
-    assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
-    assert server.log[-1] == (PATH, None)
-    assert "x.tgz: the parts do not fit together; from the start." in watched.told
 
 
 def test_the_end_is_known_where_the_server_does_not_say_it(
