@@ -33,8 +33,7 @@ from torch.utils.data import DataLoader
 
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.parallel_text import CHUNK
-from repro.corpora.prepare import prepare
-from repro.corpora.workers import whole
+from repro.corpora.prepare import prepare, whole
 from repro.data.batching import Plan, by_tokens
 from repro.data.datasets import TrainingBatches
 from repro.data.shards import SIDES, Shards, Store, pair_lengths, shard_folder, write_shard

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from repro.corpora.grammar.generate_trees import gold_trees, silver_tree
+from repro.corpora.grammar.generate import gold_trees, silver_tree
 from repro.corpora.treebanks import SPLITS, TREEBANKS, find_trees
 from repro.data.treebank import Tree, bracketed, cleaned, linearised, trees_of
 from repro.decoding.evalb import score_trees

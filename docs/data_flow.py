@@ -37,7 +37,7 @@ ARROWS = (
         "text -> lines",
         r"Strict UTF-8, a line ends at `\n` and nowhere else, line i of one file translates line i of the other. Bad pairs "
         "of the training text are counted by reason and left out; in held-out text they are refused.",
-        "corpora/catalogue corpora/pair corpora/parallel_text corpora/subset data/treebank corpora/treebanks",
+        "corpora/catalogue corpora/pair corpora/parallel_text data/treebank corpora/treebanks",
     ),
     Arrow(
         "lines -> tokenizer",
@@ -48,8 +48,7 @@ ARROWS = (
         "tokenizer -> ids",
         "For each side and shard one flat array of ids (uint16, or uint32 where V needs it) and the offsets of its "
         "sentences, memory-mapped; each sentence ends in the end symbol.",
-        "corpora/prepare corpora/filters corpora/encode corpora/workers data/shards corpora/datacard "
-        "storage/folder_cache corpora/*",
+        "corpora/prepare corpora/filters data/shards corpora/datacard storage/folder_cache corpora/*",
     ),
     Arrow(
         "ids -> plan",

@@ -10,9 +10,8 @@ from typing import Any
 from repro.corpora.cut_text import Cut, form_of, refuse_mixed
 from repro.corpora.download.sources import CAPTIONS, COLLECTIONS
 from repro.corpora.pair import languages
-from repro.corpora.parallel_text import Fingerprint, Parallel, slow_to_read, text_fingerprint
-from repro.corpora.same_sentence import same_spelling
-from repro.corpora.subset import Subset, subset_of
+from repro.corpora.parallel_text import Fingerprint, Parallel, slow_to_read
+from repro.corpora.same_sentence import Subset, same_spelling, subset_of
 from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, verified
 
@@ -167,9 +166,9 @@ class Corpus:
     train: tuple[Parallel, ...]  # its parts, one after the other
     dev: Parallel
     test: Parallel
-    subset: Subset | None  # of test, where it has one and its files are there; it decides nothing but its own score
-    vocabulary: Path | None  # the tokens that came with text that is split into sub-words already
-    in_tokens: bool  # the text is Moses tokens, with their escapes: to be scored as it is cut
+    subset: Subset | None = None  # of test, where its files are there; it decides nothing but its own score
+    vocabulary: Path | None = None  # the tokens that came with text that is split into sub-words already
+    in_tokens: bool = False  # the text is Moses tokens, with their escapes: to be scored as it is cut
     pieces: str = ""  # the scheme by which its words are cut (`data/vocabulary.py`); "": they are whole
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
@@ -210,9 +209,8 @@ def open_corpus(
     A named corpus is looked for in `data_dir` and nowhere else if that is given; else in the folder that the
     environment variable REPRO_DATA names, then in `data/` of the project.
     """
-    known, place = CORPORA.get(name), find(name, pair, data_dir)
-    assert known is not None  # `find` looked
-    folder = place or _grammar(cache, sizes)
+    folder = find(name, pair, data_dir) or generated(name, cache, sizes)
+    known = CORPORA[name]
     files = {}
     texts: dict[str, list[Parallel]] = {"train": [], "dev": [], "test": []}
     for split, part, stems in _wanted(folder, name, pair):
@@ -385,24 +383,12 @@ def _plain_or_gzip(path: Path) -> Path | None:
     return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
 
 
-def _refuse_another_beside(path: Path) -> None:
-    """Of a plain file and a packed one beside it the plain one is read: of two texts nobody said which is meant."""
-    packed = path.with_name(f"{path.name}.gz")
-    if packed.is_file() and text_fingerprint(packed) != text_fingerprint(path):
-        raise ValueError(
-            f"{path} and {packed.name} beside it hold different text; expected one of them, or the same text in both. "
-            "Move the one that is not meant to another folder."
-        )
-
-
 def _expected(stems: tuple[str, ...], pair: str) -> str:
     return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in languages(pair))
 
 
 def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) -> tuple[Fingerprint, Fingerprint]:
     """Refuse a text that is known to be another. What fetching unpacked is known by its archive."""
-    for path in (text.source, text.target):
-        _refuse_another_beside(path)
     found = text.fingerprints()
     place = text.source.parent
     is_named = bool(CORPORA[name].folders)  # beside text of the reader's own any file of that name may lie
@@ -441,22 +427,23 @@ def _vocabulary(folder: Path, known: NamedCorpus) -> Path | None:
     return place if not known.folders and (place := folder / GIVEN).is_file() else None
 
 
-def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:
-    """The folder of the embedded corpus; another generator or size is another folder."""
-    # here, not above: the names of the corpora are wanted without them
-    from repro.corpora.grammar import author, english, french, german, lexicon, tree
-    from repro.corpora.grammar import generate as generator
+def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
+    """The folder of an embedded corpus; another generator or size is another folder."""
+    from repro.corpora.grammar import generate  # here, not above: the names of the corpora are wanted without it
 
     if sizes is None:
-        raise ValueError("Corpus 'grammar' needs its sizes; the scales state them.")
-    sources = (lexicon, tree, author, english, german, french, generator)
-    code = b"".join(Path(str(source.__file__)).read_bytes() for source in sources)
-    version = hashlib.sha256(code).hexdigest()[:12]
-    folder = cache / f"grammar-{sizes.n_train}-{sizes.n_dev}-{sizes.n_test}-{sizes.seed}-{version}"
+        raise ValueError(f"Corpus {name!r} needs its sizes; the scales state them.")
+    counts = {"n_train": sizes.n_train, "n_dev": sizes.n_dev, "n_test": sizes.n_test}
+    write: Callable[..., None] = generate.write_grammar
+    if CORPORA[name].of_trees:
+        counts["n_silver"], write = sizes.n_silver, generate.write_grammar_trees
+    code = b"".join(file.read_bytes() for file in sorted(Path(str(generate.__file__)).parent.glob("*.py")))
+    numbers = "-".join(map(str, (*counts.values(), sizes.seed)))
+    folder = cache / f"{name}-{numbers}-{hashlib.sha256(code).hexdigest()[:12]}"
 
-    def generate(empty: Path) -> dict[str, Any]:
-        generator.write_grammar(empty, n_train=sizes.n_train, n_dev=sizes.n_dev, n_test=sizes.n_test, seed=sizes.seed)
+    def fill(empty: Path) -> dict[str, Any]:
+        write(empty, **counts, seed=sizes.seed)
         return {}
 
-    made_once(folder, generate)
+    made_once(folder, fill)
     return folder

@@ -26,7 +26,6 @@ _SIDES = ("source", "target")
 _MOSES, _PLAIN = "moses", "plain"  # what that file may say beside the names of SCHEMES
 _ESCAPED, _APART, _NFD, _BYTES = "escaped", "apart", "nfd", "bytes"  # what else is looked for
 
-
 # what is told of lines with a mark, and of those of the target what comes of it
 _TOLD = {
     name: (f"bear the marks of pieces of words ({name})", "they are joined before a score") for name in SCHEMES
@@ -193,12 +192,8 @@ def _stated(file: Path) -> set[str] | None:
     if not file.is_file():
         return None
     said = file.read_bytes().decode("utf-8-sig").split()
-    if (
-        not said
-        or {*said} - {*SCHEMES, _MOSES, _PLAIN}
-        or len({*said} & {*SCHEMES}) > 1
-        or (_PLAIN in said) != (said == [_PLAIN])
-    ):
+    schemes = {*said} - {_MOSES}
+    if not said or (said != [_PLAIN] and (len(schemes) > 1 or schemes - {*SCHEMES})):
         raise ValueError(
             f"{file}: expected {_PLAIN!r}, or one of {', '.join(SCHEMES)}, or {_MOSES!r}, or both of these, got "
             f"{' '.join(said)!r}. It says how the lines of the folder are cut."

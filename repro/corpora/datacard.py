@@ -6,7 +6,7 @@ up. The card is a function of those numbers alone: the same data gives the same 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -71,68 +71,39 @@ def _latin(lower: str) -> bytes:
     return lower.encode().translate(None, LETTERS)
 
 
-# Facts -----------------------------------------------------------------------------------------------------
+# Sums ------------------------------------------------------------------------------------------------------
+
+Shards = Sequence[Mapping[str, Any]]  # the facts of each
 
 
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """All that a card is made of; plain numbers and text, however the data is stored.
+def card(train: Shards, dev: Shards, test: Shards, *, rules: Mapping[str, str], **said: Any) -> dict[str, Any]:
+    """The card as JSON: what is said of the data, the sums over the shards of each part and of all, what follows.
 
-    The facts of a shard: `part`, `lines` (raw), `pairs` (kept), `dropped` (pairs by reason), `seen` and `seen_pairs`
-    (see Overlap), `same_sides` (pairs whose source is their target), and of each side [source, target] `words`,
-    `characters`, `pieces` (tokens, an end symbol in each sentence), `unknown` and `byte_pieces` (tokens that are
-    unknown, or a lone byte), `lengths` (how many sentences have i tokens, for each i).
-    The facts of dev and test: the same from `pairs` on, none dropped and none seen.
+    The facts of a shard of train, in the order of the text: `part`, `lines` (raw), `pairs` (kept), `dropped` (pairs by
+    reason), `seen` and `seen_pairs` (see Overlap), `same_sides` (pairs whose source is their target), and of each side
+    [source, target] `words`, `characters`, `pieces` (tokens, an end symbol in each sentence), `unknown` and
+    `byte_pieces` (tokens that are unknown, or a lone byte), `lengths` (how many sentences have i tokens, for each i).
+    Of dev and test: the same from `pairs` on, none dropped and none seen. `rules` are the cleaning rules with their
+    identity; `prepare.py` says the rest.
     """
-
-    corpus: str
-    pair: str
-    licence: str
-    origin: str
-    max_length: int | None  # tokens; longer training pairs are dropped
-    rules: Mapping[str, str]  # cleaning rules -> their identity
-    train: Sequence[Mapping[str, Any]]  # shards in the order of the text
-    dev: Sequence[Mapping[str, Any]]
-    test: Sequence[Mapping[str, Any]]
-    tokenizer: Mapping[str, Any]  # kind, size, sha256, and learned_on unless it was given
-    sha256: Mapping[str, str]  # of the text, by file
-    data_hash: str
-    shards_sha256: str  # of the manifests of all shards
-    bytes_on_disk: Mapping[str, int]  # by what takes them
-    about: Mapping[str, str] = field(default_factory=dict)  # what else the corpus says of itself
-
-
-def card(facts: Facts) -> dict[str, Any]:
-    """The card as JSON: the sums over the shards, of each part and of all, and what follows from them."""
     parts: dict[str, list[Mapping[str, Any]]] = {}
-    for shard in facts.train:
+    for shard in train:
         parts.setdefault(shard["part"], []).append(shard)
-    held_out = {"dev": facts.dev, "test": facts.test}
-    return {
-        "corpus": facts.corpus,
-        "pair": facts.pair,
-        "licence": facts.licence,
-        "origin": facts.origin,
-        "max_length": facts.max_length,
+    held_out = {"dev": dev, "test": test}
+    return said | {
         "rules": [
             {"name": name, "meaning": FILTER_RULES[name].meaning, "identity": identity}
-            for name, identity in facts.rules.items()
+            for name, identity in rules.items()
         ],
-        "train": _text(facts.train),
+        "train": _text(train),
         "parts": [{"part": part} | _text(shards) for part, shards in parts.items()],
         **{split: _text(shards) for split, shards in held_out.items()},
-        "overlap": {split: _seen(facts.train, split, shards) for split, shards in held_out.items()},
-        "tokenizer": dict(facts.tokenizer),
-        "sha256": dict(facts.sha256),
-        "data_hash": facts.data_hash,
-        "shards_sha256": facts.shards_sha256,
-        "shards": len(facts.train),
-        "bytes_on_disk": dict(facts.bytes_on_disk),
-        **({"about": dict(facts.about)} if facts.about else {}),
+        "overlap": {split: _seen(train, split, shards) for split, shards in held_out.items()},
+        "shards": len(train),
     }
 
 
-def _seen(train: Sequence[Mapping[str, Any]], split: str, shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _seen(train: Shards, split: str, shards: Shards) -> dict[str, Any]:
     """How much of a held-out split the training text repeats."""
     n = sum(shard["pairs"] for shard in shards)
     numbers, pairs = (sorted({i for shard in train for i in shard.get(what, {}).get(split, ())}) for what in SEEN)
@@ -146,20 +117,18 @@ def _seen(train: Sequence[Mapping[str, Any]], split: str, shards: Sequence[Mappi
     }
 
 
-def repeats(facts: Facts) -> dict[str, float]:
+def repeats(card: Mapping[str, Any]) -> dict[str, float]:
     """The shares of text that stands where it should not: see `repro/results/repeats.py`."""
-    n = sum(shard["pairs"] for shard in facts.train)
-    found = {"same_sides": _ratio(sum(shard["same_sides"] for shard in facts.train), n) or 0.0}
-    for split, shards in (("dev", facts.dev), ("test", facts.test)):
-        one = _seen(facts.train, split, shards)
+    found = {"same_sides": _ratio(card["train"]["same_sides"], card["train"]["pairs"]) or 0.0}
+    for split, one in card["overlap"].items():
         found |= {f"{split}_sources": one["share"] or 0.0, f"{split}_pairs": one["pairs_share"] or 0.0}
     return found
 
 
-def unlisted(facts: Facts) -> Iterator[str]:
+def unlisted(card: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each side of each split of which the vocabulary lacks more than a few tokens."""
-    for split, shards in (("train", facts.train), ("dev", facts.dev), ("test", facts.test)):
-        for side, share in _unlisted(shards).items():
+    for split in ("train", "dev", "test"):
+        for side, share in _unlisted(card[split]).items():
             if share >= TOLD_FROM:
                 yield (
                     f"{100 * share:.1f} % of the {side} tokens of {split} are not in the vocabulary, so they are all "
@@ -167,9 +136,9 @@ def unlisted(facts: Facts) -> Iterator[str]:
                 )
 
 
-def refuse_unlisted(facts: Facts, vocabulary: Path) -> None:
+def refuse_unlisted(card: Mapping[str, Any], vocabulary: Path) -> None:
     """Raise ValueError for a vocabulary that is not that of the training text: a model would learn one token."""
-    for side, share in _unlisted(facts.train).items():
+    for side, share in _unlisted(card["train"]).items():
         if share >= REFUSED_FROM:
             raise ValueError(
                 f"{vocabulary} is not the vocabulary of this text: it lacks {100 * share:.1f} % of the {side} tokens "
@@ -178,15 +147,14 @@ def refuse_unlisted(facts: Facts, vocabulary: Path) -> None:
             )
 
 
-def _unlisted(shards: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _unlisted(text: Mapping[str, Any]) -> dict[str, float]:
     """Of each side the share of tokens, end symbols aside, that the vocabulary does not have."""
-    text = _text(shards)
     return {side: (text[side]["unknown_per_million"] or 0.0) / 1e6 for side in SIDES}
 
 
-def _text(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _text(shards: Shards) -> dict[str, Any]:
     """The numbers of some shards together."""
-    dropped = sum((Counter(shard.get("dropped", {})) for shard in shards), Counter())
+    dropped: Counter[str] = sum((Counter(shard.get("dropped", {})) for shard in shards), Counter())
     pairs = sum(shard["pairs"] for shard in shards)
     return {
         "lines": pairs + dropped.total(),
@@ -197,7 +165,7 @@ def _text(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _side(shards: Sequence[Mapping[str, Any]], i: int) -> dict[str, Any]:
+def _side(shards: Shards, i: int) -> dict[str, Any]:
     words, characters, tokens, unknown, of_bytes = (
         sum(shard[what][i] for shard in shards) for what in ("words", "characters", "pieces", "unknown", "byte_pieces")
     )
@@ -219,11 +187,8 @@ def _side(shards: Sequence[Mapping[str, Any]], i: int) -> dict[str, Any]:
 
 def _lengths(shards: Iterable[Mapping[str, Any]], i: int) -> NDArray[np.int64]:
     """[longest + 1] how many sentences of side i have so many tokens."""
-    found = [np.array(shard["lengths"][i], np.int64) for shard in shards]
-    total = np.zeros(max(map(len, found), default=0), np.int64)
-    for lengths in found:
-        total[: len(lengths)] += lengths
-    return total
+    columns = zip_longest(*(shard["lengths"][i] for shard in shards), fillvalue=0)
+    return np.array([sum(of_shards) for of_shards in columns], np.int64)
 
 
 def _quantile(lengths: NDArray[np.int64], per_mille: int) -> int | None:
@@ -240,10 +205,11 @@ def _ratio(part: float, whole: float) -> float | None:
 # Page ------------------------------------------------------------------------------------------------------
 
 
-def write_card(card: Mapping[str, Any], folder: Path) -> None:
-    """Leave the card in `folder`: data_card.json and data_card.md."""
+def write_card(card: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Leave the card in `folder`: data_card.json and data_card.md. There are no facts to keep beside it."""
     atomic.write_json(folder / f"{NAME}.json", card)
     atomic.write_text(folder / f"{NAME}.md", markdown(page(card)))
+    return {}
 
 
 def page(card: Mapping[str, Any]) -> Page:
@@ -292,7 +258,7 @@ def page(card: Mapping[str, Any]) -> Page:
 def _hashes(card: Mapping[str, Any]) -> tuple[Table, ...]:
     named = {
         "data": card["data_hash"],
-        f"its {_count(card['shards'], 'shard')}": card["shards_sha256"],
+        f"its {card['shards']:,} shard{'s' if card['shards'] > 1 else ''}": card["shards_sha256"],
         "tokenizer": card["tokenizer"]["sha256"],
         **{f"text of {name}": digest for name, digest in sorted(card["sha256"].items())},
     }
@@ -388,10 +354,6 @@ def _number(value: float | None, digits: int) -> str:
 
 def _percent(share: float | None) -> str:
     return NOTHING if share is None else f"{100 * share:.2f} %"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 def _list(items: Mapping[str, str]) -> Listing:

@@ -1,14 +1,15 @@
 """A corpus by its name as a LightningDataModule, for any `Trainer` (`docs/lightning.md`)."""
 
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import lightning as L
 
 from repro.corpora.catalogue import GrammarSizes, open_corpus
 from repro.corpora.prepare import prepare
 from repro.data.batching import BatchBy, by_padded_tokens
-from repro.data.datamodule import Epochs, TranslationData
-from repro.data.datasets import DevBatches
+from repro.data.datamodule import TranslationData
 from repro.data.shards import Prepared
 from repro.data.vocabulary import Subwords
 
@@ -50,36 +51,25 @@ class CorpusData(TranslationData):
     def setup(self, stage: str | None = None) -> None:
         """Open what the cache holds, once."""
         super().setup(stage)
-        if not hasattr(self, "prepared"):
-            self.prepared = self._prepare()
-            splits = self.prepared.train, self.prepared.dev, self.prepared.test
-            self.train, self.dev, self.test = ((split.source, split.target) for split in splits)
-            self.data_hash = self.prepared.data_hash
+        assert self.prepared
 
-    def train_dataloader(self) -> Epochs:
-        """An epoch each time it is iterated; the text is opened first where no trainer did."""
-        self.setup()
-        return super().train_dataloader()
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The text as ids; it is opened when something of it is first asked for, with a trainer or without."""
+        return self._prepare()
 
-    def val_dataloader(self) -> DevBatches:
-        """Batches of dev; the text is opened first where no trainer did."""
-        self.setup()
-        return super().val_dataloader()
-
-    def test_dataloader(self) -> DevBatches:
-        """Batches of test; the text is opened first where no trainer did."""
-        self.setup()
-        return super().test_dataloader()
-
-    def predict_dataloader(self) -> DevBatches:
-        """Batches of test; the text is opened first where no trainer did."""
-        self.setup()
-        return super().predict_dataloader()
+    def __getattr__(self, name: str) -> Any:
+        """Its sides and their hash, of which the base class has fields."""
+        if name in ("train", "dev", "test"):
+            split = getattr(self.prepared, name)
+            return split.source, split.target
+        if name == "data_hash":
+            return self.prepared.data_hash
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def vocab_size(self) -> int:
         """Tokens of both languages: what a model needs to know before a trainer is there."""
-        self.setup()
         return self.prepared.tokenizer.size
 
     def _prepare(self) -> Prepared:

@@ -144,8 +144,6 @@ def reasons(names: Iterable[str], pair: str, sources: Sequence[str], targets: Se
     """
     found: Reasons = [None] * len(sources)
     left = list(range(len(sources)))
-    if len(sources) != len(targets):
-        raise ValueError(f"The sides must be parallel: got {len(sources)} source and {len(targets)} target lines.")
     for name in check_rules(names):
         if (check := FILTER_RULES[name].check) is None:
             continue

@@ -6,18 +6,22 @@ counted; what is no sentence (empty, far too long) stays in the training text, w
 """
 
 import csv
+import functools
 import gzip
 import hashlib
 import io
 import json
 import lzma
 import zlib
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
 
 from repro.corpora.catalogue import DEV_NAMES, GIVEN, refuse_several
 from repro.corpora.cut_text import CUT
@@ -28,10 +32,14 @@ from repro.storage import atomic
 from repro.storage.folder_cache import made_new
 
 SPLITS = {"train": ("train",), "dev": DEV_NAMES, "test": ("test",)}  # and what the files may be called
-PACKED = (".gz", ".xz", ".zst")
+UNPACK: dict[str, Callable[[str], Any]] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".zst": functools.partial(pyarrow.input_stream, compression="zstd"),
+}
+PACKED = tuple(UNPACK)
 TABLES = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
 FORMS = f"{', '.join(TABLES)}, or two files of lines whose names end in the languages; plain, {', '.join(PACKED)}"
-LONGEST_LINE = 1 << 24  # bytes; a file without line ends must not fill the memory
 PAIRS_AT_ONCE = 10_000
 SHOWN = 200  # characters of bad input
 BOM = "\ufeff"
@@ -295,7 +303,7 @@ def _of_jsonl(path: Path, sides: Names, columns: Names | None) -> Pairs:
             continue
         try:
             found = json.loads(line)
-        except (ValueError, RecursionError):
+        except ValueError:
             found = None
         if not isinstance(found, dict):
             raise ValueError(
@@ -305,20 +313,18 @@ def _of_jsonl(path: Path, sides: Names, columns: Names | None) -> Pairs:
 
 
 def _of_parquet(path: Path, sides: Names, columns: Names | None) -> Pairs:
-    if path.suffix in PACKED:
-        raise ValueError(f"{path} is compressed, which Parquet is inside already. Decompress it first.")
-    arrow = _pyarrow(path)
     number = 0
     try:
-        table = arrow.parquet.ParquetFile(path)
+        table = pyarrow.parquet.ParquetFile(path)
         names = table.schema_arrow.names
         wanted = {*(columns or (*sides, "source", "target")), "translation"}
         for batch in table.iter_batches(PAIRS_AT_ONCE, columns=[name for name in names if name in wanted]):
             for row in batch.to_pylist():
                 number += 1
                 yield _chosen(row or dict.fromkeys(names), sides, columns, f"{path}, row {number:,}")
-    except (OSError, arrow.ArrowException) as error:
-        raise ValueError(f"{path} is not a whole Parquet file ({_brief(error)}). Get it again.") from error
+    except (OSError, pyarrow.ArrowException) as error:
+        brief = str(error).partition("\n")[0]
+        raise ValueError(f"{path} is not a whole Parquet file ({brief}). Get it again.") from error
 
 
 def _chosen(row: Mapping[str, Any], sides: Names, columns: Names | None, where: str) -> tuple[str, str]:
@@ -337,10 +343,6 @@ def _chosen(row: Mapping[str, Any], sides: Names, columns: Names | None, where: 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{where} is {str(value)[:SHOWN]}, expected text. Correct it.")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{where} holds half a character, {value[:SHOWN]!r}. Correct it.") from None
     return value
 
 
@@ -349,56 +351,18 @@ def _text(value: Any, where: str) -> str:
 
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a file without their ends; a ValueError names the line that is no text."""
-    with _unpacked(path) as file:
-        number = 0
-        while raw := file.readline(LONGEST_LINE):
-            number += 1
-            if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
-                raise ValueError(
-                    f"{path}, line {number:,} is longer than {LONGEST_LINE:,} bytes: expected a sentence per line. Is "
-                    "this a file of another kind?"
-                )
-            try:
-                line = raw.removesuffix(b"\n").removesuffix(b"\r").decode()
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path}, line {number:,} is not UTF-8 (byte {error.start + 1:,} of it). Convert the file first: "
-                    "iconv -f ENCODING -t UTF-8"
-                ) from None
-            yield line.removeprefix(BOM) if number == 1 else line
-
-
-@contextmanager
-def _unpacked(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked as the end of its name says."""
-    with ExitStack() as stack:
-        try:
-            if path.suffix == ".gz":
-                file: Any = stack.enter_context(gzip.open(path, "rb"))
-            elif path.suffix == ".xz":
-                file = stack.enter_context(lzma.open(path, "rb"))
-            elif path.suffix == ".zst":
-                packed = _pyarrow(path).input_stream(str(path), compression="zstd")
-                file = stack.enter_context(io.BufferedReader(packed))
-            else:
-                file = stack.enter_context(open(path, "rb"))
-            yield file
-        except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-            raise ValueError(f"{path} is not a whole {path.suffix} file ({_brief(error)}). Get it again.") from error
-        except OSError as error:  # as a ValueError, or it would pass for one of the file that is being written
-            raise ValueError(f"{path} cannot be read ({_brief(error)}). Get it again.") from error
-
-
-def _brief(error: BaseException) -> str:
-    return str(error).partition("\n")[0]
-
-
-def _pyarrow(path: Path) -> Any:
-    """The library, which comes with MLflow; nothing else here needs it."""
+    unpack = UNPACK.get(path.suffix, io.FileIO)
     try:
-        import pyarrow.parquet
-    except ImportError:
-        raise ModuleNotFoundError(
-            f"{path} needs pyarrow to be read, which is not installed: pip install pyarrow"
-        ) from None
-    return pyarrow
+        with io.BufferedReader(unpack(str(path))) as file:
+            for number, raw in enumerate(file, 1):
+                try:
+                    line = raw.removesuffix(b"\n").removesuffix(b"\r").decode()
+                except UnicodeDecodeError as error:
+                    raise ValueError(
+                        f"{path}, line {number:,} is not UTF-8 (byte {error.start + 1:,} of it). Convert the file "
+                        "first: iconv -f ENCODING -t UTF-8"
+                    ) from None
+                yield line.removeprefix(BOM) if number == 1 else line
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        brief = str(error).partition("\n")[0]  # a ValueError, or it would pass for one of the file that is written
+        raise ValueError(f"{path} cannot be read as a whole {path.suffix} file ({brief}). Get it again.") from error

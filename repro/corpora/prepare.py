@@ -8,33 +8,42 @@ and processes that prepare the same corpus at once share the work without knowin
 import functools
 import hashlib
 import json
+import os
+import random
+import socket
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from repro.corpora import parallel_text
 from repro.corpora.catalogue import Corpus
-from repro.corpora.datacard import Facts, Overlap, card, refuse_unlisted, repeats, unlisted, write_card
-from repro.corpora.encode import Encoder
-from repro.corpora.filters import check_rules, first_occurrences, identity, reasons
-from repro.corpora.parallel_text import Parallel
-from repro.corpora.workers import FolderFacts, Tell, made_all, made_each, usable_cores, whole
-from repro.data.shards import SHARD, SIDES, Prepared, Shards, Split, Store, mapped, shard_folder
-from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
+from repro.corpora.datacard import SEEN, Overlap, card, refuse_unlisted, repeats, unlisted, write_card
+from repro.corpora.filters import STOOD_BEFORE, check_rules, first_occurrences, identity, pair_hashes, reasons
+from repro.corpora.parallel_text import Chunk, Parallel
+from repro.corpora.same_sentence import same_spelling
+from repro.data.shards import SHARD, SIDES, Ids, Prepared, Shards, Split, Store, mapped, shard_folder, write_shard
+from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.storage import atomic
-from repro.storage.folder_cache import MANIFEST, alone, made_once, stated
-from repro.storage.process_pool import check_main_is_guarded
+from repro.storage.folder_cache import MANIFEST, alone, made_once, stated, verified
+from repro.storage.process_pool import check_main_is_guarded, process_pool
+
+FolderFacts = dict[str, Any]  # what a step says of the folder that it filled
+Tell = Callable[[str], None]
+TELL_SECONDS = 10.0  # between two words about the work
 
 FORMAT = 1  # raise it when the rules of reading or the tokens change: every plan changes with it
 LAYOUT = 3  # raise it when shards leave other facts: they are made again, and ids and plans stay
 APART_FROM = 1 << 18  # lines; the memory that learning from fewer takes is not worth a process
+PAIRS_AT_ONCE = 20_000
 LEARN_FROM = 1_500_000  # pairs; of a larger text an evenly spaced part, or the words would not fit into 2 GB
 
 
@@ -82,59 +91,39 @@ def prepare(
     # 3. what it is
     facts = {"train": train_facts, "dev": dev_facts, "test": test_facts}
     shards = [shard_folder(encoded / name, i) for name, of in facts.items() for i in range(len(of))]
-    told = _facts(corpus, subwords, tokenizer, shards, version=version, max_length=max_length, rules=rules, facts=facts)
-    made_once(encoded / "card", functools.partial(_write_card, told))
-    return Prepared(
-        tokenizer=tokenizer,
-        train=replace(train, pieces=corpus.pieces),
-        dev=replace(dev, pieces=corpus.pieces),
-        test=replace(test, pieces=corpus.pieces),
-        data_hash=told.data_hash,
-        ids_hash=_hash(json.loads((shard / MANIFEST).read_bytes())["files"][SHARD] for shard in shards),
-        manifest_hash=told.shards_sha256,
-        card=encoded / "card",
-        repeats=repeats(told),
-        notes=(*corpus.notes, *unlisted(told)),
-        seconds=time.perf_counter() - started,
-    )
-
-
-def _facts(
-    corpus: Corpus,
-    subwords: Subwords,
-    tokenizer: Tokenizer,
-    shards: Sequence[Path],
-    *,
-    version: str,
-    max_length: int,
-    rules: tuple[str, ...],
-    facts: Mapping[str, list[FolderFacts]],
-) -> Facts:
-    """What the data card is made of; `facts` are those of the shards of each split."""
     files = [path for shard in shards for path in shard.iterdir() if path.name != MANIFEST]
-    made = Facts(
+    about: dict[str, Any] = {"about": dict(corpus.about)} if corpus.about else {}
+    told = card(
+        **facts,
+        rules=identity(rules),
         corpus=corpus.name,
         pair=corpus.pair,
         licence=corpus.licence,
         origin=corpus.origin,
         max_length=max_length,
-        rules=identity(rules),
-        **facts,
         tokenizer=_described(tokenizer, corpus, subwords),
-        sha256=corpus.files,
+        sha256=dict(corpus.files),
         data_hash=hashlib.sha256((version + tokenizer.sha256).encode()).hexdigest(),
         shards_sha256=_hash(f"{shard.parent.name} {stated(shard)[1]}" for shard in shards),
         bytes_on_disk={"ids": sum(path.stat().st_size for path in files)},
-        about=corpus.about,
+        **about,
     )
     if corpus.vocabulary:
-        refuse_unlisted(made, corpus.vocabulary)
-    return made
-
-
-def _write_card(told: Facts, empty: Path) -> FolderFacts:
-    write_card(card(told), empty)
-    return {}
+        refuse_unlisted(told, corpus.vocabulary)
+    made_once(encoded / "card", functools.partial(write_card, told))
+    return Prepared(
+        tokenizer=tokenizer,
+        train=replace(train, pieces=corpus.pieces),
+        dev=replace(dev, pieces=corpus.pieces),
+        test=replace(test, pieces=corpus.pieces),
+        data_hash=told["data_hash"],
+        ids_hash=_hash(json.loads((shard / MANIFEST).read_bytes())["files"][SHARD] for shard in shards),
+        manifest_hash=told["shards_sha256"],
+        card=encoded / "card",
+        repeats=repeats(told),
+        notes=(*corpus.notes, *unlisted(told)),
+        seconds=time.perf_counter() - started,
+    )
 
 
 def _hash(of_shards: Iterable[str]) -> str:
@@ -230,6 +219,111 @@ def _pieces(vocabulary: Path) -> list[str]:
     return [line.removesuffix("\r") for line in lines] if all(line.endswith("\r") for line in lines) else lines
 
 
+# Shards --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """How a chunk of text becomes a shard of ids; each process that helps has a copy."""
+
+    tokenizer: Path
+    sha256: str  # of the tokenizer
+    pair: str
+    rules: tuple[str, ...] = ()
+    limit: int | None = None  # tokens of a side
+    overlap: Overlap | None = None  # with the held-out text
+
+    def hashes(self, chunk: Chunk, folder: Path) -> FolderFacts:
+        """Write the hash of every pair that is text; equal pairs break the same rules, so those need not be asked."""
+        found = [pair_hashes(*lines) for lines in _chunks(chunk, Counter())]
+        atomic.write_bytes(folder / "hashes", np.concatenate([np.empty(0, np.uint64), *found]).tobytes())
+        return {}
+
+    def shard(self, chunk: Chunk, part: str, firsts: Path | None, folder: Path) -> FolderFacts:
+        """Write the ids of both sides; `firsts` says which of the pairs stood nowhere before."""
+        tokenizer = loaded_tokenizer(self.tokenizer, self.sha256)
+        is_first = np.fromfile(firsts, bool) if firsts else None
+        dropped: Counter[str] = Counter()
+        sides = (_Side(tokenizer), _Side(tokenizer))
+        seen: dict[str, dict[str, set[int]]] = {what: {"dev": set(), "test": set()} for what in SEEN}
+        n_read = same_sides = 0
+        for sources, targets in _chunks(chunk, dropped):
+            # 1. the rules
+            broken = reasons(self.rules, self.pair, sources, targets)
+            if is_first is not None:
+                before = (~is_first[n_read : n_read + len(sources)]).tolist()
+                broken = [why or (STOOD_BEFORE if stood else None) for why, stood in zip(broken, before, strict=True)]
+            n_read += len(sources)
+            dropped.update(why for why in broken if why)
+            lines = [[line for line, why in zip(side, broken, strict=True) if not why] for side in (sources, targets)]
+
+            # 2. the tokens
+            encoded = [tokenizer.encode(side) for side in lines]
+            lengths = [np.diff(offsets) for _, offsets in encoded]
+            fits = np.maximum(*lengths) <= (np.inf if self.limit is None else self.limit)
+            if not fits.all():
+                dropped[f"longer than {self.limit} pieces"] += int((~fits).sum())
+                lines = [[side[i] for i in np.flatnonzero(fits)] for side in lines]
+            for side, (ids, _), length, kept in zip(sides, encoded, lengths, lines, strict=True):
+                side.add(ids[fits.repeat(length)], length[fits], kept)
+            same_sides += sum(
+                same_spelling(source) == same_spelling(target) for source, target in zip(*lines, strict=True)
+            )
+            for what, found in (self.overlap.seen(*lines) if self.overlap else {}).items():
+                for name, numbers in found.items():
+                    seen[what][name].update(numbers)
+        write_shard(folder, (sides[0].ids, sides[1].ids), (sides[0].lengths, sides[1].lengths))
+        return {
+            "part": part,
+            "dtype": tokenizer.dtype.str,
+            "lines": chunk.n_lines,
+            "pairs": len(sides[0].lengths),
+            "dropped": dict(dropped),
+            "same_sides": same_sides,
+            **{what: {name: sorted(numbers) for name, numbers in found.items()} for what, found in seen.items()},
+            **{name: [side.counts[name] for side in sides] for name in sides[0].counts},
+            "lengths": [np.bincount(side.lengths).tolist() for side in sides],
+        }
+
+
+def _chunks(chunk: Chunk, dropped: Counter[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Sources and targets, many at a time."""
+    pairs = chunk.pairs(dropped)
+    while some := list(islice(pairs, PAIRS_AT_ONCE)):
+        sources, targets = zip(*some, strict=True)
+        yield sources, targets
+
+
+class _Side:
+    """What one side of a shard will hold."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.ids: Ids = np.empty(0, tokenizer.dtype)  # [tokens] of all sentences, one after the other
+        self.lengths: NDArray[np.int64] = np.empty(0, np.int64)  # [sentences]
+        self.counts: Counter[str] = Counter(pieces=0, words=0, characters=0, unknown=0, byte_pieces=0)
+
+    def add(self, ids: Any, lengths: Any, lines: Sequence[str]) -> None:
+        self.ids = np.concatenate([self.ids, ids])
+        self.lengths = np.concatenate([self.lengths, lengths])
+        self.counts.update(
+            pieces=len(ids),
+            words=sum(len(line.split()) for line in lines),
+            characters=sum(map(len, lines)),
+            unknown=n_unknown(self.tokenizer, ids),
+            byte_pieces=n_lone_bytes(self.tokenizer, ids),
+        )
+
+
+@functools.cache
+def loaded_tokenizer(path: Path, sha256: str) -> Tokenizer:
+    """Once per process, for all its shards."""
+    tokenizer = Tokenizer.load(path)
+    if tokenizer.sha256 != sha256:
+        raise ValueError(f"{path} changed: expected SHA-256 {sha256}, got {tokenizer.sha256}. Prepare again.")
+    return tokenizer
+
+
 # Ids -------------------------------------------------------------------------------------------------------
 
 
@@ -282,3 +376,76 @@ def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path
 
     made_once(place, find)
     return place
+
+
+# Processes -------------------------------------------------------------------------------------------------
+# Folders that many processes fill together, each whole or absent; nothing here knows what is in them.
+
+
+def made_all(
+    tasks: Mapping[Path, Callable[[Path], FolderFacts]],
+    parts: Sequence[Parallel],
+    workers: int,
+    tell: Tell,
+) -> list[FolderFacts]:
+    """Have every folder as its task fills it, and the facts of each, in order."""
+    made = whole(tasks)
+    if missing := [folder for folder in tasks if folder not in made]:
+        for part in parts:
+            if (part.source.parent / MANIFEST).exists():  # fetching unpacked it
+                verified(part.source.parent)
+        # each process goes its own way, so those that prepare the same corpus at once rarely make the same shard
+        random.Random(f"{socket.gethostname()}/{os.getpid()}").shuffle(missing)
+        started = told = time.monotonic()
+        for n, (folder, facts) in enumerate(made_each({folder: tasks[folder] for folder in missing}, workers), 1):
+            made[folder] = facts
+            if (now := time.monotonic()) - told > TELL_SECONDS:
+                told, left = now, (now - started) / n * (len(missing) - n)
+                tell(f"{folder.parent.name}: {n} of {len(missing)} shards, {left / 60:.0f} min left")
+    return [made[folder] for folder in tasks]
+
+
+def whole(folders: Iterable[Path]) -> dict[Path, FolderFacts]:
+    """The facts of the folders that are there and undamaged: each is read and compared with its hashes."""
+
+    def found(folder: Path) -> FolderFacts | None:
+        try:
+            return verified(folder)
+        except (FileNotFoundError, ValueError):
+            return None
+
+    wanted = list(folders)
+    with ThreadPoolExecutor() as threads:  # hashing lets other threads run
+        return {folder: one for folder, one in zip(wanted, threads.map(found, wanted), strict=True) if one is not None}
+
+
+def made_each(
+    tasks: Mapping[Path, Callable[[Path], FolderFacts]], workers: int, apart: bool = False
+) -> Iterator[tuple[Path, FolderFacts]]:
+    """Make each folder, in as many processes as may work; in whatever order they come. One needs no other process,
+    unless it is to work `apart`, with as many threads as it likes.
+    """
+    workers = min(workers, len(tasks))
+    if workers == 1 and not apart:
+        yield from ((folder, made_once(folder, task)) for folder, task in tasks.items())
+        return
+    ended = (
+        f"A process that worked on {next(iter(tasks)).parent} has ended: from outside, for want of memory? Or it could "
+        "not start, see above. What was finished is kept: the same command goes on, and with fewer --workers it needs "
+        "less memory."
+    )
+    with process_pool(workers, _allow_threads, workers == 1, where_one_ends=ended) as pool:
+        pending = {pool.submit(made_once, folder, task): folder for folder, task in tasks.items()}
+        for done in as_completed(pending):
+            yield pending[done], done.result()
+
+
+def usable_cores() -> int:
+    """That this process may use; of several that train together each has its share."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def _allow_threads(allow: bool) -> None:
+    """Of several processes each has one thread."""
+    os.environ["TOKENIZERS_PARALLELISM"] = str(allow).lower()

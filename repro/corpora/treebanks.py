@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.corpora.catalogue import CORPORA, PROJECT, Corpus, GrammarSizes
+from repro.corpora.catalogue import CORPORA, PROJECT, Corpus, GrammarSizes, generated
 from repro.corpora.download.craft import check_craft
 from repro.corpora.pair import languages
 from repro.corpora.parallel_text import Parallel, text_fingerprint
@@ -88,7 +88,7 @@ def _files_of_trees(folder: Path) -> Iterator[Path]:
 TREEBANKS = {
     "grammar_trees": Treebank(
         about="generated English, each sentence with the tree that it was drawn from",
-        splits=lambda folder: {},
+        splits=lambda folder: {file.stem: [file] for file in folder.glob("*.mrg")},
         places=(),
         is_here="",
     ),
@@ -184,7 +184,8 @@ def open_trees(
     Trees of train that cannot be read are left out and counted by reason, in held-out text they are refused.
     """
     folder = find_trees(name, data_dir, silver=silver)
-    files: Files = TREEBANKS[name].splits(folder) if folder else _generated(cache, sizes)
+    made = folder or generated(name, cache, sizes)
+    files = TREEBANKS[name].splits(made)
     text = _converted(name, {split: files[split] for split in SPLITS}, cache, tell)
     parts, facts = [_parallel(text, "train", name="gold" if silver else "")], verified(text)
     of_train = [facts["train"]]
@@ -201,9 +202,6 @@ def open_trees(
         train=tuple(parts),
         dev=dev,
         test=test,
-        subset=None,
-        vocabulary=None,
-        in_tokens=False,
         files=_fingerprints([*(("train", part) for part in parts), ("dev", dev), ("test", test)]),
         licence=CORPORA[name].licence,
         origin=CORPORA[name].origin,
@@ -212,25 +210,6 @@ def open_trees(
         | ({"Attribution": attribution} if attribution else {}),
         left_out=dict(sum((Counter(part["left out"]) for part in of_train), Counter())),
     )
-
-
-def _generated(cache: Path, sizes: GrammarSizes | None) -> Files:
-    """The files of the embedded treebank; another generator or size is another folder."""
-    from repro.corpora.grammar import author, english, english_trees, generate_trees, lexicon, tree
-
-    if sizes is None:
-        raise ValueError("Corpus 'grammar_trees' needs its sizes; the scales state them.")
-    sources = (lexicon, tree, author, english, english_trees, generate_trees)
-    version = hashlib.sha256(b"".join(Path(str(source.__file__)).read_bytes() for source in sources)).hexdigest()[:12]
-    counts = {"n_train": sizes.n_train, "n_dev": sizes.n_dev, "n_test": sizes.n_test, "n_silver": sizes.n_silver}
-    folder = cache / f"grammar_trees-{'-'.join(map(str, counts.values()))}-{sizes.seed}-{version}"
-
-    def generate(empty: Path) -> dict[str, Any]:
-        generate_trees.write_grammar_trees(empty, **counts, seed=sizes.seed)
-        return {}
-
-    made_once(folder, generate)
-    return {split: [folder / f"{split}.mrg"] for split in (*SPLITS, "silver") if counts[f"n_{split}"]}
 
 
 def _converted(name: str, files: Files, cache: Path, tell: Callable[[str], object]) -> Path:
@@ -260,63 +239,38 @@ def _fingerprints(texts: Iterable[tuple[str, Parallel]]) -> dict[str, str]:
 
 def _written(files: Sequence[Path], folder: Path, split: str) -> dict[str, Any]:
     """Write both sides of a split; returns what its trees are like."""
-    counted = _Counted()
+    facts: dict[str, Any] = {"trees": 0, "depth": 0, "deepest": 0}
+    facts |= {name: Counter() for name in ("labels", "tags", "mended", "left out")}
     source, target = (folder / f"{split}.{language}" for language in languages(TREES))
 
     def write(words: atomic.Hashed, trees: atomic.Hashed) -> None:
-        for tree in counted.read(files, may_drop=split not in ("dev", "test")):
+        for tree in _clean(files, facts, may_drop=split not in ("dev", "test")):
             words.write(f"{' '.join(tree.words)}\n".encode())
             trees.write(f"{linearised(tree)}\n".encode())
 
     atomic.write_bytes(source, lambda words: atomic.write_bytes(target, functools.partial(write, words)))
-    if not counted.trees:
-        raise ValueError(f"{files[0].parent} holds no tree for {split}; left out: {dict(counted.left_out)}.")
-    return counted.facts
+    if not facts["trees"]:
+        raise ValueError(f"{files[0].parent} holds no tree for {split}; left out: {dict(facts['left out'])}.")
+    ends = {f"{end}{label}" for label in facts["labels"] for end in "()"}
+    return facts | {"words": facts["tags"].total(), "tokens": sorted({*ends, *facts["tags"]})}
 
 
-class _Counted:
-    """Trees on their way from files to lines, and what they are like."""
-
-    def __init__(self) -> None:
-        self.trees = self.depth = self.deepest = 0
-        self.labels: Counter[str] = Counter()
-        self.tags: Counter[str] = Counter()
-        self.mended: Counter[str] = Counter()
-        self.left_out: Counter[str] = Counter()
-
-    def read(self, files: Sequence[Path], *, may_drop: bool) -> Iterator[Tree]:
-        """The clean trees; held-out text must be whole."""
-        for file in files:
-            for number, raw in enumerate(trees_of(file, self.left_out if may_drop else None), 1):
-                tree, reason = cleaned(raw, self.mended), _no_text(raw)
-                if tree is None or reason:
-                    if not may_drop:
-                        raise ValueError(f"{file}, tree {number:,}: expected words, got {reason}. Take it out by hand.")
-                    self.left_out[reason] += 1
-                    continue
-                self.trees += 1
-                self.labels.update(bracket.label for bracket in tree.brackets)
-                self.tags.update(leaf.tag for leaf in tree.leaves)
-                self.depth += (depth := tree.depth)
-                self.deepest = max(self.deepest, depth)
-                yield tree
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """As the folder keeps them."""
-        return {
-            "trees": self.trees,
-            "words": self.tags.total(),
-            "labels": dict(self.labels.most_common()),
-            "tags": dict(self.tags.most_common()),
-            "depth": self.depth,
-            "deepest": self.deepest,
-            "mended": dict(self.mended),
-            "left out": dict(self.left_out),
-            "tokens": sorted(
-                {*(f"({label}" for label in self.labels), *(f"){label}" for label in self.labels), *self.tags}
-            ),
-        }
+def _clean(files: Sequence[Path], facts: dict[str, Any], *, may_drop: bool) -> Iterator[Tree]:
+    """The clean trees on their way from files to lines, counted in `facts`; held-out text must be whole."""
+    for file in files:
+        for number, raw in enumerate(trees_of(file, facts["left out"] if may_drop else None), 1):
+            tree, reason = cleaned(raw, facts["mended"]), _no_text(raw)
+            if tree is None or reason:
+                if not may_drop:
+                    raise ValueError(f"{file}, tree {number:,}: expected words, got {reason}. Take it out by hand.")
+                facts["left out"][reason] += 1
+                continue
+            depth = tree.depth
+            facts |= {"trees": facts["trees"] + 1, "depth": facts["depth"] + depth}
+            facts["deepest"] = max(facts["deepest"], depth)
+            facts["labels"].update(bracket.label for bracket in tree.brackets)
+            facts["tags"].update(leaf.tag for leaf in tree.leaves)
+            yield tree
 
 
 def _no_text(tree: Tree) -> str:
@@ -328,25 +282,23 @@ def _no_text(tree: Tree) -> str:
 def _about(facts: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> dict[str, str]:
     """What the data card says of the trees; of train in its parts, dev and test."""
     names = [*parts, "dev", "test"]
-    labels: Counter[str] = sum((Counter(one["labels"]) for one in facts), Counter())
-    tags: Counter[str] = sum((Counter(one["tags"]) for one in facts), Counter())
-    mended: Counter[str] = sum((Counter(one["mended"]) for one in facts), Counter())
-    left_out: Counter[str] = sum((Counter(one["left out"]) for one in facts), Counter())
 
-    def listed(counts: Counter[str]) -> str:
+    def listed(what: str, is_counted: bool = False) -> str:
+        counts: Counter[str] = sum((Counter(one[what]) for one in facts), Counter())
         named = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(LONGEST_LIST))
-        return f"{named}, ..." if len(counts) > LONGEST_LIST else named or "none"
+        said = f"{named}, ..." if len(counts) > LONGEST_LIST else named or "none"
+        return f"{len(counts)}: {said}" if is_counted else said
 
     return {
         "Trees": ", ".join(f"{name} {one['trees']:,}" for name, one in zip(names, facts, strict=True)),
-        "Labels": f"{len(labels)}: {listed(labels)}",
-        "Tags": f"{len(tags)}: {listed(tags)}",
+        "Labels": listed("labels", is_counted=True),
+        "Tags": listed("tags", is_counted=True),
         "Depth": ", ".join(
             f"{name} {one['depth'] / one['trees']:.1f} on average and at most {one['deepest']}"
             for name, one in zip(names, facts, strict=True)
         ),
-        "Mended on reading": listed(mended),
-        "Trees left out on reading": listed(left_out),
+        "Mended on reading": listed("mended"),
+        "Trees left out on reading": listed("left out"),
     }
 
 

@@ -203,26 +203,25 @@ def test_plain_text_is_left_as_it_is(tmp_path: Path) -> None:
     assert re.fullmatch(r"[\d.]+ % of the source lines of the training text have escapes .*, so undo them\.", note)
 
 
+def head_of(real_text: Path, corpus: str, place: Path) -> Corpus:
+    """The first 10,000 lines of a real text as train, some of them as dev and test."""
+    name, target = corpus.split("-")
+    for language in ("en", target):
+        text = gzip.decompress((real_text / name / f"train.{language}.gz").read_bytes()).split(b"\n")[:10_000]
+        for split, kept in (("train", text), ("dev", text[50:1_000]), ("test", text[50:1_000])):
+            (place / f"{split}.{language}").write_bytes(b"\n".join(kept) + b"\n")
+    return open_corpus("folder", f"en-{target}", data_dir=place, cache=place / "cache")
+
+
 @pytest.mark.parametrize("corpus", ["multi30k-de", "multi30k-fr", "tatoeba_ende-de", "gigafren_enfr_30k-fr"])
 def test_real_plain_text_is_left_as_it_is(tmp_path: Path, real_text: Path, corpus: str) -> None:
-    name, target = corpus.split("-")
-    for split in ("train", "dev", "test"):
-        for language in ("en", target):
-            text = gzip.decompress((real_text / name / f"train.{language}.gz").read_bytes()).split(b"\n")[:10_000]
-            (tmp_path / f"{split}.{language}").write_bytes(b"\n".join(text) + b"\n")
-    found = open_corpus("folder", f"en-{target}", data_dir=tmp_path, cache=tmp_path / "cache")
+    found = head_of(real_text, corpus, tmp_path)
     assert (found.pieces, found.in_tokens, notes(found)) == ("", False, ())
 
 
 @pytest.mark.parametrize("corpus", ["multi30k_tok-de", "multi30k_tok-fr", "opennmt_ende_10k_tok-de"])
 def test_real_moses_tokens_are_found(tmp_path: Path, real_text: Path, corpus: str) -> None:
-    name, target = corpus.split("-")
-    for split in ("train", "dev", "test"):
-        for language in ("en", target):
-            text = gzip.decompress((real_text / name / f"train.{language}.gz").read_bytes()).split(b"\n")[:10_000]
-            kept = text if split == "train" else text[50:1_000]
-            (tmp_path / f"{split}.{language}").write_bytes(b"\n".join(kept) + b"\n")
-    found = open_corpus("folder", f"en-{target}", data_dir=tmp_path, cache=tmp_path / "cache")
+    found = head_of(real_text, corpus, tmp_path)
     assert (found.pieces, found.in_tokens) == ("", True)
     assert ["of Moses (" in note for note in notes(found)] == [True, True]
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.corpora.datacard import Facts, Overlap, card, page, repeats, write_card
+from repro.corpora.datacard import Overlap, card, page, repeats, write_card
 from repro.corpora.filters import FILTER_RULES
 from repro.corpora.same_sentence import normalised
 from repro.render.escape import NO_BREAK, markdown_text
@@ -46,7 +46,7 @@ def held_out(pairs: int) -> dict[str, Any]:
     return {"pairs": pairs, "lengths": lengths} | {what: [n * pairs] * 2 for what, n in per_side.items()}
 
 
-def facts(*train: dict[str, Any], **changed: Any) -> Facts:
+def card_of(*train: dict[str, Any], **changed: Any) -> dict[str, Any]:
     given = {
         "corpus": "wmt14",
         "pair": "en-de",
@@ -63,14 +63,14 @@ def facts(*train: dict[str, Any], **changed: Any) -> Facts:
         "shards_sha256": DIGEST["shards"],
         "bytes_on_disk": {"ids": 1_234_567},
     }
-    return Facts(**given | changed)
+    return card(**given | changed)  # type: ignore[arg-type]
 
 
 # Sums ------------------------------------------------------------------------------------------------------
 
 
 def test_one_shard_by_hand() -> None:
-    made = card(facts())
+    made = card_of()
     train, source, target = made["train"], made["train"]["source"], made["train"]["target"]
     assert (train["lines"], train["pairs"]) == (5, 2)
     assert list(train["dropped"].items()) == [("longer than 9 pieces", 2), ("source is empty", 1)]
@@ -85,7 +85,7 @@ def test_one_shard_by_hand() -> None:
 
 
 def test_parts_stand_in_the_order_of_the_text() -> None:
-    made = card(facts(shard("news"), shard("crawl", dropped={}, lines=2), shard("news")))
+    made = card_of(shard("news"), shard("crawl", dropped={}, lines=2), shard("news"))
     assert [(one["part"], one["lines"], one["pairs"]) for one in made["parts"]] == [("news", 10, 4), ("crawl", 2, 2)]
     assert (made["train"]["lines"], made["train"]["pairs"], made["shards"]) == (12, 6, 3)
     assert made["train"]["source"]["pieces"] == sum(one["source"]["pieces"] for one in made["parts"]) == 33
@@ -94,8 +94,8 @@ def test_parts_stand_in_the_order_of_the_text() -> None:
 def test_lines_that_several_shards_hold_are_counted_once() -> None:
     one = shard(seen={"dev": [64, 1], "test": []}, seen_pairs={"dev": [64], "test": []})
     other = shard(seen={"dev": [1, 2, 5, 6, 7], "test": [4]}, seen_pairs={"dev": [64, 1, 2], "test": []}, same_sides=2)
-    given = facts(one, other, dev=[held_out(40), held_out(24)])
-    assert card(given)["overlap"] == {
+    given = card_of(one, other, dev=[held_out(40), held_out(24)])
+    assert given["overlap"] == {
         "dev": {"lines": 64, "seen": 6, "share": 6 / 64, "pairs_seen": 3, "pairs_share": 3 / 64}
         | {"first": [1, 2, 5, 6, 7]},
         "test": {"lines": 4, "seen": 1, "share": 1 / 4, "pairs_seen": 0, "pairs_share": 0.0, "first": [4]},
@@ -153,7 +153,7 @@ def shards(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(st.lists(shards(), min_size=1, max_size=5).flatmap(lambda some: st.tuples(st.just(some), st.permutations(some))))
 def test_the_order_of_shards_changes_no_sum(orders: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
-    one, other = (card(facts(*some)) for some in orders)
+    one, other = (card_of(*some) for some in orders)
     for made in (one, other):
         made["parts"].sort(key=lambda of: of["part"])
     assert one == other
@@ -162,7 +162,7 @@ def test_the_order_of_shards_changes_no_sum(orders: tuple[list[dict[str, Any]], 
 
 @given(st.lists(shards(), min_size=1, max_size=4))
 def test_the_page_can_be_made_from_the_json(some: list[dict[str, Any]]) -> None:
-    made = card(facts(*some))
+    made = card_of(*some)
     assert markdown(page(json.loads(json.dumps(made, sort_keys=True, allow_nan=False)))) == markdown(page(made))
 
 
@@ -225,7 +225,7 @@ def test_the_overlap_equals_comparing_all_lines(
 
 
 def test_the_page_shows_the_numbers() -> None:
-    text = markdown(page(card(facts(shard("news"), shard("crawl", dropped={}, lines=2))))).replace(NO_BREAK, " ")
+    text = markdown(page(card_of(shard("news"), shard("crawl", dropped={}, lines=2)))).replace(NO_BREAK, " ")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line.startswith("|")]
     for row in (
         ["train, source (en)", "12", "54", "22", "1.500", "3.000", "0.0", "333,333.3"],
@@ -244,15 +244,15 @@ def test_the_page_shows_the_numbers() -> None:
     assert "4 pairs of 7 lines to learn from" in text
     assert "Training pairs with the same text on both sides: 2 of 4." in text
     assert "Tokenizer: byte-level BPE, 37,000 tokens, one for both languages; given." in text
-    nothing = markdown(page(card(facts(test=[held_out(0)])))).replace(NO_BREAK, " ")
+    nothing = markdown(page(card_of(test=[held_out(0)]))).replace(NO_BREAK, " ")
     assert "| test, source (en) | 0 | 0 | 0 | – | – | – | – |" in " ".join(nothing.split())
-    learned = facts().tokenizer | {"learned_on": "all *training* text"}
-    assert r"; learned on all \*training\* text." in markdown(page(card(facts(tokenizer=learned))))
+    learned = card_of()["tokenizer"] | {"learned_on": "all *training* text"}
+    assert r"; learned on all \*training\* text." in markdown(page(card_of(tokenizer=learned)))
     assert f"- **length_ratio**: {FILTER_RULES['length_ratio'].meaning} (version 1)" in text
 
 
 def test_a_card_without_parts_and_rules_is_shorter() -> None:
-    text = markdown(page(card(facts(shard(dropped={}, lines=2), rules={}, max_length=None))))
+    text = markdown(page(card_of(shard(dropped={}, lines=2), rules={}, max_length=None)))
     assert "part of train" not in text
     assert "No cleaning rule, as in the paper and its first code; no limit of length" in text
     assert "No pair was dropped." in text
@@ -262,24 +262,10 @@ def test_what_a_name_holds_is_text() -> None:
     name = "a|b\n# <b>*c*</b> [d](e) `f` & ~g~ $h$ _i_ j_k"
     assert markdown_text(name) == r"a\|b \# &lt;b&gt;\*c\*&lt;/b&gt; \[d\](e) \`f\` &amp; \~g\~ \$h\$ \_i\_ j_k"
     bad = shard(name, dropped={name: 3})
-    text = markdown(
-        page(
-            card(
-                facts(
-                    bad,
-                    shard(),
-                    corpus=name,
-                    licence=name,
-                    origin=name,
-                    tokenizer={"kind": name, "size": 300, "sha256": name},
-                    sha256={name: name},
-                    data_hash=name,
-                    shards_sha256=name,
-                    bytes_on_disk={name: 1},
-                )
-            )
-        )
-    )
+    named = dict.fromkeys(("corpus", "licence", "origin", "data_hash", "shards_sha256"), name)
+    tokenizer = {"kind": name, "size": 300, "sha256": name}
+    made = card_of(bad, shard(), tokenizer=tokenizer, sha256={name: name}, bytes_on_disk={name: 1}, **named)
+    text = markdown(page(made))
     assert name not in text
     assert "<b>" not in text
     assert text.count(markdown_text(name)) == 13
@@ -289,9 +275,9 @@ def test_what_a_name_holds_is_text() -> None:
 def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
     some = [shard("news"), shard("crawl")]
     for folder in ("one", "two"):
-        write_card(card(facts(*json.loads(json.dumps(some)))), tmp_path / folder)
+        write_card(card_of(*json.loads(json.dumps(some))), tmp_path / folder)
     for name in ("data_card.json", "data_card.md"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     written = json.loads((tmp_path / "one" / "data_card.json").read_bytes())
-    assert written == card(facts(*some))
+    assert written == card_of(*some)
     assert markdown(page(written)).encode() == (tmp_path / "one" / "data_card.md").read_bytes()

@@ -7,25 +7,22 @@ import json
 import lzma
 import os
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from repro.cli.data import main
-from repro.corpora import importer
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.importer import Imported, import_text, share_of
 from repro.corpora.prepare import prepare
 from repro.corpora.same_sentence import normalised
 from repro.runs.options import Options, chosen_scale
-
-pyarrow = pytest.importorskip("pyarrow", reason="pyarrow comes with MLflow, which is not installed")
-from pyarrow import parquet  # noqa: E402
 
 PAIRS = [(f"line {i} \u2028 here", f"Zeile {i}\u00a0da") for i in range(400)]
 SHARES = {"dev": 0.05, "test": 0.1}
@@ -272,16 +269,8 @@ def test_a_share_is_a_function_of_the_pair_alone(tmp_path: Path, expected: dict[
     assert {name: lines[::-1] for name, lines in read(tmp_path / "made").items()} == expected
     # pinned: another hash would put lines that one has trained on into another's dev
     drawn = {"dev": 0.25, "test": 0.25}
-    assert [share_of(f"line {i}", drawn) for i in range(8)] == [
-        "train",
-        "test",
-        "dev",
-        "dev",
-        "dev",
-        "dev",
-        "train",
-        "train",
-    ]
+    expected_splits = ["train", "test", "dev", "dev", "dev", "dev", "train", "train"]
+    assert [share_of(f"line {i}", drawn) for i in range(8)] == expected_splits
     assert [share_of(f"line {i}", {}) for i in range(8)] == ["train"] * 8
 
 
@@ -320,19 +309,17 @@ def test_what_is_no_sentence_never_becomes_held_out(tmp_path: Path) -> None:
         ("a.jsonl", b'{"en": "a", "de": "b"}\n{"en": "c"}\n', "a.jsonl, line 2 has 'en'; expected 'en' and 'de'. Name"),
         ("a.jsonl", b'{"en": "a", "de": null}\n', "a.jsonl, line 1: 'de' is None, expected text. Correct it."),
         ("a.jsonl", b'{"en": 3, "de": "b"}\n', "a.jsonl, line 1: 'en' is 3, expected text"),
-        ("a.jsonl", b'{"en": "\\ud800", "de": "b"}\n', "a.jsonl, line 1: 'en' holds half a character"),
         (
             "a.jsonl",
             b'{"en": "a", "de": "b"}\n["a", "b"]\n',
             "a.jsonl, line 2 is not a JSON object: expected one per line",
         ),
         ("a.jsonl", b'{"en": "a",\n', 'a.jsonl, line 1 is not a JSON object: .*, got \'{"en": "a",\''),
-        ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1 is not a JSON object"),
         ("a.parquet", b"PAR1 and no more", r"a.parquet is not a whole Parquet file \("),
-        ("a.parquet.gz", b"", "a.parquet.gz is compressed, which Parquet is inside already"),
-        ("a.tsv.gz", b"no gzip", "a.tsv.gz is not a whole .gz file"),
-        ("a.tsv.xz", b"no xz", "a.tsv.xz is not a whole .xz file"),
-        ("a.tsv.zst", b"no zstd", "a.tsv.zst cannot be read"),
+        ("a.parquet.gz", b"", "a.parquet.gz is not a whole Parquet file"),
+        ("a.tsv.gz", b"no gzip", "a.tsv.gz cannot be read as a whole .gz file"),
+        ("a.tsv.xz", b"no xz", "a.tsv.xz cannot be read as a whole .xz file"),
+        ("a.tsv.zst", b"no zstd", "a.tsv.zst cannot be read as a whole .zst file"),
         ("a.json", b'[{"en": "a", "de": "b"}]\n', "a.json, line 1 is not a JSON object: expected one per line"),
         ("a.xls", b"a,b\n", "a.xls is a file of another kind: expected .tsv, .csv, .jsonl, .json, .parquet, or two"),
         ("a.en", b"a\n", "a.en is a file of another kind"),
@@ -348,7 +335,7 @@ def test_bad_text_is_named_and_nothing_is_written(tmp_path: Path, name: str, con
 @pytest.mark.parametrize("packing", [".gz", ".xz", ".zst"])
 def test_a_packed_file_that_was_cut_off_is_named(tmp_path: Path, packing: str) -> None:
     text = put(tmp_path / f"a.tsv{packing}", PACKED[packing](tsv(PAIRS))[:-9])
-    with pytest.raises(ValueError, match=f"a.tsv{packing} (is not a whole {packing} file|cannot be read)"):
+    with pytest.raises(ValueError, match=f"a.tsv{packing} cannot be read as a whole {packing} file"):
         imported(text, tmp_path)
     assert not (tmp_path / "made").exists()
 
@@ -369,13 +356,6 @@ def test_rows_of_parquet_are_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=f"a.parquet, {message}"):
             imported(table(tmp_path / "a.parquet", **columns), tmp_path)
-
-
-def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importer, "LONGEST_LINE", 100)
-    text = put(tmp_path / "a.tsv", tsv([("a", "b"), ("x" * 200, "y")]))
-    with pytest.raises(ValueError, match="a.tsv, line 3 is longer than 100 bytes: expected a sentence per line"):
-        imported(text, tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -424,14 +404,6 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     assert len(list((tmp_path / "made").iterdir())) == 6
 
 
-def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    for name in ("a.parquet", "a.tsv.zst"):
-        with pytest.raises(ModuleNotFoundError, match=f"{name} needs pyarrow to be read, .*: pip install pyarrow"):
-            imported(put(tmp_path / name, b""), tmp_path)
-    imported(put(tmp_path / "a.tsv.xz", lzma.compress(tsv(PAIRS))), tmp_path)  # the rest needs none
-
-
 # The command ---------------------------------------------------------------------------------------------------------
 
 
@@ -440,22 +412,14 @@ def test_what_it_advises_next_can_be_typed_without_a_clone(
 ) -> None:
     text = put(tmp_path / "a.tsv", tsv([(f"a {i}", f"b {i}") for i in range(200)]))
     command = ["import", str(text), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1"]
-    assert main([*command, f"--to={tmp_path / 'one'}"]) == 0
-    assert f" experiments/table3_A.py --pair en-de --data-dir {tmp_path / 'one'}\n" in capsys.readouterr().out
+    assert main([*command, f"--to={tmp_path / 'my own'}"]) == 0
+    advised = capsys.readouterr().out.split("What next:\n")[1].splitlines()
+    assert [shlex.split(line)[-2:] for line in advised] == [["--data-dir", str(tmp_path / "my own")]] * 2
+    assert " experiments/table3_A.py --pair en-de --data-dir " in advised[1]
     (tmp_path / "experiments").mkdir()
     monkeypatch.setattr("repro.runs.command.PACKAGE", tmp_path)
     assert main([*command, f"--to={tmp_path / 'two'}"]) == 0
     assert f" -m repro run table3_A --pair en-de --data-dir {tmp_path / 'two'}\n" in capsys.readouterr().out
-
-
-def test_what_it_advises_next_is_one_folder_where_its_name_has_spaces(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = put(tmp_path / "a.tsv", tsv([(f"a {i}", f"b {i}") for i in range(200)]))
-    made = tmp_path / "my own texts"
-    assert main(["import", str(text), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1", f"--to={made}"]) == 0
-    advised = capsys.readouterr().out.split("What next:\n")[1].splitlines()
-    assert [shlex.split(line)[-2:] for line in advised] == [["--data-dir", str(made)]] * 2
 
 
 def test_what_it_advises_first_makes_what_the_second_reads(
@@ -501,7 +465,7 @@ def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
     assert said.count("not in the vocabulary") == 1
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = b"".join(b"l\xc3\xadnea %d\t\xe7\xac\xac %d\n" % (i, i) for i in range(200))
     text = put(tmp_path / "a.tsv", lines + b"\n\n")
     command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}", "--columns", "1", "2"]
@@ -513,31 +477,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "-m repro data prepare folder-es-zh-Hans --vocab-size " in said
     assert {path.name for path in (tmp_path / "made").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
     options = [f"--data-dir={tmp_path / 'made'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
-    monkeypatch.setattr("repro.corpora.parallel_text.SLOW_GZIP", 1)
     assert main(["prepare", "folder-es-zh-Hans", *options]) == 0
     said = capsys.readouterr().out
     assert "folder-es-zh-Hans: train 1" in said
     assert "Note" not in said  # no source stands on both sides
-    assert "Unpack" not in said
-
-
-def test_preparing_tells_of_large_gzip_and_of_repeated_text(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for split in ("train", "dev", "test"):
-        put(tmp_path / f"{split}.en.gz", gzip.compress(b"one %d\n" % len(split) * 3))
-        put(tmp_path / f"{split}.es", b"uno %d\n" % len(split) * 3)
-    monkeypatch.setattr("repro.corpora.parallel_text.SLOW_GZIP", 1)
-    options = [f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
-    assert main(["prepare", "folder-en-es", *options]) == 0
-    said = capsys.readouterr().out
-    assert [line.rpartition(" ")[2] for line in said.split("\n") if "Unpack it first" in line] == [
-        "train.en.gz",
-        "dev.en.gz",
-        "test.en.gz",
-    ]
-    assert "Note" not in said
-    put(tmp_path / "dev.en.gz", gzip.compress(b"one 5\n" * 3))  # as in train
-    assert main(["prepare", "folder-en-es", *options]) == 0
-    note = "Note: 0.0 % of the dev pairs and 100.0 % of the dev source sentences are in the training text."
-    assert note in capsys.readouterr().out

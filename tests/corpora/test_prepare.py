@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from repro.corpora import encode, parallel_text
+from repro.corpora import parallel_text
 from repro.corpora import prepare as preparing
-from repro.corpora import workers as processes
 from repro.corpora.catalogue import Corpus, open_corpus
-from repro.corpora.encode import Encoder
-from repro.corpora.prepare import prepare
+from repro.corpora.prepare import Encoder, prepare
 from repro.data.shards import Prepared, Shards, Store, shard_folder
 from repro.data.tokenizer import Tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
@@ -179,7 +177,7 @@ def test_held_out_text_in_the_training_text_is_counted(tmp_path: Path) -> None:
 def test_repeated_text_is_counted_over_all_shards_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepared(written(tmp_path / "whole", REPEATING * 3), max_length=60)
     monkeypatch.setattr(parallel_text, "CHUNK", 7)
-    monkeypatch.setattr(encode, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(preparing, "PAIRS_AT_ONCE", 3)
     shards = prepared(written(tmp_path / "shards", REPEATING * 3), max_length=60)
     assert len(shards.train.source.shards.heads) == 5
     assert shards.repeats == whole.repeats
@@ -196,7 +194,7 @@ def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.Mo
     train = [*TRAIN[:9], ("", "leer"), *TRAIN[5:]]
     whole = prepared(written(tmp_path / "whole", train), rules=rules)
     monkeypatch.setattr(parallel_text, "CHUNK", 7)
-    monkeypatch.setattr(encode, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(preparing, "PAIRS_AT_ONCE", 3)
     shards = prepared(written(tmp_path / "shards", train), rules=rules)
     assert [len(made.train.source.shards.heads) for made in (whole, shards)] == [1, 4]
     for side, other in ((whole.train.source, shards.train.source), (whole.train.target, shards.train.target)):
@@ -300,7 +298,7 @@ def test_other_ids_of_the_same_choices_have_another_hash(tmp_path: Path, monkeyp
     base, same = (prepared(written(tmp_path / name), workers=1) for name in ("base", "same"))
     far = "far far far far"
     monkeypatch.setattr(
-        encode, "reasons", lambda _, __, lines, ___: ["a bug" if far in line else None for line in lines]
+        preparing, "reasons", lambda _, __, lines, ___: ["a bug" if far in line else None for line in lines]
     )
     other = prepared(written(tmp_path / "other"), workers=1)
     assert same.ids_hash == base.ids_hash != other.ids_hash
@@ -317,37 +315,6 @@ def test_the_data_hash_is_for_ever(tmp_path: Path) -> None:
     assert preparing._version(corpus, Subwords("bpe", 300), 256, ()) == (
         "43b7371f356f393cd5cf0136d82a940eecae6d141bbfeab1e0c9b06bc8967726"
     )
-
-
-def interrupted_after(folder: Path, n_calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    encode, calls = Tokenizer.encode, 0
-
-    def interrupted(self: Tokenizer, lines: list[str]) -> object:
-        nonlocal calls
-        calls += 1
-        if calls > n_calls:
-            raise KeyboardInterrupt
-        return encode(self, lines)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Tokenizer, "encode", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            prepared(folder, workers=1)
-
-
-@pytest.mark.parametrize("n_calls", range(0, 12, 3))
-def test_an_interrupted_preparation_goes_on_where_it_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_calls: int
-) -> None:
-    # dev and test are encoded in two calls each, the training text in four shards of two
-    monkeypatch.setattr(parallel_text, "CHUNK", 7)
-    unbroken = prepared(written(tmp_path / "unbroken"))
-    interrupted_after(written(tmp_path / "broken"), n_calls, monkeypatch)
-    assert not list((tmp_path / "broken" / "cache").rglob(".*.making"))
-    monkeypatch.setattr(preparing, "train_tokenizer", None)  # that step is done
-    again = prepared(tmp_path / "broken")
-    assert again.manifest_hash == unbroken.manifest_hash
-    assert cached(tmp_path / "broken") == cached(tmp_path / "unbroken")
 
 
 def damage(path: Path, how: str) -> None:
@@ -411,8 +378,7 @@ from pathlib import Path
 from repro.corpora import parallel_text as text
 from repro.corpora.catalogue import open_corpus
 from repro.data.vocabulary import Subwords
-from repro.corpora.encode import Encoder
-from repro.corpora.prepare import prepare
+from repro.corpora.prepare import Encoder, prepare
 
 if __name__ == "__main__":
     folder, workers = Path(sys.argv[1]), int(sys.argv[2])
@@ -444,7 +410,10 @@ def test_a_file_that_starts_processes_without_a_guard_is_told_so(tmp_path: Path)
     unguarded = PROGRAM
     for old, new in (
         ('if __name__ == "__main__":', "if True:"),
-        ("from repro.corpora.prepare import prepare", "from repro.corpora import prepare as preparing"),
+        (
+            "from repro.corpora.prepare import Encoder, prepare",
+            "from repro.corpora import prepare as preparing; Encoder = preparing.Encoder",
+        ),
         ("made = prepare(", "preparing.APART_FROM = 1; made = preparing.prepare("),
     ):
         assert old in unguarded
@@ -488,12 +457,13 @@ def test_killed_at_any_moment_it_goes_on(tmp_path: Path, workers: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel_text, "CHUNK", 100)
         assert out.decode().split()[0] == prepared(written(tmp_path / "unbroken", TRAIN * 50)).manifest_hash
+    assert cached(tmp_path / "killed") == cached(tmp_path / "unbroken")
 
 
 def test_an_ended_helper_is_named_and_the_rest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = {tmp_path / "a": _end, tmp_path / "b": _end}
     with pytest.raises(OSError, match="has ended: from outside, for want of memory"):
-        list(processes.made_each(tasks, workers=2))
+        list(preparing.made_each(tasks, workers=2))
 
 
 def _end(folder: Path) -> dict[str, Any]:

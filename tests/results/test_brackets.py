@@ -12,7 +12,7 @@ from paper_runs import paper_run
 from parser_runs import parser
 from tree_samples import whole
 
-from repro.corpora.grammar.generate_trees import gold_trees
+from repro.corpora.grammar.generate import gold_trees
 from repro.pages import build
 from repro.results.artifacts import own_file
 from repro.results.brackets import (

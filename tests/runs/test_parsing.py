@@ -12,7 +12,7 @@ from paper_runs import paper_run
 from tree_samples import whole
 
 from repro.cli.commands import main as command
-from repro.corpora.grammar.generate_trees import gold_trees
+from repro.corpora.grammar.generate import gold_trees
 from repro.data.treebank import Leaf, Tree, bracketed, linearised, read_trees
 from repro.decoding.evalb import n_leaves
 from repro.decoding.search import Search

@@ -6,35 +6,28 @@ into a file of ours; every other member is skipped.
 """
 
 import gzip
-import hashlib
+import html
 import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from repro.corpora.download.sources import Form, Member
+from repro.corpora.download.sources import Member
 from repro.storage import atomic
 
 BLOCK = 1 << 20
 AGAIN = "Delete the archive and get it again."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unpacked:
-    """A file that was written."""
+def unpack(archive: Path, wanted: Mapping[str, Member], folder: Path) -> dict[str, dict[str, Any]]:
+    """Write each wanted member of a tar or tar.gz into `folder`, under the name that `wanted` maps to it.
 
-    n_bytes: int
-    sha256: str
-    n_lines: int
-
-
-def unpack(archive: Path, wanted: Mapping[str, Member], folder: Path) -> dict[str, Unpacked]:
-    """Write each wanted member of a tar or tar.gz into `folder`, under the name that `wanted` maps to it."""
+    Returns the `bytes`, `sha256` and `n_lines` of each.
+    """
     missing = {member.name: (ours, member) for ours, member in wanted.items()}
-    done: dict[str, Unpacked] = {}
+    done: dict[str, dict[str, Any]] = {}
     try:
         with tarfile.open(archive, "r|*") as tar:
             for info in tar:
@@ -58,10 +51,10 @@ def unpack(archive: Path, wanted: Mapping[str, Member], folder: Path) -> dict[st
 
 def _contents(archive: Path, file: IO[bytes], member: Member) -> Iterator[bytes]:
     """The text of a wanted member, block by block; one byte over its limit is refused."""
-    if member.form is Form.SGM:
+    if member.name.endswith(".sgm"):
         yield "".join(f"{line}\n" for line in read_sgm(file.read(), f"{archive}: {member.name!r}")).encode()
         return
-    reader: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=file) if member.form is Form.GZIP else file
+    reader: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=file) if member.name.endswith(".gz") else file
     n_bytes = 0
     while block := _read(reader):
         n_bytes += len(block)
@@ -82,28 +75,25 @@ def _read(reader: IO[bytes] | gzip.GzipFile) -> bytes:
         raise zlib.error(str(error)) from error
 
 
-def _written(blocks: Iterator[bytes], path: Path) -> Unpacked:
+def _written(blocks: Iterator[bytes], path: Path) -> dict[str, Any]:
     """Write the text of one member and say what was written."""
-    digest, n_bytes, n_lines, last = hashlib.sha256(), 0, 0, b"\n"
+    facts: dict[str, Any] = {"bytes": 0, "n_lines": 0}
 
     def write(file: atomic.Hashed) -> None:
-        nonlocal n_bytes, n_lines, last
+        block = b"\n"
         for block in blocks:
-            file.write(block)
-            digest.update(block)
-            n_bytes += len(block)
-            n_lines += block.count(b"\n")
-            last = block[-1:]
+            facts["bytes"] += file.write(block)
+            facts["n_lines"] += block.count(b"\n")
+        facts["n_lines"] += not block.endswith(b"\n")
+        facts["sha256"] = file.sha256.hexdigest()
 
     atomic.write_bytes(path, write)
-    return Unpacked(n_bytes=n_bytes, sha256=digest.hexdigest(), n_lines=n_lines + (last != b"\n"))
+    return facts
 
 
 # sgm -------------------------------------------------------------------------------------------------------
 
 SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg\s*>", re.IGNORECASE | re.DOTALL)
-REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
-CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
 def read_sgm(content: bytes, where: str) -> list[str]:
@@ -119,14 +109,4 @@ def read_sgm(content: bytes, where: str) -> list[str]:
     lines = [re.sub("[ \t\r\n\f\v]+", " ", segment).strip(" ") for segment in SEGMENT.findall(text)]
     if not lines:
         raise ValueError(f"{where} has no segment; expected sentences, each in <seg id>. {AGAIN}")
-    return [REFERENCE.sub(_character, line) for line in lines]
-
-
-def _character(reference: re.Match[str]) -> str:
-    """What a reference stands for; one that stands for no character stays as it is."""
-    name, decimal, hexadecimal = reference.groups()
-    if name:
-        return CHARACTERS[name]
-    code = int(decimal) if decimal else int(hexadecimal, 16)
-    is_character = 0x20 <= code < 0xD800 or 0xE000 <= code <= 0x10FFFF
-    return chr(code) if is_character else reference[0]
+    return [html.unescape(line) for line in lines]

@@ -150,14 +150,13 @@ def check_craft(folder: Path) -> None:
     """
     again = "Get the corpus again with: python -m repro data fetch craft"
     if missing := list(missing_of_craft(folder)):
-        others = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
-        raise FileNotFoundError(f"{folder / missing[0]}{others} missing. {again}.")
+        raise FileNotFoundError(f"{len(missing):,} files are missing, the first is {folder / missing[0]}. {again}.")
     sources = craft_sources()
     if altered := [path for path, one in sources.items() if _sha256(folder / path) != one.sha256]:
-        path, others = folder / altered[0], f" (the first of {len(altered)})" if len(altered) > 1 else ""
+        path = folder / altered[0]
         raise ValueError(
-            f"{path} is not the published file{others}: expected SHA-256 {sources[altered[0]].sha256}, got "
-            f"{_sha256(path)}. {again}, or leave other trees out of this folder."
+            f"{path} is not the published file ({len(altered)} are not): expected SHA-256 "
+            f"{sources[altered[0]].sha256}, got {_sha256(path)}. {again}, or leave other trees out of this folder."
         )
 
 

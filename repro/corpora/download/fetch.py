@@ -5,7 +5,6 @@ Nothing here needs a network when the archives, or their texts, are there. How o
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,16 +26,6 @@ from repro.corpora.download.transfer import (
 from repro.corpora.parallel_text import text_fingerprint
 from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, made_once, verified
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlainText:
-    """The two plain files of one source for one pair."""
-
-    source: Path
-    target: Path
-    facts: dict[str, Any]  # "files": language -> {bytes, sha256, n_lines}; "archive": its SHA-256
-
 
 # Archives --------------------------------------------------------------------------------------------------
 
@@ -72,12 +61,8 @@ def copies(source: Source, mirror: str | None) -> list[str]:
     """Where a mirror has the archive: under our name. What no published hash vouches for must come over TLS."""
     if mirror is None:
         return []
-    try:
-        address = urlsplit(mirror)
-        is_web = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except ValueError:  # "http://[::1/", "http://x:port"
-        is_web = False
-    if not is_web or address.query or address.fragment:
+    address = urlsplit(mirror)
+    if address.scheme not in ("http", "https") or not address.hostname or address.query or address.fragment:
         raise ValueError(
             f"--mirror {mirror[:200]!r} is not the address of a folder; expected one like https://example.org/archives."
         )
@@ -138,15 +123,9 @@ def _download(source: Source, urls: Sequence[str], folder: Path, tell: Announce,
 
 def _verify(source: Source, path: Path) -> None:
     """Refuse an archive that is not what it should be, and set it aside; each file is read once per process."""
-    status = path.stat()
-    if not path.is_file():
-        got = "a folder" if path.is_dir() else "neither a file nor a folder"
-        raise ValueError(
-            f"{path}: expected the file as it is published, got {got}. Move that away and start again to download the "
-            "file, or put it there yourself; archives are unpacked for you."
-        )
-    if source.size is not None and status.st_size != source.size:
-        raise _set_aside(path, f"{source.size:,} bytes", f"{status.st_size:,}")
+    size = path.stat().st_size
+    if source.size not in (None, size):
+        raise _set_aside(path, f"{source.size:,} bytes", f"{size:,}")
     for algorithm, digest in _expected(source).items():
         found = digest_of(path, algorithm)
         if found != digest:
@@ -184,28 +163,24 @@ def text(
     mirror: str | None = None,
     tell: Announce = print,
     clock: Clock = CLOCK,
-) -> PlainText:
-    """The plain text of `source` for `pair`, in a folder of `texts`; an archive is needed only to make it."""
+) -> tuple[Path, Path]:
+    """The plain text of `source` for `pair`, two files in a folder of `texts`; an archive is needed only to make it.
+
+    Of that folder these facts are kept: `files`, by language `bytes`, `sha256` and `n_lines`; `archive`, its SHA-256.
+    """
     if pair not in source.members:
         raise ValueError(f"Source {source.name!r} has no pair {pair!r}; expected one of {', '.join(source.members)}.")
     folder = _text_folder(source, pair, texts)
     try:
-        facts = verified(folder)
+        verified(folder)
     except (FileNotFoundError, ValueError) as reason:
         if not isinstance(reason, FileNotFoundError):
             tell(f"{reason} It is made again now.")
         archive = fetch(source, archives, offline=offline, mirror=mirror, tell=tell, clock=clock)
         tell(f"Unpacking {source.name} ({pair}) from {archive}.")
-        facts = made_once(folder, lambda empty: _unpacked(source, pair, archive, empty))
-    if source.sha256 not in (None, facts["archive"]):
-        raise ValueError(
-            f"{folder} was made of another archive: expected SHA-256 {source.sha256}, got {facts['archive']}. Delete "
-            "the folder; it is made again."
-        )
-    one, other = source.members[pair]
-    return PlainText(
-        source=folder / f"{source.name}.{one.language}", target=folder / f"{source.name}.{other.language}", facts=facts
-    )
+        made_once(folder, lambda empty: _unpacked(source, pair, archive, empty))
+    one, other = (folder / f"{source.name}.{side.language}" for side in source.members[pair])
+    return one, other
 
 
 def _text_folder(source: Source, pair: str, texts: Path) -> Path:
@@ -218,10 +193,7 @@ def _unpacked(source: Source, pair: str, archive: Path, folder: Path) -> dict[st
     sides = source.members[pair]
     members = {f"{source.name}.{member.language}": member for member in sides}
     done = unpack(archive, members, folder)
-    files = {
-        member.language: {"bytes": done[name].n_bytes, "sha256": done[name].sha256, "n_lines": done[name].n_lines}
-        for name, member in members.items()
-    }
+    files = {member.language: done[name] for name, member in members.items()}
     counts = [files[side.language]["n_lines"] for side in sides]
     expected = source.n_pairs.get(pair)
     if counts[0] != counts[1] or expected not in (None, counts[0]):

@@ -10,7 +10,6 @@ or all of its texts have one.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from repro.corpora.pair import languages
 
@@ -18,21 +17,12 @@ MB = 1_000_000
 TEXT_BYTES_A_PAIR = 361  # both sides, uncompressed: 14,758,986,622 bytes in 40,853,137 en-fr pairs of WMT 2015
 
 
-class Form(Enum):
-    """How a file of an archive holds its text."""
-
-    PLAIN = "plain text"
-    GZIP = "gzip'd text"
-    SGM = "sgm"  # <doc docid=...> <seg id=...> one sentence </seg>
-
-
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One file of an archive, by its exact name."""
+    """One file of an archive, by its exact name, whose end says how it holds its text: plain, .gz or .sgm."""
 
     language: str
     name: str
-    form: Form = Form.PLAIN
     max_bytes: int  # uncompressed; about three times what is expected
     sha256: str | None = None  # of its text (`parallel_text.text_fingerprint`), where the archive's is not known
 
@@ -103,171 +93,6 @@ class Collection:
         return sum(source(name).n_pairs[self.pair] for name in self.train)
 
 
-def _sides(
-    stems: Mapping[str, str], *, form: Form = Form.PLAIN, end: str = "", max_bytes: int
-) -> dict[str, tuple[Member, Member]]:
-    """The two files of each pair: its stem with the language appended."""
-    return {
-        pair: (
-            Member(language=one, name=f"{stem}.{one}{end}", form=form, max_bytes=max_bytes),
-            Member(language=other, name=f"{stem}.{other}{end}", form=form, max_bytes=max_bytes),
-        )
-        for pair, stem in stems.items()
-        for one, other in [languages(pair)]
-    }
-
-
-def _test_sides(folder: str) -> dict[str, tuple[Member, Member]]:
-    """newstest2014 as sgm: the English side is the source, the other side the reference translation."""
-    return {
-        f"en-{other}": (
-            Member(
-                language="en",
-                name=f"{folder}/newstest2014-{other}en-src.en.sgm",
-                form=Form.SGM,
-                max_bytes=4 * MB,
-            ),
-            Member(
-                language=other,
-                name=f"{folder}/newstest2014-{other}en-ref.{other}.sgm",
-                form=Form.SGM,
-                max_bytes=4 * MB,
-            ),
-        )
-        for other in ("de", "fr")
-    }
-
-
-STATMT = ("statmt.org", "www.statmt.org", "data.statmt.org")
-# GluonNLP keeps copies of some archives (its scripts/datasets/url_checksums/mirror/wmt.json lists them).
-GLUON = "https://gluonnlp-numpy-data.s3-us-west-2.amazonaws.com/datasets/third_party_mirror"
-
-# Size and SHA-256 of the training archives and of dev.tgz: TensorFlow Datasets, url_checksums/wmt14_translate.txt
-# and wmt15_translate.txt. Their mirrors may be without TLS, since their content is known.
-# Lines, counted at "\n": en-fr in the WMT'14 parameters of Lingvo (40,842,333 in all), giga-fren by two others as
-# well; en-de in a public log of the same three archives (4,520,620 in all). The names of members are those in the
-# WMT readers of TensorFlow Datasets and tensor2tensor.
-_EUROPARL = Source(
-    name="europarl_v7",
-    archive="training-parallel-europarl-v7.tgz",
-    about="Europarl v7: proceedings of the European Parliament",
-    urls=(
-        "https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
-        "http://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
-    ),
-    hosts=STATMT,
-    size=657_632_379,
-    sha256="0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
-    licence="no copyright known to its authors; cite Koehn 2005 (statmt.org/europarl)",
-    members=_sides(
-        {"en-de": "training/europarl-v7.de-en", "en-fr": "training/europarl-v7.fr-en"}, max_bytes=1_000 * MB
-    ),
-    n_pairs={"en-de": 1_920_209, "en-fr": 2_007_723},
-)
-_COMMON_CRAWL = Source(
-    name="commoncrawl",
-    archive="training-parallel-commoncrawl.tgz",
-    about="Common Crawl: translations found among web pages, much of it noise",
-    urls=(
-        "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
-        "http://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
-        f"{GLUON}/training-parallel-commoncrawl-1c0ad85f0ebaf1d543acb009607205f5dae6627d.tgz",
-    ),
-    hosts=STATMT,
-    size=918_311_367,
-    sha256="c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
-    licence="research use (statmt.org/wmt14); text of web pages, under their owners' terms",
-    members=_sides({"en-de": "commoncrawl.de-en", "en-fr": "commoncrawl.fr-en"}, max_bytes=1_500 * MB),
-    n_pairs={"en-de": 2_399_123, "en-fr": 3_244_152},
-)
-_NEWS_COMMENTARY = Source(
-    name="news_commentary_v9",
-    archive="training-parallel-nc-v9.tgz",
-    about="News Commentary v9: opinion pieces, the training text that is nearest to the test set",
-    urls=(
-        "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
-        "http://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
-        f"{GLUON}/training-parallel-nc-v9-c7ae7f50cd45c2f3014d78ddba25a4a8a851e27a.tgz",
-    ),
-    hosts=STATMT,
-    size=80_418_416,
-    sha256="cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
-    licence="research use (statmt.org/wmt14); text of Project Syndicate",
-    members=_sides(
-        {"en-de": "training/news-commentary-v9.de-en", "en-fr": "training/news-commentary-v9.fr-en"},
-        max_bytes=150 * MB,
-    ),
-    n_pairs={"en-de": 201_288, "en-fr": 183_251},
-)
-_GIGA_FREN = Source(
-    name="giga_fren",
-    archive="training-giga-fren.tar",
-    about="10^9 French-English, release 2: web pages of Canadian, European and international institutions",
-    urls=(
-        "https://www.statmt.org/wmt10/training-giga-fren.tar",
-        "http://www.statmt.org/wmt10/training-giga-fren.tar",
-    ),
-    hosts=STATMT,
-    size=2_595_102_720,
-    sha256="3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a",
-    licence="research use (statmt.org/wmt14); text of Canadian and international institutions",
-    members=_sides({"en-fr": "giga-fren.release2.fixed"}, form=Form.GZIP, end=".gz", max_bytes=12_000 * MB),
-    n_pairs={"en-fr": 22_520_376},
-)
-_UN = Source(
-    name="un_2000",
-    archive="training-parallel-un.tgz",
-    about="UN 2000: documents of the United Nations",
-    urls=(
-        "https://www.statmt.org/wmt13/training-parallel-un.tgz",
-        "http://www.statmt.org/wmt13/training-parallel-un.tgz",
-    ),
-    hosts=STATMT,
-    size=2_365_634_246,
-    sha256="29141b5c1eba149a94f7a59d3b1a834b2e47fe0f8758d68dcd77a3d3f497ee47",
-    licence="research use (statmt.org/wmt14); documents of the United Nations",
-    members=_sides({"en-fr": "un/undoc.2000.fr-en"}, max_bytes=8_000 * MB),
-    n_pairs={"en-fr": 12_886_831},
-)
-# WMT 2019's collection of development sets, because its hash is published; newstest2013 is the same in all of them.
-_NEWSTEST_2013 = Source(
-    name="newstest2013",
-    archive="wmt19-dev.tgz",
-    about="development sets of WMT 2019, of which newstest2013 is read",
-    urls=(
-        "https://data.statmt.org/wmt19/translation-task/dev.tgz",
-        "http://data.statmt.org/wmt19/translation-task/dev.tgz",
-        f"{GLUON}/dev-451ce2cae815c8392212ccb3f54f5dcddb9b2b9e.tgz",
-    ),
-    hosts=STATMT,
-    size=38_654_961,
-    sha256="7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
-    licence="research use (statmt.org/wmt14)",
-    members=_sides({"en-de": "dev/newstest2013", "en-fr": "dev/newstest2013"}, max_bytes=4 * MB),
-    n_pairs={"en-de": 3_000, "en-fr": 3_000},
-)
-# Addresses, members and MD5 of both forms of newstest2014: sacreBLEU 2.6.0, `wmt14` and `wmt14/full`.
-_NEWSTEST_2014 = Source(
-    name="newstest2014",
-    archive="wmt14-test-filtered.tgz",
-    about="newstest2014 as the task scored it: en-de 2,737 lines (sacreBLEU's wmt14), en-fr 3,003",
-    urls=("https://www.statmt.org/wmt14/test-filtered.tgz", "https://statmt.org/wmt14/test-filtered.tgz"),
-    hosts=STATMT,
-    md5="84c597844c1542e29c2aff23aaee4310",
-    licence="research use (statmt.org/wmt14)",
-    members=_test_sides("test"),
-    n_pairs={"en-de": 2_737, "en-fr": 3_003},
-)
-_NEWSTEST_2014_FULL = replace(
-    _NEWSTEST_2014,
-    name="newstest2014_full",
-    archive="wmt14-test-full.tgz",
-    about="newstest2014 whole: 3,003 lines (sacreBLEU's wmt14/full)",
-    urls=("https://www.statmt.org/wmt14/test-full.tgz", "https://statmt.org/wmt14/test-full.tgz"),
-    md5="a8cd784e006feb32ac6f3d9ec7eb389a",
-    members=_test_sides("test-full"),
-    n_pairs={"en-de": 3_003, "en-fr": 3_003},
-)
 # SHA-256 of the texts of multi30k/dataset, data/task1, at the commit below. GitHub packs the archive anew when it is
 # asked, so not the archive is known by its hash, but what is in it.
 CAPTIONS = {
@@ -299,19 +124,163 @@ CAPTIONS = {
 _CAPTIONS_AT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 
 
-def _captions(corpus: str, split: str, name: str, form: Form, n_pairs: int) -> Source:
-    """One split of Multi30k; `name` is where its files are in data/task1, with {} for the language."""
+def _sides(names: Mapping[str, str], *, max_bytes: int, known: str = "") -> dict[str, tuple[Member, Member]]:
+    """The two files of each pair: its name with the language in the place of {}; of sgm, with the part it plays.
 
-    def side(language: str) -> Member:
+    `known` is what stands before the language in CAPTIONS.
+    """
+
+    def side(name: str, language: str, role: str) -> Member:
         return Member(
             language=language,
-            name=f"dataset-{_CAPTIONS_AT}/data/task1/{name.format(language)}",
-            form=form,
-            max_bytes=8 * MB,
-            sha256=CAPTIONS[f"{corpus}/{split}.{language}"],
+            name=name.format(f"{role}.{language}" if name.endswith(".sgm") else language),
+            max_bytes=max_bytes,
+            sha256=CAPTIONS.get(f"{known}.{language}"),
         )
 
-    pairs = {f"en-{other}": (side("en"), side(other)) for other in ("de", "fr")}
+    return {
+        pair: (side(name, one, "src"), side(name, other, "ref"))
+        for pair, name in names.items()
+        for one, other in [languages(pair)]
+    }
+
+
+STATMT = ("statmt.org", "www.statmt.org", "data.statmt.org")
+# GluonNLP keeps copies of some archives (its scripts/datasets/url_checksums/mirror/wmt.json lists them).
+GLUON = "https://gluonnlp-numpy-data.s3-us-west-2.amazonaws.com/datasets/third_party_mirror"
+
+
+def _at_statmt(path: str, host: str = "www.statmt.org") -> tuple[str, str]:
+    """Its address, and the same without TLS."""
+    return f"https://{host}/{path}", f"http://{host}/{path}"
+
+
+# Size and SHA-256 of the training archives and of dev.tgz: TensorFlow Datasets, url_checksums/wmt14_translate.txt
+# and wmt15_translate.txt. Their mirrors may be without TLS, since their content is known.
+# Lines, counted at "\n": en-fr in the WMT'14 parameters of Lingvo (40,842,333 in all), giga-fren by two others as
+# well; en-de in a public log of the same three archives (4,520,620 in all). The names of members are those in the
+# WMT readers of TensorFlow Datasets and tensor2tensor.
+_EUROPARL = Source(
+    name="europarl_v7",
+    archive="training-parallel-europarl-v7.tgz",
+    about="Europarl v7: proceedings of the European Parliament",
+    urls=_at_statmt("wmt13/training-parallel-europarl-v7.tgz"),
+    hosts=STATMT,
+    size=657_632_379,
+    sha256="0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
+    licence="no copyright known to its authors; cite Koehn 2005 (statmt.org/europarl)",
+    members=_sides(
+        {"en-de": "training/europarl-v7.de-en.{}", "en-fr": "training/europarl-v7.fr-en.{}"}, max_bytes=1_000 * MB
+    ),
+    n_pairs={"en-de": 1_920_209, "en-fr": 2_007_723},
+)
+_COMMON_CRAWL = Source(
+    name="commoncrawl",
+    archive="training-parallel-commoncrawl.tgz",
+    about="Common Crawl: translations found among web pages, much of it noise",
+    urls=(
+        *_at_statmt("wmt13/training-parallel-commoncrawl.tgz"),
+        f"{GLUON}/training-parallel-commoncrawl-1c0ad85f0ebaf1d543acb009607205f5dae6627d.tgz",
+    ),
+    hosts=STATMT,
+    size=918_311_367,
+    sha256="c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
+    licence="research use (statmt.org/wmt14); text of web pages, under their owners' terms",
+    members=_sides({"en-de": "commoncrawl.de-en.{}", "en-fr": "commoncrawl.fr-en.{}"}, max_bytes=1_500 * MB),
+    n_pairs={"en-de": 2_399_123, "en-fr": 3_244_152},
+)
+_NEWS_COMMENTARY = Source(
+    name="news_commentary_v9",
+    archive="training-parallel-nc-v9.tgz",
+    about="News Commentary v9: opinion pieces, the training text that is nearest to the test set",
+    urls=(
+        *_at_statmt("wmt14/training-parallel-nc-v9.tgz"),
+        f"{GLUON}/training-parallel-nc-v9-c7ae7f50cd45c2f3014d78ddba25a4a8a851e27a.tgz",
+    ),
+    hosts=STATMT,
+    size=80_418_416,
+    sha256="cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
+    licence="research use (statmt.org/wmt14); text of Project Syndicate",
+    members=_sides(
+        {"en-de": "training/news-commentary-v9.de-en.{}", "en-fr": "training/news-commentary-v9.fr-en.{}"},
+        max_bytes=150 * MB,
+    ),
+    n_pairs={"en-de": 201_288, "en-fr": 183_251},
+)
+_GIGA_FREN = Source(
+    name="giga_fren",
+    archive="training-giga-fren.tar",
+    about="10^9 French-English, release 2: web pages of Canadian, European and international institutions",
+    urls=_at_statmt("wmt10/training-giga-fren.tar"),
+    hosts=STATMT,
+    size=2_595_102_720,
+    sha256="3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a",
+    licence="research use (statmt.org/wmt14); text of Canadian and international institutions",
+    members=_sides({"en-fr": "giga-fren.release2.fixed.{}.gz"}, max_bytes=12_000 * MB),
+    n_pairs={"en-fr": 22_520_376},
+)
+_UN = Source(
+    name="un_2000",
+    archive="training-parallel-un.tgz",
+    about="UN 2000: documents of the United Nations",
+    urls=_at_statmt("wmt13/training-parallel-un.tgz"),
+    hosts=STATMT,
+    size=2_365_634_246,
+    sha256="29141b5c1eba149a94f7a59d3b1a834b2e47fe0f8758d68dcd77a3d3f497ee47",
+    licence="research use (statmt.org/wmt14); documents of the United Nations",
+    members=_sides({"en-fr": "un/undoc.2000.fr-en.{}"}, max_bytes=8_000 * MB),
+    n_pairs={"en-fr": 12_886_831},
+)
+# WMT 2019's collection of development sets, because its hash is published; newstest2013 is the same in all of them.
+_NEWSTEST_2013 = Source(
+    name="newstest2013",
+    archive="wmt19-dev.tgz",
+    about="development sets of WMT 2019, of which newstest2013 is read",
+    urls=(
+        *_at_statmt("wmt19/translation-task/dev.tgz", host="data.statmt.org"),
+        f"{GLUON}/dev-451ce2cae815c8392212ccb3f54f5dcddb9b2b9e.tgz",
+    ),
+    hosts=STATMT,
+    size=38_654_961,
+    sha256="7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
+    licence="research use (statmt.org/wmt14)",
+    members=_sides({"en-de": "dev/newstest2013.{}", "en-fr": "dev/newstest2013.{}"}, max_bytes=4 * MB),
+    n_pairs={"en-de": 3_000, "en-fr": 3_000},
+)
+# Addresses, members and MD5 of both forms of newstest2014: sacreBLEU 2.6.0, `wmt14` and `wmt14/full`.
+_NEWSTEST_2014 = Source(
+    name="newstest2014",
+    archive="wmt14-test-filtered.tgz",
+    about="newstest2014 as the task scored it: en-de 2,737 lines (sacreBLEU's wmt14), en-fr 3,003",
+    urls=("https://www.statmt.org/wmt14/test-filtered.tgz", "https://statmt.org/wmt14/test-filtered.tgz"),
+    hosts=STATMT,
+    md5="84c597844c1542e29c2aff23aaee4310",
+    licence="research use (statmt.org/wmt14)",
+    members=_sides(
+        {f"en-{other}": f"test/newstest2014-{other}en-{{}}.sgm" for other in ("de", "fr")},
+        max_bytes=4 * MB,
+    ),
+    n_pairs={"en-de": 2_737, "en-fr": 3_003},
+)
+_NEWSTEST_2014_FULL = replace(
+    _NEWSTEST_2014,
+    name="newstest2014_full",
+    archive="wmt14-test-full.tgz",
+    about="newstest2014 whole: 3,003 lines (sacreBLEU's wmt14/full)",
+    urls=("https://www.statmt.org/wmt14/test-full.tgz", "https://statmt.org/wmt14/test-full.tgz"),
+    md5="a8cd784e006feb32ac6f3d9ec7eb389a",
+    members=_sides(
+        {f"en-{other}": f"test-full/newstest2014-{other}en-{{}}.sgm" for other in ("de", "fr")},
+        max_bytes=4 * MB,
+    ),
+    n_pairs={"en-de": 3_003, "en-fr": 3_003},
+)
+
+
+def _captions(corpus: str, split: str, name: str, n_pairs: int) -> Source:
+    """One split of Multi30k; `name` is where its files are in data/task1, with {} for the language."""
+    place = f"dataset-{_CAPTIONS_AT}/data/task1/{name}"
+    pairs = _sides({"en-de": place, "en-fr": place}, max_bytes=8 * MB, known=f"{corpus}/{split}")
     return Source(
         name=f"{corpus}_{split}",
         archive=f"multi30k-{_CAPTIONS_AT[:7]}.tar.gz",
@@ -332,8 +301,8 @@ _CAPTION_SOURCES = [
     one
     for split, n_pairs in _CAPTION_SPLITS.items()
     for one in (
-        _captions("multi30k", split, f"raw/{split}.{{}}.gz", Form.GZIP, n_pairs),
-        _captions("multi30k_tok", split, f"tok/{split}.lc.norm.tok.{{}}", Form.PLAIN, n_pairs),
+        _captions("multi30k", split, f"raw/{split}.{{}}.gz", n_pairs),
+        _captions("multi30k_tok", split, f"tok/{split}.lc.norm.tok.{{}}", n_pairs),
     )
 ]
 
@@ -397,10 +366,3 @@ def source(name: str) -> Source:
     if name not in SOURCES:
         raise ValueError(f"Unknown source {name!r}; expected one of {', '.join(SOURCES)}.")
     return SOURCES[name]
-
-
-def collection(name: str, pair: str) -> Collection:
-    """The collection of this name and language pair."""
-    if f"{name}-{pair}" not in COLLECTIONS:
-        raise ValueError(f"No collection {name!r} for {pair!r}; expected one of {', '.join(COLLECTIONS)}.")
-    return COLLECTIONS[f"{name}-{pair}"]

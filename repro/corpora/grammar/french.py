@@ -6,30 +6,8 @@ La vieille amie de l'homme ne les a pas vues.
 
 from functools import cache
 
+from repro.corpora.grammar import tree
 from repro.corpora.grammar.lexicon import VOWELS
-from repro.corpora.grammar.tree import (
-    NP,
-    Adverbial,
-    And,
-    Clause,
-    Features,
-    Fixed,
-    Locative,
-    PersonName,
-    Phrase,
-    Pronoun,
-    Quality,
-    Relative,
-    Sentence,
-    Sub,
-    Thing,
-    What,
-    Who,
-    features,
-    finish,
-    heavy,
-    is_pronoun,
-)  # fmt: skip
 
 # Verbs that are not regular: je, tu, il, nous, ils; participle; stem of the future.
 _VERBS = """
@@ -80,24 +58,11 @@ def french_forms(infinitive: str) -> tuple[str, ...]:
         return _IRREGULAR[infinitive]
     stem = infinitive[:-2]
     if infinitive.endswith("ir"):
-        return (
-            stem + "is",
-            stem + "is",
-            stem + "it",
-            stem + "issons",
-            stem + "issent",
-            stem + "i",
-            infinitive,
-        )
+        return (stem + "is", stem + "is", stem + "it", stem + "issons", stem + "issent", stem + "i", infinitive)
     if infinitive.endswith("re"):
         return (stem + "s", stem + "s", stem, stem + "ons", stem + "ent", stem + "u", infinitive[:-1])
     soft = stem + "e" if stem.endswith("g") else stem[:-1] + "ç" if stem.endswith("c") else stem
     return (stem + "e", stem + "es", stem + "e", soft + "ons", stem + "ent", stem + "é", infinitive)
-
-
-def french_future(infinitive: str, person: int) -> str:
-    """je verrai, nous verrons"""
-    return french_forms(infinitive)[6] + ("ai", "as", "a", "ons", "ont")[person]
 
 
 def french_participle(participle: str, gender: str, plural: bool) -> str:
@@ -107,53 +72,24 @@ def french_participle(participle: str, gender: str, plural: bool) -> str:
     return participle + ("s" if plural and not participle.endswith("s") else "")
 
 
-_FR_SMALL = [
-    "zéro",
-    "un",
-    "deux",
-    "trois",
-    "quatre",
-    "cinq",
-    "six",
-    "sept",
-    "huit",
-    "neuf",
-    "dix",
-    "onze",
-    "douze",
-    "treize",
-    "quatorze",
-    "quinze",
-    "seize",
-    "dix-sept",
-    "dix-huit",
-    "dix-neuf",
-]
-_FR_TENS = [
-    ".",
-    ".",
-    "vingt",
-    "trente",
-    "quarante",
-    "cinquante",
-    "soixante",
-    "soixante",
-    "quatre-vingt",
-    "quatre-vingt",
-]
+_FR_SMALL = (
+    "zéro un deux trois quatre cinq six sept huit neuf dix onze "
+    "douze treize quatorze quinze seize dix-sept dix-huit dix-neuf"
+)
+_FR_TENS = ". . vingt trente quarante cinquante soixante soixante quatre-vingt quatre-vingt"
 
 
 def french_number(n: int, gender: str = "m") -> str:
     """23: vingt-trois; 21: vingt et un(e); 76: soixante-seize; 80: quatre-vingts; 95: quatre-vingt-quinze"""
     if n < 20:
-        return _FR_SMALL[n]
+        return _FR_SMALL.split()[n]
     tens, units = n // 10, n % 10
     if tens in (7, 9):
         units += 10
-    one = "une" if gender == "f" and units == 1 else _FR_SMALL[units]
+    one = "une" if gender == "f" and units == 1 else _FR_SMALL.split()[units]
     if units == 0:
-        return _FR_TENS[tens] + ("s" if tens == 8 else "")
-    return _FR_TENS[tens] + (" et " if units in (1, 11) and tens < 8 else "-") + one
+        return _FR_TENS.split()[tens] + ("s" if tens == 8 else "")
+    return _FR_TENS.split()[tens] + (" et " if units in (1, 11) and tens < 8 else "-") + one
 
 
 _FR_DET = {
@@ -171,26 +107,26 @@ _FR_STRESSED = {"I": "moi", "you": "toi", "he": "lui", "she": "elle", "we": "nou
 _FR_SUBJECT = {"I": "je", "you": "tu", "he": "il", "she": "elle", "we": "nous"}
 
 
-def french_thing(thing: Thing, subject: bool = False, negated: bool = False) -> list[str]:
+def french_thing(thing: tree.Thing, subject: bool = False, negated: bool = False) -> list[str]:
     """lui; Anna; qui; le vieux chien de l'homme que j'ai vu"""
-    agreement = features(thing)
+    agreement = tree.features(thing)
     feminine = agreement.fr == "f"
     match thing:
-        case Pronoun(word) if subject:
+        case tree.Pronoun(word) if subject:
             third = ("elles" if feminine else "ils") if agreement.plural else "elle" if feminine else "il"
             return [_FR_SUBJECT.get(word, third)]
-        case Pronoun(word):
+        case tree.Pronoun(word):
             third = ("elles" if feminine else "eux") if agreement.plural else "elle" if feminine else "lui"
             return [_FR_STRESSED.get(word, third)]
-        case PersonName(en):
+        case tree.PersonName(en):
             return [en]
-        case Relative():
+        case tree.Relative():
             return ["qui" if subject else "que"]
-        case Who():
+        case tree.Who():
             return ["qui"]
-        case What():
+        case tree.What():
             return ["que"]
-        case And(first, second):
+        case tree.And(first, second):
             return [*french_thing(first), "et", *french_thing(second)]
     noun = thing.noun.fr_plural if thing.plural else thing.noun.fr
     words = noun.split() + (thing.compound.fr.split() if thing.compound else [])
@@ -204,7 +140,7 @@ def french_thing(thing: Thing, subject: bool = False, negated: bool = False) -> 
     if thing.number:
         words = [*french_number(thing.number, agreement.fr).split(), *words]
     det = "" if thing.number and thing.det == "a" else thing.det
-    if isinstance(thing.owner, NP | PersonName | Relative):
+    if isinstance(thing.owner, tree.NP | tree.PersonName | tree.Relative):
         det = "the"
     if det == "a" and (negated or (thing.plural and early)):  # pas de livre; de grands livres
         words = ["de", *words]
@@ -213,21 +149,21 @@ def french_thing(thing: Thing, subject: bool = False, negated: bool = False) -> 
         liaison = words[0].startswith(VOWELS) and words[0] not in ("onze", "huit")
         form = forms[4 + feminine if thing.plural else feminine + 2 * liaison]
         words = [*form.split("_"), *words]
-    if isinstance(thing.owner, NP | PersonName):
+    if isinstance(thing.owner, tree.NP | tree.PersonName):
         words += french_phrase("de", thing.owner)
     words += french_adverbial(thing.phrase) if thing.phrase else []
     words += french_clause(thing.relative) if thing.relative else []
     return words
 
 
-def french_phrase(prep: str, thing: Thing) -> list[str]:
+def french_phrase(prep: str, thing: tree.Thing) -> list[str]:
     """Preposition and noun, contracted: de le -> du, à les -> aux, but de l'homme; said twice before `et`."""
-    if isinstance(thing, And) and prep in ("de", "à"):
+    if isinstance(thing, tree.And) and prep in ("de", "à"):
         return [*french_phrase(prep, thing.first), "et", *french_phrase(prep, thing.second)]
     words = french_thing(thing)
     if prep.split()[-1] == "de" and words[0] in ("de", "des"):  # rêver d'oiseaux, parler de grands chiens
         words = words[1:]
-    if isinstance(thing, NP) and words[0] in ("le", "les") and prep.split()[-1] in ("de", "à"):
+    if isinstance(thing, tree.NP) and words[0] in ("le", "les") and prep.split()[-1] in ("de", "à"):
         elides = words[0] == "le" and words[1].startswith(VOWELS)
         *head, last = prep.split()
         if not elides:
@@ -236,42 +172,42 @@ def french_phrase(prep: str, thing: Thing) -> list[str]:
     return [*prep.split(), *words]
 
 
-def french_adverbial(adverbial: Adverbial) -> list[str]:
+def french_adverbial(adverbial: tree.Adverbial) -> list[str]:
     """hier; à l'école; à cause de la tempête"""
     match adverbial:
-        case Fixed(_, _, fr):
+        case tree.Fixed(_, _, fr):
             return fr.split()
-        case Locative(thing):
+        case tree.Locative(thing):
             return french_phrase(thing.noun.at[3], thing)
-        case Phrase(prep, thing):
+        case tree.Phrase(prep, thing):
             return french_phrase(prep.fr, thing)
 
 
 _FR_MODAL = {"can": "pouvoir", "must": "devoir", "want": "vouloir"}
-_NEUTRAL = Features(2, "m", "m")  # the participle agrees with nothing
+_NEUTRAL = tree.Features(2, "m", "m")  # the participle agrees with nothing
 _IMPERFECT = ("étais", "étais", "était", "étions", "étaient")
 _DEVRAIT = ("devrais", "devrais", "devrait", "devrions", "devraient")
 
 
-def french_clitic(clause: Clause) -> str:
+def french_clitic(clause: tree.Clause) -> str:
     """The one pronoun before the verb: se, le, lui."""
-    verb, person = clause.verb, features(clause.subject).person
+    verb, person = clause.verb, tree.features(clause.subject).person
     if verb is None or clause.passive:
         return ""
     if verb.fr_reflexive:
         return ("me", "te", "se", "nous", "se")[person]
-    if isinstance(clause.recipient, Pronoun):
-        return ("me", "te", "lui", "nous", "leur")[features(clause.recipient).person]
-    if isinstance(clause.object, Pronoun) and verb.fr_prep in ("", "à") and verb.fr != "penser":
-        agreement = features(clause.object)
+    if isinstance(clause.recipient, tree.Pronoun):
+        return ("me", "te", "lui", "nous", "leur")[tree.features(clause.recipient).person]
+    if isinstance(clause.object, tree.Pronoun) and verb.fr_prep in ("", "à") and verb.fr != "penser":
+        agreement = tree.features(clause.object)
         third = "lui" if verb.fr_prep else "la" if agreement.fr == "f" else "le"
         return ("me", "te", third, "nous", "leur" if verb.fr_prep else "les")[agreement.person]
     return ""
 
 
-def french_verbs(clause: Clause, clitic: str, infinitive: bool) -> list[str]:
+def french_verbs(clause: tree.Clause, clitic: str, infinitive: bool) -> list[str]:
     """The verb with its negation, adverb and clitic: ne l' a pas souvent vue."""
-    verb, subject = clause.verb, features(clause.subject)
+    verb, subject = clause.verb, tree.features(clause.subject)
     person = subject.person
     before = [clitic] if clitic else []
     agrees = subject  # the participle after être
@@ -285,7 +221,7 @@ def french_verbs(clause: Clause, clitic: str, infinitive: bool) -> list[str]:
     if infinitive:
         return [*before, main, *passive]
     often = clause.often.fr.split() if clause.often else []
-    no = isinstance(clause.subject, NP) and clause.subject.det == "no"
+    no = isinstance(clause.subject, tree.NP) and clause.subject.det == "no"
     ne = ["ne"] if clause.negated or no or often == ["jamais"] else []
     pas = ["pas"] if clause.negated else []
     if clause.modal:
@@ -299,39 +235,32 @@ def french_verbs(clause: Clause, clitic: str, infinitive: bool) -> list[str]:
             finite = [french_forms(_FR_MODAL[clause.modal])[person]]
         return [*ne, *finite, *pas, *often, *before, main, *passive]
     if clause.tense == "future":
-        return [*ne, *before, french_future(main, person), *pas, *often, *passive]
+        ending = ("ai", "as", "a", "ons", "ont")[person]  # je verrai, nous verrons
+        return [*ne, *before, french_forms(main)[6] + ending, *pas, *often, *passive]
     if clause.tense == "present":
         return [*ne, *before, french_forms(main)[person], *pas, *often, *passive]
     if verb is None:
         return [*ne, _IMPERFECT[person], *pas, *often]
     direct = None if clause.passive or verb.fr_prep else clause.object
-    if direct and (is_pronoun(direct) or clause.front == "object"):  # la pomme que j'ai mangée
-        agrees = features(direct)
+    if direct and (isinstance(direct, tree.Pronoun) or clause.front == "object"):  # la pomme que j'ai mangée
+        agrees = tree.features(direct)
     elif not etre:
         agrees = _NEUTRAL
     auxiliary = french_forms("être" if etre else "avoir")[person]
-    return [
-        *ne,
-        *before,
-        auxiliary,
-        *pas,
-        *often,
-        french_participle(participle, agrees.fr, agrees.plural),
-        *passive,
-    ]
+    return [*ne, *before, auxiliary, *pas, *often, french_participle(participle, agrees.fr, agrees.plural), *passive]
 
 
-def french_clause(clause: Clause, asking: bool = False, infinitive: bool = False) -> list[str]:
+def french_clause(clause: tree.Clause, asking: bool = False, infinitive: bool = False) -> list[str]:
     """Front, est-ce que, subject, verb with its clitic, objects, manner, place, time."""
     verb, clitic = clause.verb, french_clitic(clause)
     negative = clause.negated or bool(clause.often and clause.often.fr == "jamais")
     parts: dict[str, list[str]] = {}
-    if clause.object and verb and not (clitic and is_pronoun(clause.object) and not verb.fr_reflexive):
+    if clause.object and verb and not (clitic and isinstance(clause.object, tree.Pronoun) and not verb.fr_reflexive):
         if verb.fr_prep:
             parts["object"] = french_phrase(verb.fr_prep, clause.object)
         else:
             parts["object"] = french_thing(clause.object, negated=negative)
-    if clause.recipient and not is_pronoun(clause.recipient):
+    if clause.recipient and not isinstance(clause.recipient, tree.Pronoun):
         parts["recipient"] = french_phrase("à", clause.recipient)
     parts["predicate"] = french_predicate(clause.predicate, clause.subject) if clause.predicate else []
     parts["agent"] = french_phrase("par", clause.agent) if clause.agent else []
@@ -345,24 +274,24 @@ def french_clause(clause: Clause, asking: bool = False, infinitive: bool = False
             first = clause.asked.fr.split()
         case "subject":
             match clause.subject:
-                case NP(owner=Relative()):
+                case tree.NP(owner=tree.Relative()):
                     first = ["dont"]
         case "object":
             first = parts.pop("object")
-            if isinstance(clause.object, Relative) and verb and verb.fr_prep:
+            if isinstance(clause.object, tree.Relative) and verb and verb.fr_prep:
                 first = french_gap(verb.fr_prep, clause.object)
         case "time" | "place" as role:
             first = [*parts.pop(role), ","]
     if asking and clause.front != "subject":
         first = [*first, *(["est-ce", "que"])]
     words = first + ([] if infinitive else subject) + french_verbs(clause, clitic, infinitive)
-    objects = ("recipient", "object") if heavy(clause.object) else ("object", "recipient")  # the long one last
+    objects = ("recipient", "object") if tree.heavy(clause.object) else ("object", "recipient")  # the long one last
     for role in ("predicate", *objects, "agent", "manner", "place", "time"):
         words += parts.get(role, [])
     return words + (french_sub(clause.complement) if clause.complement else [])
 
 
-def french_gap(prep: str, gap: Relative) -> list[str]:
+def french_gap(prep: str, gap: tree.Relative) -> list[str]:
     """dont; à qui; auquel, avec lesquelles"""
     if prep == "de":
         return ["dont"]
@@ -375,9 +304,9 @@ def french_gap(prep: str, gap: Relative) -> list[str]:
     return [{"le": "au", "les": "aux"}[article] + quel] if prep == "à" else [prep, article + quel]
 
 
-def french_predicate(predicate: Quality, of: Thing) -> list[str]:
+def french_predicate(predicate: tree.Quality, of: tree.Thing) -> list[str]:
     """très vieille; plus vieux que le chat; meilleures"""
-    subject = features(of)
+    subject = tree.features(of)
     form = predicate.adjective.french(subject.fr, subject.plural).split()
     if predicate.than:
         if predicate.adjective.fr == "bon":
@@ -388,12 +317,12 @@ def french_predicate(predicate: Quality, of: Thing) -> list[str]:
     return [*(predicate.degree.fr.split() if predicate.degree else []), *form]
 
 
-def french_sub(sub: Sub) -> list[str]:
+def french_sub(sub: tree.Sub) -> list[str]:
     """parce qu'il dort; qu'il dort; de dormir"""
     return [*sub.link.fr.split(), *french_clause(sub.clause, infinitive=sub.infinitive)]
 
 
-def french(sentence: Sentence) -> str:
+def french(sentence: tree.Sentence) -> str:
     """The sentence in French."""
     words = french_clause(sentence.main, sentence.question)
     if sentence.sub:
@@ -401,7 +330,7 @@ def french(sentence: Sentence) -> str:
         words = [*sub, ",", *words] if sentence.sub_first else [*words, *sub]
     if sentence.joined:
         words += [",", *sentence.joined.link.fr.split(), *french_clause(sentence.joined.clause)]
-    return finish(_elide(" ".join(words).split()), " ?" if sentence.question else ".")
+    return tree.finish(_elide(" ".join(words).split()), " ?" if sentence.question else ".")
 
 
 def _elide(words: list[str]) -> list[str]:

@@ -4,28 +4,7 @@ Weil der alte Hund müde war, hat die Frau, der er folgt, ihn nicht mitgebracht.
 (Because the old dog was tired, the woman that he follows did not bring him.)
 """
 
-from repro.corpora.grammar.lexicon import Adjective
-from repro.corpora.grammar.tree import (
-    NP,
-    Adverbial,
-    And,
-    Clause,
-    Fixed,
-    Locative,
-    PersonName,
-    Phrase,
-    Pronoun,
-    Quality,
-    Relative,
-    Sentence,
-    Sub,
-    Thing,
-    What,
-    Who,
-    features,
-    finish,
-    is_pronoun,
-)  # fmt: skip
+from repro.corpora.grammar import tree
 
 _PRESENT = """
 sein bin bist ist sind
@@ -58,11 +37,6 @@ def _ending(table: dict[str, str], case: str, gender: str) -> str:
     return table[case].split()[_COLUMN[gender]].replace("-", "")
 
 
-def german_relative(case: str, gender: str) -> str:
-    """der, die, das as a relative pronoun: den, denen, deren."""
-    return _ending(_RELATIVE, case, gender)
-
-
 def german_determiner(word: str, case: str, gender: str) -> tuple[str, dict[str, str]]:
     """The determiner's form and the table of endings for the adjectives after it (weak, mixed, strong).
 
@@ -79,11 +53,6 @@ def german_determiner(word: str, case: str, gender: str) -> tuple[str, dict[str,
             _STRONG if word == "ein" and gender == "p" else _MIXED
         )
     return word, _STRONG  # nothing, a numeral, a genitive before the noun
-
-
-def german_adjective(adjective: Adjective, table: dict[str, str], case: str, gender: str) -> str:
-    """alt-er, alt-en, hoh-e"""
-    return adjective.de_stem + _ending(table, case, gender)
 
 
 def german_present(infinitive: str, third: str, person: int) -> str:
@@ -110,36 +79,18 @@ def german_preterite(stem: str, person: int) -> str:
     return stem + ("", "st", "", "n", "n")[person]
 
 
-_DE_SMALL = [
-    "null",
-    "ein",
-    "zwei",
-    "drei",
-    "vier",
-    "fünf",
-    "sechs",
-    "sieben",
-    "acht",
-    "neun",
-    "zehn",
-    "elf",
-    "zwölf",
-    "dreizehn",
-    "vierzehn",
-    "fünfzehn",
-    "sechzehn",
-    "siebzehn",
-    "achtzehn",
-    "neunzehn",
-]
-_DE_TENS = [".", ".", "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]
+_DE_SMALL = (
+    "null ein zwei drei vier fünf sechs sieben acht neun zehn elf "
+    "zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn"
+)
+_DE_TENS = ". . zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig"
 
 
 def german_number(n: int) -> str:
     """23: dreiundzwanzig, units first"""
     if n < 20:
-        return _DE_SMALL[n]
-    return (_DE_SMALL[n % 10] + "und" if n % 10 else "") + _DE_TENS[n // 10]
+        return _DE_SMALL.split()[n]
+    return (_DE_SMALL.split()[n % 10] + "und" if n % 10 else "") + _DE_TENS.split()[n // 10]
 
 
 _DE_PRONOUN = {
@@ -153,33 +104,33 @@ _DE_DET = {
 }  # fmt: skip
 
 
-def german_thing(thing: Thing, case: str, negated: bool = False) -> list[str]:
+def german_thing(thing: tree.Thing, case: str, negated: bool = False) -> list[str]:
     """The noun phrase in its case; `negated` turns an indefinite article into kein."""
-    agreement = features(thing)
+    agreement = tree.features(thing)
     match thing:
-        case Pronoun(word, of):
+        case tree.Pronoun(word, of):
             forms = _DE_PRONOUN[agreement.de if of and word in ("it", "they") else word].split()
             return [forms["NAD".index(case)]]
-        case PersonName(en):
+        case tree.PersonName(en):
             return [en]
-        case Relative():
-            return [german_relative(case, agreement.de)]
-        case Who():
+        case tree.Relative():
+            return [_ending(_RELATIVE, case, agreement.de)]
+        case tree.Who():
             return [{"N": "wer", "A": "wen", "D": "wem"}[case]]
-        case What():
+        case tree.What():
             return ["was"]
-        case And(first, second):
+        case tree.And(first, second):
             return [*german_thing(first, case), "und", *german_thing(second, case)]
     noun, after = thing.noun, []
     det, before = _DE_DET[thing.det], ""
     match thing.owner:
-        case Pronoun() as owner:  # its
-            det = "ihr" if features(owner).de == "f" else "sein"
-        case Relative() as owner:
+        case tree.Pronoun() as owner:  # its
+            det = "ihr" if tree.features(owner).de == "f" else "sein"
+        case tree.Relative() as owner:
             before, det = german_thing(owner, "G")[0], ""
-        case PersonName(en):
+        case tree.PersonName(en):
             before, det = en + "s", ""
-        case NP() as owner:
+        case tree.NP() as owner:
             after = german_thing(owner, "G")
     if det == "ein" and negated and not thing.number:
         det = "kein"
@@ -187,7 +138,7 @@ def german_thing(thing: Thing, case: str, negated: bool = False) -> list[str]:
         det = ""
     word, endings = german_determiner(det, case, agreement.de)
     words = [w for w in (before, word, german_number(thing.number) if thing.number else "") if w]
-    words += [german_adjective(adjective, endings, case, agreement.de) for adjective in thing.adjectives]
+    words += [adjective.de_stem + _ending(endings, case, agreement.de) for adjective in thing.adjectives]
     form = noun.german(case, thing.plural)
     words += [thing.compound.de + form[0].lower() + form[1:] if thing.compound else form, *after]
     words += german_adverbial(thing.phrase) if thing.phrase else []
@@ -195,23 +146,23 @@ def german_thing(thing: Thing, case: str, negated: bool = False) -> list[str]:
     return words
 
 
-def german_phrase(prep: str, case: str, thing: Thing) -> list[str]:
+def german_phrase(prep: str, case: str, thing: tree.Thing) -> list[str]:
     """Preposition and noun, fused where German fuses them: in dem -> im."""
     words = german_thing(thing, case)
-    if isinstance(thing, NP) and thing.det == "the" and f"{prep} {words[0]}" in FUSED:
+    if isinstance(thing, tree.NP) and thing.det == "the" and f"{prep} {words[0]}" in FUSED:
         return [FUSED[f"{prep} {words[0]}"], *words[1:]]
     return [*prep.split(), *words]
 
 
-def german_adverbial(adverbial: Adverbial) -> list[str]:
+def german_adverbial(adverbial: tree.Adverbial) -> list[str]:
     """gestern; in der Schule, in die Schule; wegen des Sturms"""
     match adverbial:
-        case Fixed(_, de):
+        case tree.Fixed(_, de):
             return de.split()
-        case Locative(thing, toward):
+        case tree.Locative(thing, toward):
             prep = thing.noun.at[2 if toward else 1]
             return german_phrase(prep, "A" if toward and prep != "zu" else "D", thing)
-        case Phrase(prep, thing):
+        case tree.Phrase(prep, thing):
             return german_phrase(prep.de, prep.case, thing)
 
 
@@ -219,9 +170,9 @@ _DE_MODAL = {"can": "können", "must": "müssen", "want": "wollen", "should": "s
 _DE_MODAL_PAST = {"can": "konnte", "must": "musste", "want": "wollte", "should": "sollte"}
 
 
-def german_verbs(clause: Clause) -> tuple[str, str, list[str]]:
+def german_verbs(clause: tree.Clause) -> tuple[str, str, list[str]]:
     """Finite verb, separable prefix, what waits at the end: (kommt, an, []), (ist, "", [angekommen])."""
-    verb, person = clause.verb, features(clause.subject).person
+    verb, person = clause.verb, tree.features(clause.subject).person
     present = german_present
     if verb is None:
         infinitive = "sein"
@@ -250,13 +201,13 @@ def german_verbs(clause: Clause) -> tuple[str, str, list[str]]:
 _FIELD = "subject,sich,pronoun,time,often,recipient,object,nicht,agent,manner,place,goal,predicate,asked"
 
 
-def german_clause(clause: Clause, order: str) -> list[str]:
+def german_clause(clause: tree.Clause, order: str) -> list[str]:
     """Finite verb `second` (main clause), `first` (question), `last` (under another clause) or `zu`."""
     verb = clause.verb
     finite, prefix, end = german_verbs(clause)
     case, prep = (verb.de_case, verb.de_prep) if verb else ("A", "")
-    person = features(clause.subject).person
-    kein = isinstance(clause.object, NP) and clause.object.det == "a" and not (clause.object.number or prep)
+    person = tree.features(clause.subject).person
+    kein = isinstance(clause.object, tree.NP) and clause.object.det == "a" and not (clause.object.number or prep)
     parts: dict[str, list[str]] = {role: [] for role in _FIELD.split(",")}
     parts["subject"] = german_thing(clause.subject, "N")
     if verb and verb.de_reflexive:
@@ -265,10 +216,12 @@ def german_clause(clause: Clause, order: str) -> list[str]:
         object_ = (
             german_phrase(prep, case, clause.object) if prep else german_thing(clause.object, case, clause.negated)
         )
-        short = is_pronoun(clause.object) and not prep and clause.front != "object"
+        short = isinstance(clause.object, tree.Pronoun) and not prep and clause.front != "object"
         parts["pronoun" if short else "object" if not prep or clause.front == "object" else "goal"] = object_
     if clause.recipient:
-        parts["pronoun" if is_pronoun(clause.recipient) else "recipient"] = german_thing(clause.recipient, "D")
+        parts["pronoun" if isinstance(clause.recipient, tree.Pronoun) else "recipient"] = german_thing(
+            clause.recipient, "D"
+        )
     parts["time"] = german_adverbial(clause.time) if clause.time else []
     parts["often"] = german_adverbial(clause.often) if clause.often else []
     parts["nicht"] = ["nicht"] if clause.negated and not kein else []
@@ -277,7 +230,7 @@ def german_clause(clause: Clause, order: str) -> list[str]:
     parts["place"] = german_adverbial(clause.place) if clause.place else []
     parts["predicate"] = german_predicate(clause.predicate) if clause.predicate else []
     parts["asked"] = clause.asked.de.split() if clause.asked else []
-    if order != "last" and not is_pronoun(clause.subject):
+    if order != "last" and not isinstance(clause.subject, tree.Pronoun):
         # Gestern hat ihm der Mann geholfen; but: weil der Mann ihm hilft, gestern hat er ihm geholfen
         dative = parts.pop("pronoun") if case == "D" or clause.recipient else []
         parts = {"sich": parts.pop("sich") + dative, **parts}
@@ -296,20 +249,20 @@ def german_clause(clause: Clause, order: str) -> list[str]:
     return [*first, finite, *middle, *([prefix] if prefix else []), *end, *after]
 
 
-def german_predicate(predicate: Quality) -> list[str]:
+def german_predicate(predicate: tree.Quality) -> list[str]:
     """sehr alt; älter als die Katze"""
     if predicate.than:
         return [predicate.adjective.de_more, "als", *german_thing(predicate.than, "N")]
     return [*(predicate.degree.de.split() if predicate.degree else []), predicate.adjective.de]
 
 
-def german_sub(sub: Sub) -> list[str]:
+def german_sub(sub: tree.Sub) -> list[str]:
     """weil er schläft; dass er schläft; zu schlafen: with its commas"""
     order = "zu" if sub.infinitive else "last"
     return [",", *sub.link.de.split(), *german_clause(sub.clause, order), ","]
 
 
-def german(sentence: Sentence) -> str:
+def german(sentence: tree.Sentence) -> str:
     """The sentence in German."""
     fronted = bool(sentence.sub and sentence.sub_first)
     words = german_clause(
@@ -320,4 +273,4 @@ def german(sentence: Sentence) -> str:
         words = [*sub, *words] if sentence.sub_first else [*words, *sub]
     if sentence.joined:
         words += [",", *sentence.joined.link.de.split(), *german_clause(sentence.joined.clause, "second")]
-    return finish(words, "?" if sentence.question else ".")
+    return tree.finish(words, "?" if sentence.question else ".")

@@ -546,11 +546,7 @@ def _town(entry: str) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
     en, de, fr = entry.split()
     (prep, town), (at, to, de_town) = en.split("/"), de.replace("_", " ").split("/")
     fr = fr.replace("_", " ")
-    return (f"{prep} {town}", f"{at} {de_town}", fr), (
-        f"to {town}",
-        f"{to} {de_town.replace('der ', 'die ')}",
-        fr,
-    )
+    return (f"{prep} {town}", f"{at} {de_town}", fr), (f"to {town}", f"{to} {de_town.replace('der ', 'die ')}", fr)
 
 
 nouns = [_noun(line) for line in _rows(NOUNS)]

@@ -181,11 +181,6 @@ def features(thing: Thing) -> Features:
     return Features(2, "m", "m")  # who? what?
 
 
-def is_pronoun(thing: object) -> bool:
-    """For what stands elsewhere when it is a pronoun."""
-    return isinstance(thing, Pronoun)
-
-
 def heavy(thing: Thing | Adverbial | None) -> bool:
     """Does it end in a relative clause, to which the words after it could belong?"""
     match thing:

@@ -56,11 +56,7 @@ def test_english_subjects_agree():
 def test_a_relative_pronoun_agrees_with_its_noun():
     """`ein Hund, der`: after the first comma the pronoun has the gender of the noun before it."""
     gender = {noun.de: noun.de_gender for noun in lex.nouns}
-    allowed = {
-        "m": {"der", "den", "dem", "dessen"},
-        "f": {"die", "der", "deren"},
-        "n": {"das", "dem", "dessen"},
-    }
+    allowed = {"m": {"der", "den", "dem", "dessen"}, "f": {"die", "der", "deren"}, "n": {"das", "dem", "dessen"}}
     first_word = r"^(?:Eine?|Diese[rs]?) (?:[a-zäöüß]+ )*([A-ZÄÖÜ]\w+), (d\w+) "
     found = [(de, *match.groups()) for _, de, _ in drawn() if (match := re.match(first_word, de))]
     judged = [(de, pronoun in allowed[gender[head]]) for de, head, pronoun in found if head in gender]

@@ -99,9 +99,7 @@ CHECKED = {
     ),
     "a subordinate clause first, then inversion": (
         Sentence(
-            Clause(ME, verb("sleep")),
-            Sub(author.LINKS[-1], Clause(YOU, verb("read"), object=np("book", "a"))),
-            True,
+            Clause(ME, verb("sleep")), Sub(author.LINKS[-1], Clause(YOU, verb("read"), object=np("book", "a"))), True
         ),
         "If you read a book, I sleep.",
         "Wenn du ein Buch liest, schlafe ich.",
@@ -360,12 +358,7 @@ CHECKED = {
     ),
     "coordination: plural verb, masculine wins": (
         Sentence(
-            Clause(
-                And(np("mother"), np("father", "her")),
-                None,
-                predicate=Quality(adjective("happy")),
-                negated=True,
-            )
+            Clause(And(np("mother"), np("father", "her")), None, predicate=Quality(adjective("happy")), negated=True)
         ),
         "The mother and her father are not happy.",
         "Die Mutter und ihr Vater sind nicht glücklich.",
