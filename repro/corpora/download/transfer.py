@@ -2,7 +2,7 @@
 
 What breaks on the way is tried again, from where it stopped if a hash tells whether the parts fit. What was refused (an
 error page, another length, another host) and who cannot be reached is left to the next address. A wrong hash is never
-tried again: the file is set aside as `.refused`. Who sends nothing for a minute is left.
+tried again: the file is set aside as `.refused`. Who sends nothing, or next to nothing, is left after a minute.
 """
 
 import errno
@@ -10,8 +10,10 @@ import functools
 import hashlib
 import math
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +28,10 @@ if TYPE_CHECKING:
     import requests
 
 BLOCK = 1 << 17
+SLOWEST = 1_000  # bytes a second: less is as good as nothing
 ATTEMPTS = 6  # at one address, in a row, none with more progress than this:
 PROGRESS = 1 << 20
+MAX_REDIRECTS = 5
 TELL_SECONDS = 10.0
 MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b"}
 Announce = Callable[[str], object]
@@ -39,7 +43,7 @@ class Clock:
 
     sleep: Callable[[float], object] = time.sleep
     connect_seconds: float = 5.0  # to each address of a host; without a network all mirrors together take some seconds
-    stall_seconds: float = 60.0  # with nothing received
+    stall_seconds: float = 60.0  # with next to nothing received
     wait_seconds: float = WORK  # for another process that receives the archive
 
 
@@ -112,8 +116,8 @@ def download(
                 failures[url] = failure
                 tell(f"{url}: {failure}")
     finally:
-        if path.exists() and not (known and path.stat().st_size):  # without a hash nobody could go on with it
-            path.unlink()
+        if not (known and _size_of(path)):  # without a hash nobody could go on with it
+            path.unlink(missing_ok=True)
     return failures
 
 
@@ -141,7 +145,9 @@ class _Transfer:
     ) -> None:
         self._source, self._url, self._part, self._known = source, url, part, known
         self._tell, self._clock, self._told = tell, clock, -math.inf
-        part.cut(part.path.stat().st_size if known else 0)
+        self._turn = threading.Lock()  # of who changes the part
+        self._came, self._enough = 0.0, SLOWEST * clock.stall_seconds  # bytes, in all and in that time
+        part.cut(_size_of(part.path) if known else 0)
         self._is_patched = part.end > 0  # whether it was not received in one go
         self._has_answered = False
 
@@ -171,7 +177,7 @@ class _Transfer:
         while True:
             before = self._part.end
             try:
-                self._attempt()
+                self._watched()
                 return
             except BrokenTransfer as broken:
                 failed = 1 if self._part.end - before > PROGRESS else failed + 1
@@ -181,80 +187,126 @@ class _Transfer:
                 self._tell(f"{self._url}: {broken}; again in {seconds:.0f} seconds.")
                 self._clock.sleep(seconds)
 
-    def _attempt(self) -> None:
-        """One request for what is lacking."""
-        import requests  # here, not above: it takes a tenth of a second, which --help need not wait
-        import urllib3
+    def _watched(self) -> None:
+        """Receive what is lacking. BrokenTransfer where too little comes, be it in the head, the body or after it.
 
+        Another thread receives, since a server that drips can keep whoever reads for ever: that thread is then left,
+        and writes nothing any more.
+        """
         size = self._source.size
         if not self._known or (size is not None and self._part.end > size):
             self._restart()
         if self._part.end == size:
             return
+        import requests  # here, not above: it takes a tenth of a second, which --help need not wait
+
+        done, is_left, session = Future[None](), threading.Event(), requests.Session()
+
+        def receive() -> None:
+            try:
+                self._attempt(session, is_left)
+                done.set_result(None)
+            except Exception as error:
+                done.set_exception(error)
+
+        threading.Thread(target=receive, daemon=True).start()
+        seconds = self._clock.stall_seconds
         try:
-            with requests.Session() as session, closing(self._answer(session)) as answer:
-                self._has_answered = True
-                if answer.status_code == 416 and self._part.end:  # it may be whole: its hash tells
-                    return
-                total = self._begun(answer.status_code, answer.headers)
+            before = -math.inf
+            while self._came - before >= self._enough:
+                before = self._came
+                if wait([done], seconds).done:
+                    return done.result()
+            raise BrokenTransfer(f"too little came for {seconds:g} seconds")
+        finally:
+            with self._turn:
+                is_left.set()
+
+    @contextmanager
+    def _in_turn(self, is_left: threading.Event) -> Iterator[None]:
+        with self._turn:
+            if is_left.is_set():
+                raise BrokenTransfer("nobody waits for it any more")
+            yield
+
+    def _attempt(self, session: "requests.Session", is_left: threading.Event) -> None:
+        """One request for what is lacking."""
+        import requests
+        import urllib3
+
+        headers = {"Accept-Encoding": "identity"}
+        if self._part.end:
+            headers["Range"] = f"bytes={self._part.end}-"
+        try:
+            with session, closing(self._answer(session, headers)) as answer:
+                with self._in_turn(is_left):
+                    self._has_answered = True
+                    if answer.status_code == 416 and self._part.end:  # it may be whole: its hash tells
+                        return
+                    total = self._begun(answer.status_code, answer.headers)
                 while self._part.end != total:  # what the server says after that is no matter
                     block = answer.raw.read1(BLOCK, decode_content=False)  # whatever has come by now
                     if not block:
                         break
-                    self._take(block, total)
-        except (requests.RequestException, urllib3.exceptions.HTTPError, ValueError) as error:
+                    with self._in_turn(is_left):
+                        self._take(block, total)
+        except (requests.RequestException, urllib3.exceptions.HTTPError, UnicodeError) as error:
             raise _failure(error, self._has_answered) from None
         if total is not None and self._part.end < total:
             raise BrokenTransfer(f"the connection ended after {self._part.end:,} of {total:,} bytes")
         if not self._part.end:
             raise RefusedTransfer("an empty file")
 
-    def _answer(self, session: "requests.Session") -> "requests.Response":
-        """How the answer begins; redirected at most to where `refuse_redirection` allows."""
-        headers = {"Accept-Encoding": "identity"}
-        if self._part.end:
-            headers["Range"] = f"bytes={self._part.end}-"
-        seconds = (self._clock.connect_seconds, self._clock.stall_seconds)
-
-        def check(answer: "requests.Response", **_: object) -> None:
-            if answer.is_redirect:
-                answer.close()
-                refuse_redirection(self._source, answer.url, answer.headers["Location"])
-
-        session.max_redirects = 5
-        return session.get(self._url, headers=headers, stream=True, timeout=seconds, hooks={"response": check})
+    def _answer(self, session: "requests.Session", headers: Mapping[str, str]) -> "requests.Response":
+        """How the answer begins; redirected at most to where `next_hop` allows."""
+        # else requests looks at the address too, and breaks where it is none
+        vars(session)["get_redirect_target"] = lambda _: None
+        seconds = (self._clock.connect_seconds, 3 * self._clock.stall_seconds)  # whoever waits has less patience
+        url = self._url
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = session.get(url, headers=headers, stream=True, timeout=seconds, allow_redirects=False)
+            self._came += self._enough  # to wait for an answer may take as long as to wait for its bytes
+            if answer.status_code not in (301, 302, 303, 307, 308):
+                return answer
+            answer.close()
+            url = next_hop(self._source, url, answer.headers.get("Location", ""))
+        raise RefusedTransfer(f"more than {MAX_REDIRECTS} redirections")
 
     def _begun(self, status: int, headers: Mapping[str, str]) -> int | None:
         """Bytes of the whole archive, if the server says; the part is cut to where the answer goes on."""
         if status not in (200, 206):
             kind = BrokenTransfer if status in (408, 425, 429) or status >= 500 else RefusedTransfer
             raise kind(f"the server answered {status}")
-        length = headers.get("Content-Length", "")
-        if status == 200:  # also of a server that knows no ranges
-            self._restart()
-        else:
+        if "html" in headers.get("Content-Type", "").lower():
+            raise RefusedTransfer("a web page instead of an archive")
+        length, goes_on = headers.get("Content-Length", ""), status == 206
+        if goes_on:
             first, _, length = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
             if not first.startswith(f"{self._part.end}-"):
                 self._restart()
                 raise BrokenTransfer("the server went on with something else")
-            self._is_patched = True
-        expected = self._source.size
-        total = int(length) if length.isdecimal() else expected
+        total, expected = int(length) if length.isdecimal() else None, self._source.size
         if total is not None and (total != expected if expected is not None else total > self._source.max_size):
             raise RefusedTransfer(f"{total:,} bytes, expected {at_most(self._source)}")
+        if not goes_on:
+            self._restart()  # the server knows no ranges
+        self._is_patched |= goes_on
+        total = expected if total is None else total
         require_room(self._part.path.parent, (total or 0) - self._part.end, self._source.archive)
         return total
 
     def _take(self, block: bytes, total: int | None) -> None:
         """Write what came; a page at its beginning, or more than is expected, is refused."""
         magic = MAGIC.get(Path(self._source.archive).suffix, b"")
+        if not self._part.end and block.lstrip()[:1] == b"<":
+            raise RefusedTransfer("a web page instead of an archive")
         if not self._part.end and not block.startswith(magic[: len(block)]):
-            what = "a web page" if block.lstrip()[:1] == b"<" else f"it begins with {block[:4].hex(' ')}"
-            raise RefusedTransfer(f"{what}, expected an archive that begins with {magic.hex(' ')}")
+            raise RefusedTransfer(f"it begins with {block[:4].hex(' ')}, expected {magic.hex(' ')}")
         if self._part.end + len(block) > (self._source.max_size if total is None else total):
             self._restart()
             raise RefusedTransfer(f"more than the {at_most(self._source)} that were expected")
         self._part.append(block)
+        self._came += len(block)
         if (now := time.monotonic()) - self._told >= TELL_SECONDS:
             self._told, done = now, self._part.end
             share = f" of {total:,} bytes ({done / total:.0%})" if total else " bytes"
@@ -265,26 +317,39 @@ class _Transfer:
         self._is_patched = False
 
 
-def refuse_redirection(source: Source, url: str, location: str) -> None:
-    """RefusedTransfer unless it leads to a host that the manifest names, or over TLS to any where a SHA-256 tells the
-    file from all others."""
-    here, there = urlsplit(url), urlsplit(urljoin(url, location))
-    is_named = there.hostname in (here.hostname, *source.hosts)
-    is_known = source.is_pinned and there.scheme == "https"
+def next_hop(source: Source, url: str, location: str) -> str:
+    """Where a redirection leads: to a host that the manifest names, or over TLS to any where a SHA-256 tells the file
+    from all others. RefusedTransfer elsewhere."""
+    try:
+        here, there = urlsplit(url), urlsplit(urljoin(url, location))
+        host, _ = there.hostname or "", there.port
+    except ValueError:  # "http://[::1/", "http://x:99999/"
+        raise RefusedTransfer(f"redirected to {location[:200]!r}, which is no address") from None
+    is_named = host in (here.hostname, *source.hosts)
+    is_known = source.is_pinned and there.scheme == "https" and host
     if not is_known and (not is_named or there.scheme not in ("https", here.scheme)):
         raise RefusedTransfer(
-            f"redirected to {there.scheme}://{there.hostname}, expected {here.scheme}://{here.hostname}"
+            f"redirected to {there.scheme}://{host}, expected {here.scheme}://{here.hostname}"
             f"{''.join(f' or {one}' for one in source.hosts)}"
         )
+    return there.geturl()
 
 
 def _failure(error: Exception, has_answered: bool) -> Exception:
     """What went wrong; not in the error's own words, which may hold the address of a proxy with its password."""
     import requests
+    import urllib3
 
     kind = type(getattr(error.args[0] if error.args else None, "reason", error)).__name__
-    if isinstance(error, (ValueError, requests.TooManyRedirects)):
-        return RefusedTransfer(f"the address, that of a proxy or one redirected to, is none ({kind})")
+    if isinstance(error, (requests.exceptions.InvalidURL, urllib3.exceptions.LocationValueError, UnicodeError)):
+        return RefusedTransfer(f"the address, or that of a proxy, is none ({kind})")
     if isinstance(error, requests.ConnectionError) and not has_answered:  # one that answered before may do it again
         return Unreachable(f"no connection could be made ({kind})")
     return BrokenTransfer(f"the connection failed or broke ({kind})")
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
