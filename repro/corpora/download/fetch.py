@@ -124,6 +124,11 @@ def _download(source: Source, urls: Sequence[str], folder: Path, tell: Announce,
 def _verify(source: Source, path: Path) -> None:
     """Refuse an archive that is not what it should be, and set it aside; each file is read once per process."""
     size = path.stat().st_size
+    if not path.is_file():  # a folder that somebody unpacked; a pipe would be waited for without end
+        raise ValueError(
+            f"{path}: expected the file as it is published, got a folder or a pipe. Move that away and start again; "
+            "archives are unpacked for you."
+        )
     if source.size not in (None, size):
         raise _set_aside(path, f"{source.size:,} bytes", f"{size:,}")
     for algorithm, digest in _expected(source).items():

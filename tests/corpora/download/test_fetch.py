@@ -2,6 +2,8 @@
 
 import gzip
 import hashlib
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,16 @@ def test_a_mirror_is_the_address_of_a_folder(tmp_path: Path, watched: Watched, m
 
 
 # Files that are there --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_is_refused_and_left_where_it_is(
+    tmp_path: Path, watched: Watched, make: Callable[[Path], object]
+) -> None:
+    make(tmp_path / "x.tgz")
+    with pytest.raises(ValueError, match=r"x.tgz: expected the file as it is published, got a folder or a pipe"):
+        watched.fetch(source_at("http://example.invalid/x.tgz", size=None), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tgz"]
 
 
 @pytest.mark.parametrize("changed", [{}, {"sha256": None, "md5": MD5}, {"sha256": None, "md5": MD5, "size": None}])
