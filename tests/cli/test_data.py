@@ -330,7 +330,7 @@ def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.
     ("argv", "message"),
     [
         (["fetch"], "Expected a corpus and a language pair like wmt14-en-de"),
-        (["fetch", "wmt14-en-de", "--mirror=http://[::1/"], "--mirror 'http://[::1/' is not the address of a folder"),
+        (["fetch", "wmt14-en-de", "--mirror=http://[::1/"], "Invalid IPv6 URL"),
         (["fetch"], "got none; to fetch there are multi30k-en-de, "),
         (["fetch"], "; craft, which has trees. What their archives are: "),
         (["fetch"], " -m repro data fetch --list\n"),
