@@ -151,7 +151,10 @@ def _table(place: Path, artifact: Artifact) -> "pa.Table":
     import pyarrow as pa
 
     row, named, seed = place.stem.rpartition("-seed")  # in the folder of a run its record has no such name
-    n = len(next(iter(artifact.columns.values())))
+    lengths = {len(column) for column in artifact.columns.values()}
+    if len(lengths) != 1:
+        raise ValueError(f"{place}: expected columns of one length, got {sorted(lengths)}.")
+    (n,) = lengths
     begin = {"row": pa.array([row] * n).dictionary_encode(), "seed": np.full(n, int(seed) if named else 0)}
     return pa.table(begin | {name: pa.array(artifact.columns[name]) for name in sorted(artifact.columns)})
 

@@ -120,6 +120,8 @@ def _checked(artifact: Artifact, split: str, record: Record) -> Brackets:
     n = record.n_sentences(split)
     if len(made.words) != n:
         raise ValueError(f"{split}: expected {n:,} sentences, got {len(made.words):,}")
+    if (made.right > np.minimum(made.found, made.gold)).any():
+        raise ValueError(f"{split}: expected at most as many right brackets as were found and as the gold trees have")
     for name, counted in made.scores().items():
         scored = record.score(split, name)
         if scored is None or abs(scored - counted) > SAME_F1:

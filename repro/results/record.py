@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from repro.model.config import Hyper, written
 from repro.results import task
@@ -288,6 +288,9 @@ def _digits(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
+PRINTED_RANGES = (("ppl", 1.0, math.inf), ("bleu", 0.0, 100.0), ("f1", 0.0, 100.0), ("params", 0.0, math.inf))
+
+
 def _check_numbers(record: Record) -> None:
     """Hold scores and shares against their ranges, and PPL against NLL. Raises ValueError."""
     parts: dict[str, Named] = {f"scores.{split}": record.scores[split] for split in SPLITS}
@@ -303,6 +306,8 @@ def _check_numbers(record: Record) -> None:
         _check_range(accuracy, 0.0, 1.0, f"{where}.accuracy")
         if nll is not None and ppl is not None and (ppl <= 0 or abs(math.log(ppl) - nll) > SAME_PPL):
             raise ValueError(f"record.{where}.ppl: expected exp(nll), whose logarithm is {nll}, got {ppl}")
+    for name, least, most in PRINTED_RANGES:
+        _check_range(cast("float | None", record.paper.get(name)), least, most, f"paper.{name}")
 
 
 def _check_range(value: float | None, low: float, high: float, where: str) -> None:

@@ -126,9 +126,11 @@ def once(lines: Iterable[Line]) -> list[Line]:
 
 
 def _number(key: str, value: float) -> float:
-    """The value as a float."""
+    """The value as a float; what is too large for one is an infinity."""
     try:
         return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError) as error:
         raise ValueError(f"{key} is {value!r}; expected a number.") from error
 

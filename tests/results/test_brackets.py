@@ -91,13 +91,23 @@ def test_they_come_back_and_hold_no_word(tmp_path: Path) -> None:
     assert fault_of_brackets(tmp_path, record) is None
 
 
-def test_what_gives_other_scores_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("split", "column", "values", "complaint"),
+    [
+        ("dev", "found", [2, 6, 1, 4, 4], "dev: expected brackets that give the record's f1 of"),
+        ("dev", "right", [3, 2, 1, 4, 1], "expected at most as many right brackets as were found"),
+    ],
+    ids=["another F1", "too many right"],
+)
+def test_what_gives_other_scores_is_refused(
+    split: str, column: str, values: list[int], complaint: str, tmp_path: Path
+) -> None:
     record = parser_run(tmp_path)
-    place, complaint = path(tmp_path, record), "dev: expected brackets that give the record's f1 of"
-    write_brackets(place, record.run, {**SPLITS, "dev": SPLITS["dev"]._replace(found=np.array([2, 6, 1, 4, 4]))})
+    place = path(tmp_path, record)
+    write_brackets(place, record.run, {**SPLITS, split: SPLITS[split]._replace(**{column: np.array(values)})})
     with pytest.raises(ValueError, match=complaint):
         read_brackets(tmp_path, record)
-    assert complaint in (fault_of_brackets(tmp_path, record) or "")
+    assert complaint[-10:] in (fault_of_brackets(tmp_path, record) or "")
 
 
 def test_those_of_another_run_and_damaged_ones_are_named(tmp_path: Path) -> None:

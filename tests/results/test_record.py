@@ -137,6 +137,9 @@ def test_they_are_as_strict(change: dict[str, Any], complaint: str) -> None:
         (("scores", "test", "ppl"), 0.0, r"scores\.test\.ppl: expected exp\(nll\)"),
         (("scores", "dev", "accuracy"), -0.01, r"scores\.dev\.accuracy: expected a number from 0 to 1, got -0\.01"),
         (("scores", "test", "accuracy"), 50.0, r"scores\.test\.accuracy: expected a number from 0 to 1, got 50\.0"),
+        (("paper", "ppl"), 0.5, r"paper\.ppl: expected a number from 1 to inf, got 0\.5"),
+        (("paper", "bleu"), -25.8, r"paper\.bleu: expected a number from 0 to 100, got -25\.8"),
+        (("paper", "params"), -1.0, r"paper\.params: expected a number from 0 to inf, got -1"),
         (("test_subset",), {"n": 3, "name": "x", **BOTH_BLEU, "bleu": 101.0}, r"test_subset\.bleu: expected"),
     ],
 )
