@@ -65,25 +65,25 @@ SHARED_NAMES = {
 }
 # Lines of Python in each folder, tests last: no more than there are. A change that needs more takes them elsewhere.
 MOST_LINES = {
-    "storage": 1_056,
-    "render": 862,
+    "storage": 993,
+    "render": 914,
     "paper": 195,
     "model": 3_566,
     "data": 2_030,
-    "corpora": 6_963,
-    "results": 4_259,
+    "corpora": 6_332,
+    "results": 4_201,
     "training": 1_878,
-    "tracking": 1_357,
-    "claims": 2_466,
+    "tracking": 1_320,
+    "claims": 2_332,
     "decoding": 1_809,
-    "pages": 3_516,
+    "pages": 3_271,
     "complexity": 556,
-    "runs": 8_254,
+    "runs": 8_267,
     "figures": 4_288,
-    "web": 1_942,
+    "web": 1_940,
     "experiment": 270,
     "cli": 2_161,
-    "tests": 52_816,
+    "tests": 52_143,
 }
 
 
