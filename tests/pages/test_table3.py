@@ -199,7 +199,7 @@ def test_runs_that_settle_nothing_are_told_apart_from_those_that_verdicts_rest_o
     page = made(tmp_path)[tmp_path / "paper/table3.md"]
     lines = page.partition("## What the rows change")[0].split("\n")
     cells = {of[1].strip(): of[2].strip() for of in (line.split("|") for line in lines) if len(of) > 5}
-    assert (cells["base"], cells["(A) h=4 (here 8)"]) == ("5 (2 exploratory)", "4 (1 exploratory)")
+    assert (cells["base"], cells["(A) h=4 (here 8)"]) == ("5\u00a0(2\u00a0exploratory)", "4\u00a0(1\u00a0exploratory)")
     whole = made(tmp_path)[tmp_path / "paper/README.md"]
     assert "in no verdict: [claims](claims.md) has the numbers" in whole
     assert (

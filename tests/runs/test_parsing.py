@@ -161,7 +161,7 @@ def test_a_run_leaves_a_record_with_all_its_scores_and_its_search(made: Made) ->
     found = made.found
     assert found.about == Parsing().facts
     assert {name: found.settings[name] for name in ("beam", "alpha", "extra_length")} == {
-        "beam": 21, "alpha": 0.3, "extra_length": 300,
+        "beam": 21, "alpha": 0.3, "extra_length": 100,
     }  # fmt: skip
     for split in ("dev", "test"):
         assert all(found.score(split, name) is not None for name in ("nll", "ppl", *SCORES))  # type: ignore[arg-type]

@@ -291,7 +291,7 @@ def test_what_next_keeps_the_settings_and_the_folders(
         "repro",
         "translate",
         "best",
-        "TEXT",
+        "FILE",
         "--runs-dir",
         "r",
     ]
