@@ -20,6 +20,8 @@ import pytest
 from runs.executors.ray_sweeps import begin, came, children, cluster, finish, kill, listening, said, workers_of
 from waiting import until
 
+from repro.claims.lists import catalogue_digest
+from repro.results.provenance import fingerprint
 from repro.runs.executors import on_ray
 from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Job
 from repro.runs.executors.on_node import Ended, NodeCommand, make_run, versions
@@ -173,14 +175,16 @@ def test_the_code_that_travels_runs_alone(tmp_path: Path, monkeypatch: pytest.Mo
     there = {path.relative_to(tmp_path / "there").as_posix() for path in (tmp_path / "there").rglob("*")}
     assert {"experiments/rows.py", "experiments/facts.json", "experiments/helpers/__init__.py"} <= there
     assert "experiments/text.bin" not in there
+    code = """import json
+from repro.claims.lists import catalogue_digest  # a record names the list that it began under
+from repro.results.provenance import fingerprint
+print(json.dumps([fingerprint(), catalogue_digest()]))"""
     found = subprocess.check_output(
-        [sys.executable, "-c", "import json, repro.results.provenance as p; print(json.dumps(p.fingerprint()))"],
+        [sys.executable, "-c", code],
         cwd=tmp_path / "there",
         env={**os.environ, "PYTHONPATH": str(tmp_path / "there")},
     )
-    from repro.results.provenance import fingerprint
-
-    assert json.loads(found) == fingerprint()
+    assert json.loads(found) == [fingerprint(), catalogue_digest()]
     monkeypatch.setattr(on_ray, "CODE_AT_MOST", 1_000)
     with pytest.raises(ValueError, match="Put the experiment's files into a folder of their own"):
         stage_code(own / "rows.py", tmp_path / "other")
