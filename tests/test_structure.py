@@ -83,7 +83,7 @@ MOST_LINES = {
     "web": 1_940,
     "experiment": 270,
     "cli": 2_161,
-    "tests": 52_143,
+    "tests": 52_147,
 }
 
 
