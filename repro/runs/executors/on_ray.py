@@ -257,7 +257,7 @@ def stage_code(script: Path, folder: Path) -> None:
     code += [(path, EXPERIMENTS / path.relative_to(script.parent)) for path in _code(script.parent, PACKAGE)]
     if (n_bytes := sum(path.stat().st_size for path, _ in code)) > CODE_AT_MOST:
         raise ValueError(
-            f"{script.parent} holds {n_bytes:,} bytes of .py, .json and .toml files beside {script.name}; all of them would "
+            f"{script.parent} holds {n_bytes:,} bytes of .py, .json and .toml files beside {script.name}; all would "
             f"travel to each node, at most {CODE_AT_MOST:,}. Put the experiment's files into a folder of their own."
         )
     for path, name in code:
