@@ -25,7 +25,7 @@ class TreeText:
     vocab_size: int = 16_384  # "a vocabulary of 16K tokens" for the WSJ alone
     silver_vocab_size: int = 32_768  # 32K with silver text
     max_length: int = 256
-    extra_length: int | None = None  # as the scale's own
+    extra_length: int | None = None  # as in `Scale`
 
 
 @dataclass(frozen=True, kw_only=True)
