@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import lightning as L
 from lightning.pytorch.trainer.states import TrainerFn, TrainerStatus
@@ -20,6 +20,10 @@ from repro.data.batch import Batch
 from repro.data.batching import BatchBy, Plan, by_padded_tokens
 from repro.data.datasets import DevBatches, TrainingBatches, loader
 from repro.data.shards import Side, pair_lengths
+
+if TYPE_CHECKING:
+    from repro.data.shards import Prepared
+    from repro.data.tokenizer import Tokenizer
 
 
 def place() -> tuple[int, int]:
@@ -70,12 +74,12 @@ class Epochs:
 
 
 class TranslationData(L.LightningDataModule):
-    """Any text that has been prepared: training by the plan, an epoch at a time; dev and test by length."""
+    """Any text that has been prepared: training by the plan, an epoch at a time; dev and test by length.
 
-    train: tuple[Side, Side]  # (source, target)
-    dev: tuple[Side, Side]
-    test: tuple[Side, Side] | None
-    data_hash: str
+    Sides are (source, target) as ids; `from_prepared` takes those of a corpus, and its tokenizer.
+    """
+
+    endless = False  # training is one epoch without end, from the update that the trainer is at
 
     def __init__(
         self,
@@ -90,22 +94,32 @@ class TranslationData(L.LightningDataModule):
         accumulate: int = 1,
         workers: int = 0,
         packed: bool = False,
+        tokenizer: "Tokenizer | None" = None,
     ) -> None:
         super().__init__()
-        self._choose(budget=budget, seed=seed, batch_by=batch_by, accumulate=accumulate, workers=workers, packed=packed)
-        self.train, self.dev, self.test, self.data_hash = train, dev, test, data_hash
-
-    def _choose(
-        self, *, budget: int, seed: int, batch_by: BatchBy, accumulate: int, workers: int, packed: bool
-    ) -> None:
         for name, number, least in (("budget", budget, 1), ("accumulate", accumulate, 1), ("workers", workers, 0)):
             if not isinstance(number, Integral) or number < least:
                 raise ValueError(f"{name}: expected a whole number from {least} on, got {number!r}.")
+        self.train, self.dev, self.test, self.data_hash = train, dev, test, data_hash
+        self.tokenizer = tokenizer
         self.budget, self.batch_by = budget, batch_by  # of a side of one update, over all processes and micro-batches
         self.seed, self.accumulate, self.workers = seed, accumulate, workers
         self.packed = packed  # training batches come without padding, as a GPU likes them
         # epoch and micro-batch of the checkpoint to go on from, and how many micro-batches an epoch had there
         self._saved: tuple[int, int, int | None] | None = None
+
+    @classmethod
+    def from_prepared(cls, text: "Prepared", **plan: Any) -> "TranslationData":
+        """All splits of a corpus; `plan` is `budget`, `seed` and the other choices above."""
+        train, dev, test = ((split.source, split.target) for split in (text.train, text.dev, text.test))
+        return cls(train, dev, test, data_hash=text.data_hash, tokenizer=text.tokenizer, **plan)
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens of both languages, as a model needs to know. AttributeError: what came as ids alone does not say."""
+        if self.tokenizer is None:
+            raise AttributeError("There is no tokenizer here: expected TranslationData(..., tokenizer=...).")
+        return self.tokenizer.size
 
     @cached_property
     def plan(self) -> Plan:
@@ -153,8 +167,11 @@ class TranslationData(L.LightningDataModule):
         if stage == TrainerFn.FITTING:
             self._saved = None
 
-    def train_dataloader(self) -> Epochs:
+    def train_dataloader(self) -> Epochs | DataLoader[Batch]:
         """The next epoch each time it is iterated. Make it once: a new one begins with the first epoch."""
+        if self.endless:
+            assert self.trainer is not None  # it has restored `global_step` before it asks
+            return self.batches(self.trainer.global_step)
         return Epochs(self)
 
     def val_dataloader(self) -> DevBatches:
@@ -219,7 +236,9 @@ class TranslationData(L.LightningDataModule):
         return fields | {"fill": way}
 
     def state_dict(self) -> dict[str, Any]:
-        """For a trainer's checkpoint."""
+        """For a trainer's checkpoint; nothing where updates alone say what comes next."""
+        if self.endless:
+            return {}
         if self.trainer is None:
             return self._identity()
         at = [self.trainer.current_epoch, self.trainer.fit_loop.epoch_loop.batch_progress.current.ready]

@@ -124,10 +124,9 @@ class CheckpointCallback(L.Callback):
 
 def _agree_on_plan(trainer: L.Trainer) -> None:
     """Of several processes each has its own plan: that they are one is looked at before the first step."""
-    stream = trainer.datamodule  # type: ignore[attr-defined]
     if trainer.world_size == 1:
         return
-    own = stream.data.plan_digest(trainer.global_step)
+    own = trainer.datamodule.plan_digest(trainer.global_step)  # type: ignore[attr-defined]
     first = trainer.strategy.broadcast(own)
     agree = trainer.strategy.reduce_boolean_decision(own == first)
     if not agree:

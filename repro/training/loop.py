@@ -16,11 +16,8 @@ from typing import Any, Literal
 import lightning as L
 import torch
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
-from torch.utils.data import DataLoader
 
-from repro.data.batch import Batch
 from repro.data.datamodule import TranslationData
-from repro.data.datasets import DevBatches
 from repro.model.bfloat16 import bfloat16_products
 from repro.model.ragged import arranged
 from repro.storage.atomic import sweep
@@ -95,20 +92,20 @@ def fit(
         told = group.told(resume and resume.name)
         resume = folder / told if told else None
     journal_callback, replay_check = JournalCallback(log, every.log, watch), ReplayCheck(conditions or {})
-    stream = _Stream(data)
+    data.endless = True  # whatever happens, happens at optimizer steps
     checkpoint_callback = CheckpointCallback(
         journal_callback, replay_check, folder, every, module.hyper.kept_steps, should_stop
     )
     # numbers are written down before the checkpoint that follows them
     callbacks = [journal_callback, replay_check, checkpoint_callback]
-    trainer = _trainer(module, stream, every, run, callbacks, folder, devices, precision, group)
+    trainer = _trainer(module, data, every, run, callbacks, folder, devices, precision, group)
     diverged = None
     try:
         narrow = bfloat16_products(trainer.strategy.root_device, wanted=precision == "bf16")
         with _threads_kept(), narrow:
-            trainer.fit(module, stream, ckpt_path=resume, weights_only=True)
+            trainer.fit(module, data, ckpt_path=resume, weights_only=True)
             if checkpoint_callback.owes_validation(trainer):  # training had ended, and it was killed while validating
-                trainer.validate(module, stream, verbose=False)
+                trainer.validate(module, data, verbose=False)
     except StopRequested:
         pass
     except NonFinite as error:
@@ -138,7 +135,7 @@ def _threads_kept() -> Iterator[None]:
 
 def _trainer(
     module: TranslationModule,
-    stream: "_Stream",
+    data: TranslationData,
     every: Every,
     run: str,
     callbacks: list[L.Callback],
@@ -148,7 +145,7 @@ def _trainer(
     group: Group | None,
 ) -> L.Trainer:
     """Lightning's part: it decides neither what is read nor what is written, nor who takes part."""
-    accumulate = stream.data.accumulate
+    accumulate = data.accumulate
     nodes = group.peer.nodes if group else 1
     io = SafetensorsIO(run, group.shared if group else None)
     trainer = L.Trainer(
@@ -175,22 +172,6 @@ def _trainer(
     # Before each batch Lightning tells the others of a SIGTERM, for which GPUs wait; here `should_stop` speaks of it
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     return trainer
-
-
-class _Stream(L.LightningDataModule):
-    """The data of a run as one epoch without end: whatever happens, happens at optimizer steps."""
-
-    def __init__(self, data: TranslationData) -> None:
-        super().__init__()
-        self.data = data
-
-    def train_dataloader(self) -> DataLoader[Batch]:
-        """From the update after the last one done: Lightning has restored `global_step` before it asks."""
-        assert self.trainer is not None
-        return self.data.batches(self.trainer.global_step)
-
-    def val_dataloader(self) -> DevBatches:
-        return self.data.val_dataloader()
 
 
 def _is_want_of_memory(error: Exception) -> bool:

@@ -247,8 +247,8 @@ class TranslationModule(L.LightningModule):
             return {}
         source = Encoded(np.concatenate(list(rows.values())), np.cumsum([0, *map(len, rows.values())]))
         by_number = dict(zip(rows, translate(self.model, source), strict=True))
-        prepared = getattr(self.trainer.datamodule, "prepared", None)  # type: ignore[attr-defined]
-        return {i: prepared.tokenizer.decode(ids) for i, ids in by_number.items()} if prepared else by_number
+        tokenizer = getattr(self.trainer.datamodule, "tokenizer", None)  # type: ignore[attr-defined]
+        return {i: tokenizer.decode(ids) for i, ids in by_number.items()} if tokenizer else by_number
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam with the paper's constants. Paper: section 5.3."""

@@ -60,12 +60,10 @@ class Trial(Recipe):
 
     def data(self) -> TranslationData:
         """The batches, in the order of the plan."""
-        return TranslationData(
-            (self.prepared.train.source, self.prepared.train.target),
-            (self.prepared.dev.source, self.prepared.dev.target),
+        return TranslationData.from_prepared(
+            self.prepared,
             budget=self.batch_tokens,
             batch_by=BATCH_BY[self.batch_by],
-            data_hash=self.prepared.data_hash,
             seed=self.seed,
             accumulate=self.accumulate,
             packed=torch.cuda.is_available() and reads_ragged(self.system),

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +17,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from repro.corpora.catalogue import GrammarSizes
-from repro.corpora.datamodule import CorpusData
+from repro.corpora.datamodule import corpus_data
 from repro.data import datamodule as module
 from repro.data.batch import Batch
 from repro.data.batching import by_tokens, updates, updates_per_epoch
@@ -310,27 +309,21 @@ def test_who_reads_beside_a_trainer_and_after_it_reads_whole_epochs(tmp_path: Pa
     assert len(list(kept.train_dataloader)) == EPOCH, "its own batches, when it is done"  # type: ignore[arg-type]
 
 
-def test_a_corpus_is_opened_where_no_trainer_did_and_its_folders_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    sizes = GrammarSizes(n_train=30, n_dev=5, n_test=5)
-    opened = partial(CorpusData, "grammar", "en-de", Subwords("bpe", 300), budget=200, seed=1, sizes=sizes)
-    data = opened()
+def test_a_prepared_corpus_gives_its_splits_and_its_tokenizer(tmp_path: Path) -> None:
+    sizes = GrammarSizes(n_train=30, n_dev=5, n_test=6)
+    data = corpus_data("grammar", "en-de", Subwords("bpe", 300), cache=tmp_path, sizes=sizes, budget=200, seed=1)
     assert data.vocab_size == 300
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert sum(len(seen(batch)) for batch in data.val_dataloader()) == 5
-    again = opened(cache=tmp_path / "cache")
-    assert sum(len(seen(batch)) for batch in again.train_dataloader()) == 30
-    assert sum(len(seen(batch)) for batch in again.test_dataloader()) == 5
+    loaders: list[Any] = [data.train_dataloader(), data.val_dataloader(), data.test_dataloader()]
+    assert [sum(len(seen(batch)) for batch in loader) for loader in loaders] == [30, 5, 6]
+    with pytest.raises(AttributeError, match="expected TranslationData"):
+        assert translation().vocab_size
 
 
 @pytest.mark.parametrize("wrong", [{"accumulate": 0}, {"budget": "256"}, {"budget": 0}, {"workers": -1}])
 def test_a_number_that_cannot_be_is_named(wrong: dict[str, Any]) -> None:
     [(name, value)] = wrong.items()
     with pytest.raises(ValueError, match=f"^{name}: expected a whole number from [01] on, got {value!r}"):
-        CorpusData("grammar", "en-de", Subwords("bpe", 300), **{"budget": 200, "seed": 1} | wrong)
+        TranslationData(TRAIN, DEV, data_hash="data", **{"budget": 200, "seed": 1} | wrong)
 
 
 def test_without_a_trainer_each_iteration_is_the_next_epoch() -> None:

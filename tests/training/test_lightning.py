@@ -18,7 +18,7 @@ from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.trainer.connectors import signal_connector
 from training.tiny_run import BUDGET, EACH, HYPER, MICRO, Journal, V, same_arithmetic, text, train
 
-from repro.corpora.datamodule import CorpusData
+from repro.corpora.datamodule import corpus_data
 from repro.data.batch import Batch
 from repro.data.datamodule import TranslationData
 from repro.data.vocabulary import Subwords
@@ -353,13 +353,19 @@ def lines(folder: Path) -> Path:
     return folder
 
 
-def test_predict_gives_translations(tmp_path: Path) -> None:
+def of_own_text(folder: Path) -> TranslationData:
     subwords = Subwords("bpe", 300)
-    own = CorpusData("folder", "en-de", subwords, data_dir=lines(tmp_path), cache=tmp_path, budget=400, seed=1)
+    return corpus_data("folder", "en-de", subwords, data_dir=lines(folder), cache=folder, budget=400, seed=1)
+
+
+def test_predict_gives_translations(tmp_path: Path) -> None:
+    own = of_own_text(tmp_path)
     module = TranslationModule(HYPER, own.vocab_size, seed=1)
     found = {i: text for part in trainer().predict(module, own) for i, text in part.items()}  # type: ignore[union-attr]
-    expected = translate(module.model, own.prepared.test.source)
-    assert [found[i] for i in range(17)] == [own.prepared.tokenizer.decode(ids) for ids in expected]
+    assert own.test
+    assert own.tokenizer
+    expected = translate(module.model, own.test[0])
+    assert [found[i] for i in range(17)] == [own.tokenizer.decode(ids) for ids in expected]
     assert len(found) == 17
     assert any(found.values())
     in_memory = data()
@@ -371,8 +377,7 @@ def test_predict_gives_translations(tmp_path: Path) -> None:
 @pytest.mark.parametrize("begin", ["fit", "validate", "test", "predict"])
 @pytest.mark.parametrize("size", [299, 5_000])
 def test_a_module_for_another_vocabulary_is_refused_in_one_sentence(tmp_path: Path, begin: str, size: int) -> None:
-    subwords = Subwords("bpe", 300)
-    own = CorpusData("folder", "en-de", subwords, data_dir=lines(tmp_path), cache=tmp_path, budget=400, seed=1)
+    own = of_own_text(tmp_path)
     said = f"The module is for a vocabulary of {size} tokens, the data have {own.vocab_size}"
     with pytest.raises(ValueError, match=said):
         getattr(trainer(max_steps=1), begin)(TranslationModule(HYPER, size, seed=1), own)

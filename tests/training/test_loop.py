@@ -172,7 +172,7 @@ def test_a_gpu_of_apples_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("platform.processor", lambda: "arm")
     module, data = TranslationModule(HYPER, V, 1), mock.Mock(accumulate=1)
     with pytest.warns(match="GPU available but not used"):
-        trainer = loop._trainer(module, loop._Stream(data), EVERY, RUN, [], tmp_path, 1, "fp32", None)
+        trainer = loop._trainer(module, data, EVERY, RUN, [], tmp_path, 1, "fp32", None)
     assert type(trainer.accelerator).__name__ == "CPUAccelerator"
 
 
@@ -181,7 +181,7 @@ def test_nobody_is_told_of_a_signal_in_each_update(tmp_path: Path, monkeypatch: 
     asked: list[str] = []
     monkeypatch.setattr("torch.distributed.broadcast", lambda *_, **__: asked.append("of Lightning"))
     module, data = TranslationModule(HYPER, V, 1), mock.Mock(accumulate=1)
-    trainer = loop._trainer(module, loop._Stream(data), EVERY, RUN, [], tmp_path, 1, "fp32", None)
+    trainer = loop._trainer(module, data, EVERY, RUN, [], tmp_path, 1, "fp32", None)
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor()
     assert not asked
     type(trainer.fit_loop.epoch_loop)._broadcast_sigterm_tensor(trainer.fit_loop.epoch_loop)  # what it would do
