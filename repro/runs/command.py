@@ -58,11 +58,17 @@ class Parser(argparse.ArgumentParser):
             if there[name] > 1 and action.nargs in ("+", "*"):
                 self.error(f"{name} is there {there[name]} times, expected once, with all its values")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Of what is none of the choices say which is meant, beside naming them all."""
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            near = guess(str(value), known).removesuffix(".")
+            raise argparse.ArgumentError(action, f"expected one of {', '.join(known)}, got {value!r}{near}")
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and end with 2."""
-        self.exit(
-            BAD_INPUT, f"error: {message}" + ("\n" if "--help" in message else "; --help says what is expected\n")
-        )
+        ends = "" if "--help" in message else f"{' ' if message.endswith('?') else '; '}--help says what is expected"
+        self.exit(BAD_INPUT, f"error: {message}{ends}\n")
 
 
 def folder_named(typed: str) -> Path:

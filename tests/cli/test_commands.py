@@ -131,7 +131,8 @@ def test_no_option_may_be_cut_short(words: str, capsys: pytest.CaptureFixture[st
         ("translate", "error: the following arguments are required: run; --help says what is expected\n"),
         ("data", "error: the following arguments are required: command; --help says what is expected\n"),
         ("data prepare grammar-en-de --clean", "error: argument --clean: expected at least one argument; --help says"),
-        ("translate latest --backend=other", "error: argument --backend: invalid choice: 'other' (choose from 'torch'"),
+        ("translate latest --backend=other", "error: argument --backend: expected one of torch, ctranslate2, "),
+        ("tracking snyc", "error: argument command: expected one of sync, restore, got 'snyc'; did you mean sync? "),
         ("report publish", "error: this command takes no publish; --help says what is expected\n"),
     ],
 )

@@ -175,7 +175,7 @@ def test_the_card_of_a_parser_speaks_of_trees() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--format", "onnx", "out"), "invalid choice: 'onnx'"),
+        (("--format", "onnx", "out"), "expected one of huggingface, ctranslate2, safetensors, got 'onnx'; --help"),
         (("out",), "the following arguments are required: --format"),
         (("--format", "safetensors", "file"), "which is a file"),
         (("--format", "safetensors", "file/below/it"), "file is a file. Name another."),
