@@ -225,7 +225,7 @@ def test_ci_stops_at_the_first_failure_and_where_the_mark_is_gone(tmp_path: Path
 
 GETS = [
     "apt-get update -qq",
-    "apt-get install -y -qq --no-install-recommends chromium fonts-liberation",
+    "apt-get install -y -qq --no-install-recommends chromium-headless-shell fonts-liberation",
 ]
 SKIPS = "Chromium could not be installed: the tests in a browser are skipped."
 

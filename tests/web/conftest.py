@@ -11,7 +11,7 @@ from report_records import fill
 
 from repro.cli import report
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE = 60_000  # milliseconds; Playwright's own 5 s are too few where other work runs
 Opener = Callable[..., Any]
 
@@ -21,7 +21,9 @@ def browser() -> Iterator[Any]:
     """Headless Chromium, as the system has it; without one the test is skipped."""
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
-        pytest.skip(f"needs a browser: install Debian's package chromium (looked for {', '.join(CHROMIUM)}).")
+        pytest.skip(
+            f"needs a browser: install Debian's package chromium-headless-shell (looked for {', '.join(CHROMIUM)})."
+        )
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=PATIENCE)
