@@ -17,16 +17,15 @@ from unittest import mock
 
 import torch
 
-from repro.corpora.catalogue import open_corpus
-from repro.corpora.prepare import prepare
 from repro.model import embedding
-from repro.model.config import BASE, Hyper
-from repro.results.record import PaperNumbers, Record
-from repro.runs.execution import Execution
+from repro.model.config import Hyper
+from repro.results.record import Record
+from repro.runs.options import Options
 from repro.runs.progress import Progress
-from repro.runs.run import Settings
+from repro.runs.run import Run
 from repro.runs.scales import SCALES
-from repro.runs.table import BASE_ROW
+from repro.runs.session import Session
+from repro.runs.table import BASE_ROW, Cell, Paper, Row, Table
 from repro.runs.task import Translation
 from repro.tracking.tracker import Tracker
 
@@ -55,35 +54,22 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
     """One variant, one seed."""
     change, world = VARIANTS[name]
     scale = SCALES[scale_name]
-    corpus = open_corpus(scale.corpus, pair, data_dir=None, cache=cache, sizes=scale.grammar)
-    prepared = prepare(corpus, subwords=scale.subwords("en-de"), cache=cache, max_length=scale.max_length)
-    settings = Settings(
-        title="What the corpus needs",
+    row = Row(name, change, Paper())
+    cell = Cell(
         table="corpus",
-        tables=("corpus",),
-        row=name,
         position=list(VARIANTS).index(name),
-        paper=PaperNumbers(ppl=None, bleu=None, params=None),
-        paper_hyper=BASE,
-        hyper=change(scale.base),
+        row=row,
+        hyper=row.at(scale.base),
         seed=seed,
         task=Translation(pair),
-        scale=scale,
-        devices=1,
-        threads=1,
-        precision="fp32",
-        backend="torch",
     )
+    runs_dir = runs / name.replace(" ", "-")  # a patched model is made of the same, so its own folder
+    table = Table(name="corpus", rows=[row], title="What the corpus needs")
+    session = Session([table], scale, Options(scale=scale_name, cache_dir=cache, runs_dir=runs_dir, threads=1), [cell])
+    session.open_texts([cell.task], print)
+    tracker = Tracker(f"sqlite:///{runs / 'mlflow.db'}")
     with world(), Progress("corpus", 1) as progress:  # type: ignore[attr-defined]
-        record = Execution(
-            settings=settings,
-            corpus=corpus,
-            prepared=prepared,
-            runs=runs / name.replace(" ", "-"),  # a patched model has the same settings, so its own folder
-            tracker=Tracker(f"sqlite:///{runs / 'mlflow.db'}"),
-            progress=progress,
-            should_stop=lambda: False,
-        ).execute()
+        record = Run(dir=session.run(cell), tracker=tracker, progress=progress, should_stop=lambda: False).execute()
     assert record is not None
     return record
 

@@ -24,7 +24,7 @@ from repro.results.provenance import provenance
 from repro.runs.options import Options, chosen_scale
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import PARSING_SEARCH
-from repro.runs.run import Run
+from repro.runs.run_dir import RunDir
 from repro.runs.session import Session
 from repro.runs.silence import Silence
 from repro.runs.table import Table, cells
@@ -39,7 +39,7 @@ GREEDY = Search(beam=1, alpha=0.0, extra=PARSING_SEARCH.extra)
 ID = "benchmark"  # of the run, in its checkpoints
 
 
-def run_of(options: Options, row: str, seed: int) -> Run:
+def run_of(options: Options, row: str, seed: int) -> RunDir:
     """The run of a row as the experiment would make it, its text prepared."""
     found = runpy.run_path(str(EXPERIMENT), run_name=EXPERIMENT.stem)
     tables, scale = [Table(name=found["TABLE"], rows=found["ROWS"], title=found["TABLE"])], chosen_scale(options)
@@ -66,13 +66,13 @@ def trained_at(trial: Trial, each: int) -> Iterator[tuple[int, float, Mapping[st
     yield from ((step, ppl, state) for step, (ppl, state) in kept.items())
 
 
-def measured(run: Run, each: int, words: Lines, references: Lines) -> Iterator[dict[str, Any]]:
+def measured(run: RunDir, each: int, words: Lines, references: Lines) -> Iterator[dict[str, Any]]:
     """A line for each step that was looked at."""
-    trial, tokenizer = Trial(**vars(run.recipe)), run.prepared.tokenizer
+    trial, tokenizer = run.trial, run.prepared.tokenizer
     trial.tune()
     source = Encoded(*tokenizer.encode(words))
     for step, ppl, state in trained_at(trial, each):
-        model = build(run.settings.system, run.settings.hyper, tokenizer.size).eval()
+        model = build(run.spec.system, run.spec.hyper, tokenizer.size).eval()
         model.load_state_dict(state)
         outputs, n_cut = parsed(model, tokenizer, source, GREEDY)
         found = brackets_of(outputs, references)
@@ -113,7 +113,7 @@ def main() -> None:
     if asked.json:
         told = {
             "kind": "parse_by_step",
-            **{"table": run.settings.table, "row": asked.row, "seed": asked.seed, "scale": asked.scale},
+            **{"table": run.entry.table, "row": asked.row, "seed": asked.seed, "scale": asked.scale},
             **{"sentences": len(words), "search": GREEDY.settings, "threads": 1},
         }
         atomic.write_json(asked.json, {**told, "lines": lines, "stamp": provenance("cpu")})

@@ -101,7 +101,7 @@ ARROWS = (
         "all of it -> record",
         "One row and one seed make one run in a folder of its own, and leave one JSON file: settings, scores, learning "
         "curves, cost, and where every number comes from.",
-        "runs/table runs/scales runs/options runs/sweep runs/run training/trial runs/changed runs/determinism results/record "
+        "runs/table runs/scales runs/options runs/sweep runs/run_dir training/run_spec training/trial runs/run runs/changed runs/determinism results/record "
         "runs/outputs results/sentences "
         "results/provenance storage/lease storage/signed_json runs/* storage/*",
     ),

@@ -17,7 +17,8 @@ from repro.results.record import Record
 from repro.runs.task import Translation
 from repro.training import checkpoint
 from repro.training.checkpoint_files import path_of
-from repro.training.recipe import Recipe
+from repro.training.run_spec import UNOPENED, RunSpec
+from repro.training.trial import Trial
 
 LINES = [
     f"the {size} dog saw {n} red cats near the old house." for n in ("two", "three", "ten") for size in ("big", "small")
@@ -37,27 +38,29 @@ def looked_at(folder: Path, corpus: str = "grammar", system: Any = None, lines: 
     ids = [tokenizer.encode([line])[0] for line in lines]
     source = SimpleNamespace(lengths=np.array([len(one) for one in ids], np.uint16), sentence=lambda i: ids[i])
     prepared: Any = SimpleNamespace(tokenizer=tokenizer, dev=SimpleNamespace(source=source))
+    spec = RunSpec(
+        text=UNOPENED,
+        task=Translation("en-de"),
+        hyper=HYPER,
+        seed=1,
+        batch_tokens=7,
+        batch_by="padded_tokens",
+        devices=1,
+        accumulate=1,
+        threads=1,
+        precision="fp32",
+        backend="torch",
+        system=system,
+    )
     return SimpleNamespace(
         id=RUN,
         folder=folder,
         corpus=SimpleNamespace(name=corpus, in_tokens=False),
         prepared=prepared,
-        settings=SimpleNamespace(hyper=HYPER, system=system, task=SimpleNamespace(name="en-de"), name="h=1 seed 1"),
-        recipe=Recipe(
-            prepared=prepared,
-            task=Translation("en-de"),
-            in_tokens=False,
-            hyper=HYPER,
-            seed=1,
-            batch_tokens=7,
-            batch_by="padded_tokens",
-            devices=1,
-            accumulate=1,
-            threads=1,
-            precision="fp32",
-            backend="torch",
-            system=system,
-        ),
+        name="h=1 seed 1",
+        task=Translation("en-de"),
+        spec=spec,
+        trial=Trial(spec, prepared),
     )
 
 

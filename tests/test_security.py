@@ -242,10 +242,10 @@ def imported(folder: Path, modules: list[str]) -> list[str]:
 
 HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures", "repro.runs.examples")  # torch and such
 HEAVY_TOO = (
-    "runs.execution runs.speed.measure runs.determinism runs.changed "
+    "runs.run runs.speed.measure runs.determinism runs.changed "
     "results.counts results.scored_2017 corpora.datamodule data.batch data.datamodule data.datasets complexity"
 )
-LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost decoding.search training.recipe"
+LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost decoding.search training.run_spec"
 LIGHT = [
     name
     for name in MODULES

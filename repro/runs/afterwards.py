@@ -13,31 +13,31 @@ from repro.training.checkpoint_files import path_of
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
 
 Say = Callable[[str], object]
 
 
-def has_checkpoints(run: "Run") -> bool:
+def has_checkpoints(run: "RunDir") -> bool:
     """Whether those whose average is scored are in its folder."""
     folder = run.folder / "checkpoints"
-    return all(path_of(folder, step).exists() for step in run.settings.hyper.averaged_steps)
+    return all(path_of(folder, step).exists() for step in run.spec.hyper.averaged_steps)
 
 
-def kept_weights(run: "Run", tell: Say) -> "Mapping[str, Tensor] | None":
+def kept_weights(run: "RunDir", tell: Say) -> "Mapping[str, Tensor] | None":
     """The averaged weights; None where a checkpoint cannot be read, which `tell` is told: the record needs none."""
     from repro.training.averaging import averaged
     from repro.training.checkpoint import CheckpointError
 
     folder = run.folder / "checkpoints"
     try:
-        return averaged(folder, run.id, run.settings.hyper.averaged_steps)
+        return averaged(folder, run.id, run.spec.hyper.averaged_steps)
     except OSError as error:  # for want of memory or of a server: nothing is damaged
-        tell(f"{run.settings.name}: finished; its checkpoints cannot be read now ({error}). Type the command again.")
+        tell(f"{run.name}: finished; its checkpoints cannot be read now ({error}). Type the command again.")
         return None
     except CheckpointError as error:
         tell(
-            f"{run.settings.name}: finished, but what is made of its checkpoints is left out, since they cannot be "
+            f"{run.name}: finished, but what is made of its checkpoints is left out, since they cannot be "
             f"read any more ({type(error).__name__} in {folder}). To be told no more of it delete that folder; to "
             f"train the run again delete {run.folder}."
         )
@@ -45,14 +45,12 @@ def kept_weights(run: "Run", tell: Say) -> "Mapping[str, Tensor] | None":
 
 
 @contextmanager
-def as_trained(run: "Run") -> Iterator[None]:
+def as_trained(run: "RunDir") -> Iterator[None]:
     """The threads and the settings of the process that made the run, so that numbers are the same to the bit."""
     import torch
 
-    from repro.training.trial import Trial
-
     before = torch.get_num_threads()
-    Trial(**vars(run.recipe)).tune()
+    run.trial.tune()
     try:
         yield
     finally:

@@ -20,7 +20,7 @@ from repro.runs.task import Task
 from repro.training.peer import Peer
 
 if TYPE_CHECKING:
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
 
 SHOWN, LONGEST = 3, 74  # sentences, and the places that each takes at most: a line each
 # options that say nothing of what comes next
@@ -28,7 +28,7 @@ ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard",
 OF_NODES = ("devices", "num_nodes")  # nor these where a launcher says so
 
 
-def translations(finished: "Sequence[tuple[Run, Record]]") -> Iterator[str]:
+def translations(finished: "Sequence[tuple[RunDir, Record]]") -> Iterator[str]:
     """The first short sentences of dev, each with what the best of these runs made of it, if one translates."""
     scored = [(run, record) for run, record in finished if has_sentences(record) and (run.folder / "dev.hyp").exists()]
     if not scored:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from repro.corpora.parallel_text import Parallel
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
     from repro.tracking.tracker import Tracker
 
 # told the name of a text and its number of sentences; what it gives is told how many are translated, and may raise
 Watch = Callable[[str, int], Callable[[int], None]]
 
 
-def note_further(run: "Run", record: Record, tracker: "Tracker", tell: Say, watch: Watch) -> None:
+def note_further(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, watch: Watch) -> None:
     """Have the scores in the folder of the run and in MLflow, where its checkpoints are there.
 
     What is there is not made again.
@@ -50,20 +50,19 @@ def note_further(run: "Run", record: Record, tracker: "Tracker", tell: Say, watc
         sync_soon(tracker, run.folder)  # the mirror of the training was closed with the record
 
 
-def keep_further(run: "Run", record: Record, results: "Path", tracker: "Tracker", tell: Say, watch: Watch) -> None:
+def keep_further(run: "RunDir", record: Record, results: "Path", tracker: "Tracker", tell: Say, watch: Watch) -> None:
     """Have the same beside the record under `results`."""
     note_further(run, record, tracker, tell, watch)
     artifacts.copy(run.folder / RECORD, path(results, record), record.run)
 
 
 def _scored(
-    run: "Run", weights: "Mapping[str, Tensor]", texts: "dict[str, Parallel]", watch: Watch
+    run: "RunDir", weights: "Mapping[str, Tensor]", texts: "dict[str, Parallel]", watch: Watch
 ) -> dict[str, FurtherTest]:
     from repro.data.shards import Split
     from repro.runs.line_lengths import as_ids
-    from repro.training.trial import Trial
 
-    trial, tokenizer = Trial(**vars(run.recipe)), run.prepared.tokenizer
+    trial, tokenizer = run.trial, run.prepared.tokenizer
     model = trial.module().model
     model.load_state_dict(weights)
     made = {}

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from repro.decoding.inside import Glimpse, LookedAt
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
 
 N_OWN, SHORTEST, LONGEST = 3, 8, 18  # sentences of dev, and tokens of one: as a page has room for
 MOST_TOKENS = 200  # of any: the work grows with the square
 NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
 
 
-def note_inside(run: "Run", record: Record, tell: Say) -> None:
+def note_inside(run: "RunDir", record: Record, tell: Say) -> None:
     """Have what the run does inside in its folder, where it translates something and its checkpoints are there."""
     place = run.folder / RECORD
     wanted = has_checkpoints(run) and has_sentences(record) and not is_inside_of(place, record.run)
@@ -41,7 +41,7 @@ def note_inside(run: "Run", record: Record, tell: Say) -> None:
             write_inside(place, seen_inside(run, record, weights))
 
 
-def keep_inside(run: "Run", record: Record, results: Path, tell: Say) -> None:
+def keep_inside(run: "RunDir", record: Record, results: Path, tell: Say) -> None:
     """Have the same beside the record under `results`; where nothing can be seen, no such file stands there."""
     place = path(results, record)
     if not is_inside_of(place, record.run):
@@ -49,13 +49,13 @@ def keep_inside(run: "Run", record: Record, results: Path, tell: Say) -> None:
         copy_inside(run.folder / RECORD, place, record.run)
 
 
-def seen_inside(run: "Run", record: Record, weights: "Mapping[str, Tensor]") -> bytes:
+def seen_inside(run: "RunDir", record: Record, weights: "Mapping[str, Tensor]") -> bytes:
     """The file, packed: as many of the sentences as fit, and which were left out."""
     from repro.decoding.inside import look_inside
     from repro.model.build import build
 
-    settings, tokenizer = run.settings, run.prepared.tokenizer
-    model = build(settings.system, settings.hyper, tokenizer.size).eval()
+    tokenizer = run.prepared.tokenizer
+    model = build(run.spec.system, run.spec.hyper, tokenizer.size).eval()
     model.load_state_dict(weights)
     search = Search.of(record.settings)
     kept: list[Glimpse] = []
@@ -82,7 +82,7 @@ def _packed(looks: "list[Glimpse]", left_out: list[dict[str, Any]], record: Reco
     return packed_inside(content, b"".join(look.weights for look in looks))
 
 
-def _sentences(run: "Run") -> "Iterator[LookedAt]":
+def _sentences(run: "RunDir") -> "Iterator[LookedAt]":
     """What is looked at, the most wanted first."""
     from repro.decoding.inside import LookedAt
 
@@ -93,7 +93,7 @@ def _sentences(run: "Run") -> "Iterator[LookedAt]":
         places = [(2 * k + 1) * len(fitting) // (2 * N_OWN) for k in range(N_OWN if fitting else 0)]
         for line in dict.fromkeys(fitting[place] for place in places):
             yield LookedAt(f"line {line + 1} of dev", [int(id) for id in source.sentence(line)])
-    if languages(run.settings.task.name)[0] == "en" and not run.corpus.in_tokens:
+    if languages(run.task.name)[0] == "en" and not run.corpus.in_tokens:
         for name, text in FIGURE_SENTENCES.items():
             ids, _ = run.prepared.tokenizer.encode([text])
             yield LookedAt(NAMES_OF_PAPER[name], [int(id) for id in ids])

@@ -8,7 +8,7 @@ from repro.runs.refused import SKETCHED
 if TYPE_CHECKING:
     from repro.data.shards import Encoded, Side, Split
     from repro.data.tokenizer import Tokenizer
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
 
 
 def as_ids(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
@@ -70,7 +70,7 @@ class LineLimit(NamedTuple):
             )
 
 
-def refuse_long_lines(runs: "Sequence[Run]") -> None:
+def refuse_long_lines(runs: "Sequence[RunDir]") -> None:
     """Raise ValueError where a text has a line that a run has no place for, or its search might write one.
 
     Of the texts that are trained on, and of all that are translated afterwards. Nothing is asked of finished runs:
@@ -78,27 +78,29 @@ def refuse_long_lines(runs: "Sequence[Run]") -> None:
     """
     looked_at = set()
     for run in runs:
-        row = run.settings
-        if row.system is None and not row.hyper.learned_positions and row.backend == "torch":
+        spec, row = run.spec, (run.entry.table, run.entry.row)
+        if spec.system is None and not spec.hyper.learned_positions and spec.backend == "torch":
             continue  # as most: nothing is to be looked at, and no torch to be imported
-        if (row.table, row.row) in looked_at or run.finished():
+        if row in looked_at or run.finished():
             continue
-        looked_at.add((row.table, row.row))
+        looked_at.add(row)
         from repro.model.build import sketched
 
-        model = sketched(row.system, row.hyper, SKETCHED)
+        model = sketched(spec.system, spec.hyper, SKETCHED)
         others = ", or ask with --rows for rows whose positions are not learned"
-        if (limit := LineLimit.of(model, row.backend, others)) is None:
+        if (limit := LineLimit.of(model, spec.backend, others)) is None:
             continue
         try:
             _refuse_held_out(run, limit)
-            if (own := n_places(model)) is not None and row.scale.max_length > own:  # else such lines were left out
+            if (
+                own := n_places(model)
+            ) is not None and run.entry.scale.max_length > own:  # else such lines were left out
                 _refuse_trained(run.prepared.train, own)
         except ValueError as error:
-            raise ValueError(f"Row {row.row!r} of {row.table}: {error}") from None
+            raise ValueError(f"Row {row[1]!r} of {row[0]}: {error}") from None
 
 
-def _refuse_held_out(run: "Run", limit: LineLimit) -> None:
+def _refuse_held_out(run: "RunDir", limit: LineLimit) -> None:
     texts: dict[str, tuple[Side, Side]] = {
         name: (text.source, text.target) for name, text in (("dev", run.prepared.dev), ("test", run.prepared.test))
     }
@@ -107,7 +109,7 @@ def _refuse_held_out(run: "Run", limit: LineLimit) -> None:
         texts[name] = as_ids(run.prepared.tokenizer, sources), as_ids(run.prepared.tokenizer, targets)
     remedy = "Split that line or remove it on both sides"
     for name, (source, target) in texts.items():
-        limit.refuse(source, f"source line of {name}", remedy=remedy, extra=run.settings.task.search.extra)
+        limit.refuse(source, f"source line of {name}", remedy=remedy, extra=run.task.search.extra)
         limit.refuse(target, f"target line of {name}", remedy=remedy)
 
 

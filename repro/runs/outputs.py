@@ -29,10 +29,10 @@ from repro.results.task import SPLITS, Named, number
 
 if TYPE_CHECKING:
     from repro.data.shards import Split
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
 
 
-def keep_outputs(run: "Run", record: Record, results: Path) -> None:
+def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
     """Have what the run translated beside its record under `results`, with the counts that its BLEU is made of.
 
     Of a run that parses, the counts that its F1 is made of. Where the folder of the run has its outputs no more,
@@ -171,7 +171,7 @@ def _differ(one: NgramCounts, other: NgramCounts) -> bool:
     return one.summands.tolist() != other.summands.tolist()
 
 
-def _held_out(run: "Run") -> "dict[str, Split]":
+def _held_out(run: "RunDir") -> "dict[str, Split]":
     return {"dev": run.prepared.dev, "test": run.prepared.test}
 
 

@@ -18,7 +18,7 @@ from repro.runs.forecast import Estimate, duration
 from repro.runs.speed.schedule import makespan
 
 if TYPE_CHECKING:
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
 
 PLAIN_EVERY = 15.0  # seconds between plain lines
 WHOLE_EVERY = 60.0  # seconds between two that tell of all runs
@@ -224,8 +224,8 @@ class _State:
     measured: bool = True  # what is to come; False: guessed
 
 
-def _state(run: "Run", expected: Estimate) -> _State:
-    seed, steps = run.settings.seed, run.settings.hyper.steps
+def _state(run: "RunDir", expected: Estimate) -> _State:
+    seed, steps = run.spec.seed, run.spec.hyper.steps
     if done := run.finished():
         return _State(seed=seed, what="done", spent=done.cost["train_seconds"] + done.cost["decode_seconds"])
     if run.is_in_hand():
@@ -235,14 +235,16 @@ def _state(run: "Run", expected: Estimate) -> _State:
     return _State(seed=seed, what=what, to_come=expected.to_come(step / steps), measured=expected.measured)
 
 
-def overview(runs: "Sequence[Run]", expected: Sequence[Estimate], n_workers: int = 1, shard: str | None = None) -> str:
+def overview(
+    runs: "Sequence[RunDir]", expected: Sequence[Estimate], n_workers: int = 1, shard: str | None = None
+) -> str:
     """What is done, running, begun and missing, row by row, with what it took and what it will take.
 
     Of a shard it says that there is more to the sweep than these runs; of several workers, when the last is done.
     """
     rows: dict[str, list[_State]] = {}
     for run, one in zip(runs, expected, strict=True):
-        rows.setdefault(run.settings.row, []).append(_state(run, one))
+        rows.setdefault(run.entry.row, []).append(_state(run, one))
     width = max(len(row) for row in rows) + 2
     lines = [f"{'row':<{width}}{'spent':>9}{'to come':>9}  seeds"]
     everything = [state for states in rows.values() for state in states]

@@ -1,213 +1,465 @@
-"""What a run is and how far it has come: one row, one seed, one scale, one corpus.
+"""One run, from what decides it and its folder to its record: train, average, decode, score."""
 
-Its id is a hash of all that decides its result, so what is finished is recognised and what was interrupted goes on. To
-look at runs takes no torch: `repro/runs/execution.py` makes them.
-"""
+import functools
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
 
-import hashlib
-import json
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import product
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import torch
 
-from repro.corpora.catalogue import Corpus
+from repro.claims.lists import catalogue_digest
+from repro.corpora.pair import languages
 from repro.data.batch_by import RECORDED
-from repro.data.shards import Prepared
-from repro.model.config import Hyper, written
-from repro.model.cost import PAPER_VOCABULARY, n_parameters
+from repro.data.shards import Split
+from repro.decoding import backend as backends
+from repro.decoding.bleu import sacrebleu_score
+from repro.model import compiled
+from repro.model.build import compile_layers, gradient_norm, reads_ragged
+from repro.model.config import BASE, written
+from repro.model.cost import TextSizes, training_flops
+from repro.model.ragged import WIDEST
 from repro.results import record
-from repro.results.equal_code import OF_CODE, code_name, equal_codes
-from repro.results.provenance import cleared, fingerprint, task_digest
+from repro.results.labels import relation
+from repro.results.provenance import Provenance, provenance
 from repro.results.record import Record
 from repro.results.systems import system_text
-from repro.results.task import TRANSLATION
-from repro.runs.changed import refuse_changed
-from repro.runs.scales import Scale
-from repro.runs.task import Task
-from repro.tracking.run_folder import RECORD, is_training
-from repro.training.checkpoint_files import checkpoints, step_of
-from repro.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from repro.decoding import backend as backends
-    from repro.training import loop
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What a run is: all that decides its result, and the names it goes by."""
-
-    title: str  # of the table
-    table: str
-    tables: tuple[str, ...]  # all that show the row
-    row: str
-    position: int
-    paper: record.PaperNumbers
-    paper_hyper: Hyper  # the same row of the paper's own base, for its parameter count
-    hyper: Hyper
-    seed: int
-    task: Task
-    scale: Scale
-    devices: int
-    threads: int  # of each process
-    precision: "loop.Precision"
-    backend: "backends.Name"
-    system: Any = None  # of the row; None: the Transformer
-
-    @property
-    def name(self) -> str:
-        return f"{self.row} seed {self.seed}"
-
-    @property
-    def processes(self) -> int:
-        """That share each update: as the options call it."""
-        return self.devices
-
-    @property
-    def accumulate(self) -> int:
-        """Micro-batches per update and device, so that each fits the scale's `device_tokens`."""
-        return self.scale.micro_batches(self.devices)
+from repro.results.task import LAST_MEAN, LENGTH, TRANSLATION, Named, Scores, without_value
+from repro.runs import determinism
+from repro.runs.changed import origin
+from repro.runs.further_tests import note_further
+from repro.runs.inside import note_inside
+from repro.runs.load import TOKENIZER
+from repro.runs.progress import Watched
+from repro.runs.run_dir import RunDir
+from repro.runs.silence import Silence
+from repro.storage import atomic
+from repro.storage.journal import Journal, read, read_all
+from repro.storage.lease import Lease, Superseded
+from repro.tracking.mirror import Mirror
+from repro.tracking.run_folder import PRINTED_SCORES, RECORD, write_run
+from repro.tracking.tracker import Tracker
+from repro.training import averaging, checkpoint, cpu_tuning, loop
+from repro.training.group import Group
+from repro.training.module import NonFinite, TranslationModule
+from repro.training.run_spec import RunSpec
+from repro.training.trial import Scored
 
 
-def made_of_recipe(recipe: Recipe, task: Task) -> dict[str, Any]:
-    """All that decides a result beside the code and the text itself, by fields."""
-    return {
-        **{f"hyper.{name}": value for name, value in written(vars(recipe.hyper)).items()},
-        **({"system": system_text(recipe.system)} if recipe.system else {}),
-        "seed": recipe.seed,
-        "tokenizer": recipe.prepared.tokenizer.sha256,
-        "data": recipe.prepared.data_hash,
-        "ids": recipe.prepared.ids_hash,  # whatever code made them of the text
-        "in_tokens": recipe.in_tokens,  # how it is scored
-        "batch_tokens": recipe.batch_tokens,
-        "fill": RECORDED[recipe.batch_by],
-        "shares": recipe.shares,  # each has its own dropout
-        "threads": recipe.threads,  # sums are made in other orders
-        "precision": recipe.precision,
-        **task.search.settings,
-        **({} if task.facts == TRANSLATION else {"task": task.facts["name"], "task_code": task_digest(task)}),
-        "engine": recipe.backend,
-    }
+class Stopped(Exception):
+    """The run was asked to stop; it has left a checkpoint and will go on from it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run in its folder `runs/<id>/`."""
+    """A run being made: in its folder, and who is told, watches it and may stop it."""
 
-    settings: Settings
-    corpus: Corpus
-    prepared: Prepared
-    runs: Path
-
-    @cached_property
-    def id(self) -> str:
-        """16 hexadecimal digits: a hash of all that decides the result. What equal code has begun keeps its id."""
-        names = [name for name in OF_CODE if name in self.decides]
-        alike = product(*(equal_codes(self.decides[name]) for name in names))
-        made_of = [{**self.decides, **dict(zip(names, codes, strict=True))} for codes in alike]
-        made_of += [
-            {name: value for name, value in one.items() if name != "ids"} for one in made_of
-        ]  # of before the wall
-        ids = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()[:16] for one in made_of]
-        return next((one for one in ids if (self.runs / one / "run.json").exists()), ids[0])
-
-    @cached_property
-    def decides(self) -> dict[str, Any]:
-        """All that decides the result, by fields."""
-        subset = {"test_subset": self.corpus.subset.sha256} if self.corpus.subset else {}  # what the record will say
-        made_of = made_of_recipe(self.recipe, self.settings.task)
-        return {**made_of, "corpus": self.corpus.sha256, **subset, "code": fingerprint(self.settings.system)}
-
-    @cached_property
-    def recipe(self) -> Recipe:
-        """What it is computed from."""
-        settings = self.settings
-        return Recipe(
-            prepared=self.prepared,
-            task=settings.task,
-            in_tokens=self.corpus.in_tokens,
-            hyper=settings.hyper,
-            seed=settings.seed,
-            batch_tokens=settings.scale.batch_tokens,
-            batch_by=settings.scale.batch_by,
-            devices=settings.devices,
-            accumulate=settings.accumulate,
-            threads=settings.threads,
-            precision=settings.precision,
-            backend=settings.backend,
-            system=settings.system,
-        )
+    dir: RunDir
+    tracker: Tracker
+    progress: Watched
+    should_stop: Callable[[], bool]
+    group: Group | None = None  # the processes that share each update; None: this one alone
 
     @property
-    def folder(self) -> Path:
-        return self.runs / self.id
+    def is_first(self) -> bool:
+        """Whether this process writes, decodes and scores: of several one does."""
+        return self.group is None or self.group.is_first
 
-    def finished(self) -> Record | None:
-        """The record of this run, verified, if it is there; under the names of today, and the commit.
+    def agreed_finished(self) -> Record | None:
+        """The same as the first process sees it, in each of those that make this run: others need not see its folder.
 
-        What a run is called decides nothing: a row of another table, or one that was renamed, may be this very run. And
-        code that was not committed when it ran may be by now.
+        Raises ValueError in a process that would make another run than the first.
         """
-        path = self.folder / RECORD
-        if not path.exists():
-            return None
-        found = record.load(path)
-        return replace(
-            found,
-            table=self.settings.table,
-            row=self.settings.row,
-            position=self.settings.position,
-            scale=self.settings.scale.name,
-            paper=self.settings.paper,
-            params=self.params,
-            stamp=cleared(found.stamp, self.settings.system, self.settings.task),
+        done = self.dir.finished() if self.is_first else None
+        if self.group is None:
+            return done
+        first, found = self._told([self.dir.decides, done and asdict(done)])
+        own = self.dir.decides
+        different = sorted(name for name in first.keys() | own.keys() if first.get(name) != own.get(name))
+        if different:
+            what = "; ".join(f"{name} {first.get(name)} there, {own.get(name)} here" for name in different)
+            raise ValueError(
+                f"{str(self.group.peer).capitalize()} would make a different run from the first process: {what}. Start "
+                "the same command, with the same code and the same text, on each node."
+            )
+        return Record(**found) if found else None
+
+    def _told(self, word: Any) -> Any:
+        """What the first of the processes that make this run has to say."""
+        assert self.group is not None
+        try:
+            return self.group.told(word, self.should_stop)
+        except InterruptedError:
+            raise Stopped(f"{self.dir.name}: stopped while the first process works alone") from None
+
+    def execute(self) -> Record | None:
+        """Train or go on, evaluate, write `record.json`. Processes after the first train, and are told the record.
+
+        Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
+        """
+        tuned = self.dir.trial.tune()
+        stamp = provenance(system=self.dir.spec.system, task=self.dir.task)
+        memory = cpu_tuning.PeakMemory()
+        module = self.dir.trial.module()
+        arithmetic = (*tuned, *made_for_gpu(module.model, self.dir.spec, self.progress.say))
+        conditions = determinism.conditions(stamp, self.dir.spec.devices, arithmetic)
+        if self.group and not self.is_first:
+            if done := self.agreed_finished():
+                return done
+            self._train(module, Silence(), conditions)
+            return Record(**self._told(None))
+        with (
+            Lease(self.dir.folder, self.dir.last_step(), self.dir.is_in_hand, self.progress.say) as lease,
+            Journal(self.dir.folder / "journal.jsonl", attempt=lease.number, check=lease.check) as journal,
+        ):
+            claims = self._describe(stamp)
+            if done := self.agreed_finished():
+                return done  # made by another process, whose journal this one waited for
+            where = stamp["device"] if torch.cuda.is_available() else f"the processor, {stamp['device']}"
+            self.progress.say(f"{self.dir.name}: run {self.dir.id} on {where}")
+            atomic.sweep(self.dir.folder, alone=True)
+            # the cache may be gone when the run is worked with
+            self.dir.prepared.tokenizer.save(self.dir.folder / TOKENIZER)
+            mirror = Mirror(self.tracker, self.dir.folder)
+            outcome = "KILLED"
+            try:
+                done = self._train_and_evaluate(module, journal, stamp, mirror, conditions, memory)
+                done = replace(done, claims=claims)
+                journal.sync()
+                lease.check()
+                done.save(self.dir.folder / RECORD)  # before anybody waits for MLflow
+                outcome = "FINISHED" if done.status == "finished" else "FAILED"
+            except Stopped:
+                raise  # it goes on some time
+            except Superseded:
+                outcome = "RUNNING"  # by another process
+                raise
+            except Exception:
+                outcome = "FAILED"
+                raise
+            finally:
+                mirror.close(outcome)
+            if mirror.run_id != done.stamp["mlflow_run"]:  # not known before: the run was shorter than MLflow's start
+                done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
+                lease.check()
+                done.save(self.dir.folder / RECORD)
+            tell = functools.cache(self.progress.say)  # what both have to say is said once
+            note_inside(self.dir, done, tell)  # a reader can do without these, so the record comes first
+            note_further(self.dir, done, self.tracker, tell, self._translating)
+            # the mean is made
+            checkpoint.prune(self.dir.folder / "checkpoints", keep=self.dir.spec.hyper.averaged_steps)
+        if self.group:
+            self._told(asdict(done))
+        return done
+
+    def _train_and_evaluate(
+        self,
+        module: TranslationModule,
+        journal: Journal,
+        stamp: Provenance,
+        mirror: Mirror,
+        conditions: dict[str, Any],
+        memory: cpu_tuning.PeakMemory,
+    ) -> Record:
+        nothing = without_value(self.dir.task.facts)
+        scores, subset, weights, last_mean = Scores(dev=nothing, test={**nothing}), None, None, None
+        begun_at = self.dir.last_step()
+        fitted = self._train(module, journal, conditions)
+        machine = conditions["arithmetic"]
+        if fitted.cost.steps > begun_at:
+            machine = self._as_it_was(machine)
+        started = time.monotonic()
+        if fitted.diverged:
+            self._note(fitted.diverged)
+        elif found := self._scored(module.model):
+            scores, subset, weights = found
+        cost = self._cost(fitted.cost, time.monotonic() - started, memory.bytes())
+        if weights:
+            last_mean = self._scored_by_last_mean(module.model, scores, weights)
+        _note_scores(journal, scores, last_mean)
+        return Record(
+            run=self.dir.id,
+            table=self.dir.entry.table,
+            row=self.dir.entry.row,
+            position=self.dir.entry.position,
+            scale=self.dir.entry.scale.name,
+            seed=self.dir.spec.seed,
+            pair=self.dir.task.name,
+            corpus=self._text(),
+            tokenizer={"sha256": self.dir.prepared.tokenizer.sha256, "size": self.dir.prepared.tokenizer.size},
+            hyper=asdict(self.dir.spec.hyper),
+            settings={**self._chosen(), "machine": machine},
+            paper=self.dir.entry.paper,
+            params=self.dir.params,
+            scores=scores,
+            curves={"train": self._curve("train"), "dev": self._curve("dev")},
+            cost=cost,
+            stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
+            status="finished" if weights else "diverged",
+            determinism=determinism.determinism(
+                fitted.reproducibility,
+                plan=self.dir.trial.data().order_digest(fitted.cost.steps, self.dir.spec.shares),
+                shares=fitted.cost.steps * self.dir.spec.shares,
+                lines=read_all(self.dir.folder / "journal.jsonl"),
+                weights=weights,
+                due=determinism.lines_due(
+                    fitted.cost.steps,
+                    log=self.dir.entry.scale.log_every,
+                    validate=self.dir.entry.scale.validate_every,
+                    last=self.dir.spec.hyper.steps,
+                ),
+            ),
+            test_subset=subset,
+            task=None if self.dir.task.facts == TRANSLATION else self.dir.task.facts,
+            system=system_text(self.dir.spec.system) or None,
+            last_mean=last_mean,
         )
 
-    @cached_property
-    def params(self) -> record.Params:
-        """How many numbers it learns, and how many the same row of the paper's own base would."""
-        settings = self.settings
+    def _as_it_was(self, machine: str) -> str:
+        """The arithmetic without what was meant to be compiled and was not."""
+        settings = machine.split(", ")
+        if COMPILED not in settings or not (reason := compiled.given_up()):
+            return machine
+        self.progress.say(f"{self.dir.name}: its record does not say that layers were compiled: {reason}.")
+        return ", ".join(one for one in settings if one != COMPILED)
+
+    def _scored(self, model: Any) -> tuple[Scores, Named | None, str] | None:
+        """Scores of dev and test, of the lines of test apart, and the digest of the weights; None: it diverged."""
+        model.load_state_dict(self.dir.trial.averaged(self.dir.folder / "checkpoints", self.dir.id))
+        weights = determinism.weights_digest(model.state_dict())
+        with self.dir.trial.opened(model) as opened:
+            dev = self._evaluate(opened, "dev", self.dir.prepared.dev)
+            test = self._evaluate(opened, "test", self.dir.prepared.test)
+        if not (_is_finite(dev.scores) and _is_finite(test.scores)):
+            self.progress.say(f"{self.dir.name}: perplexity of held-out text is not finite: it diverged")
+            return None
+        return Scores(dev=dev.scores, test=test.scores), self._score_subset(test.hypotheses), weights
+
+    def _scored_by_last_mean(self, model: Any, scores: Scores, weights: str) -> record.LastMean | None:
+        """What the mean of the last checkpoints is worth on dev and test; None where no number holds it.
+
+        After the paper's weights, whose scores it does not touch: these are loaded in their place. Where they are the
+        paper's, as the same checkpoints are averaged, nothing is translated again.
+        """
+        started, hyper = time.monotonic(), self.dir.spec.hyper
+        splits = {"dev": self.dir.prepared.dev, "test": self.dir.prepared.test}
+        steps = [*hyper.last_steps]
+        if hyper.last_steps == hyper.averaged_steps:
+            translated = {"dev": (scores["dev"], self._written("dev")), "test": (scores["test"], self._written("test"))}
+        else:
+            steps, mean = averaging.last_mean(self.dir.folder / "checkpoints", self.dir.id, hyper.last_steps)
+            model.load_state_dict(mean)
+            weights, translated = determinism.weights_digest(model.state_dict()), {}
+            with self.dir.trial.opened(model) as opened:
+                for name, split in splits.items():
+                    watch = self._translating(f"{name}, mean of {len(steps)} checkpoints", len(split))
+                    translated[name] = self.dir.trial.score(opened, split, between=watch)[:2]
+        found = {
+            name: {**of, **self._length(hypotheses, splits[name].references)}
+            for name, (of, hypotheses) in translated.items()
+        }
+        if not all(map(_is_finite, found.values())):
+            self.progress.say(f"{self.dir.name}: by the mean of its last checkpoints perplexity is not finite")
+            return None
+        seconds = round(time.monotonic() - started, 3)
+        return record.LastMean(steps=steps, weights=weights, seconds=seconds, dev=found["dev"], test=found["test"])
+
+    def _length(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
+        """Tokens of translations over those of their references; nothing of a run that parses."""
+        if self.dir.task.facts != TRANSLATION:
+            return {}
+        _, target = languages(self.dir.task.name)
+        found = sacrebleu_score(hypotheses, references, target, are_tokens=self.dir.corpus.in_tokens)
+        return {LENGTH: found.hyp_len / found.ref_len}
+
+    def _text(self) -> record.CorpusFacts:
+        """The text that the run learned from and was scored on."""
+        facts = record.CorpusFacts(
+            name=self.dir.corpus.name,
+            sha256=self.dir.corpus.sha256,
+            n_train=len(self.dir.prepared.train),
+            n_dev=len(self.dir.prepared.dev),
+            n_test=len(self.dir.prepared.test),
+            dropped=self.dir.prepared.train.dropped,
+            repeats=cast("record.RepeatFacts", dict(self.dir.prepared.repeats)),
+        )
+        if self.dir.prepared.notes:
+            facts["notes"] = [*self.dir.prepared.notes]
+        return facts
+
+    def _note(self, diverged: NonFinite) -> None:
+        """Say it, and write down all that it takes to look at the step again."""
+        self.progress.say(f"{self.dir.name}: {diverged}")
+        facts = {"what": diverged.what, "step": diverged.step, "seed": diverged.seed}
+        atomic.write_json(self.dir.folder / "diverged.json", facts | {"sentences": diverged.sentences})
+
+    def _train(self, module: TranslationModule, log: loop.Log, conditions: dict[str, Any]) -> loop.Fitted:
+        scale, steps = self.dir.entry.scale, self.dir.spec.hyper.steps
+
+        def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
+            if kind == "train":
+                shown = {"loss": numbers["loss"], "tokens/s": numbers["tokens_per_second"]}
+                self.progress.step(step, **shown)
+
+        self.progress.begin(self.dir.name, steps)
+        fitted = self.dir.trial.train(
+            module,
+            folder=self.dir.folder / "checkpoints",
+            run=self.dir.id,
+            log=log,
+            every=loop.Every(log=scale.log_every, validate=scale.validate_every, checkpoint=scale.checkpoint_every),
+            watch=watch,
+            should_stop=self.should_stop,
+            conditions=conditions,
+            group=self.group,
+        )
+        if fitted.cost.steps < steps and not fitted.diverged:
+            raise Stopped(f"{self.dir.name} stopped after step {fitted.cost.steps} of {steps}")
+        return fitted
+
+    def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
+        """What one split is worth; the translations go to `<name>.hyp`."""
+        scored = self.dir.trial.score(model, split, between=self._translating(name, len(split)))
+        atomic.write_text(self.dir.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
+        return scored
+
+    def _written(self, name: str) -> list[str]:
+        return (self.dir.folder / f"{name}.hyp").read_bytes().decode().split("\n")[:-1]
+
+    def _translating(self, name: str, n: int) -> Callable[[int], None]:
+        """What tells how many of the n sentences of a text are translated, and ends that where the run shall stop."""
+        self.progress.begin(f"{self.dir.name}, {name}", n)
+
+        def between(done: int) -> None:
+            self.progress.step(done)
+            if self.should_stop():
+                raise Stopped(f"{self.dir.name} is trained; stopped while translating {name}")
+
+        return between
+
+    def _score_subset(self, hypotheses: Sequence[str]) -> Named | None:
+        """The scores of those lines of test that are a test set of their own, from the translation of all."""
+        if (subset := self.dir.corpus.subset) is None:
+            return None
+        scores = self.dir.trial.scores([hypotheses[i] for i in subset.places], subset.references)
+        return {"name": subset.name, "n": len(subset.places), **scores}
+
+    def _curve(self, kind: str) -> record.Curve:
+        """The unsmoothed loss of the training batches or of dev, from the journal."""
+        lines = [line for line in read(self.dir.folder / "journal.jsonl") if line["kind"] == kind]
+        finite = [line for line in lines if math.isfinite(line["nll"])]  # the last of a diverged run may not be
+        return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
+
+    def _describe(self, stamp: Provenance) -> str | None:
+        """Write `run.json`, from which MLflow learns what the run is, and a changed command that this is another.
+
+        Returns the digest of the list of claims that was there when the run began; None where nobody wrote it down.
+        """
+        spec, entry = self.dir.spec, self.dir.entry
+        return write_run(
+            self.dir.folder,
+            self.dir.id,
+            tags=self.dir.tags,
+            params={
+                **written(vars(spec.hyper)),
+                **self._chosen(),
+                "data": self.dir.prepared.data_hash[:16],
+                "row_changes": relation(vars(entry.scale.base), vars(spec.hyper)),
+                "row_changes_at_paper_size": relation(vars(BASE), vars(entry.paper_hyper)),
+                "parameters_here": self.dir.params["here"],
+                "parameters_at_paper_size": self.dir.params["paper_size"],
+            },
+            paper={name: entry.paper.get(name) for name in PRINTED_SCORES},
+            order=entry.position,
+            origin=origin(self.dir.decides, stamp, spec.system),
+            claims=None if self.dir.last_step() else catalogue_digest(),  # what is half made began under another list
+        )
+
+    def _chosen(self) -> dict[str, str | int | float]:
+        """What was chosen beside the row."""
+        subwords = self.dir.corpus.subwords(self.dir.entry.scale.subwords(self.dir.task.name), asked=None)
+        cut_to = gradient_norm(self.dir.spec.system)
         return {
-            "here": n_parameters(settings.hyper, self.prepared.tokenizer.size, settings.system),
-            "paper_size": n_parameters(settings.paper_hyper, PAPER_VOCABULARY, settings.system),
+            "batch_tokens": self.dir.entry.scale.batch_tokens,
+            "fill": RECORDED[self.dir.entry.scale.batch_by],
+            "max_length": self.dir.entry.scale.max_length,
+            "rules": " ".join(self.dir.entry.scale.rules),
+            "pieces": subwords.kind,
+            "vocab_size": subwords.size,
+            "precision": self.dir.spec.precision,
+            "engine": self.dir.spec.backend,
+            "devices": self.dir.spec.devices,
+            "accumulate": self.dir.spec.accumulate,
+            **self.dir.task.search.settings,
+            **({"gradient_norm": cut_to} if cut_to is not None else {}),
+            "threads": self.dir.spec.threads,
+            "claim": self.dir.entry.scale.claim,
         }
 
-    def is_in_hand(self) -> bool:
-        """Another process is making this run."""
-        return is_training(self.folder)
+    def _cost(self, cost: loop.TrainingCost, decode_seconds: float, peak_memory: int | None) -> record.Cost:
+        train = self.dir.prepared.train
+        seen = TextSizes(
+            sentences=cost.source_tokens / max(1.0, train.source.n_tokens / len(train)) or 1.0,
+            source_tokens=cost.source_tokens,
+            target_tokens=cost.target_tokens,
+        )
+        flops = training_flops(self.dir.spec.hyper, self.dir.prepared.tokenizer.size, seen, self.dir.spec.system)
+        on_gpu = torch.cuda.is_available()
+        return record.Cost(
+            steps=cost.steps,
+            source_tokens=cost.source_tokens,
+            target_tokens=cost.target_tokens,
+            train_seconds=round(cost.seconds, 3),
+            decode_seconds=round(decode_seconds, 3),
+            tokens_per_second=round(cost.tokens_per_second, 1),
+            padding=round(cost.padding, 5),
+            flops=flops,
+            peak_memory_bytes=peak_memory,
+            gpu_hours=round(cost.seconds * self.dir.spec.devices / 3600, 4) if on_gpu else 0.0,
+        )
 
-    def last_step(self) -> int:
-        """The optimizer step of its newest checkpoint, 0 if there is none."""
-        paths = checkpoints(self.folder / "checkpoints")
-        return step_of(paths[-1]) if paths else 0
 
-    def held(self) -> int:
-        """Bytes of its checkpoints that are on the disk already."""
-        return sum(path.stat().st_size for path in checkpoints(self.folder / "checkpoints"))
+def made_for_gpu(model: Any, spec: RunSpec, say: Callable[[str], object]) -> tuple[str, ...]:
+    """Have the layers compiled where a GPU reads packed batches; what is special in the arithmetic.
 
-    def refuse_if_changed(self) -> None:
-        """Raise `Changed` where this run would silently start over what another folder holds half made."""
-        refuse_changed(self.runs, self.id, self.tags, self.decides, self.settings.system)
+    Padded batches have nearly each a shape of its own, for which the compiler begins anew: 20 times the time of a step
+    (docs/performance.md). So has attention that pads, where there is no kernel for the row. Where there is no compiler
+    it is said, and the layers are called as they are.
+    """
+    if not torch.cuda.is_available():
+        return ()
+    compiled.begin_run()
+    if reason := compiled.why_not():
+        say(
+            f"Nothing is compiled ({reason}): an update takes longer, by a sixth where it was measured. Usually a C "
+            "compiler or Python's headers are missing: install gcc and python3-dev."
+        )
+    if not reads_ragged(spec.system):
+        return ()
+    hyper = spec.hyper
+    fits = max(hyper.d_k, hyper.d_v) <= WIDEST and not hyper.attention_dropout
+    if reason or not fits or spec.precision != "bf16":
+        return (PACKED,)
+    compile_layers(model)
+    return COMPILED, PACKED
 
-    @property
-    def tags(self) -> dict[str, str | int]:
-        """The names that the run goes by."""
-        settings = self.settings
-        return {
-            "title": settings.title,
-            "table": settings.table,
-            "tables": " ".join(settings.tables),
-            "row": settings.row,
-            "seed": settings.seed,
-            "scale": settings.scale.name,
-            "corpus": self.corpus.name,
-            "pair": settings.task.name,
-            "text": self.corpus.sha256[:8],
-            "devices": settings.devices,
-            "precision": settings.precision,
-            "threads": settings.threads,
-            "code": code_name(fingerprint(settings.system))[:8],
-            **({"system": system_text(settings.system)} if settings.system else {}),
-        }
+
+COMPILED, PACKED = "layers: compiled", "batches: packed"
+
+
+def _is_finite(scores: Named) -> bool:
+    return math.isfinite(cast("float", scores["ppl"]))
+
+
+def _note_scores(journal: Journal, scores: Scores, last_mean: record.LastMean | None) -> None:
+    """All numbers of both splits, by both weights, in one line: the journal keeps one of each kind and step."""
+    by_mean = cast("dict[str, Named]", last_mean or {})
+    of_mean = {name: by_mean[split] for name, split in LAST_MEAN.items() if split in by_mean}
+    numbers = {
+        f"{split}_{name}": value
+        for split, score in (cast("dict[str, Named]", scores) | of_mean).items()
+        for name, value in score.items()
+        if isinstance(value, float)
+    }
+    journal.append("final", 0, **numbers)

@@ -22,7 +22,7 @@ from repro.storage import atomic
 if TYPE_CHECKING:
     from repro.corpora.catalogue import Corpus
     from repro.data.shards import Prepared
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
 
 Tell = Callable[[str], None]
 
@@ -106,50 +106,40 @@ class Session:
             known_by = hashlib.sha256(f"{known_by} {corpus.pieces} {corpus.in_tokens}".encode()).hexdigest()
         return replace(self.scale, name=short(f"{self.scale.name}-{known_by[:8]}"))
 
-    def begun_with_another_text(self, runs: "Sequence[Run]") -> Iterator[str]:
+    def begun_with_another_text(self, runs: "Sequence[RunDir]") -> Iterator[str]:
         """What lies half made of text of one's own that was another then, in sentences."""
         if not CORPORA[self.scale.corpus].folders:
             for run in runs:
                 yield from of_another_text(run.runs, run.id, run.tags)
 
-    def run(self, cell: Cell) -> "Run":
+    def run(self, cell: Cell) -> "RunDir":
         """The run of a cell, as it stands in its folder."""
-        from repro.runs.run import Run, Settings
+        from repro.runs.run_dir import Entry, RunDir, spec_of, text_of
 
         corpus, prepared = self.texts[cell.task]
+        scale = cell.task.at(self.scale)
         titles = {table.name: table.title for table in self.tables}
-        return Run(
-            settings=Settings(
-                title=titles.get(cell.table, self.tables[0].title),
-                table=cell.table,
-                tables=(cell.table,) if cell.table in titles else (cell.table, *titles),
-                row=cell.row.name,
-                position=cell.position,
-                paper=cell.row.paper.numbers,
-                paper_hyper=cell.row.at(BASE),
-                hyper=cell.hyper,
-                seed=cell.seed,
-                task=cell.task,
-                scale=cell.task.at(self.scale),
-                devices=self.options.processes,
-                threads=self.options.threads,
-                precision=self.options.products,
-                backend=self.options.backend,
-                system=cell.row.system,
-            ),
-            corpus=corpus,
-            prepared=prepared,
-            runs=self.options.runs_dir,
+        entry = Entry(
+            title=titles.get(cell.table, self.tables[0].title),
+            table=cell.table,
+            tables=(cell.table,) if cell.table in titles else (cell.table, *titles),
+            row=cell.row.name,
+            position=cell.position,
+            paper=cell.row.paper.numbers,
+            paper_hyper=cell.row.at(BASE),
+            scale=scale,
         )
+        spec = spec_of(cell, scale, self.options, text_of(corpus, prepared))
+        return RunDir(spec=spec, entry=entry, corpus=corpus, prepared=prepared, runs=self.options.runs_dir)
 
 
-def check_room(runs: "Sequence[Run]", folder: Path) -> str:
+def check_room(runs: "Sequence[RunDir]", folder: Path) -> str:
     """What the runs still need on the disk and what is free there; DiskError where it does not suffice.
 
     Needed is what each keeps when it is finished, and the largest as it is in training: a run that begins asks again.
     What is held already is less to come, but another version's checkpoints may lie there: one run has room at least.
     """
-    asked = [(of.hyper, of.scale, of.task.name, of.system) for of in (run.settings for run in runs)]
+    asked = [(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system) for run in runs]
     held = sum(run.held() for run in runs)
     needed = max(sweep_bytes(asked) - held, *(run_bytes(*one) for one in asked), 0)
     there = atomic.free(folder)

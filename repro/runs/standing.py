@@ -7,11 +7,9 @@ are asked: a sweep opens the text, and finds the run by that as well. No torch.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from repro.results.equal_code import OF_CODE, is_equal_code
-from repro.results.provenance import fingerprint
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.table import Cell
@@ -19,7 +17,6 @@ from repro.tracking.run_folder import RECORD, describe
 from repro.training.checkpoint_files import checkpoints, step_of
 
 OF_TEXT = ("data", "ids", "tokenizer", "in_tokens", "corpus", "test_subset")  # what only a text that is open tells
-UNOPENED = SimpleNamespace(tokenizer=SimpleNamespace(sha256=None), data_hash=None, ids_hash=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,26 +74,9 @@ def _standing(folder: Path, cell: Cell) -> Standing:
 
 def _decides(cell: Cell, scale: Scale, options: Options) -> dict[str, Any]:
     """All that decides the result of a cell, but for its text, as `run.json` keeps it."""
-    from repro.runs.run import made_of_recipe  # and tokenizers: not where nothing has begun
-    from repro.training.recipe import Recipe
+    from repro.runs.run_dir import made_of, spec_of  # and tokenizers: not where nothing has begun
 
-    read = cell.task.at(scale)
-    recipe = Recipe(
-        prepared=cast("Any", UNOPENED),
-        task=cell.task,
-        in_tokens=False,
-        hyper=cell.hyper,
-        seed=cell.seed,
-        batch_tokens=read.batch_tokens,
-        batch_by=read.batch_by,
-        devices=options.processes,
-        accumulate=read.micro_batches(options.processes),
-        threads=options.threads,
-        precision=options.products,
-        backend=options.backend,
-        system=cell.row.system,
-    )
-    return {**made_of_recipe(recipe, cell.task), "code": fingerprint(cell.row.system)}
+    return made_of(spec_of(cell, cell.task.at(scale), options))
 
 
 def _but_code(decides: Mapping[str, Any]) -> dict[str, Any]:

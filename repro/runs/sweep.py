@@ -41,7 +41,7 @@ from repro.tracking.views import View, install_views, view_of
 from repro.training.peer import Peer
 
 if TYPE_CHECKING:
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
     from repro.training.group import Group
 
 WORTH_MEASURING = 60.0  # seconds: a sweep that takes less is not worth some for each row
@@ -166,10 +166,10 @@ class Sweep:
             check_place(folder)
             atomic.sweep(folder, alone=False)
 
-    def _refuse_runs(self, runs: "Sequence[Run]") -> None:
+    def _refuse_runs(self, runs: "Sequence[RunDir]") -> None:
         """Raise for a damaged record or file beside one, for a run that changed, for lines too long for a row."""
         there = ResultSet.read_own(self.results / self.session.scale.name, PUBLISHED)
-        made_again = {(run.settings.table, run.settings.row, run.settings.seed) for run in runs}  # with what is beside
+        made_again = {(run.entry.table, run.entry.row, run.spec.seed) for run in runs}  # with what is beside
         others = [one for one in there.everything if (one.table, one.row, one.seed) not in made_again]
         check_beside(others, self.results)
         if self.is_first and not self.options.fork:
@@ -189,18 +189,18 @@ class Sweep:
             tell = functools.cache(progress.say)  # what both have to say is said once
             keep_inside(outcome.run, outcome.record, self.results, tell)  # a reader can do without these
             with progress.beside() as lane:
-                watch = functools.partial(_watch, lane, outcome.run.settings.name)
+                watch = functools.partial(_watch, lane, outcome.run.name)
                 keep_further(outcome.run, outcome.record, self.results, tracker, tell, watch)
             finish_mirror(tracker, outcome.run.folder)
             progress.say(_summary(outcome.record))
 
-    def _views(self, runs: "Sequence[Run]") -> dict[View, None]:
+    def _views(self, runs: "Sequence[RunDir]") -> dict[View, None]:
         """What `repro.cli.ui` opens: the views of the tables that show the runs, each once."""
         return {
             view_of(run.tags, table.name, table.title): None
             for run in runs
             for table in self.tables
-            if table.name in run.settings.tables
+            if table.name in run.entry.tables
         }
 
     def _closing(self, outcomes: Sequence[JobResult], seconds: float) -> str:
@@ -212,8 +212,8 @@ class Sweep:
             mine = ResultSet.read_own(folder, PUBLISHED, uncommitted)
             written = write_scale(mine) if records else []
             report = self.report(self.results, self.cache) if written and self.report else None
-        elsewhere = [one.run.settings.name for one in outcomes if one.code == BUSY]
-        failed = [one.run.settings.name for one in outcomes if one.code not in (0, BUSY)]
+        elsewhere = [one.run.name for one in outcomes if one.code == BUSY]
+        failed = [one.run.name for one in outcomes if one.code not in (0, BUSY)]
         finished = [one for one in outcomes if one.record and one.record.status == "finished"]
         return "\n".join(
             [

@@ -5,6 +5,7 @@ record, a table or to the tracker. Paper: sections 5 and 6.1.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +16,14 @@ from repro.data.batch import Batch
 from repro.data.batching import BATCH_BY
 from repro.data.datamodule import TranslationData
 from repro.data.datasets import DevBatches
-from repro.data.shards import Split
+from repro.data.shards import Prepared, Split
 from repro.decoding import backend as backends
 from repro.decoding.search import Named
 from repro.model.build import reads_ragged
 from repro.model.protocol import TranslationSystem
 from repro.training import averaging, cpu_tuning, loop
 from repro.training.module import TranslationModule
-from repro.training.recipe import Recipe
+from repro.training.run_spec import RunSpec
 
 
 class Scored(NamedTuple):
@@ -32,8 +33,12 @@ class Scored(NamedTuple):
     hypotheses: list[str]  # in the order of the split
 
 
-class Trial(Recipe):
-    """A recipe, and what is done by it."""
+@dataclass(frozen=True)
+class Trial:
+    """What decides a run, its text, and what is done by them."""
+
+    spec: RunSpec
+    prepared: Prepared
 
     def tune(self) -> tuple[str, ...]:
         """Set this process up for the work; returns the names of the settings made.
@@ -50,23 +55,23 @@ class Trial(Recipe):
                 f"expected no autocast around a run, got one of {on[0]}: its numbers would not be those of its "
                 "precision. Leave the block first, and ask for bfloat16 with precision='bf16'."
             )
-        made = cpu_tuning.tune(self.batch_tokens * self.hyper.d_model**2)
-        torch.set_num_threads(self.threads)
+        made = cpu_tuning.tune(self.spec.batch_tokens * self.spec.hyper.d_model**2)
+        torch.set_num_threads(self.spec.threads)
         return made
 
     def module(self) -> TranslationModule:
         """The model with its first weights."""
-        return TranslationModule(self.hyper, self.prepared.tokenizer.size, self.seed, self.system)
+        return TranslationModule(self.spec.hyper, self.prepared.tokenizer.size, self.spec.seed, self.spec.system)
 
     def data(self) -> TranslationData:
         """The batches, in the order of the plan."""
         return TranslationData.from_prepared(
             self.prepared,
-            budget=self.batch_tokens,
-            batch_by=BATCH_BY[self.batch_by],
-            seed=self.seed,
-            accumulate=self.accumulate,
-            packed=torch.cuda.is_available() and reads_ragged(self.system),
+            budget=self.spec.batch_tokens,
+            batch_by=BATCH_BY[self.spec.batch_by],
+            seed=self.spec.seed,
+            accumulate=self.spec.accumulate,
+            packed=torch.cuda.is_available() and reads_ragged(self.spec.system),
         )
 
     def train(self, module: TranslationModule, **options: Any) -> loop.Fitted:
@@ -74,18 +79,18 @@ class Trial(Recipe):
         return loop.fit(
             module,
             self.data(),
-            devices=self.devices,
-            precision=self.precision,
+            devices=self.spec.devices,
+            precision=self.spec.precision,
             **options,
         )
 
     def averaged(self, checkpoints: Path, run: str) -> Mapping[str, Tensor]:
         """The weights that are scored. Paper: section 6.1."""
-        return averaging.averaged(checkpoints, run, self.hyper.averaged_steps)
+        return averaging.averaged(checkpoints, run, self.spec.hyper.averaged_steps)
 
     def opened(self, model: TranslationSystem) -> Any:
         """What translates and scores, as a context."""
-        return backends.opened(self.backend, model, bf16=self.precision == "bf16")
+        return backends.opened(self.spec.backend, model, bf16=self.spec.precision == "bf16")
 
     def score(self, model: backends.Backend, split: Split, *, between: Callable[[int], None]) -> Scored:
         """Perplexity, accuracy and the scores of the task, of one split.
@@ -93,7 +98,7 @@ class Trial(Recipe):
         `between` is called with the number of sentences translated, 0 of them before each batch that is only read; what
         it raises ends the work.
         """
-        budget = self.batch_tokens // self.accumulate  # of a micro-batch, by one process
+        budget = self.spec.batch_tokens // self.spec.accumulate  # of a micro-batch, by one process
         batches = DevBatches(split.source, split.target, budget=budget, rank=0, world=1)
 
         def some() -> Iterator[Batch]:
@@ -102,7 +107,7 @@ class Trial(Recipe):
                 yield batches[i]
 
         nll, accuracy = model.score_tokens(some())
-        found = model.translate(split.source, self.task.search, between=between)
+        found = model.translate(split.source, self.spec.task.search, between=between)
         hypotheses = [self.prepared.tokenizer.decode(line) for line in found]
         ppl = torch.tensor(nll, dtype=torch.float64).exp().item()
         own = self.scores(hypotheses, split.references)
@@ -110,4 +115,4 @@ class Trial(Recipe):
 
     def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
         """What the task makes of them."""
-        return self.task.score(hypotheses, references, in_tokens=self.in_tokens)
+        return self.spec.task.score(hypotheses, references, in_tokens=self.spec.text.in_tokens)

@@ -19,7 +19,7 @@ from repro.corpora.parallel_text import Parallel
 from repro.corpora.prepare import prepare
 from repro.corpora.same_sentence import QUOTES, normalised, same_spelling, subset_of
 from repro.data.vocabulary import Subwords
-from repro.runs.execution import Execution
+from repro.runs.run import Run
 from repro.runs.task import Translation
 from repro.training.trial import Trial
 
@@ -150,18 +150,17 @@ def test_the_part_is_scored_from_the_lines_of_its_own() -> None:
     subset = SimpleNamespace(
         name="newstest2014", places=(2, 0), references=("ein Vogel singt dort oben", "zwei Katzen schlafen dort")
     )
-    trial = Trial.__new__(Trial)
-    for name, value in {"task": Translation("en-de"), "in_tokens": False}.items():
-        object.__setattr__(trial, name, value)
-    run = SimpleNamespace(corpus=SimpleNamespace(subset=subset), trial=trial)
-    found = Execution._score_subset(run, hypotheses)  # type: ignore[arg-type]
+    trial = Trial(SimpleNamespace(task=Translation("en-de"), text=SimpleNamespace(in_tokens=False)), None)  # type: ignore[arg-type]
+    corpus = SimpleNamespace(subset=subset)
+    run: Any = SimpleNamespace(dir=SimpleNamespace(corpus=corpus, trial=trial))
+    found = Run._score_subset(run, hypotheses)
     chosen = ["ein Vogel singt dort oben", "zwei Katzen schlafen hier"]
     assert found is not None
     assert (found["name"], found["n"]) == ("newstest2014", 2)
     assert found["bleu"] == sacrebleu.corpus_bleu(chosen, [list(subset.references)]).score
     assert found["bleu_published"] is not None
-    run.corpus.subset = None
-    assert Execution._score_subset(run, hypotheses) is None  # type: ignore[arg-type]
+    corpus.subset = None
+    assert Run._score_subset(run, hypotheses) is None
 
 
 def test_the_real_test_set_and_its_part(real_text: Path, tmp_path: Path) -> None:

@@ -362,16 +362,16 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the test score is computed on dev",
-        "repro/runs/execution.py",
-        'self._evaluate(opened, "test", self.prepared.test)',
-        'self._evaluate(opened, "test", self.prepared.dev)',
+        "repro/runs/run.py",
+        'self._evaluate(opened, "test", self.dir.prepared.test)',
+        'self._evaluate(opened, "test", self.dir.prepared.dev)',
         ("tests/runs/test_run.py::test_each_split_is_scored_on_its_own_references",),
     ),
     Defect(
         "the dev score is computed on test",
-        "repro/runs/execution.py",
-        'self._evaluate(opened, "dev", self.prepared.dev)',
-        'self._evaluate(opened, "dev", self.prepared.test)',
+        "repro/runs/run.py",
+        'self._evaluate(opened, "dev", self.dir.prepared.dev)',
+        'self._evaluate(opened, "dev", self.dir.prepared.test)',
         ("tests/runs/test_run.py::test_each_split_is_scored_on_its_own_references",),
     ),
     Defect(

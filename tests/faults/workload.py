@@ -21,7 +21,7 @@ from own_signals import hear_all
 
 STEPS, LOG = 32, 5  # no stop, checkpoint or averaged step has to fall on a line of the journal
 FORK = multiprocessing.get_context("forkserver")
-PRELOADED = ["faults.workload", "repro.runs.execution", "repro.runs.sweep", "repro.corpora.prepare", "torch._dynamo"]
+PRELOADED = ["faults.workload", "repro.runs.run", "repro.runs.sweep", "repro.corpora.prepare", "torch._dynamo"]
 
 
 def write_text(folder: Path) -> None:
@@ -104,7 +104,7 @@ def play(plan: Plan) -> None:
     from repro.model.config import Hyper
     from repro.results import provenance
     from repro.results.processor import processor
-    from repro.runs import execution, scales, sweep
+    from repro.runs import run, scales, sweep
     from repro.storage import lease
 
     hear_all()
@@ -123,7 +123,7 @@ def play(plan: Plan) -> None:
         claim="nothing",
     )  # fmt: skip
     scales.SCALES["tiny"] = replace(tiny, **plan.scale)
-    execution.Mirror = NoMirror  # type: ignore[assignment, misc]
+    run.Mirror = NoMirror  # type: ignore[assignment, misc]
     sweep.install_views = lambda *_: None
     sweep.write_scale = lambda *_: []  # tables have tests of their own
     sweep.console = lambda *_: ""

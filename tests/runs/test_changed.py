@@ -15,22 +15,21 @@ from repro.results import equal_code
 from repro.results.provenance import provenance
 from repro.runs import changed as changing
 from repro.runs.changed import Changed, origin, refuse_changed
-from repro.runs.run import Run
+from repro.runs.run_dir import RunDir
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
 from repro.tracking.run_folder import write_run
-from repro.training.trial import Trial
+from repro.training.run_spec import RunSpec, TextSpec
 
 TAGS = {"table": "base", "row": "base", "seed": 1, "scale": "laptop", "corpus": "grammar", "pair": "en-de"}
 
 
-def run_now() -> Any:
+def run_now(runs: Path = Path()) -> RunDir:
     """As much of a run as its fields need."""
     scale = SCALES["laptop"]
-    trial = Trial(
-        prepared=SimpleNamespace(data_hash="data", ids_hash="ids", tokenizer=SimpleNamespace(sha256="pieces")),  # type: ignore[arg-type]
+    spec = RunSpec(
+        text=TextSpec(corpus="text", data="data", ids="ids", tokenizer="pieces"),
         task=Translation("en-de"),
-        in_tokens=False,
         hyper=BASE,
         seed=1,
         batch_tokens=scale.batch_tokens,
@@ -41,11 +40,10 @@ def run_now() -> Any:
         precision="fp32",
         backend="torch",
     )
-    settings = SimpleNamespace(task=trial.task, system=None)
-    return SimpleNamespace(recipe=trial, settings=settings, corpus=SimpleNamespace(sha256="text", subset=None))
+    return RunDir(spec=spec, entry=None, corpus=None, prepared=None, runs=runs)  # type: ignore[arg-type]
 
 
-DECIDES: dict[str, Any] = Run.decides.func(run_now())  # type: ignore[attr-defined]
+DECIDES = run_now().decides
 
 
 def begun(runs: Path, run: str = "old", step: int = 600, **changed: Any) -> Path:
@@ -94,7 +92,7 @@ def test_equal_code_is_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def now() -> str:
-        return Run.id.func(SimpleNamespace(decides=DECIDES, runs=tmp_path))  # type: ignore[attr-defined]
+        return RunDir.id.func(SimpleNamespace(decides=DECIDES, runs=tmp_path))  # type: ignore[attr-defined]
 
     own, before = now(), hashlib.sha256(json.dumps({**DECIDES, "code": "before"}, sort_keys=True).encode()).hexdigest()
     begun(tmp_path, run=before[:16], code="before")
@@ -109,7 +107,7 @@ def test_a_run_of_before_the_wall_is_found_without_the_digest_of_its_ids(tmp_pat
     older = {name: value for name, value in DECIDES.items() if name != "ids"}
     before = hashlib.sha256(json.dumps(older, sort_keys=True).encode()).hexdigest()[:16]
     folder = begun(tmp_path, run=before, seed=2)
-    assert Run.id.func(SimpleNamespace(decides=DECIDES, runs=tmp_path)) == before  # type: ignore[attr-defined]
+    assert RunDir.id.func(SimpleNamespace(decides=DECIDES, runs=tmp_path)) == before  # type: ignore[attr-defined]
     made = origin({**older, "seed": 2}, provenance())
     write_run(folder, before, tags=TAGS, params={}, paper={}, origin=made)
     assert re.findall(r"\n  (\w+): ", refused(tmp_path)) == ["seed"]
@@ -117,7 +115,7 @@ def test_a_run_of_before_the_wall_is_found_without_the_digest_of_its_ids(tmp_pat
 
 def test_a_run_of_another_prepared_text_is_another_run(tmp_path: Path) -> None:
     def of(**changed: str) -> str:
-        return Run.id.func(SimpleNamespace(decides=DECIDES | changed, runs=tmp_path))  # type: ignore[attr-defined]
+        return RunDir.id.func(SimpleNamespace(decides=DECIDES | changed, runs=tmp_path))  # type: ignore[attr-defined]
 
     assert len({of(), of(ids="others"), of(corpus="others"), of(tokenizer="others")}) == 4
     assert DECIDES["ids"] == "ids"
@@ -203,16 +201,16 @@ def test_the_id_is_made_of_all_fields(tmp_path: Path) -> None:
     ids = set()
     for field in DECIDES:
         run = SimpleNamespace(decides={**DECIDES, field: "other"}, runs=tmp_path)
-        ids.add(Run.id.func(run))  # type: ignore[attr-defined]
+        ids.add(RunDir.id.func(run))  # type: ignore[attr-defined]
     assert len(ids) == len(DECIDES)
 
 
 def test_a_program_that_has_asked_for_other_numbers_makes_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.get_default_dtype", lambda: torch.float64)
     with pytest.raises(ValueError, match=r"default dtype to be torch\.float32, got torch\.float64: .* Type first"):
-        run_now().recipe.tune()
+        run_now().trial.tune()
 
 
 def test_a_program_that_works_in_autocast_makes_no_run() -> None:
     with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match=r"no autocast around a run, .* of cpu"):
-        run_now().recipe.tune()
+        run_now().trial.tune()

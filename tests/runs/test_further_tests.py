@@ -208,7 +208,8 @@ def test_checkpoints_that_cannot_be_read_now_are_not_to_be_deleted(
     run: Any = SimpleNamespace(
         folder=tmp_path,
         id="a",
-        settings=SimpleNamespace(name="base seed 1", hyper=SimpleNamespace(averaged_steps=[20])),
+        name="base seed 1",
+        spec=SimpleNamespace(hyper=SimpleNamespace(averaged_steps=[20])),
     )
     assert kept_weights(run, said.append) is None
     [told] = said

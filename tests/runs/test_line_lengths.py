@@ -97,12 +97,15 @@ def run(
     fits = {name: split([2, 9], [13, 2]) for name in ("dev", "test")}
     prepared = SimpleNamespace(**{"train": split([13], [13]), **fits, **splits}, tokenizer=Words())
     task = SimpleNamespace(search=Search(extra=extra))
-    scale = SimpleNamespace(max_length=max_length)
-    settings = SimpleNamespace(
-        table="t", row="x", system=system, hyper=SMOKE.base, task=task, scale=scale, backend=backend
+    entry = SimpleNamespace(table="t", row="x", scale=SimpleNamespace(max_length=max_length))
+    return SimpleNamespace(
+        spec=SimpleNamespace(system=system, hyper=SMOKE.base, backend=backend),
+        entry=entry,
+        task=task,
+        prepared=prepared,
+        corpus=SimpleNamespace(further=further or {}),
+        finished=lambda: finished,
     )
-    corpus = SimpleNamespace(further=further or {})
-    return SimpleNamespace(settings=settings, prepared=prepared, corpus=corpus, finished=lambda: finished)
 
 
 def test_lines_that_just_fit_are_read() -> None:

@@ -6,8 +6,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from lab_systems import LAB
@@ -15,13 +13,12 @@ from ladder_systems import LADDER
 
 from repro.results import places, provenance
 from repro.runs.parsing import Parsing
-from repro.runs.run import made_of_recipe
+from repro.runs.run_dir import made_of
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW, Paper, Row
 from repro.runs.task import Translation
-from repro.training.recipe import Recipe
+from repro.training.run_spec import UNOPENED, RunSpec
 
-PREPARED: Any = SimpleNamespace(data_hash="data", ids_hash="ids", tokenizer=SimpleNamespace(sha256="tokens"))
 NEWEST = "from repro.model.rivals.recurrent import Simple\n\n\nclass Newest(Simple):\n    gradient_norm = 2.0\n"
 
 
@@ -44,13 +41,12 @@ def ids(rows: list[Row]) -> dict[str, str]:
     forget()
     found = {}
     for row in rows:
-        task = row.task or Translation("en-de")
-        recipe = Recipe(
-            prepared=PREPARED, task=task, in_tokens=False, hyper=row.at(SCALES["laptop"].base), seed=1,
+        spec = RunSpec(
+            text=UNOPENED, task=row.task or Translation("en-de"), hyper=row.at(SCALES["laptop"].base), seed=1,
             batch_tokens=512, batch_by="padded_tokens", devices=1, accumulate=1, threads=1, precision="fp32",
             backend="torch", system=row.system,
         )  # fmt: skip
-        decides = {**made_of_recipe(recipe, task), "code": provenance.fingerprint(row.system)}
+        decides = made_of(spec)
         found[row.name] = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
     return found
 
@@ -66,7 +62,7 @@ def edited(function: str, file: Path) -> None:
 OUTSIDE = {  # of each floor outside the wall a function that a run passes through, or that tells of it
     "storage": "atomic.free", "render": "markdown.markdown", "paper": "system", "corpora": "datacard.card",
     "results": "labels.relation", "tracking": "run_folder.describe", "claims": "arithmetic.two_above_all",
-    "pages": "build.texts", "complexity": "measure.count", "runs": "execution.made_for_gpu",
+    "pages": "build.texts", "complexity": "measure.count", "runs": "run.made_for_gpu",
     "figures": "draw.draw_figures", "web": "report.report_html", "experiment": "main", "cli": "commands.main",
 }  # fmt: skip
 INSIDE = {"model": "loss.smoothed_cross_entropy", "data": "batching.share", "decoding": "search.penalty"} | {

@@ -35,7 +35,7 @@ from repro.model.transformer import Transformer
 from repro.results import record
 from repro.results.inside import is_inside_of
 from repro.results.sentences import faults, read_hypotheses
-from repro.runs import execution
+from repro.runs import run as running
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.storage.journal import read as read_journal
@@ -285,7 +285,7 @@ def test_where_it_is_the_papers_mean_nothing_is_translated_again(
 def test_it_leaves_the_scores_of_the_papers_weights_as_they_are(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution.Execution, "_scored_by_last_mean", lambda *_: None)
+    monkeypatch.setattr(running.Run, "_scored_by_last_mean", lambda *_: None)
     write_text(tmp_path / "text", lines)
     make(tmp_path, f"--steps={STEPS}", f"--seeds={SEED}-{SEED}")
     [without] = [record.load(path) for path in (tmp_path / "runs").glob("*/record.json")]
@@ -346,7 +346,7 @@ def test_a_run_that_goes_on_keeps_the_list_of_claims_of_its_beginning(
     asked = iter([False] * 6)
     with monkeypatch.context() as then:
         then.setattr(Signals, "should_stop", lambda self: next(asked, True))
-        then.setattr(execution, "catalogue_digest", lambda: "0" * 16)
+        then.setattr(running, "catalogue_digest", lambda: "0" * 16)
         with pytest.raises(SystemExit):
             make(tmp_path, f"--steps={STEPS}", f"--seeds={SEED}-{SEED}")
     [folder] = (tmp_path / "runs").iterdir()

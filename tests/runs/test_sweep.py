@@ -27,7 +27,7 @@ from repro.runs.forecast import Estimate, run_bytes, size
 from repro.runs.options import Options, Seeds
 from repro.runs.parsing import Parsing
 from repro.runs.progress import overview
-from repro.runs.run import Run
+from repro.runs.run_dir import RunDir
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
 from repro.storage import atomic
@@ -40,10 +40,13 @@ SCALE, EN_DE = SCALES["smoke"], Translation("en-de")
 
 def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: int = 0) -> Any:
     """What `overview` asks of a run."""
-    settings = SimpleNamespace(
-        row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE, task=EN_DE, system=None
+    return SimpleNamespace(
+        entry=SimpleNamespace(row=row),
+        spec=SimpleNamespace(seed=seed, hyper=replace(SCALE.base, steps=40)),
+        finished=lambda: done,
+        is_in_hand=lambda: in_hand,
+        last_step=lambda: step,
     )
-    return SimpleNamespace(settings=settings, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step)
 
 
 def expected(training: float, scoring: float = 0.0, *, measured: bool = True) -> Estimate:
@@ -77,8 +80,9 @@ def test_the_overview_tells_when_the_last_of_several_ends_and_what_is_guessed() 
 
 def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
     """What `check_room` asks of a run."""
-    settings = SimpleNamespace(row=row, hyper=replace(SCALE.base, steps=steps), scale=SCALE, task=EN_DE, system=None)
-    return SimpleNamespace(settings=settings, held=lambda: held)
+    spec = SimpleNamespace(hyper=replace(SCALE.base, steps=steps), system=None)
+    entry = SimpleNamespace(row=row, scale=SCALE)
+    return SimpleNamespace(spec=spec, entry=entry, task=EN_DE, held=lambda: held)
 
 
 ONE_RUN = run_bytes(SCALE.base, SCALE, "en-de")
@@ -154,7 +158,7 @@ def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
     launch(tmp_path, one, rows=["base"])
     [base] = (tmp_path / "runs").iterdir()
     (base / "record.json").unlink()
-    monkeypatch.setattr("repro.runs.execution.Journal", lambda path, **rest: Journal(path, patience=0.1, **rest))
+    monkeypatch.setattr("repro.runs.run.Journal", lambda path, **rest: Journal(path, patience=0.1, **rest))
     capsys.readouterr()
     with Journal(base / "journal.jsonl"), pytest.raises(SystemExit) as left:
         launch(tmp_path, one, other, rows=["base", "wide"])
@@ -178,14 +182,14 @@ def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
     launch(tmp_path, experiment("table_x"), rows=["base"])
     [base] = (tmp_path / "runs").iterdir()
     before = (base / "journal.jsonl").read_bytes()
-    truth, asked = Run.finished, []
+    truth, asked = RunDir.finished, []
 
-    def finished(self: Run) -> Record | None:
+    def finished(self: RunDir) -> Record | None:
         """Not yet when the forecast, the overview, the room and the sweep look; done when its journal is free."""
         asked.append(self)
         return truth(self) if len(asked) > 4 else None
 
-    monkeypatch.setattr(Run, "finished", finished)
+    monkeypatch.setattr(RunDir, "finished", finished)
     launch(tmp_path, experiment("table_x"), rows=["base"])
     assert len(asked) == 5
     assert (base / "journal.jsonl").read_bytes() == before
@@ -211,7 +215,7 @@ def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
     one, other = experiment("table_x"), experiment("table_y", "wide")
     other.ROWS[0] = Row("wide", lambda base: replace(base, d_ff=2 * base.d_ff), Paper(ppl=2.0))
     views: list[list[str]] = []
-    monkeypatch.setattr("repro.runs.execution.Mirror", LateMirror)
+    monkeypatch.setattr("repro.runs.run.Mirror", LateMirror)
     monkeypatch.setattr(LateMirror, "safe", [])
     monkeypatch.setattr(
         "repro.runs.sweep.install_views", lambda _, asked: views.append(sorted(view.table for view in asked))
@@ -244,15 +248,9 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
         raise BlockingIOError("journal.jsonl has a writer")
 
     run = unfinished()
-    run.finished, run.settings.name, run.corpus, run.prepared, run.runs = (
-        lambda: None,
-        "base seed 1",
-        None,
-        None,
-        tmp_path,
-    )
-    execution = SimpleNamespace(execute=taken, is_first=True, agreed_finished=lambda: None)
-    monkeypatch.setattr("repro.runs.execution.Execution", lambda **_: execution)
+    run.finished, run.name, run.runs = lambda: None, "base seed 1", tmp_path
+    making = SimpleNamespace(execute=taken, is_first=True, agreed_finished=lambda: None)
+    monkeypatch.setattr("repro.runs.run.Run", lambda **_: making)
     said: list[str] = []
     told: Any = SimpleNamespace(say=said.append)
     group: Any = object()

@@ -36,13 +36,13 @@ from repro.results import provenance, record, systems
 from repro.results.kinds import differences
 from repro.results.record import Record
 from repro.runs import load
-from repro.runs.execution import COMPILED, PACKED, made_for_gpu
-from repro.runs.run import made_of_recipe
+from repro.runs.run import COMPILED, PACKED, made_for_gpu
+from repro.runs.run_dir import made_of
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.runs.table import Table, cells
 from repro.runs.task import Translation
-from repro.training.trial import Trial
+from repro.training.run_spec import UNOPENED, RunSpec
 
 EXPERIMENT = '''"""A toy beside the base."""
 
@@ -336,16 +336,15 @@ def test_systems_are_told_apart_by_class_and_arguments() -> None:
 
 
 def test_two_systems_of_one_file_are_two_runs() -> None:
-    prepared: Any = SimpleNamespace(data_hash="data", ids_hash="ids", tokenizer=SimpleNamespace(sha256="pieces"))
-    trial = Trial(
-        prepared=prepared, task=Translation("en-de"), in_tokens=False, hyper=SCALES["smoke"].base, seed=1,
-        batch_tokens=512, batch_by="padded_tokens", devices=1, accumulate=1, threads=1, precision="fp32",
-        backend="torch",
+    spec = RunSpec(
+        text=UNOPENED, task=Translation("en-de"), hyper=SCALES["smoke"].base, seed=1, batch_tokens=512,
+        batch_by="padded_tokens", devices=1, accumulate=1, threads=1, precision="fp32", backend="torch",
     )  # fmt: skip
-    of_base = made_of_recipe(trial, Translation("en-de"))
+    of_base = made_of(spec)
     assert "system" not in of_base
     systems = Toy, partial(Toy, depth=2), partial(Toy, depth=3)
-    kinds = [made_of_recipe(replace(trial, system=system), Translation("en-de")) for system in systems]
+    kinds = [made_of(replace(spec, system=system)) for system in systems]
+    assert of_base.pop("code") not in {kind.pop("code") for kind in kinds}
     assert [kind.pop("system") for kind in kinds] == [
         "toy_system.Toy", "toy_system.Toy(depth=2)", "toy_system.Toy(depth=3)",
     ]  # fmt: skip

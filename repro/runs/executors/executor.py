@@ -17,7 +17,7 @@ from repro.results.record import Record
 from repro.runs.progress import Progress
 
 if TYPE_CHECKING:
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
     from repro.training.group import Group
 
 # exit codes beside those of `command.py`; a signal gives 128 + its number
@@ -29,14 +29,14 @@ class Job:
     """A run to be made."""
 
     cell: int  # its number in the sweep: the same command finds it again
-    run: "Run"
+    run: "RunDir"
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobResult:
     """How one run ended: with a record, or with none and the exit code that says why."""
 
-    run: "Run"
+    run: "RunDir"
     record: Record | None
     code: int = 0
 
@@ -70,7 +70,7 @@ def made_by(
     for one in work:
         record = None if group else one.run.finished()
         if record:
-            progress.say(f"{one.run.settings.name}: finished before, in {one.run.folder}")
+            progress.say(f"{one.run.name}: finished before, in {one.run.folder}")
             yield JobResult(run=one.run, record=record)
         else:
             left.append(one)

@@ -17,7 +17,7 @@ from repro.storage.lease import NoProgress, Superseded
 from repro.tracking.tracker import Tracker
 
 if TYPE_CHECKING:
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
     from repro.training.group import Group
 
 
@@ -38,7 +38,7 @@ class InProcess(ExitStack):
                 try:
                     measure_run(one.run, self.cache)
                 except Exception as error:  # it may be made all the same, or fails again, as the only one
-                    progress.say(f"{one.run.settings.name} could not be tried. {type(error).__name__}: {error}")
+                    progress.say(f"{one.run.name} could not be tried. {type(error).__name__}: {error}")
 
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """In the order given. An error of one run ends no other: it is said, and the sweep names the run at its end.
@@ -56,7 +56,7 @@ class InProcess(ExitStack):
                     raise
                 record, code = None, code_of(error) if isinstance(error, ValueError | ImportError) else FAILED
                 traceback.print_exc()
-                lane.say(f"{one.run.settings.name}: run {one.run.id} failed. {type(error).__name__}: {error}")
+                lane.say(f"{one.run.name}: run {one.run.id} failed. {type(error).__name__}: {error}")
             finally:
                 self.signals.training = False
             yield JobResult(run=one.run, record=record, code=code)
@@ -65,7 +65,7 @@ class InProcess(ExitStack):
 
 
 def attempt(
-    run: "Run",
+    run: "RunDir",
     tracker: Tracker,
     watched: Watched,
     should_stop: Callable[[], bool],
@@ -75,27 +75,18 @@ def attempt(
 
     Whatever else goes wrong is raised. `group` are the processes that share each update, None: this one alone.
     """
-    from repro.runs.execution import Execution, Stopped
+    from repro.runs.run import Run, Stopped
     from repro.training.loop import OutOfMemory
 
-    name = run.settings.name
-    execution = Execution(
-        settings=run.settings,
-        corpus=run.corpus,
-        prepared=run.prepared,
-        runs=run.runs,
-        tracker=tracker,
-        progress=watched,
-        should_stop=should_stop,
-        group=group,
-    )
+    name = run.name
+    making = Run(dir=run, tracker=tracker, progress=watched, should_stop=should_stop, group=group)
     try:
-        if group and (done := execution.agreed_finished()):
+        if group and (done := making.agreed_finished()):
             watched.say(f"{name}: finished before, in {run.folder}")
             return done, 0
-        if execution.is_first:
+        if making.is_first:
             check_room([run], run.runs)  # others may have filled the disk meanwhile
-        return execution.execute(), 0
+        return making.execute(), 0
     except Stopped as stopped:
         watched.say(f"{stopped}. The same command resumes there.")
         return None, 128 + SIGTERM

@@ -135,7 +135,7 @@ class OnRay(ExitStack):
 
     def _outcome(self, work: Job, reference: Any, lost: Counter[int], progress: Progress) -> JobResult | None:
         """How a run ended; None where its process was lost, and another one goes on with it."""
-        name, run, errors = work.run.settings.name, work.run, self._ray.exceptions
+        name, run, errors = work.run.name, work.run, self._ray.exceptions
         try:
             ended: Ended = self._ray.get(reference)
         except errors.RayTaskError as error:
@@ -163,9 +163,9 @@ class OnRay(ExitStack):
     def _begun_again(self, work: Job, why: str, lost: Counter[int], progress: Progress) -> JobResult | None:
         lost[work.cell] += 1
         if lost[work.cell] > LOST_AT_MOST:
-            progress.say(f"{work.run.settings.name}: {why}, for the {lost[work.cell]}th time: it is left out.")
+            progress.say(f"{work.run.name}: {why}, for the {lost[work.cell]}th time: it is left out.")
             return JobResult(run=work.run, record=None, code=FAILED)
-        progress.say(f"{work.run.settings.name}: {why}. It goes on from its last checkpoint.")
+        progress.say(f"{work.run.name}: {why}. It goes on from its last checkpoint.")
         return None
 
     def _task(self, work: Job) -> Any:

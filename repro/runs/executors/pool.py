@@ -200,7 +200,7 @@ class Pool(ExitStack):
         """
         if self._ends():
             return None
-        slot, name, fruitless = self._idle.get(), work.run.settings.name, 0
+        slot, name, fruitless = self._idle.get(), work.run.name, 0
         slot.lane = slot.lane or progress.lane()
         try:
             while True:
@@ -349,7 +349,7 @@ def serve(session: Session, cells: Sequence[Cell], signals: Signals) -> int:
     sweep = _Sweep()
     outlive_reader()  # the disk of its log may be the full one that the sweep has to hear of
     sys.stdout = Printed(sweep.say)
-    from repro.runs import execution  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
+    from repro.runs import run  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
 
     tracker = Tracker(session.options.tracking_uri, runs=session.options.runs_dir, tell=sweep.say)
     signals.training = True
@@ -382,7 +382,7 @@ def _one(
         run = session.run(cell)
         if run.id != job["run"]:
             raise ValueError(
-                f"{run.settings.name}: the sweep asks for run {job['run']}, which is {run.id} by now: text, settings "
+                f"{run.name}: the sweep asks for run {job['run']}, which is {run.id} by now: text, settings "
                 "or code have changed since the sweep began. Type the command again."
             )
         if "make" in job:

@@ -244,7 +244,7 @@ class Slurm(ExitStack):
 
     def _outcome(self, task: int, work: Job, progress: Progress) -> JobResult:
         """How the run of a task ended that has left the queue."""
-        name, log = work.run.settings.name, self.array.log(self.jobs[task], task)
+        name, log = work.run.name, self.array.log(self.jobs[task], task)
         codes = END.findall(end_of(log).rpartition(BEGIN)[2])  # of the last attempt
         code = int(codes[-1]) if codes else 0
         if record := late_record(work.run, 0 if code else LATE, self.signals.should_stop):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from repro.results.record import Record
     from repro.runs.progress import Lane, Progress
-    from repro.runs.run import Run
+    from repro.runs.run_dir import RunDir
 
 STEP = re.compile(rb'"kind": "train", "step": (\d+)')
 LANES = 8  # runs that are watched step by step
@@ -24,7 +24,7 @@ def noted_step(journal: Path) -> int:
     return int(steps[-1]) if steps else 0
 
 
-def late_record(run: "Run", seconds: float, should_stop: Callable[[], bool]) -> "Record | None":
+def late_record(run: "RunDir", seconds: float, should_stop: Callable[[], bool]) -> "Record | None":
     """The record of a run, if it has one or a shared folder shows it within so many seconds."""
     until = time.monotonic() + seconds
     while not (record := run.finished()) and time.monotonic() < until and not should_stop():
@@ -67,7 +67,7 @@ class Lanes:
         self._free: list[Lane] = []
         self._steps: dict[int, int] = {}
 
-    def show(self, running: "Mapping[int, Run]") -> None:
+    def show(self, running: "Mapping[int, RunDir]") -> None:
         """Show those that run now, each by its number."""
         for number in [number for number in self._lanes if number not in running]:
             self._free.append(self._lanes.pop(number))
@@ -77,7 +77,7 @@ class Lanes:
                 if len(self._lanes) == LANES:
                     continue
                 self._lanes[number] = self._free.pop() if self._free else self._progress.lane()
-                self._lanes[number].begin(run.settings.name, run.settings.hyper.steps)
+                self._lanes[number].begin(run.name, run.spec.hyper.steps)
                 self._steps[number] = -1
             if (step := noted_step(run.folder / "journal.jsonl")) > self._steps[number]:
                 self._steps[number] = step

@@ -15,7 +15,7 @@ import torch
 
 from repro.model.cost import TextSizes, training_flops
 from repro.results.systems import system_text
-from repro.runs.run import Run
+from repro.runs.run_dir import RunDir
 from repro.runs.silence import Silence
 from repro.runs.speed.rates import Known, note_trial, now, row_of, speed_conditions, this_machine
 from repro.training import loop
@@ -33,22 +33,21 @@ class _Enough(Exception):
     """Ends a measurement."""
 
 
-def measure_run(run: Run, cache: Path) -> None:
+def measure_run(run: RunDir, cache: Path) -> None:
     """Measure the row of a run, on its text, and keep the rate in the cache folder."""
-    settings = run.settings
-    trial = Trial(**vars(run.recipe))
-    sizes = _sizes(trial, trial.batch_tokens)
+    trial, spec = run.trial, run.spec
+    sizes = _sizes(trial, trial.spec.batch_tokens)
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     known = Known(
-        how=speed_conditions(this_machine(), settings.threads, settings.processes, settings.precision),
-        row=row_of(vars(settings.hyper), system_text(settings.system) or None),
-        flops=training_flops(trial.hyper, trial.prepared.tokenizer.size, sizes, trial.system),
-        tokens=trial.batch_tokens,
+        how=speed_conditions(this_machine(), spec.threads, spec.devices, spec.precision),
+        row=row_of(vars(spec.hyper), system_text(spec.system) or None),
+        flops=training_flops(trial.spec.hyper, trial.prepared.tokenizer.size, sizes, trial.spec.system),
+        tokens=trial.spec.batch_tokens,
         step=seconds_of_an_update(trial),
         sentence=None,
         made=now(),
-        memory=torch.cuda.max_memory_allocated() if torch.cuda.is_available() and trial.accumulate == 1 else None,
+        memory=torch.cuda.max_memory_allocated() if torch.cuda.is_available() and trial.spec.accumulate == 1 else None,
     )
     note_trial(cache, known)
 
@@ -62,10 +61,10 @@ def seconds_of_an_update(trial: Trial) -> float:
     Sets this process up as the run itself does; what is trained afterwards has the bits it would have had.
     """
     trial.tune()
-    trial = replace(trial, hyper=replace(trial.hyper, steps=NEVER, average=1))
+    spec = replace(trial.spec, hyper=replace(trial.spec.hyper, steps=NEVER, average=1))
     clock, first = _clock(trial), WARM_GPU if torch.cuda.is_available() else WARM
     tokens = _tokens_at_once(trial)
-    part = replace(trial, batch_tokens=tokens, accumulate=1, devices=1)
+    part = replace(trial, spec=replace(spec, batch_tokens=tokens, accumulate=1, devices=1))
     ends: list[float] = []
 
     def each(kind: str, step: int, numbers: dict[str, float]) -> None:
@@ -75,7 +74,7 @@ def seconds_of_an_update(trial: Trial) -> float:
 
     with tempfile.TemporaryDirectory(prefix="measure-") as folder, suppress(_Enough):
         part.train(
-            trial.module(),
+            part.module(),
             folder=Path(folder),
             run="0" * 16,
             log=Silence(),
@@ -83,12 +82,12 @@ def seconds_of_an_update(trial: Trial) -> float:
             watch=each,
             should_stop=lambda: False,
         )
-    return (ends[-1] - ends[first]) / (len(ends) - 1 - first) * trial.batch_tokens / (tokens * trial.devices)
+    return (ends[-1] - ends[first]) / (len(ends) - 1 - first) * trial.spec.batch_tokens / (tokens * trial.spec.devices)
 
 
 def _clock(trial: Trial) -> Callable[[], float]:
     """The processor's time of the thread that works, if it works alone; else the time that passes."""
-    return time.thread_time if trial.threads == 1 and not torch.cuda.is_available() else _waited
+    return time.thread_time if trial.spec.threads == 1 and not torch.cuda.is_available() else _waited
 
 
 def _waited() -> float:
@@ -100,11 +99,11 @@ def _waited() -> float:
 
 def _tokens_at_once(trial: Trial) -> int:
     """The size of the micro-batch that is trained on: the planned one, or less where that would take too long."""
-    planned = trial.batch_tokens // trial.shares
+    planned = trial.spec.batch_tokens // trial.spec.shares
     if torch.cuda.is_available():
         return planned
-    guess = training_flops(trial.hyper, trial.prepared.tokenizer.size, _sizes(trial, planned), trial.system)
-    seconds = guess / (SLOW * trial.threads)
+    guess = training_flops(trial.spec.hyper, trial.prepared.tokenizer.size, _sizes(trial, planned), trial.spec.system)
+    seconds = guess / (SLOW * trial.spec.threads)
     train = trial.prepared.train
     longest = max(int(side.lengths.max()) for side in (train.source, train.target))
     return min(planned, max(longest, int(planned * LONGEST_STEP / seconds)))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from repro.runs.execution import Execution
 from repro.runs.executors.in_process import InProcess
+from repro.runs.run import Run
 from repro.storage.journal import Journal
 
 
@@ -18,7 +18,7 @@ def made_here(
     """Runs of these names, each of which ends with a code or raises: how each was said to end, and what was said."""
 
     def ends(run: Any, *_: Any) -> tuple[None, int]:
-        if isinstance(end := how[run.settings.name], Exception):
+        if isinstance(end := how[run.name], Exception):
             raise end
         return None, end
 
@@ -28,11 +28,11 @@ def made_here(
     progress: Any = SimpleNamespace(lane=lambda: lane, say=said.append)
     signals: Any = SimpleNamespace(training=False, should_stop=lambda: False)
     work: Any = [
-        SimpleNamespace(run=SimpleNamespace(settings=SimpleNamespace(name=name, threads=1), id="0f"), cell=cell)
+        SimpleNamespace(run=SimpleNamespace(name=name, spec=SimpleNamespace(threads=1), id="0f"), cell=cell)
         for cell, name in enumerate(how)
     ]
     made = InProcess(Path(), Any, signals, group).make(work, progress)  # type: ignore[arg-type]
-    return [(one.run.settings.name, one.code) for one in made], said
+    return [(one.run.name, one.code) for one in made], said
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_a_row_that_cannot_be_tried_does_not_end_the_sweep(monkeypatch: pytest.M
     tried = []
 
     def measure(run: Any, cache: Path) -> None:
-        tried.append(run.settings.name)
+        tried.append(run.name)
         raise RuntimeError("head too wide")
 
     monkeypatch.setattr("repro.runs.speed.measure.measure_run", measure)
     said: list[str] = []
-    work: Any = [SimpleNamespace(run=SimpleNamespace(settings=SimpleNamespace(name=name))) for name in ("base", "h=1")]
+    work: Any = [SimpleNamespace(run=SimpleNamespace(name=name)) for name in ("base", "h=1")]
     InProcess(Path(), Any, Any).measure(work, SimpleNamespace(say=said.append))  # type: ignore[arg-type]
     assert tried == ["base", "h=1"]
     assert said[0] == "base could not be tried. RuntimeError: head too wide"
@@ -90,7 +90,7 @@ def test_an_attempt_that_raises_leaves_nobody_to_hold_back_a_signal(monkeypatch:
     monkeypatch.setattr("repro.runs.executors.in_process.attempt", broken)
     lane = SimpleNamespace(take=lambda cell: None)
     progress: Any = SimpleNamespace(lane=lambda: lane, say=lambda _: None)
-    one: Any = SimpleNamespace(run=SimpleNamespace(settings=SimpleNamespace(threads=1)), cell=0)
+    one: Any = SimpleNamespace(run=SimpleNamespace(spec=SimpleNamespace(threads=1)), cell=0)
     with pytest.raises(OSError, match="gone"):
         list(InProcess(Path(), Any, signals).make([one], progress))  # type: ignore[arg-type]
     assert seen == [True]
@@ -101,8 +101,8 @@ def test_a_curve_has_what_is_a_number(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal.jsonl", attempt=1, check=lambda: None) as journal:
         journal.append("train", 1, nll=2.0)
         journal.append("train", 2, nll=math.nan)  # as a GPU writes it, whose check comes a step late
-    run: Any = SimpleNamespace(folder=tmp_path)
-    assert Execution._curve(run, "train") == {"step": [1], "nll": [2.0]}
+    run: Any = SimpleNamespace(dir=SimpleNamespace(folder=tmp_path))
+    assert Run._curve(run, "train") == {"step": [1], "nll": [2.0]}
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_the_record_says_compiled_of_what_was(
     monkeypatch: pytest.MonkeyPatch, given_up: str | None, expected: str
 ) -> None:
     said: list[str] = []
-    run: Any = SimpleNamespace(settings=SimpleNamespace(name="base seed 1"), progress=SimpleNamespace(say=said.append))
+    run: Any = SimpleNamespace(dir=SimpleNamespace(name="base seed 1"), progress=SimpleNamespace(say=said.append))
     monkeypatch.setattr("repro.model.compiled.given_up", lambda: given_up)
-    assert Execution._as_it_was(run, "malloc: kept, layers: compiled, batches: packed") == expected
-    assert Execution._as_it_was(run, "malloc: kept") == "malloc: kept"
+    assert Run._as_it_was(run, "malloc: kept, layers: compiled, batches: packed") == expected
+    assert Run._as_it_was(run, "malloc: kept") == "malloc: kept"
     assert len(said) == (given_up is not None)

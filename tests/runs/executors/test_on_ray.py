@@ -102,9 +102,7 @@ def asked(answers: Sequence[Any], tmp_path: Path, *, finished: bool = False, sto
             raise answer
         return Ended(host="n7", code=answer)
 
-    run: Any = SimpleNamespace(
-        id="ab", settings=SimpleNamespace(name="base seed 1"), finished=lambda: record if finished else None
-    )
+    run: Any = SimpleNamespace(id="ab", name="base seed 1", finished=lambda: record if finished else None)
     sweep = object.__new__(OnRay)
     sweep.options = SimpleNamespace(on="ray")  # type: ignore[assignment]
     sweep.signals = SimpleNamespace(should_stop=lambda: stopped, received=2)  # type: ignore[assignment]

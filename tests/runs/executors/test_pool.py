@@ -79,9 +79,7 @@ class Play:
         def finished() -> Any:
             return SimpleNamespace(cell=cell) if cell in self.records else None
 
-        return SimpleNamespace(
-            id=f"id{cell}", folder=f"runs/id{cell}", settings=SimpleNamespace(name=f"row{cell}"), finished=finished
-        )
+        return SimpleNamespace(id=f"id{cell}", folder=f"runs/id{cell}", name=f"row{cell}", finished=finished)
 
     def start(self, number: int) -> Player:
         self.players.append(Player(number, self.part, self.log))
@@ -383,7 +381,7 @@ def test_half_a_line_is_no_message(tmp_path: Path) -> None:
 SERVES = """
 import sys
 from types import SimpleNamespace
-sys.modules["repro.runs.execution"] = SimpleNamespace()
+sys.modules["repro.runs.run"] = SimpleNamespace()
 from repro.runs.command import ended
 from repro.runs.executors.pool import serve
 from repro.runs.signals import Signals

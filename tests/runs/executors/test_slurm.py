@@ -102,7 +102,7 @@ def work(folder: Path, number: int, record: Callable[[int], Any] = lambda asked:
 
     name = f"row {number} seed 1"
     run = SimpleNamespace(
-        settings=SimpleNamespace(name=name, hyper=SimpleNamespace(steps=40)), finished=finished, folder=folder / name
+        name=name, spec=SimpleNamespace(hyper=SimpleNamespace(steps=40)), finished=finished, folder=folder / name
     )
     return Job(cell=number, run=run)  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ import torch
 from repro.model.config import LEARNED_POSITIONS
 from repro.model.rivals.convs2s import ConvS2S
 from repro.runs.options import Options
-from repro.runs.run import Run
+from repro.runs.run_dir import RunDir
 from repro.runs.scales import SCALES
 from repro.runs.session import Session
 from repro.runs.silence import Silence
@@ -36,7 +36,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def base(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     """The run of the base at `smoke`, whose text is there."""
     options = Options(
         scale="smoke", cache_dir=tmp_path_factory.mktemp("cache"), runs_dir=tmp_path_factory.mktemp("runs")
@@ -47,11 +47,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return session.run(asked[0])
 
 
-def trial(run: Run, **changes: object) -> Trial:
-    return replace(Trial(**vars(run.recipe)), **changes)  # type: ignore[arg-type]
+def trial(run: RunDir, **changes: object) -> Trial:
+    return replace(run.trial, spec=replace(run.spec, **changes))  # type: ignore[arg-type]
 
 
-def test_a_row_is_tried_and_its_time_is_known_then(base: Run, tmp_path: Path) -> None:
+def test_a_row_is_tried_and_its_time_is_known_then(base: RunDir, tmp_path: Path) -> None:
     measure_run(base, tmp_path)
     [known] = tried(tmp_path)
     assert known.tokens == SMOKE.batch_tokens
@@ -60,7 +60,7 @@ def test_a_row_is_tried_and_its_time_is_known_then(base: Run, tmp_path: Path) ->
     assert speeds.nearest(SMOKE.base, None, known.flops) == known
 
 
-def test_one_thread_is_timed_by_its_processor(base: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_thread_is_timed_by_its_processor(base: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(10**6))  # each look at the clock is a second
     clocks = SimpleNamespace(thread_time=lambda: next(ticks), monotonic=lambda: pytest.fail("the clock was asked"))
     monkeypatch.setattr(measuring, "time", clocks)
@@ -68,7 +68,7 @@ def test_one_thread_is_timed_by_its_processor(base: Run, monkeypatch: pytest.Mon
     assert measuring._clock(trial(base, threads=2)) is measuring._waited  # several wait for each other
 
 
-def test_what_is_trained_on_is_a_share_of_an_update(base: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_trained_on_is_a_share_of_an_update(base: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
     assert measuring._tokens_at_once(trial(base)) == 512
     assert measuring._tokens_at_once(trial(base, devices=2)) == 256
     assert measuring._tokens_at_once(trial(base, accumulate=4)) == 128
@@ -78,13 +78,13 @@ def test_what_is_trained_on_is_a_share_of_an_update(base: Run, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("system", [None, ConvS2S], ids=["base", "ConvS2S"])
-def test_an_update_of_more_tokens_than_positions_is_tried(base: Run, system: type[ConvS2S] | None) -> None:
+def test_an_update_of_more_tokens_than_positions_is_tried(base: RunDir, system: type[ConvS2S] | None) -> None:
     hyper = replace(SMOKE.base, learned_positions=True)
     long = trial(base, batch_tokens=4 * LEARNED_POSITIONS, hyper=hyper, system=system)
     assert measuring._tokens_at_once(long) > LEARNED_POSITIONS
 
 
-def test_what_is_trained_after_a_measurement_has_the_same_bits(base: Run, tmp_path: Path) -> None:
+def test_what_is_trained_after_a_measurement_has_the_same_bits(base: RunDir, tmp_path: Path) -> None:
     def weights(folder: str) -> list[torch.Tensor]:
         part = trial(base, hyper=replace(SMOKE.base, steps=3))
         part.tune()

@@ -1,0 +1,218 @@
+"""What a run is and how far it has come: one row, one seed, one scale, one corpus.
+
+Its id is a hash of all that decides its result, so what is finished is recognised and what was interrupted goes on. To
+look at runs takes no torch: `repro/runs/run.py` makes them.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from repro.corpora.catalogue import Corpus
+from repro.data.batch_by import RECORDED
+from repro.data.shards import Prepared
+from repro.model.config import Hyper, written
+from repro.model.cost import PAPER_VOCABULARY, n_parameters
+from repro.results import record
+from repro.results.equal_code import OF_CODE, code_name, equal_codes
+from repro.results.provenance import cleared, fingerprint, task_digest
+from repro.results.record import Record
+from repro.results.systems import system_text
+from repro.results.task import TRANSLATION
+from repro.runs.changed import refuse_changed
+from repro.runs.options import Options
+from repro.runs.scales import Scale
+from repro.runs.table import Cell
+from repro.runs.task import Task
+from repro.tracking.run_folder import RECORD, is_training
+from repro.training.checkpoint_files import checkpoints, step_of
+from repro.training.run_spec import UNOPENED, RunSpec, TextSpec
+
+if TYPE_CHECKING:
+    from repro.training.trial import Trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """Where a run stands: in which tables, as which row, at which scale, and what the paper prints there."""
+
+    title: str  # of the table
+    table: str
+    tables: tuple[str, ...]  # all that show the row
+    row: str
+    position: int
+    paper: record.PaperNumbers
+    paper_hyper: Hyper  # the same row of the paper's own base, for its parameter count
+    scale: Scale
+
+
+def spec_of(cell: Cell, scale: Scale, options: Options, text: TextSpec = UNOPENED) -> RunSpec:
+    """All that decides the result of a cell, at the scale as its task reads it."""
+    return RunSpec(
+        text=text,
+        task=cell.task,
+        hyper=cell.hyper,
+        seed=cell.seed,
+        batch_tokens=scale.batch_tokens,
+        batch_by=scale.batch_by,
+        devices=options.processes,
+        accumulate=scale.micro_batches(options.processes),  # so that each fits the scale's `device_tokens`
+        threads=options.threads,
+        precision=options.products,
+        backend=options.backend,
+        system=cell.row.system,
+    )
+
+
+def text_of(corpus: Corpus, prepared: Prepared) -> TextSpec:
+    """Which text it is, as a run knows it."""
+    return TextSpec(
+        corpus=corpus.sha256,
+        data=prepared.data_hash,
+        ids=prepared.ids_hash,
+        tokenizer=prepared.tokenizer.sha256,
+        in_tokens=corpus.in_tokens,
+        test_subset=corpus.subset.sha256 if corpus.subset else None,
+    )
+
+
+def made_of(spec: RunSpec) -> dict[str, Any]:
+    """All that decides a result, the code too, by fields: what an id is a hash of and `run.json` keeps."""
+    text, task = spec.text, cast("Task", spec.task)
+    return {
+        **{f"hyper.{name}": value for name, value in written(vars(spec.hyper)).items()},
+        **({"system": system_text(spec.system)} if spec.system else {}),
+        "seed": spec.seed,
+        **{name: getattr(text, name) for name in ("corpus", "data", "ids", "tokenizer", "in_tokens")},
+        **({"test_subset": text.test_subset} if text.test_subset else {}),
+        "batch_tokens": spec.batch_tokens,
+        "fill": RECORDED[spec.batch_by],
+        "shares": spec.shares,
+        "threads": spec.threads,  # sums are made in other orders
+        "precision": spec.precision,
+        **task.search.settings,
+        **({} if task.facts == TRANSLATION else {"task": task.facts["name"], "task_code": task_digest(task)}),
+        "engine": spec.backend,
+        "code": fingerprint(spec.system),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunDir:
+    """A run's folder `runs/<id>/`: what it holds, or will."""
+
+    spec: RunSpec
+    entry: Entry
+    corpus: Corpus
+    prepared: Prepared
+    runs: Path
+
+    @property
+    def name(self) -> str:
+        """In each line that is said of it."""
+        return f"{self.entry.row} seed {self.spec.seed}"
+
+    @property
+    def task(self) -> Task:
+        """What is read and scored, with what it is called: all that the spec knows of it is how it scores."""
+        return cast("Task", self.spec.task)
+
+    @cached_property
+    def id(self) -> str:
+        """16 hexadecimal digits: a hash of all that decides the result. What equal code has begun keeps its id."""
+        names = [name for name in OF_CODE if name in self.decides]
+        alike = product(*(equal_codes(self.decides[name]) for name in names))
+        made_of = [{**self.decides, **dict(zip(names, codes, strict=True))} for codes in alike]
+        made_of += [
+            {name: value for name, value in one.items() if name != "ids"} for one in made_of
+        ]  # of before the wall
+        ids = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()[:16] for one in made_of]
+        return next((one for one in ids if (self.runs / one / "run.json").exists()), ids[0])
+
+    @cached_property
+    def decides(self) -> dict[str, Any]:
+        """All that decides the result, by fields."""
+        return made_of(self.spec)
+
+    @cached_property
+    def trial(self) -> "Trial":
+        """What is computed; with torch, of which to look at runs takes none."""
+        from repro.training.trial import Trial
+
+        return Trial(self.spec, self.prepared)
+
+    @property
+    def folder(self) -> Path:
+        return self.runs / self.id
+
+    def finished(self) -> Record | None:
+        """The record of this run, verified, if it is there; under the names of today, and the commit.
+
+        What a run is called decides nothing: a row of another table, or one that was renamed, may be this very run. And
+        code that was not committed when it ran may be by now.
+        """
+        path = self.folder / RECORD
+        if not path.exists():
+            return None
+        found = record.load(path)
+        return replace(
+            found,
+            table=self.entry.table,
+            row=self.entry.row,
+            position=self.entry.position,
+            scale=self.entry.scale.name,
+            paper=self.entry.paper,
+            params=self.params,
+            stamp=cleared(found.stamp, self.spec.system, self.task),
+        )
+
+    @cached_property
+    def params(self) -> record.Params:
+        """How many numbers it learns, and how many the same row of the paper's own base would."""
+        spec = self.spec
+        return {
+            "here": n_parameters(spec.hyper, self.prepared.tokenizer.size, spec.system),
+            "paper_size": n_parameters(self.entry.paper_hyper, PAPER_VOCABULARY, spec.system),
+        }
+
+    def is_in_hand(self) -> bool:
+        """Another process is making this run."""
+        return is_training(self.folder)
+
+    def last_step(self) -> int:
+        """The optimizer step of its newest checkpoint, 0 if there is none."""
+        paths = checkpoints(self.folder / "checkpoints")
+        return step_of(paths[-1]) if paths else 0
+
+    def held(self) -> int:
+        """Bytes of its checkpoints that are on the disk already."""
+        return sum(path.stat().st_size for path in checkpoints(self.folder / "checkpoints"))
+
+    def refuse_if_changed(self) -> None:
+        """Raise `Changed` where this run would silently start over what another folder holds half made."""
+        refuse_changed(self.runs, self.id, self.tags, self.decides, self.spec.system)
+
+    @property
+    def tags(self) -> dict[str, str | int]:
+        """The names that the run goes by."""
+        entry, spec = self.entry, self.spec
+        return {
+            "title": entry.title,
+            "table": entry.table,
+            "tables": " ".join(entry.tables),
+            "row": entry.row,
+            "seed": spec.seed,
+            "scale": entry.scale.name,
+            "corpus": self.corpus.name,
+            "pair": self.task.name,
+            "text": self.corpus.sha256[:8],
+            "devices": spec.devices,
+            "precision": spec.precision,
+            "threads": spec.threads,
+            "code": code_name(fingerprint(spec.system))[:8],
+            **({"system": system_text(spec.system)} if spec.system else {}),
+        }
