@@ -141,8 +141,9 @@ The data goes one way. Imports run the other way only: a file knows what comes b
 (`tests/test_structure.py`). `model` never imports `data`.
 
 ```
-lines -> tokenizer -> ids (memory-mapped) -> plan of length buckets -> Batch -> logits -> loss
-      -> optimizer step -> checkpoints -> averaged weights -> beam search -> BLEU -> record -> table
+lines -> tokenizer -> ids (memory-mapped) -> plan of length buckets -> Batch
+      -> logits -> loss -> optimizer step -> checkpoints -> averaged weights
+      -> beam search -> BLEU -> record -> table
 ```
 
 Letters: B sentences of a batch, S source and T target tokens of the longest of them, V tokens in the vocabulary, R
