@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from repro.results.artifacts import own_file
+from repro.results.artifacts import state
 from repro.results.further_tests import read_further
 from repro.storage import atomic, signed_json
 from repro.storage.journal import FINAL, FRAME, Line
@@ -111,7 +111,7 @@ def further_points(place: Path, run: str) -> list[Point]:
     Their time is the file's: what is scored anew, since the text changed, is newer and takes the place of the old.
     """
     return [
-        Point(f"further/{name}/{score}", 0, value, max(0, round(own_file(place, name).stat().st_mtime * 1000)))
+        Point(f"further/{name}/{score}", 0, value, max(0, (state(place, name) or [0])[0] // 1_000_000))
         for name, test in read_further(place, run).items()
         for score, value in test.scores.items()
         if isinstance(value, float)

@@ -10,6 +10,7 @@ from paper_runs import paper_run
 from tracked_runs import describe, stored
 
 from repro.cli.tracking import main
+from repro.results import artifacts
 from repro.results.further_tests import FurtherTest, write_further
 from repro.results.record import path
 from repro.tracking.client import connect, experiment_name
@@ -41,13 +42,18 @@ def show_record(uri: str, file: Path) -> None:
     shown.settle()
 
 
+@pytest.mark.parametrize("of", ["one run", "a published table"])
 def test_scores_of_other_test_sets_come_with_their_record_or_after_it(
-    new_store: Callable[[], str], tmp_path: Path
+    new_store: Callable[[], str], tmp_path: Path, of: str
 ) -> None:
     uri, file = new_store(), published(tmp_path)
     show_record(uri, file)
     scores: Any = {"nll": 1.0, "bleu": 30.5, "bleu_signature": "s", "bleu_published": None}
-    write_further(file, f"{sum(map(ord, 'h=1')) + 1:016x}", {"x": FurtherTest("ef" * 32, scores, ["a"])})
+    name = f"{sum(map(ord, 'h=1')) + 1:016x}"
+    write_further(file, name, {"x": FurtherTest("ef" * 32, scores, ["a"])})
+    if of == "a published table":  # has one file for all its runs
+        artifacts.publish(file.parent, file.parent, {file.stem: name})
+        artifacts.drop(file)
     for _ in range(2):
         show_record(uri, file)
     [run] = runs(uri)
