@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.corpora.pair import WITHOUT_BLANKS, languages
+from repro.corpora.pair import languages
 from repro.corpora.same_sentence import same_spelling
+from repro.data.unspaced import tokeniser_of
 
 # 3 is the usual ratio of word counts (OPUS: OpusFilter). Moses' clean-corpus-n.perl lets pass 9, which finds nearly
 # nothing; fairseq's 1.5 costs 3 % of a news test, see below. The allowance spares short right pairs: with it none of
@@ -55,7 +56,7 @@ class Rule:
 
 def _refuse_without_blanks(rule: str, pair: str) -> None:
     """Raise ValueError for languages whose words cannot be counted: right pairs would be dropped."""
-    if found := [language for language in languages(pair) if language.split("-")[0] in WITHOUT_BLANKS]:
+    if found := [language for language in languages(pair) if tokeniser_of(language)]:
         raise ValueError(
             f"Rule {rule!r} compares numbers of words and {found[0]!r} of pair {pair!r} is written without blanks "
             "between them; expected two languages with blanks. Leave the rule out."

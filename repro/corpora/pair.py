@@ -2,9 +2,6 @@
 
 import re
 
-# Written without blanks between words: Chinese with Cantonese, Wu and classical; Japanese; Thai, Lao, Khmer, Burmese,
-# Shan; Tibetan, Dzongkha.
-WITHOUT_BLANKS = {"zh", "cmn", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my", "shn", "bo", "dz"}
 LANGUAGE = re.compile(r"[a-z]{2,3}", re.ASCII)  # what begins a tag; the rest of one is longer or has capitals
 
 

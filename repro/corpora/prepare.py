@@ -443,7 +443,8 @@ def made_each(
 def usable_cores() -> int:
     """That this process may use; of several that train together each has its share."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    together = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return max(1, cores // max(1, int(together))) if together.isdecimal() else cores  # "0" or "x" no launcher says
 
 
 def _allow_threads(allow: bool) -> None:

@@ -19,14 +19,10 @@ import regex
 from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
+from repro.data.unspaced import tokeniser_of
 from repro.decoding.search import Named
 
 LANGUAGES = ("de", "en", "fr")  # the paper's
-# Targets that are written without blanks between words, and by which tokeniser sacreBLEU counts them: its `zh` cuts
-# Chinese characters apart, its `char` all of them. `ja-mecab` would need a dictionary that few have installed.
-UNSPACED = dict.fromkeys(("zh", "zho", "chi", "cmn", "yue", "wuu", "lzh", "cn"), "zh") | dict.fromkeys(
-    ("ja", "jpn", "jp", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur", "bo", "bod", "dz", "dzo"), "char"
-)
 
 PUNCTUATION = MosesPunctNormalizer()  # of it only the part that is replace-unicode-punctuation.perl
 LOW_QUOTE = str.maketrans("„", '"')
@@ -86,7 +82,7 @@ def translation_scores(
 
 def sacrebleu_tokeniser(language: str) -> str:
     """The tokeniser by which sacreBLEU counts a target language: 13a where blanks stand between words."""
-    return UNSPACED.get(_rules(language), "13a")
+    return tokeniser_of(language) or "13a"
 
 
 def published_protocol(language: str) -> str | None:

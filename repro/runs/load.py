@@ -81,7 +81,7 @@ def _exported_tensors(folder: Path) -> "dict[str, Tensor] | None":
             "--format safetensors."
         )
     contents = (folder / TENSORS).read_bytes()
-    if hashlib.sha256(contents).hexdigest() != origin["weights"]:
+    if hashlib.sha256(contents).hexdigest() != origin.get("weights"):
         raise ValueError(f"{folder / TENSORS} is not what was written. Export the run again.")
     import safetensors.torch
 

@@ -187,10 +187,13 @@ class Sweep:
             keep_outputs(outcome.run, outcome.record, self.results)
             outcome.record.save(path(self.results, outcome.record))  # after these: what has a record has both
             tell = functools.cache(progress.say)  # what both have to say is said once
-            keep_inside(outcome.run, outcome.record, self.results, tell)  # a reader can do without these
-            with progress.beside() as lane:
-                watch = functools.partial(_watch, lane, outcome.run.name)
-                keep_further(outcome.run, outcome.record, self.results, tracker, tell, watch)
+            try:  # a reader can do without these
+                keep_inside(outcome.run, outcome.record, self.results, tell)
+                with progress.beside() as lane:
+                    watch = functools.partial(_watch, lane, outcome.run.name)
+                    keep_further(outcome.run, outcome.record, self.results, tracker, tell, watch)
+            except MemoryError as error:  # under `ulimit -v`, say
+                tell(f"{outcome.run.name}: finished; what stands beside its record did not fit in memory ({error}).")
             finish_mirror(tracker, outcome.run.folder)
             progress.say(_summary(outcome.record))
 

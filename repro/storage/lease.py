@@ -106,7 +106,8 @@ def was_killed(run: Path) -> bool:
 def let_go(run: Path) -> None:
     """Say it for the owner of the last attempt, once all is done that it left."""
     if (last := _last(run)) is not None and _heard(last) > 0:
-        os.utime(last / _OWNER, (0, 0))
+        with atomic.named(last / _OWNER):
+            os.utime(last / _OWNER, (0, 0))
 
 
 def _last(run: Path) -> Path | None:
@@ -120,7 +121,8 @@ def _name(number: int) -> str:
 
 
 def _numbers(attempts: Path) -> list[int]:
-    return sorted(int(path.name) for path in attempts.iterdir() if path.name.isdecimal())
+    with atomic.named(attempts):
+        return sorted(int(path.name) for path in attempts.iterdir() if path.name.isdecimal())
 
 
 def _owner(attempt: Path) -> dict[str, Any]:

@@ -99,7 +99,16 @@ def test_marks_belong_to_their_letters(source: str, target: str) -> None:
 
 @pytest.mark.parametrize("rule", ["length_ratio", "fairseq"])
 @pytest.mark.parametrize(
-    ("pair", "named"), [("en-zh", "zh"), ("ja-en", "ja"), ("en-zh-Hant-TW", "zh-Hant-TW"), ("th-lo", "th")]
+    ("pair", "named"),
+    [
+        ("en-zh", "zh"),
+        ("ja-en", "ja"),
+        ("en-zh-Hant-TW", "zh-Hant-TW"),
+        ("th-lo", "th"),
+        ("en-zho", "zho"),
+        ("en-zh_CN", "zh_CN"),
+        ("jpn_Jpan-en", "jpn_Jpan"),
+    ],
 )
 def test_words_that_cannot_be_counted_are_not_compared(rule: str, pair: str, named: str) -> None:
     with pytest.raises(ValueError, match=f"Rule '{rule}' compares numbers of words and '{named}' of pair '{pair}'"):

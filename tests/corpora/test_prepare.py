@@ -502,3 +502,12 @@ def test_multi30k_is_ready_within_20_seconds(real_text: Path, tmp_path: Path) ->
     decoded = [made.tokenizer.decode(made.test.target.sentence(i)) for i in range(1_000)]
     assert decoded == made.test.references
     assert seconds < 20
+
+
+@pytest.mark.parametrize(("together", "share"), [("2", 2), ("99", 1), ("0", 4), ("-1", 4), ("x", 4), ("", 4)])
+def test_of_several_processes_each_has_its_share_of_the_cores(
+    monkeypatch: pytest.MonkeyPatch, together: str, share: int
+) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", together)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {*range(4)}, raising=False)
+    assert preparing.usable_cores() == share

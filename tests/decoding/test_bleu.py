@@ -116,7 +116,8 @@ def test_signatures_name_every_step_and_version() -> None:
         # 13a takes each of these sentences for one or two words
         ("zh", "我喜欢狗。", "我喜欢猫。", "zh", (4 / 5, 2 / 4, 1 / 3, 1 / 4)),  # of 2 four-grams none: half of one
         ("zh-Hant-TW", "我喜歡 Linux。", "我喜歡 Linux！", "zh", (4 / 5, 3 / 4, 2 / 3, 1 / 2)),
-        ("cmn", "我喜欢狗。", "我喜欢狗。", "zh", (1, 1, 1, 1)),
+        *((tag, "我喜欢狗。", "我喜欢狗。", "zh", (1, 1, 1, 1)) for tag in ("cmn", "zho", "zh_CN", "zho_Hans", "ZH")),
+        *((tag, "犬が好き", "猫が好き", "char", (3 / 4, 2 / 3, 1 / 2, 1 / 2)) for tag in ("jpn", "jpn_Jpan", "shn")),
         ("ja", "犬が好き", "猫が好き", "char", (3 / 4, 2 / 3, 1 / 2, 1 / 2)),
         ("th", "หมา ดี", "หมา ดำ", "char", (4 / 5, 3 / 4, 2 / 3, 1 / 2)),
         ("de", "Ich mag Hunde.", "Ich mag Katzen.", "13a", (3 / 4, 1 / 3, 1 / 4, 1 / 4)),

@@ -78,6 +78,21 @@ def test_an_example_leaves_out_no_token_and_names_a_line_that_is_too_long(
     assert ends[0] != ends[1], "the last words were read"
 
 
+@pytest.mark.parametrize("to", ["safetensors", "ctranslate2"])
+def test_an_example_names_a_line_that_has_more_tokens_than_learned_positions(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
+) -> None:
+    if importlib.util.find_spec(NEEDS[to]) is None:
+        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[dev]"')
+    record = load(run.folder / "record.json")
+    learned = finished(tmp_path, run.tokenizer, replace(record, hyper={**record.hyper, "learned_positions": True}))
+    assert asked(learned, "export", tmp_path / "out", "--format", to) == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO("the cat\n" + "the cat " * 600 + "\n"))
+    most = {"safetensors": 512 - 50, "ctranslate2": 512}[to]  # what PyTorch's example writes has places too
+    with pytest.raises(SystemExit, match=f"^line 2: expected at most {most} tokens, got "):
+        runpy.run_path(str(tmp_path / "out" / "example.py"), run_name="__main__")
+
+
 def test_what_is_not_of_the_export_is_never_taken_away(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -144,10 +144,17 @@ def test_rows_are_noted_with_the_first_record(
     """What a killed sweep leaves can be published, and nobody is told to delete it."""
     monkeypatch.setattr(sweep.Sweep, "_closing", lambda *_: "killed")
     monkeypatch.setattr(sweep, "slow_products", lambda options: [f"slow: {options.scale}"])
+
+    def in_little_memory(*_: object) -> None:
+        raise MemoryError("256 MiB asked for")
+
+    monkeypatch.setattr(sweep, "keep_inside", in_little_memory)  # which a reader can do without
     launch(tmp_path, experiment("table_x", "x"), rows=["x"])
     [record] = map(load, (tmp_path / "results").glob("*/table_x/*.json"))
     assert (record.table, record.row) in noted_rows(tmp_path / "results" / record.scale)
-    assert "\nslow: smoke\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "\nslow: smoke\n" in said
+    assert "x seed 1: finished; what stands beside its record did not fit in memory (256 MiB asked for)." in said
 
 
 def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(

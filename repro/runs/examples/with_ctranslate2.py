@@ -3,6 +3,7 @@
 Run: python example.py < text > translations
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from tokenizers import Tokenizer
 
 FOLDER = Path(__file__).parent
 END = "1"  # the end symbol: tokens are called by their numbers, in digits
-LONGEST = 4_096  # tokens of a sentence, its end included
+LEARNED = json.loads((FOLDER / "record.json").read_bytes())["hyper"]["learned_positions"]
+LONGEST = 512 if LEARNED else 4_096  # tokens of a sentence, its end included: so many positions the model has
 
 
 def main() -> None:
