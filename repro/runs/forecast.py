@@ -96,8 +96,8 @@ def rate_here(cell: Cell, scale: Scale, options: Options, known: Sequence[Known]
     like = nearest(known, cell.hyper, cell.row.system, flops)
     train = like.train if like else FLOPS_PER_CORE * options.threads * options.processes
     read = cell.task.at(scale).sentence_tokens * (cell.task.search.beam * SEARCHED_ON + 1)  # tokens for a sentence
-    search = (like and like.search) or train / options.processes * BACKWARD_AND_FORWARD / read
-    return Rate(train, search, like is not None)
+    guess = train / options.processes * BACKWARD_AND_FORWARD / read
+    return Rate(train, (like.search if like else None) or guess, like is not None)
 
 
 def rate_on(card: Card, cell: Cell, scale: Scale, devices: int) -> Rate:
