@@ -18,9 +18,10 @@ from typing import Any
 from performance import Record, grid, load, machine, prose
 
 from repro.model.cost import n_parameters
-from repro.runs.forecast import disk_needed, expected_flops, expected_vocabulary, hours_of
+from repro.runs.forecast import expected_flops, hours_of
+from repro.runs.hardware import CARDS
 from repro.runs.scales import SCALES
-from repro.runs.speed.hardware import CARDS
+from repro.runs.sizes import disk_needed, expected_vocabulary
 from repro.runs.table import Table, cells
 from repro.runs.task import Translation
 from repro.storage import atomic

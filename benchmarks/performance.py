@@ -20,7 +20,7 @@ from speed_picture import NAMES, Record, picture, size_of
 
 from repro.model.config import BASE, Hyper
 from repro.model.cost import TextSizes, n_parameters, training_flops
-from repro.runs.speed.hardware import CARDS
+from repro.runs.hardware import BIG, CARDS, pair_flops
 from repro.storage import atomic
 
 HERE = Path(__file__).parent
@@ -328,14 +328,13 @@ def _gpu_beside_published(found: list[Record], device: str) -> list[str]:
     rates = {line["size"]: line.get("pair_tokens_per_second") for line in found if line["ways"] == "all"}
     if card is None or not all(rates.get(size) for size in ("base", "big")):
         return []
-    parts = (
-        f"{size} {rates[size]:,.0f} here, {rate.pairs:,.0f} there"
-        for size, rate in {"base": card.base, "big": card.big}.items()
-    )
+    there = {"base": card.base / pair_flops(BASE), "big": card.big / pair_flops(BIG)}
+    parts = (f"{size} {rates[size]:,.0f} here, {pairs:,.0f} there" for size, pairs in there.items())
     return [
         "",
         *prose(
-            f"Pair tokens a second beside what `--hardware {card.name}` takes from published rates: {'; '.join(parts)}."
+            f"Pair tokens a second beside what `--hardware {card.name}` takes from published rates, with 37,000 "
+            f"word-pieces: {'; '.join(parts)}."
         ),
     ]
 

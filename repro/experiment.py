@@ -25,12 +25,12 @@ from repro.runs.executors.slurm import array_for, submission
 from repro.runs.forecast import card_for, forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
 from repro.runs.options import USUAL, Options, chosen_scale, refuse_small_updates
+from repro.runs.parallelism import parallelism
 from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.session import Session
 from repro.runs.signals import Signals
-from repro.runs.speed.parallelism import parallelism
 from repro.runs.standing import standings
 from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1, shard_of
 from repro.runs.task import Task, Translation, searching_at
@@ -214,7 +214,7 @@ def _show(
 
 def _measure(tables: Sequence[Table], asked: Sequence[Cell], scale: Scale, options: Options) -> None:
     """Try each row for about three seconds, on its text, which is prepared for that."""
-    from repro.runs.speed.measure import measure_run
+    from repro.runs.measure import measure_run
 
     tell = functools.partial(print, flush=True)
     session = Session(tables, scale, options, asked)

@@ -95,7 +95,7 @@ WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before atomic.py copies it
     "decoding/backend.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
     "claims/tested.py": {"tempfile.TemporaryDirectory"},  # what pytest reports, before it is read
-    "runs/speed/measure.py": {"tempfile.TemporaryDirectory"},  # where a run that is only timed would keep checkpoints
+    "runs/measure.py": {"tempfile.TemporaryDirectory"},  # where a run that is only timed would keep checkpoints
     "runs/executors/on_node.py": {"tempfile.TemporaryDirectory"},  # tables that nobody reads: the sweep makes its own
     "runs/executors/on_ray.py": {"tempfile.TemporaryDirectory"},  # code on its way to nodes, which Ray packs
     "runs/executors/pool.py": {"os.write"},  # lines to the process at the other end of a pipe
@@ -261,7 +261,7 @@ RULES = {
         "time.time()",
         allowed=(
             "results/provenance.py",
-            "runs/speed/rates.py",
+            "runs/measure.py",
             "storage/journal.py",
             "tracking/mirror.py",
             "tracking/views.py",

@@ -242,7 +242,7 @@ def imported(folder: Path, modules: list[str]) -> list[str]:
 
 HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures", "repro.runs.examples")  # torch and such
 HEAVY_TOO = (
-    "runs.run runs.speed.measure runs.determinism runs.changed "
+    "runs.run runs.measure runs.determinism runs.changed "
     "results.counts results.scored_2017 corpora.datamodule data.batch data.datamodule data.datasets complexity"
 )
 LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost decoding.search training.run_spec"

@@ -15,21 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from repro.figures import style
-from repro.figures.checkpoints import Wanted, dev_pairs, sides_of, told_runs
-from repro.figures.style import save_numbers
+from repro.figures.checkpoints import Wanted, dev_pairs, sides_of, told_runs, whose
+from repro.figures.style import Axes, Figure, save_numbers
 from repro.results.record import BASE, Record
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from torch import Tensor
 
     from repro.data.batch import Batch
     from repro.model.transformer import Transformer
 
-NAME = "activations"
-NORM_ROWS = (Wanted(BASE, BASE), Wanted("lab_parts", "no norm"))
-MAKE_NORMS = 'python experiments/lab_parts.py --rows base "no norm"'
+NAME, MEASURED = "activations", "activations.json"
+ROWS = (Wanted(BASE, BASE), Wanted("lab_parts", "no norm"))
+COMMAND = 'python experiments/lab_parts.py --rows base "no norm"'
 N_SENTENCES = 64  # of dev, the first
 STACKS = {"encoder": ("self-attention", "feed-forward"), "decoder": ("self-attention", "source", "feed-forward")}
 WHEN = {"first": "first step", "last": "last step"}
@@ -81,7 +79,7 @@ def moments(model: "Transformer", batch: "Batch") -> Moments:
     return found
 
 
-def measure_activations(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
+def measure(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
     """Both moments of each run, with its first weights and its last, on the same sentences of dev."""
     import torch
 
@@ -103,7 +101,7 @@ def measure_activations(records: Sequence[Record], runs: Path, cache: Path) -> d
         assert isinstance(drawn, Transformer), "the rows are, but for what stands around a sub-layer"
         assert isinstance(trained.model, Transformer)
         found.append({"first": moments(drawn, batch), "last": moments(trained.model, batch)})
-    return {"sentences": len(pairs), "moments": found}
+    return {"runs": [*map(whose, records)], "sentences": len(pairs), "moments": found}
 
 
 # ---- on paper
@@ -130,7 +128,7 @@ def draw_activations(to: Path, measured: dict[str, Any]) -> list[Path]:
     ]
 
 
-def paint_activations(figure: "Figure", measured: dict[str, Any]) -> None:
+def paint_activations(figure: Figure, measured: dict[str, Any]) -> None:
     """Encoder above, decoder below; mean left, variance right."""
     panels = figure.subplots(2, 2, sharey="col")
     for (left, right), stack in zip(panels, STACKS, strict=True):
@@ -159,7 +157,7 @@ def paint_activations(figure: "Figure", measured: dict[str, Any]) -> None:
     figure.tight_layout(rect=(0, 0.17, 1, 1), w_pad=2)
 
 
-def _name_layers(axes: "Axes", stack: str, n: int) -> None:
+def _name_layers(axes: Axes, stack: str, n: int) -> None:
     """Layers below the middle of their sub-layers, lines between them."""
     parts = len(STACKS[stack])
     n_layers = n // parts

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +19,14 @@ from numpy.typing import NDArray
 from repro.decoding.heads import entropies
 from repro.figures import style
 from repro.figures.attention_maps import merged_to_words
-from repro.figures.style import save_numbers
+from repro.figures.style import Axes, Figure, save_numbers
 from repro.results.inside import seen_sentences
 from repro.results.record import Record
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 NAME = "soft_alignment"
 TABLE, ROW = "ladder", "soft alignment"
-MAKE_ALIGNMENTS = f'python experiments/{TABLE}.py --rows base "{ROW}"'
+COMMAND = f'python experiments/{TABLE}.py --rows base "{ROW}"'
 MOST = 4  # sentences
 LETTERS = 14  # of a word that is longer the rest is not written
 
@@ -148,7 +143,7 @@ def alignments_height(found: Compared) -> float:
     return (TOP + ROOM + sum(_above(pair[0]) + BELOW + LINE * _n_rows(pair) for pair in found.sentences)) / 72
 
 
-def paint_alignments(figure: "Figure", found: Compared) -> None:
+def paint_alignments(figure: Figure, found: Compared) -> None:
     """Of each sentence both systems side by side: words written by words read, and the entropy of each row."""
     width, height = (72 * inches for inches in figure.get_size_inches())
     most = max(math.log(len(one.source)) for one, _ in found.sentences) * 1.04
@@ -188,7 +183,7 @@ def _title(record: Record, one: Aligned) -> str:
     return record.row if n == 1 else f"{record.row}, mean of its {n} heads"
 
 
-def _paint_weights(axes: "Axes", one: Aligned) -> None:
+def _paint_weights(axes: Axes, one: Aligned) -> None:
     axes.imshow(one.weights, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     axes.xaxis.tick_top()
     axes.set_xticks(range(len(one.source)), [_shown(word) for word in one.source], rotation=90, fontsize=_face(one))
@@ -202,7 +197,7 @@ def _shown(word: str) -> str:
     return (text or "␣").replace("$", r"\$")
 
 
-def _paint_entropies(axes: "Axes", one: Aligned, most: float) -> None:
+def _paint_entropies(axes: Axes, one: Aligned, most: float) -> None:
     rows = np.arange(len(one.target))
     axes.barh(rows, one.entropy, height=0.62, color=style.COLOURS[1])
     if one.heads.shape[:2] != (1, 1):

@@ -8,17 +8,14 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from repro.figures import style
+from repro.figures.style import Axes, Figure
 from repro.figures.trace import Trace, trace, words
 from repro.model.transformer import Transformer
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 BELOW, MEMORY = -1, -2  # what a block reads from outside its layer: the layer's input, the encoder's output
 N_TOKENS = (5, 7)  # of the sentences the model is run on, source and target; they differ, so masks can be told
@@ -183,7 +180,7 @@ def boxes(blocks: Sequence[Block]) -> list[Box]:
     return found
 
 
-def paint_architecture(figure: "Figure", drawn: tuple[Stack, Stack]) -> None:
+def paint_architecture(figure: Figure, drawn: tuple[Stack, Stack]) -> None:
     """Figure 1: the stacks side by side, the encoder's output going over to the decoder."""
     pen = _Pen(style.canvas(figure))
     left = 126.0
@@ -201,7 +198,7 @@ def height(drawn: tuple[Stack, Stack]) -> float:
 class _Pen:
     """Draws boxes and arrows of one style; without axes it only measures."""
 
-    axes: "Axes | None"
+    axes: Axes | None
 
     def box(self, x: float, y: float, label: str, kind: str) -> float:
         """A rounded box whose lower edge stands at y; gives its upper edge."""

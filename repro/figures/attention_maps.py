@@ -9,25 +9,22 @@ import itertools
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.decoding.heads import entropies, split_words
 from repro.figures import style
+from repro.figures.checkpoints import Whose, whose
+from repro.figures.style import Axes, Figure
 from repro.model.special_tokens import EOS, SPECIAL
 from repro.paper import FIGURE_SENTENCES
 from repro.results.record import Record
 from repro.runs.load import open_run
-from repro.storage import signed_json
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FORMAT: Literal[1] = 1
-MAKE_AGAIN = "python experiments/table3_A.py --rows base"  # trains the model whose heads are shown
+MEASURED = "attention.json"
+COMMAND = "python experiments/table3_A.py --rows base"  # trains the model whose heads are shown
 
 
 class Map(TypedDict):
@@ -42,17 +39,9 @@ class Map(TypedDict):
     sentence: NotRequired[str]  # where it is from, if not from the paper
 
 
-class MeasuredHeads(TypedDict):
+class MeasuredHeads(Whose):
     """attention.json."""
 
-    format: Literal[1]
-    scale: str
-    corpus: str
-    pair: str
-    row: str
-    seed: int
-    run: str
-    commit: str | None
     dirty: bool
     tokenizer: str  # SHA-256
     layer: int  # counted from 1
@@ -101,12 +90,13 @@ def distances(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 # ---- measuring
 
 
-def measure_heads(run: Record, runs: Path, cache: Path) -> MeasuredHeads:
-    """Run the model of a finished run on the sentences and keep what one layer's heads looked at."""
+def measure(records: Sequence[Record], runs: Path, cache: Path) -> MeasuredHeads:
+    """Run the model of a finished run, the only one, on the sentences, and keep what one layer's heads looked at."""
     import torch
 
     from repro.model.transformer import Transformer
 
+    [run] = records
     trained = open_run(runs / run.run, cache)
     model, tokenizer, n_layers = trained.model, trained.tokenizer, trained.record.hyper["n_layers"]
     assert isinstance(model, Transformer), "the base row is one"
@@ -129,21 +119,8 @@ def layer_shown(n_layers: int) -> int:
 
 def heads_of(run: Record, tokenizer: str, layer: int, maps: list[Map]) -> MeasuredHeads:
     """What was seen of the heads of a run's layer, with whose they are."""
-    return MeasuredHeads(
-        format=FORMAT,
-        scale=run.scale,
-        corpus=run.corpus["name"],
-        pair=run.pair,
-        row=run.row,
-        seed=run.seed,
-        run=run.run,
-        commit=run.stamp["commit"],
-        dirty=run.stamp["dirty"],
-        tokenizer=tokenizer,
-        layer=layer,
-        n_layers=run.hyper["n_layers"],
-        maps=maps,
-    )
+    n_layers, dirty = run.hyper["n_layers"], run.stamp["dirty"]
+    return {**whose(run), "dirty": dirty, "tokenizer": tokenizer, "layer": layer, "n_layers": n_layers, "maps": maps}
 
 
 def map_of_words(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[np.float64]) -> Map:
@@ -156,20 +133,6 @@ def map_of_words(about: str, words: list[str], numbers: Sequence[int], weights: 
         entropies=entropies(weights).round(5).tolist(),
         distances=distances(weights).round(5).tolist(),
     )
-
-
-def write_heads(file: Path, measured: MeasuredHeads) -> None:
-    """Keep a measurement."""
-    signed_json.write(file, {**measured})
-
-
-def read_heads(file: Path) -> MeasuredHeads:
-    """A measurement as it was written; a ValueError names the file and what to do."""
-    try:
-        content = signed_json.read(file, "a measurement", FORMAT)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{MAKE_AGAIN}`.") from error
-    return MeasuredHeads(**content)  # type: ignore[typeddict-item]
 
 
 # ---- which heads are shown
@@ -236,7 +199,7 @@ def _low(cells: int) -> float:
     return CAPTION + WORDS + (CELL * cells + 10 if cells else 7)
 
 
-def _paint_all_heads(figure: "Figure", measured: MeasuredHeads, seen: Map) -> None:
+def _paint_all_heads(figure: Figure, measured: MeasuredHeads, seen: Map) -> None:
     """From one word to all, each head in its colour; under each word a column of squares, one a head."""
     word, heads = seen["words"].index(seen["about"]), range(len(seen["weights"]))
     full = max(max(seen["weights"][head][word]) for head in heads)
@@ -253,7 +216,7 @@ def _paint_all_heads(figure: "Figure", measured: MeasuredHeads, seen: Map) -> No
     style.note(figure, caption(measured, seen, shown, full))
 
 
-def _paint_sharpest(figure: "Figure", measured: MeasuredHeads, seen: Map) -> None:
+def _paint_sharpest(figure: Figure, measured: MeasuredHeads, seen: Map) -> None:
     """The whole map of the sharpest head, then both heads from the one word."""
     word, heads = seen["words"].index(seen["about"]), sharpest(seen)
     full = max(max(map(max, seen["weights"][heads[0]])), *(max(seen["weights"][head][word]) for head in heads))
@@ -270,7 +233,7 @@ def _paint_sharpest(figure: "Figure", measured: MeasuredHeads, seen: Map) -> Non
     style.note(figure, caption(measured, seen, shown, full))
 
 
-def _paint_different(figure: "Figure", measured: MeasuredHeads, seen: Map) -> None:
+def _paint_different(figure: Figure, measured: MeasuredHeads, seen: Map) -> None:
     """The whole maps of the two heads that differ most."""
     heads = most_different(seen)
     full = max(max(map(max, seen["weights"][head])) for head in heads)
@@ -284,8 +247,8 @@ def _paint_different(figure: "Figure", measured: MeasuredHeads, seen: Map) -> No
 
 
 def _rails(
-    figure: "Figure", seen: Map, span: tuple[float, float], *, cells: int = 0, bold: int = -1
-) -> tuple["Axes", list[float]]:
+    figure: Figure, seen: Map, span: tuple[float, float], *, cells: int = 0, bold: int = -1
+) -> tuple[Axes, list[float]]:
     """The words twice, above as those that ask and below as those that are asked; gives their places."""
     axes = style.canvas(figure)
     width, n = 72 * figure.get_figwidth(), len(seen["words"])
@@ -300,7 +263,7 @@ def _rails(
 
 
 def _lines(
-    axes: "Axes",
+    axes: Axes,
     seen: Map,
     head: int,
     xs: Sequence[float],
@@ -332,7 +295,7 @@ def _lines(
     )
 
 
-def _cell(axes: "Axes", x: float, top: float, head: int, opacity: float) -> None:
+def _cell(axes: Axes, x: float, top: float, head: int, opacity: float) -> None:
     """A square as opaque as the weight, in a pale frame."""
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
@@ -343,6 +306,6 @@ def _cell(axes: "Axes", x: float, top: float, head: int, opacity: float) -> None
     axes.add_patch(square)
 
 
-def _titles(figure: "Figure", *titles: str) -> None:
+def _titles(figure: Figure, *titles: str) -> None:
     for title, span in zip(titles, HALVES, strict=False):
         figure.text(sum(span) / 2, 1 - 6 / 72 / figure.get_figheight(), title, ha="center", va="top", fontsize=10.5)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from repro.results.record import Record, load
 from repro.runs.outputs import at_hand
@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from repro.data.tokenizer import Tokenizer
 
 FORMAT = 1
-Measure = Callable[[list[Record]], dict[str, Any]]
+Measure = Callable[[Any], dict[str, Any]]  # of the records of runs
+
+
+class Whose(TypedDict):
+    """A run that was measured."""
+
+    row: str
+    seed: int
+    scale: str
+    corpus: str
+    pair: str
+    run: str
+    commit: str
 
 
 @dataclass(frozen=True)
@@ -25,8 +37,8 @@ class Wanted:
     row: str
 
 
-def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]], runs: Path) -> list[Record] | None:
-    """Of each row a finished run whose folder is in `runs`; None where a row has none.
+def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]], runs: Path) -> list[Record]:
+    """Of each row a finished run whose folder is in `runs`; none at all where a row has none.
 
     Of the first row that of the lowest seed. Of the others that of the same seed if it is there, which read the same
     text in the same tokens.
@@ -43,13 +55,13 @@ def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]]
             and all((record.corpus, record.tokenizer) == (other.corpus, other.tokenizer) for other in found[:1])
         ]
         if not fitting:
-            return None
+            return []
         found.append(min(fitting, key=lambda record: (bool(found) and record.seed != found[0].seed, record.seed)))
     return found
 
 
-def run_of_table(table: str, scale: str, runs: Path) -> Record | None:
-    """Of the finished Transformers of a table in `runs` the first row's, of the lowest seed, the newest; None: none."""
+def runs_of_table(table: str, scale: str, runs: Path) -> list[Record]:
+    """Of the finished Transformers of a table in `runs` the first row's, of the lowest seed, the newest; or none."""
     found = []
     for file in sorted(runs.glob("*/record.json")):
         try:
@@ -59,7 +71,7 @@ def run_of_table(table: str, scale: str, runs: Path) -> Record | None:
         if (run.table, run.scale, run.status, run.system) == (table, scale, "finished", None):
             found.append(run)
     newest_first = sorted(found, key=lambda run: run.stamp["started"], reverse=True)
-    return min(newest_first, key=lambda run: (run.position, run.seed), default=None)
+    return sorted(newest_first, key=lambda run: (run.position, run.seed))[:1]
 
 
 def dev_pairs(record: Record, cache: Path) -> list[tuple[str, str]]:
@@ -81,17 +93,21 @@ def sides_of(pairs: Sequence[tuple[str, str]], tokenizer: "Tokenizer") -> "tuple
     return source, target
 
 
-def measured_runs(file: Path, records: list[Record] | None, measure: Measure, *, command: str) -> dict[str, Any]:
+def measured(file: Path, records: Sequence[Record], measure: Measure, *, command: str) -> Any:
     """What was measured of the runs here, or else what stands in `file`; a ValueError names the command to run.
 
-    It is measured once, and again where the runs are others.
+    It is measured once, and again where the runs are others. It tells its `run`, or each of its `runs` by `whose`.
     """
-    kept = _read(file, command) if file.exists() else None
-    if records and (kept is None or [one["run"] for one in kept["runs"]] != [record.run for record in records]):
-        kept = {"format": FORMAT, "runs": [_whose(record) for record in records], **measure(records)}
+    try:
+        kept = signed_json.read(file, "a measurement", FORMAT) if file.exists() else None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{command}`.") from error
+    ids = [record.run for record in records]
+    if ids and (kept is None or [one["run"] for one in kept.get("runs", [kept])] != ids):
+        kept = {"format": FORMAT, **measure(records)}
         signed_json.write(file, kept)
     if kept is None:
-        raise ValueError(f"no {file}, and no finished runs with their checkpoints to make it from. Run `{command}`.")
+        raise ValueError(f"no {file}, and no finished run with its checkpoints to make it from. Run `{command}`.")
     return kept
 
 
@@ -102,7 +118,8 @@ def told_runs(measured: dict[str, Any]) -> str:
     return f"Scale {runs[0]['scale']}, corpus {runs[0]['corpus']} {runs[0]['pair']}: {each}."
 
 
-def _whose(record: Record) -> dict[str, Any]:
+def whose(record: Record) -> Whose:
+    """What is kept of it."""
     return {
         "row": record.row,
         "seed": record.seed,
@@ -112,10 +129,3 @@ def _whose(record: Record) -> dict[str, Any]:
         "run": record.run,
         "commit": record.stamp["commit"] or "none",
     }
-
-
-def _read(file: Path, command: str) -> dict[str, Any]:
-    try:
-        return signed_json.read(file, "a measurement", FORMAT)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{command}`.") from error

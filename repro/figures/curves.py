@@ -5,17 +5,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from repro.figures import style
-from repro.figures.style import save_numbers
+from repro.figures.style import Axes, Figure, save_numbers
 from repro.results.curves import Band, bands, compared, rows_of
 from repro.results.labels import command_of, label
 from repro.results.record import BASE, Record
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TICKS = {  # by how many times the highest loss of an axis is its lowest: what of each decade has a tick
     3.0: (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9),
@@ -91,7 +86,7 @@ def _title(table: str, scale: str, found: Sequence[Band]) -> str:
 
 
 def _paint(
-    figure: "Figure", kinds: tuple[_Kind, _Kind], rows: Sequence[str], loss: str, title: str, *, share: bool = False
+    figure: Figure, kinds: tuple[_Kind, _Kind], rows: Sequence[str], loss: str, title: str, *, share: bool = False
 ) -> None:
     left, right = kinds
     groups = style.groups(rows, [*dict.fromkeys(band.row for kind in kinds for band in kind.bands)])
@@ -111,7 +106,7 @@ def _paint(
     style.legend_below(figure, groups, w_pad=1.5, title=title, handlelength=3.2, columnspacing=1.4)
 
 
-def _band(axes: "Axes", band: Band, look: style.LineLook, apart: float | None) -> None:
+def _band(axes: Axes, band: Band, look: style.LineLook, apart: float | None) -> None:
     """The mean, and what lies between the best and the worst seed."""
     if band.n > 1:
         axes.fill_between(band.step, band.low, band.high, color=look["color"], alpha=0.18, lw=0)
@@ -119,7 +114,7 @@ def _band(axes: "Axes", band: Band, look: style.LineLook, apart: float | None) -
     axes.plot(band.step, band.mean, **look, ms=3.6, lw=width, markevery=apart)
 
 
-def _plain_ticks(axes: "Axes", steps: Sequence[float] | None = None) -> None:
+def _plain_ticks(axes: Axes, steps: Sequence[float] | None = None) -> None:
     """1, 1.5, 2 as they are written, not as powers of ten, and as many as the axis has room for."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 

@@ -16,13 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
-from repro.figures.style import save_numbers
+from repro.figures.style import Axes, Figure, save_numbers
 from repro.model.config import Hyper
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from repro.model.rivals.recurrent import Simple
 
 Array = NDArray[np.float64]
@@ -99,7 +96,7 @@ def draw_decoders(to: Path) -> list[Path]:
     """Write the picture, and the shares as CSV."""
     found = three_decoders()
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         for number, (name, seen) in enumerate(found.items()):
             axes = style.canvas(figure, (number / len(found), 0, 1 / len(found), 1))
             paint_decoder(axes, seen, f"{name}: {_said(seen)}")
@@ -123,7 +120,7 @@ def _said(seen: Entrances) -> str:
     return "at each step, the same" if seen.is_same else "at each step, another"
 
 
-def paint_decoder(axes: "Axes", seen: Entrances, title: str) -> None:
+def paint_decoder(axes: Axes, seen: Entrances, title: str) -> None:
     """Words below, what the encoder made of them, what a step sees of it, states, and what is written."""
     width = axes.get_xlim()[1]
     words = [width / 2 + APART * (j - (len(SOURCE) - 1) / 2) for j in range(len(SOURCE))]
@@ -149,7 +146,7 @@ def paint_decoder(axes: "Axes", seen: Entrances, title: str) -> None:
             axes.text(x, FLOORS["y"], WRITTEN[t - 1], ha="center", va="center", fontsize=9)
 
 
-def _contexts(axes: "Axes", seen: Entrances, words: Sequence[float], states: Sequence[float]) -> None:
+def _contexts(axes: Axes, seen: Entrances, words: Sequence[float], states: Sequence[float]) -> None:
     """One context for all steps where they see the same, else one for each; a line is as wide as its share."""
     groups = [range(len(seen.steps))] if seen.is_same else [[t] for t in range(len(seen.steps))]
     for group in groups:
@@ -162,7 +159,7 @@ def _contexts(axes: "Axes", seen: Entrances, words: Sequence[float], states: Seq
         _circle(axes, x, FLOORS["c"], "$c$" if seen.is_same else f"$c_{group[0] + 1}$")
 
 
-def _box(axes: "Axes", x: float, y: float) -> None:
+def _box(axes: Axes, x: float, y: float) -> None:
     from matplotlib.patches import Rectangle
 
     axes.add_patch(
@@ -170,7 +167,7 @@ def _box(axes: "Axes", x: float, y: float) -> None:
     )
 
 
-def _circle(axes: "Axes", x: float, y: float, name: str) -> None:
+def _circle(axes: Axes, x: float, y: float, name: str) -> None:
     from matplotlib.patches import Circle
 
     axes.add_patch(Circle((x, y), ROUND, facecolor="white", edgecolor=style.INK, lw=0.8, zorder=3))
@@ -178,7 +175,7 @@ def _circle(axes: "Axes", x: float, y: float, name: str) -> None:
 
 
 def _line(
-    axes: "Axes",
+    axes: Axes,
     start: tuple[float, float],
     end: tuple[float, float],
     colour: str,

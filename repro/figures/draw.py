@@ -6,12 +6,13 @@ A figure whose numbers are not there is skipped with a sentence that says what t
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache as once
 from functools import partial
-from itertools import starmap
+from itertools import chain, starmap
 from pathlib import Path
+from typing import Any
 
 from repro.claims.evidence import read_published
 from repro.claims.judge import evidence_of
@@ -50,7 +51,7 @@ from repro.runs.processors import processors
 from repro.runs.scales import SCALES
 from repro.storage.process_pool import process_pool
 
-Load = Callable[[str], list[Record]]  # the records of a table, each file read once
+Load = Callable[[str], list[Record]]  # the records of a table
 Figures = dict[str, Callable[[], list[Path]]]  # by its name what makes each, and gives its files
 _figures: Figures = {}  # of a process that draws some of them beside others
 ONE_ENDED = (
@@ -74,33 +75,18 @@ def draw_figures(
         drawn = [*starmap(_made, figures.items())]
     else:
         with process_pool(processes, _begin, results, scale, runs, cache, where_one_ends=ONE_ENDED) as pool:
-            begun = [pool.submit(_drawn, names) for names in _shares(figures, results / scale)]
-            made = {name: files for one in begun for name, files in one.result().items()}
-            drawn = [made[name] for name in figures]
+            begun = {name: pool.submit(_drawn, name) for name in sorted(figures, key=LONGEST.__ne__)}
+            drawn = [begun[name].result() for name in figures]
     return [file for files, _ in drawn for file in files], [said for _, said in drawn if said]
-
-
-def _shares(figures: Iterable[str], place: Path) -> list[tuple[str, ...]]:
-    """What a process draws in turn: the figures of one table, whose records it then reads once, or any other.
-
-    Those of most records are begun first, since whatever is begun last is waited for alone.
-    """
-    shares: dict[str, tuple[str, ...]] = {}
-    for name in figures:
-        table = name.rpartition(" of ")[2]
-        share = table if (place / table).is_dir() else name
-        shares[share] = (*shares.get(share, ()), name)
-    n_records = {share: len([*(place / share).glob("*.json")]) for share in shares}
-    return [shares[share] for share in sorted(shares, key=lambda share: (share != LONGEST, -n_records[share]))]
 
 
 def _begin(results: Path, scale: str, runs: Path, cache: Path) -> None:
     _figures.update(_figures_of(results, scale, runs, cache))
 
 
-def _drawn(names: Iterable[str]) -> dict[str, tuple[list[Path], str]]:
-    """Some figures, in a process that began."""
-    return {name: _made(name, _figures[name]) for name in names}
+def _drawn(name: str) -> tuple[list[Path], str]:
+    """A figure, in a process that began."""
+    return _made(name, _figures[name])
 
 
 def _made(name: str, figure: Callable[[], list[Path]]) -> tuple[list[Path], str]:
@@ -119,14 +105,24 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
         raise ValueError(
             f"Unknown scale {scale!r}; expected one of {', '.join(SCALES)}, or a folder of {results}.{published}"
         )
-    to = place / FIGURES
-    of = once(lambda table: load_records(place / table))
+    to, at_scale = place / FIGURES, f"--scale {scale}"
+    of = once(lambda table: load_records(place / table))  # the records of a table, each file read once
     tables = [folder.name for folder in record_folders(place) if folder.name != BASE]
-    return {
+    newest = partial(checkpoints.runs_of_table, scale=scale, runs=runs)
+    chosen = partial(checkpoints.runs_of_rows, of=of, runs=runs)
+
+    def measured(of_figure: Any, records: Sequence[Record]) -> Any:
+        """Of the runs that are here, or else what stands under results."""
+        measure = partial(of_figure.measure, runs=runs, cache=cache)
+        return checkpoints.measured(
+            to / of_figure.MEASURED, records, measure, command=f"{of_figure.COMMAND} {at_scale}"
+        )
+
+    figures: Figures = {
         "figures 1 and 2": partial(_of_modules, to),
-        "figures 3 to 5": partial(_attention, to, scale, runs, cache),
+        "figures 3 to 5": lambda: attention_maps.draw_attention(to, measured(attention_maps, newest(BASE))),
         "figures 3 to 5 on an own sentence": lambda: own_sentence.draw_own(to, of(BASE), results),
-        "parse tree": partial(_tree, to, scale, runs, cache),
+        "parse tree": lambda: trees.draw_tree(to, measured(trees, newest(table4.NAME))),
         "positional encoding": partial(mechanism.draw_positions, to),
         "learning rate": lambda: mechanism.draw_schedule(to, scale, _base(scale, of(BASE))),
         "softmax saturation": partial(mechanism.draw_saturation, to),
@@ -136,16 +132,24 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
         "position codes": partial(lab.draw_codes, to),
         "where the source enters": partial(decoders.draw_decoders, to),
         "head similarity": lambda: likeness.draw_similarity(to, of(BASE), results),
-        "soft alignment": partial(_alignments, to, scale, of, results),
-        "activations": partial(_activations, to, scale, of, runs, cache),
-        "gradients of the first word": partial(_gradients, to, scale, of, runs, cache),
+        "soft alignment": lambda: alignments.draw_alignments(
+            to, of(alignments.TABLE), of(BASE), results, command=f"{alignments.COMMAND} {at_scale}"
+        ),
+        "activations": lambda: activations.draw_activations(to, measured(activations, chosen(activations.ROWS))),
+        "gradients of the first word": lambda: source_gradients.draw_gradients(
+            to, measured(source_gradients, chosen(source_gradients.ROWS))
+        ),
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
         **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
         **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
-        LONGEST: partial(_differences, to, scale, of, tables, results),
-        "quality and cost": partial(_quality, to, scale, of, tables),
-        **({"sizes of text": partial(_text_sizes, to, of, tables)} if text_sizes.TABLE in tables else {}),
+        LONGEST: lambda: forest.draw_differences(
+            to, _third(of, tables), _distances(place, of), results, command=f"{MAKE_ALL} {at_scale}"
+        ),
+        "quality and cost": lambda: quality.draw_quality(to, _third(of, tables), command=f"{MAKE_ALL} {at_scale}"),
     }
+    if text_sizes.TABLE in tables:
+        figures["sizes of text"] = lambda: text_sizes.draw_text_sizes(to, chain.from_iterable(map(of, (BASE, *tables))))
+    return figures
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -186,82 +190,25 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 
 def _of_modules(to: Path) -> list[Path]:
-    """Figures 1 and 2, which are read off the model's modules: in one process, as both import torch."""
-    return [*_architecture(to), *_operations(to)]
+    """Figures 1 and 2, which are read off the model's modules: in one process, as both import torch.
 
-
-def _architecture(to: Path) -> list[Path]:
-    """Figure 1, of a narrow base model: widths are not in the picture, and narrow ones are made at once."""
-    from repro.figures import architecture
+    Of a narrow base model: widths are not in the picture, and narrow ones are made at once.
+    """
+    from repro.figures import architecture, operations
     from repro.model.transformer import Transformer
 
-    narrow = replace(PAPER_BASE, d_model=16, d_ff=32, d_k=2, d_v=2)
-    drawn = architecture.stacks(Transformer(narrow, vocab_size=11))
-    size = 6.4, architecture.height(drawn) / 72
-    return [style.save_figure(to, "figure1_architecture", size, partial(architecture.paint_architecture, drawn=drawn))]
-
-
-def _operations(to: Path) -> list[Path]:
-    from repro.figures import operations
-
-    left, right = operations.scaled_dot_product(), operations.multi_head()
-    paint = partial(operations.paint_operations, left=left, right=right)
-    return [style.save_figure(to, "figure2_attention", operations.paper_size(left, right), paint)]
-
-
-def _attention(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
-    """Figures 3 to 5 of the newest base run here, or else of the measurement that stands under results."""
-    file = to / "attention.json"
-    measured = attention_maps.read_heads(file) if file.exists() else None
-    run = checkpoints.run_of_table(BASE, scale, runs)
-    if run and (measured is None or measured["run"] != run.run):
-        measured = attention_maps.measure_heads(run, runs, cache)
-        attention_maps.write_heads(file, measured)
-    if measured is None:
-        raise ValueError(
-            f"no {file}, and no finished base run of scale {scale} in {runs} to make it from. "
-            f"Run `{attention_maps.MAKE_AGAIN} --scale {scale}`."
-        )
-    return attention_maps.draw_attention(to, measured)
-
-
-def _alignments(to: Path, scale: str, of: Load, results: Path) -> list[Path]:
-    command = f"{alignments.MAKE_ALIGNMENTS} --scale {scale}"
-    return alignments.draw_alignments(to, of(alignments.TABLE), of(BASE), results, command=command)
-
-
-def _tree(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
-    """What the newest parser here makes of a sentence, or else what stands under results."""
-    file = to / "tree.json"
-    measured = trees.read_tree(file) if file.exists() else None
-    run = checkpoints.run_of_table(table4.NAME, scale, runs)
-    if run and (measured is None or measured["run"] != run.run):
-        measured = trees.measure_tree(run, runs, cache)
-        trees.write_tree(file, measured)
-    if measured is None:
-        raise ValueError(
-            f"no {file}, and no finished run of Table 4 at scale {scale} in {runs} to make it from. "
-            f"Run `{trees.MAKE_A_PARSER} --scale {scale}`."
-        )
-    return trees.draw_tree(to, measured)
-
-
-def _activations(to: Path, scale: str, of: Load, runs: Path, cache: Path) -> list[Path]:
-    """Of the runs here, or else of the measurement that stands under results."""
-    records = checkpoints.runs_of_rows(activations.NORM_ROWS, of, runs)
-    measure = partial(activations.measure_activations, runs=runs, cache=cache)
-    command = f"{activations.MAKE_NORMS} --scale {scale}"
-    measured = checkpoints.measured_runs(to / "activations.json", records, measure, command=command)
-    return activations.draw_activations(to, measured)
-
-
-def _gradients(to: Path, scale: str, of: Load, runs: Path, cache: Path) -> list[Path]:
-    """The same of the ladder's runs."""
-    records = checkpoints.runs_of_rows(source_gradients.LADDER_ROWS, of, runs)
-    measure = partial(source_gradients.measure_gradients, runs=runs, cache=cache)
-    command = f"{source_gradients.MAKE_LADDER} --scale {scale}"
-    measured = checkpoints.measured_runs(to / "source_gradients.json", records, measure, command=command)
-    return source_gradients.draw_gradients(to, measured)
+    drawn = architecture.stacks(Transformer(replace(PAPER_BASE, d_model=16, d_ff=32, d_k=2, d_v=2), vocab_size=11))
+    size, paint = (6.4, architecture.height(drawn) / 72), partial(architecture.paint_architecture, drawn=drawn)
+    halves = operations.scaled_dot_product(), operations.multi_head()
+    return [
+        style.save_figure(to, "figure1_architecture", size, paint),
+        style.save_figure(
+            to,
+            "figure2_attention",
+            operations.paper_size(*halves),
+            partial(operations.paint_operations, left=halves[0], right=halves[1]),
+        ),
+    ]
 
 
 def _base(scale: str, records: Sequence[Record]) -> Hyper:
@@ -269,7 +216,7 @@ def _base(scale: str, records: Sequence[Record]) -> Hyper:
     if records:
         return Hyper(**records[0].hyper)
     if scale not in SCALES:
-        raise ValueError(f"no record of the base row. Run `{attention_maps.MAKE_AGAIN} --scale {scale}`.")
+        raise ValueError(f"no record of the base row. Run `{attention_maps.COMMAND} --scale {scale}`.")
     return SCALES[scale].base
 
 
@@ -292,19 +239,6 @@ def _fading(to: Path, of: Load, table: str, results: Path) -> list[Path]:
 def _translate_anew(records: Sequence[Record]) -> bool:
     """Whether a table shows other systems than the base's on the base's task."""
     return any(record.system and has_sentences(record) for record in records)
-
-
-def _differences(to: Path, scale: str, of: Load, tables: Sequence[str], results: Path) -> list[Path]:
-    distances = _distances(to.parent, of)
-    return forest.draw_differences(to, _third(of, tables), distances, results, command=f"{MAKE_ALL} --scale {scale}")
-
-
-def _quality(to: Path, scale: str, of: Load, tables: Sequence[str]) -> list[Path]:
-    return quality.draw_quality(to, _third(of, tables), command=f"{MAKE_ALL} --scale {scale}")
-
-
-def _text_sizes(to: Path, of: Load, tables: Sequence[str]) -> list[Path]:
-    return text_sizes.draw_text_sizes(to, [record for table in (BASE, *tables) for record in of(table)])
 
 
 def _distances(place: Path, of: Load) -> Distances:

@@ -9,20 +9,15 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from repro.figures import style
 from repro.figures.curves import names_of
-from repro.figures.style import save_numbers
+from repro.figures.style import Axes, Figure, save_numbers
 from repro.results.curves import rows_of
 from repro.results.frame import ends_of, half_shown, interval
 from repro.results.labels import command_of, label
 from repro.results.parts import LENGTHS, PLACES, SPLIT, THIRDS, bleu_of_parts
 from repro.results.record import BASE, Record
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 TITLES = ("by length of the source", "by place in the translation")
 ACROSS = ("third of the sources", "third of the translation")
@@ -66,7 +61,7 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
     rows = {row.row: row for row in found}
     title = textwrap.fill(f"{table}, scale {records[0].scale}; {_told(found)}", 105)
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         half = len(LENGTHS)
         panels = style.panels(figure, groups, TITLES, f"BLEU ({SPLIT})", ACROSS, share=True)
         for group, *pair in panels:
@@ -119,7 +114,7 @@ def _told(found: Sequence[Fading]) -> str:
     return f"mean over seeds, bars: its 95 % t-interval{ends}{alone}"
 
 
-def _paint(axes: "Axes", parts: Sequence[Sequence[float]], look: style.LineLook, i: int, n_rows: int) -> None:
+def _paint(axes: Axes, parts: Sequence[Sequence[float]], look: style.LineLook, i: int, n_rows: int) -> None:
     shift = min(0.02, BESIDE / max(1, n_rows - 1)) * (i - (n_rows - 1) / 2)
     places = [place + shift for place in range(len(parts))]
     means = [statistics.fmean(values) for values in parts]

@@ -9,21 +9,17 @@ import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from repro.claims.bootstrap import OverSentences
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
 from repro.claims.to_base import Distances, ToBase
 from repro.figures import style
-from repro.figures.style import save_numbers
+from repro.figures.style import Axes, Figure, save_numbers
 from repro.pages import table2
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 from repro.results.sentences import counts_of_runs, run_key
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NAME = "differences"
 ENDPOINTS = (LOG_PPL, BLEU)
@@ -141,7 +137,7 @@ def size(lines: Sequence[ComparedRow]) -> tuple[float, float]:
     return style.WIDTH, LINE * len(lines) + HEAD * groups + ABOVE + BELOW
 
 
-def _paint(figure: "Figure", lines: Sequence[ComparedRow]) -> None:
+def _paint(figure: Figure, lines: Sequence[ComparedRow]) -> None:
     places, heads, bottom = _places(lines)
     left, right = figure.subplots(1, 2, sharey=True)
     height = figure.get_size_inches()[1]
@@ -178,7 +174,7 @@ def _places(lines: Sequence[ComparedRow]) -> tuple[list[float], dict[str, float]
     return places, heads, -(at + 0.06)
 
 
-def _bands(axes: "Axes", heads: dict[str, float], bottom: float) -> None:
+def _bands(axes: Axes, heads: dict[str, float], bottom: float) -> None:
     """Every other group on a pale ground."""
     tops = [place + 0.6 * HEAD for place in heads.values()]
     for i, (top, low) in enumerate(zip(tops, [*tops[1:], bottom], strict=True)):
@@ -186,7 +182,7 @@ def _bands(axes: "Axes", heads: dict[str, float], bottom: float) -> None:
             axes.axhspan(low, top, color="#f5f5f5", lw=0, zorder=0)
 
 
-def _mark(axes: "Axes", place: float, found: Difference) -> None:
+def _mark(axes: Axes, place: float, found: Difference) -> None:
     """Ours with its interval on the line, that over sentences below it, and above it the paper's as an open diamond."""
     if found.over_sentences:
         axes.plot(found.over_sentences, [place - APART] * 2, color=SENTENCES, lw=1.4, solid_capstyle="butt", zorder=2)
@@ -198,7 +194,7 @@ def _mark(axes: "Axes", place: float, found: Difference) -> None:
         axes.plot([found.paper], [place + APART], "D", color=PAPER, mfc="none", mew=1.1, ms=4.2, zorder=5)
 
 
-def _legend(figure: "Figure", lines: Sequence[ComparedRow]) -> None:
+def _legend(figure: Figure, lines: Sequence[ComparedRow]) -> None:
     """Only what occurs."""
     from matplotlib.lines import Line2D
 

@@ -6,18 +6,14 @@ The numbers come from the model's own modules, and stand beside each picture as 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
 from repro.figures.mechanism import jacobian_norm
-from repro.figures.style import save_numbers
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from repro.figures.style import Axes, Figure, save_numbers
 
 Array = NDArray[np.float64]
 
@@ -54,7 +50,7 @@ def draw_mask(folder: Path) -> list[Path]:
     """Three squares: scores; scores where the mask has hidden what comes later; weights, each row one in all."""
     found = masked()
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         panels = figure.subplots(1, 3)
         largest = float(np.abs(found.scores).max())
         blank = np.where(found.hidden, np.nan, found.scores)
@@ -80,7 +76,7 @@ def draw_mask(folder: Path) -> list[Path]:
     return [style.save_figure(folder, "mask", (style.WIDTH, 2.75), paint), numbers]
 
 
-def _numbers(axes: "Axes", values: Array, hidden: NDArray[np.bool_], *, is_weight: bool) -> None:
+def _numbers(axes: Axes, values: Array, hidden: NDArray[np.bool_], *, is_weight: bool) -> None:
     for (q, k), value in np.ndenumerate(values):
         if np.isnan(value):
             text, colour = r"$-\infty$", style.SOFT
@@ -94,7 +90,7 @@ def _numbers(axes: "Axes", values: Array, hidden: NDArray[np.bool_], *, is_weigh
         axes.text(k, q, text, ha="center", va="center", fontsize=7.5, color=colour)
 
 
-def _square(axes: "Axes", title: str) -> None:
+def _square(axes: Axes, title: str) -> None:
     places = range(len(WORDS))
     axes.set_xticks(places, WORDS, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(places, WORDS)
@@ -134,7 +130,7 @@ def draw_norms(folder: Path) -> list[Path]:
     found = shared_cells(real=real)
     _, n_sentences, length, width = found.shape
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         for side, (axes, title) in enumerate(
             zip(figure.subplots(1, 2), ("layer normalisation", "batch normalisation, in training"), strict=True)
         ):
@@ -194,7 +190,7 @@ def draw_sharpness(folder: Path) -> list[Path]:
     a = np.linspace(0, 10, 201)
     one, twice, jacobian = two_and_twice(a)
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
         left.plot(a, twice, color=style.COLOURS[1], label="of $2a$")
         left.plot(a, one, color=style.COLOURS[2], ls=style.DASHES[1], label="of each $a$")
@@ -248,7 +244,7 @@ def draw_codes(folder: Path) -> list[Path]:
     found = codes()
     alike = {name: code @ code[FROM] for name, code in found.items()}
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         grid = figure.add_gridspec(2, len(found), height_ratios=(1, 1.05), hspace=0.62, wspace=0.22)
         for i, (name, code) in enumerate(found.items()):
             axes = figure.add_subplot(grid[0, i])

@@ -9,20 +9,15 @@ model translated. Heads that look at the same have a cosine of 1.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
-from repro.figures.style import save_numbers
+from repro.figures.style import Axes, Figure, save_numbers
 from repro.results.frame import interval
 from repro.results.inside import seen_sentences
 from repro.results.record import Record
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 NAME = "head_similarity"
@@ -91,7 +86,7 @@ def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[
             "record). Type the command of a run again, where its checkpoints still are."
         )
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
         _paint_heads(left, found[0])
         _paint_means(right, found)
@@ -116,7 +111,7 @@ def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[
     return [style.save_figure(to, NAME, (style.WIDTH, 3.6), paint), save_numbers(to, NAME, columns, rows)]
 
 
-def _paint_heads(axes: "Axes", one: Alike) -> None:
+def _paint_heads(axes: Axes, one: Alike) -> None:
     size, n_heads = len(one.cosines), one.n_heads
     image = axes.imshow(one.cosines, cmap="Blues", vmin=0, vmax=1)
     for edge in range(n_heads, size, n_heads):
@@ -133,7 +128,7 @@ def _paint_heads(axes: "Axes", one: Alike) -> None:
     bar.outline.set_visible(False)
 
 
-def _paint_means(axes: "Axes", found: Sequence[Alike]) -> None:
+def _paint_means(axes: Axes, found: Sequence[Alike]) -> None:
     kinds = [kind for kind in KINDS if any(one.kind == kind for one in found)]
     for line, kind in enumerate(kinds):
         runs = [one for one in found if one.kind == kind]

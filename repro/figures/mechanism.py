@@ -6,17 +6,14 @@ Numbers first, by arithmetic or from seeded draws; each painter below puts one s
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
+from repro.figures.style import Figure
 from repro.model.config import BASE, Hyper
 from repro.training.schedule import rate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -38,7 +35,7 @@ def wavelengths(d_model: int) -> Array:
 def draw_positions(folder: Path, d_model: int = BASE.d_model, length: int = 100) -> list[Path]:
     """Sines and cosines apart, for the eye: side by side they flicker. And how long their waves are."""
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         sines, cosines, waves = figure.subplots(1, 3, gridspec_kw={"width_ratios": [1, 1.25, 1]})
         values = encodings(length, d_model)
         for axes, first, name in ((sines, 0, "sin"), (cosines, 1, "cos")):
@@ -96,7 +93,7 @@ def schedules(scale: str, own: Hyper) -> list[Schedule]:
 def draw_schedule(folder: Path, scale: str, own: Hyper) -> list[Path]:
     """The printed schedule for several widths and warm-ups, as far as each is trained."""
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for i, one in enumerate(schedules(scale, own)):
             steps = sorted({int(step) for step in np.geomspace(1, one.steps, 400)} | {min(one.warmup, one.steps)})
@@ -165,7 +162,7 @@ def draw_saturation(folder: Path) -> list[Path]:
     """Scores spread as d_k grows, and the softmax's gradient goes, unless they are scaled."""
     found = saturation()
 
-    def paint(figure: "Figure") -> None:
+    def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
         left.loglog(found.d_k, found.d_k, color=style.SOFT, lw=1, label=r"$d_k$")
         left.loglog(found.d_k, found.variance, "o", color=style.COLOURS[1], label=f"{N_DRAWS:,} queries")

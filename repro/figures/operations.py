@@ -6,17 +6,13 @@ code: it scales q before the product, which gives the same numbers as scaling th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
 from repro.figures import style
+from repro.figures.style import Axes, Figure
 from repro.figures.trace import TracedStep, trace
 from repro.model.attention import MultiHeadAttention, attention
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LABELS = {  # operations as the paper's figure calls them
     "matmul": "MatMul",
@@ -131,7 +127,7 @@ def places(diagram: Diagram, inputs: Sequence[float], apart: float) -> list[floa
     return found
 
 
-def paint_operations(figure: "Figure", left: Diagram, right: Diagram) -> None:
+def paint_operations(figure: Figure, left: Diagram, right: Diagram) -> None:
     """Figure 2: both halves, inputs at the foot."""
     axes = style.canvas(figure)
     width, height = (72 * side for side in figure.get_size_inches())
@@ -145,7 +141,7 @@ def paper_size(*diagrams: Diagram) -> tuple[float, float]:
     return style.WIDTH, (tallest + TALL + 54) / 72
 
 
-def _half(axes: "Axes", diagram: Diagram, inputs: Sequence[float], apart: float, height: float) -> None:
+def _half(axes: Axes, diagram: Diagram, inputs: Sequence[float], apart: float, height: float) -> None:
     """One half, over the middles of its inputs; what stands side by side is `apart`."""
     xs, ys = places(diagram, inputs, apart), _heights(diagram)
     axes.text(sum(inputs) / len(inputs), height - 16, diagram.title, ha="center", va="center", fontsize=11.5)
@@ -186,7 +182,7 @@ def _ports(x: float, wide: float, sources: Sequence[float]) -> list[float]:
     return ends
 
 
-def _arrow(axes: "Axes", begin: tuple[float, float], end: tuple[float, float]) -> None:
+def _arrow(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -> None:
     """Straight up; with one bend to the side just under its end where it must."""
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
@@ -198,7 +194,7 @@ def _arrow(axes: "Axes", begin: tuple[float, float], end: tuple[float, float]) -
     axes.add_patch(path)
 
 
-def _box(axes: "Axes", x: float, y: float, wide: float, label: str) -> None:
+def _box(axes: Axes, x: float, y: float, wide: float, label: str) -> None:
     """A box whose lower edge stands at y; attention as h of them behind each other."""
     from matplotlib.patches import FancyBboxPatch
 

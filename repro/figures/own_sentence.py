@@ -12,20 +12,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
 from repro.figures.attention_maps import NAMES, draw_maps, heads_of, layer_shown, map_of_words, merged_to_words
+from repro.figures.style import Figure
 from repro.model.special_tokens import EOS, SPECIAL
 from repro.results.inside import seen_sentences
 from repro.results.record import Record
 from repro.runs.inside import NAMES_OF_PAPER
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 ALIGNMENT = "alignment"
@@ -119,7 +117,7 @@ def _draw_alignment(to: Path, own: OwnSentence) -> list[Path]:
     return [style.save_figure(to, ALIGNMENT, size, partial(paint_alignment, own=own))]
 
 
-def paint_alignment(figure: "Figure", own: OwnSentence) -> None:
+def paint_alignment(figure: Figure, own: OwnSentence) -> None:
     """Of each layer the mean of its heads: a row for a piece of the translation, a column for one of the source."""
     weights = own.weights["cross"].mean(1)  # [L, Q, K]
     shown = layers_shown(len(weights))

@@ -7,18 +7,15 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from repro.claims.decisions import MIN_RUNS
 from repro.figures import style
+from repro.figures.style import Axes, Figure
 from repro.results.curves import rows_of
 from repro.results.frame import interval
 from repro.results.labels import label
 from repro.results.record import BASE, Record
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SAME_COST = 0.02  # part of the base's, below which a row costs the same
 # around a point in steps of 15 degrees: right, left, then further from the level; never straight above or below,
@@ -76,7 +73,7 @@ def draw_quality(folder: Path, records: Sequence[Record], *, command: str) -> li
     return [style.save_figure(folder, "quality_and_cost", (style.WIDTH, 4.4), paint)]
 
 
-def _paint(figure: "Figure", found: Sequence[Point], left_out: Sequence[Point]) -> None:
+def _paint(figure: Figure, found: Sequence[Point], left_out: Sequence[Point]) -> None:
     axes = figure.subplots()
     _points(axes, found)
     axes.set(ylabel="BLEU (dev, sacreBLEU)", xscale="log")
@@ -100,7 +97,7 @@ def _under(cost: str, found: Sequence[Point], left_out: Sequence[Point]) -> str:
     return "\n".join([cost, *([""] if lines else []), *map(style.symbols, lines)])
 
 
-def _points(axes: "Axes", found: Sequence[Point]) -> None:
+def _points(axes: Axes, found: Sequence[Point]) -> None:
     for i, table in enumerate(dict.fromkeys(point.table for point in found)):
         colour, is_base = style.COLOURS[i % len(style.COLOURS)], table == BASE
         look: dict[str, Any] = {"marker": style.MARKERS[i % len(style.MARKERS)], "color": colour, "lw": 0}
@@ -120,7 +117,7 @@ def _is_hollow(point: Point) -> bool:
     return point.n < MIN_RUNS
 
 
-def _room(axes: "Axes", found: Sequence[Point]) -> None:
+def _room(axes: Axes, found: Sequence[Point]) -> None:
     """Wider axes than the points need, so that labels stay inside."""
     costs = [point.flops for point in found]
     spread = max(1.6, max(costs) / min(costs)) ** 0.12
@@ -193,7 +190,7 @@ def placed(
     return [*clear, *free, *tried][0]
 
 
-def _labels(axes: "Axes", found: Sequence[Point]) -> None:
+def _labels(axes: Axes, found: Sequence[Point]) -> None:
     """The name of each row where it covers nothing; a thin line leads to it where it stands away."""
     figure = axes.figure
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]

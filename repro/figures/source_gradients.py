@@ -17,21 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
-from repro.figures.checkpoints import Wanted, dev_pairs, sides_of, told_runs
-from repro.figures.style import save_numbers
+from repro.figures.checkpoints import Wanted, dev_pairs, sides_of, told_runs, whose
+from repro.figures.style import Axes, Figure, save_numbers
 from repro.results.record import BASE, Record
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from torch import Tensor
 
     from repro.model.protocol import TranslationSystem
 
 Array = NDArray[np.float64]
-NAME = "source_gradients"
-LADDER_ROWS = (Wanted("ladder", "simple"), Wanted("ladder", "soft alignment"), Wanted(BASE, BASE))
-MAKE_LADDER = 'python experiments/ladder.py --rows base simple "soft alignment"'
+NAME, MEASURED = "source_gradients", "source_gradients.json"
+ROWS = (Wanted("ladder", "simple"), Wanted("ladder", "soft alignment"), Wanted(BASE, BASE))
+COMMAND = 'python experiments/ladder.py --rows base simple "soft alignment"'
 FEWEST, MOST = 32, 256  # sentences of one length
 QUARTILES = 25, 50, 75
 
@@ -71,7 +69,7 @@ def length_shown(lengths: Iterable[int]) -> int:
     return max(many) if many else max(counts, key=lambda length: (counts[length], length))
 
 
-def measure_gradients(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
+def measure(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
     """The norms of each run on the same sentences of dev, all equally long, in float64: [runs, B, S]."""
     import torch
 
@@ -88,7 +86,7 @@ def measure_gradients(records: Sequence[Record], runs: Path, cache: Path) -> dic
         assert isinstance(trained.model, torch.nn.Module)
         trained.model.double()
         norms.append(gradient_norms(trained.model, ids, first).tolist())
-    return {"norms": norms}
+    return {"runs": [*map(whose, records)], "norms": norms}
 
 
 # ---- on paper
@@ -116,7 +114,7 @@ def draw_gradients(to: Path, measured: dict[str, Any]) -> list[Path]:
     ]
 
 
-def paint_gradients(figure: "Figure", measured: dict[str, Any], norms: Array) -> None:
+def paint_gradients(figure: Figure, measured: dict[str, Any], norms: Array) -> None:
     """A line a system: norms left, shares right."""
     left, right = figure.subplots(1, 2)
     for i, (run, of) in enumerate(zip(measured["runs"], norms, strict=True)):
@@ -139,7 +137,7 @@ def paint_gradients(figure: "Figure", measured: dict[str, Any], norms: Array) ->
     figure.tight_layout(rect=(0, 0.235, 1, 1), w_pad=2)
 
 
-def _paint_quartiles(axes: "Axes", values: Array, i: int, row: str) -> None:
+def _paint_quartiles(axes: Axes, values: Array, i: int, row: str) -> None:
     low, median, high = np.percentile(values, QUARTILES, axis=0)
     places = np.arange(1, values.shape[1] + 1)
     colour = style.COLOURS[i + 1]

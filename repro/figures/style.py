@@ -14,10 +14,12 @@ from repro.results.record import BASE
 from repro.storage.atomic import write_bytes, write_text
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # matplotlib is imported when something is drawn
+    Axes = Figure = Any
 
-Paint = Callable[["Figure"], None]
+Paint = Callable[[Figure], None]
 LineLook = Mapping[str, Any]  # of a line: colour, dashes, marker and label
 
 WIDTH = 7.0  # inches, the text of a page between its margins
@@ -146,7 +148,7 @@ def svg(size: tuple[float, float], paint: Paint) -> bytes:
     return file.getvalue()
 
 
-def painted(size: tuple[float, float], paint: Paint) -> "Figure":
+def painted(size: tuple[float, float], paint: Paint) -> Figure:
     """A figure outside of pyplot: no window, no state that others share, but text can be measured."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -160,7 +162,7 @@ def painted(size: tuple[float, float], paint: Paint) -> "Figure":
     return figure
 
 
-def canvas(figure: "Figure", box: tuple[float, float, float, float] = (0, 0, 1, 1)) -> "Axes":
+def canvas(figure: Figure, box: tuple[float, float, float, float] = (0, 0, 1, 1)) -> Axes:
     """Bare axes for a drawing, in points of 1/72 inch from the lower left corner of `box` (shares of the figure)."""
     axes = figure.add_axes(box)
     width, height = figure.get_size_inches()
@@ -170,8 +172,8 @@ def canvas(figure: "Figure", box: tuple[float, float, float, float] = (0, 0, 1, 
 
 
 def panels(
-    figure: "Figure", of: Sequence[Group], titles: tuple[str, str], y: str, x: tuple[str, str], *, share: bool
-) -> list[tuple[Group, "Axes", "Axes"]]:
+    figure: Figure, of: Sequence[Group], titles: tuple[str, str], y: str, x: tuple[str, str], *, share: bool
+) -> list[tuple[Group, Axes, Axes]]:
     """A pair of panels for each group, in which nothing is drawn yet: of one group large, of many small.
 
     They are labelled for the scales that `level` gives them once something is. The height of the figure follows from
@@ -205,7 +207,7 @@ def panels(
     return found
 
 
-def level(of: Sequence[tuple[Group, "Axes", "Axes"]], *, share: bool) -> None:
+def level(of: Sequence[tuple[Group, Axes, Axes]], *, share: bool) -> None:
     """Give small panels one scale, and a large pair where it is to `share` that of `y`: as if each had all lines.
 
     Matplotlib's shared axes would come to the same, but ask each other for their limits at every line: a third of the
@@ -221,7 +223,7 @@ def level(of: Sequence[tuple[Group, "Axes", "Axes"]], *, share: bool) -> None:
                 axes.autoscale_view(scalex=along == "x", scaley=along == "y")
 
 
-def legend_below(figure: "Figure", of: Sequence[Group], *, w_pad: float, **how: Any) -> None:
+def legend_below(figure: Figure, of: Sequence[Group], *, w_pad: float, **how: Any) -> None:
     """The lines under all panels, in as many columns as there is room for; the figure grows by its height."""
     from matplotlib.lines import Line2D
 
@@ -239,7 +241,7 @@ def legend_below(figure: "Figure", of: Sequence[Group], *, w_pad: float, **how: 
     add_foot(figure, box.y1 / figure.dpi)
 
 
-def add_foot(figure: "Figure", inches: float) -> None:
+def add_foot(figure: Figure, inches: float) -> None:
     """Let the figure grow downwards under panels that keep their size: matplotlib lays out a part of one twice."""
     height, place = figure.get_figheight(), figure.subplotpars
     whole = height + inches
@@ -247,7 +249,7 @@ def add_foot(figure: "Figure", inches: float) -> None:
     figure.subplots_adjust(bottom=(place.bottom * height + inches) / whole, top=(place.top * height + inches) / whole)
 
 
-def note(figure: "Figure", text: str) -> None:
+def note(figure: Figure, text: str) -> None:
     """A caption at the lower edge: what a reader must know about the numbers."""
     figure.text(0.5, 0.012, text, ha="center", va="bottom", fontsize=8.2, color=SOFT, linespacing=1.25)
 

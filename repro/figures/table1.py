@@ -4,14 +4,11 @@ import statistics
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from repro.figures import style
+from repro.figures.style import Axes, Figure
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER, Measured, load
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LAYERS = {  # in the order of their colours, dashes and markers
     "self_attention": "self-attention",
@@ -68,7 +65,7 @@ def draw_table1(results: Path) -> list[Path]:
     return [style.save_figure(folder, "table1", (style.WIDTH, 6.6), paint)]
 
 
-def _paint(figure: "Figure", shown: list[Panel], window: int) -> None:
+def _paint(figure: Figure, shown: list[Panel], window: int) -> None:
     figure.set_layout_engine("constrained", h_pad=0.08, w_pad=0.08)
     handles: dict[str, Any] = {}
     for axes, panel in zip(figure.subplots(2, 2).flat, shown, strict=True):
@@ -90,7 +87,7 @@ def doublings(lengths: Collection[int]) -> list[int]:
     return [n for n in sorted(lengths) if n % shortest == 0 and (n // shortest).bit_count() == 1]
 
 
-def _paint_panel(axes: "Axes", panel: Panel) -> dict[str, Any]:
+def _paint_panel(axes: Axes, panel: Panel) -> dict[str, Any]:
     """Its lines; returns them by layer."""
     from matplotlib.ticker import NullLocator, ScalarFormatter
 

@@ -3,17 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from repro.claims.claim import BLEU, LOG_PPL
 from repro.figures import style
 from repro.figures.forest import AXES
-from repro.figures.style import save_numbers
+from repro.figures.style import Figure, save_numbers
 from repro.results.record import Record
 from repro.results.texts import OnText, Worth, on_texts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME, TABLE = "text_sizes", "lab_text"
 PANELS = {"nll": (AXES[LOG_PPL], -1), "bleu": (AXES[BLEU], 1)}  # up is better in both
@@ -43,7 +39,7 @@ def _by_weights(one: OnText) -> list[tuple[str, Worth]]:
     return [(name, of) for name, of in zip(WEIGHTS, (one.found, one.of_mean), strict=True) if of]
 
 
-def _paint(figure: "Figure", found: Mapping[str, Sequence[OnText]]) -> None:
+def _paint(figure: Figure, found: Mapping[str, Sequence[OnText]]) -> None:
     panels = figure.subplots(1, 2)
     for axes, (score, (title, sign)) in zip(panels, PANELS.items(), strict=True):
         axes.axhline(0, color=style.SOFT, lw=1)

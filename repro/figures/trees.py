@@ -4,80 +4,53 @@ A bracket is a bar over its words, those inside it below it: so both trees have 
 held against each other bar by bar. The sentence is our own, so that no picture has a word of anybody's treebank.
 """
 
-import json
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
 
 from repro.data.treebank import Tree, bracketed, cleaned, mended, read_trees
 from repro.decoding.evalb import count_brackets, wrong_brackets
 from repro.decoding.search import Search
 from repro.figures import style
+from repro.figures.checkpoints import Whose, whose
+from repro.figures.style import Axes, Figure
 from repro.results.record import Record
 from repro.runs.load import open_run
-from repro.storage.atomic import write_json
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SENTENCE = (
     "(S (NP (NP (DT The) (JJ old) (NN teacher)) (SBAR (WHNP (WP who)) (S (VP (VBZ helps) (NP (PRP$ my) "
     "(NN sister)))))) (VP (VBD did) (RB not) (VP (VB close) (NP (DT the) (NN kitchen) (NN door)) (SBAR (IN because) "
     "(S (NP (PRP it)) (VP (VBD was) (ADJP (JJ old))))))) (. .))"
 )
-MAKE_A_PARSER = "python experiments/table4.py"
+MEASURED, COMMAND = "tree.json", "python experiments/table4.py"
 LEVEL, MARGIN = 17.0, 8.0  # points: from a bar to that below it; around the drawing
 LETTER = 4.6  # points, about, of a letter of a word
 
 
-class MeasuredTree(TypedDict):
+class MeasuredTree(Whose):
     """What a run found."""
 
-    run: str
-    row: str
-    seed: int
-    scale: str
     gold: str  # in brackets
     found: str
     mended: int  # mendings that its output needed
 
 
-def measure_tree(run: Record, runs: Path, cache: Path) -> MeasuredTree:
-    """Have a finished run parse the sentence, by the search of its record."""
+def measure(records: Sequence[Record], runs: Path, cache: Path) -> MeasuredTree:
+    """Have a finished run, the only one, parse the sentence, by the search of its record."""
     from repro.data.shards import Encoded
     from repro.decoding.translate import translate
 
+    [run] = records
     trained, gold = open_run(runs / run.run, cache), tree_in(SENTENCE)
     source = Encoded(*trained.tokenizer.encode([" ".join(gold.words)]))
     [ids] = translate(trained.model, source, Search.of(run.settings))
     found = mended(trained.tokenizer.decode(ids), gold.words)
     return {
-        "run": run.run,
-        "row": run.row,
-        "seed": run.seed,
-        "scale": run.scale,
+        **whose(run),
         "gold": bracketed(gold, "TOP"),
         "found": bracketed(found.tree, "TOP"),
         "mended": found.kinds.total(),
     }
-
-
-def write_tree(file: Path, measured: MeasuredTree) -> None:
-    """Keep what was found."""
-    write_json(file, measured)
-
-
-def read_tree(file: Path) -> MeasuredTree:
-    """What was found. A ValueError says what to do with a file that is none."""
-    try:
-        content: MeasuredTree = json.loads(file.read_bytes())
-        for name in ("gold", "found"):
-            tree_in(content[name])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file} is not a tree that was found ({error!r}). Delete it; it is made again.") from error
-    return content
 
 
 def tree_in(text: str) -> Tree:
@@ -96,7 +69,7 @@ def draw_tree(to: Path, measured: MeasuredTree) -> list[Path]:
     return [style.save_figure(to, "parse_tree", size, partial(paint_trees, gold=gold, found=found, measured=measured))]
 
 
-def paint_trees(figure: "Figure", *, gold: Tree, found: Tree, measured: MeasuredTree) -> None:
+def paint_trees(figure: Figure, *, gold: Tree, found: Tree, measured: MeasuredTree) -> None:
     """The tree found above, the gold one below."""
     missed, wrong = wrong_brackets(gold, found)
     counts = count_brackets(gold, found)
@@ -112,7 +85,7 @@ def paint_trees(figure: "Figure", *, gold: Tree, found: Tree, measured: Measured
     )
 
 
-def _paint(axes: "Axes", tree: Tree, top: float, title: str, marked: Container[int]) -> float:
+def _paint(axes: Axes, tree: Tree, top: float, title: str, marked: Container[int]) -> float:
     """One tree below `top`; gives the height at which its words stand."""
     width = 72 * style.WIDTH - 2 * MARGIN
     letters = [max(3, len(word)) + 1 for word in tree.words]

@@ -7,7 +7,7 @@ no run settles is alike at all of them, and stands here once.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from repro.claims.blocks import ALPHA
 from repro.claims.catalogue import SCALE_ORDER
@@ -20,10 +20,8 @@ from repro.pages.scale_data import ScaleData, printed_of
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Block, Code, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks
 from repro.render.several import several
+from repro.results.frame import DataFrame
 from repro.results.texts import OnText, Worth, on_texts
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 NAME = "README"
 LADDER = "ladder"  # the systems before the Transformer
@@ -210,7 +208,7 @@ def _told(of: Worth | None, score: str, decimals: int) -> str:
     return numbers([mean], f"+z.{decimals}f")[0] + ("" if half is None else f" ± {half:.{decimals}f}")
 
 
-def _scored(one: AtScale, table: str) -> "DataFrame | None":
+def _scored(one: AtScale, table: str) -> DataFrame | None:
     """The rows of a table that were scored, by name; None where it was not run."""
     frame = (one.frames or {}).get(table)
     return None if frame is None else frame[frame["dev/bleu"].notna()].set_index("row")

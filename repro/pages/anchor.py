@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from repro.pages.columns import numbers, spreads
 from repro.pages.words import explained_table
 from repro.render.page import Block, Column, Heading, Listing, Strong, Table, Text, Words
-from repro.results.frame import runs_in, spread_each, whole, widened
+from repro.results.frame import DataFrame, Series, runs_in, spread_each, whole, widened
 from repro.results.record import Record
 from repro.results.sentences import read_counts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from pandas import DataFrame, Series
 
 TABLE, ROW, CORPUS = "anchor", "tiny", "multi30k_tok"
 PUBLISHED = {"test": 41.02, "further/test_2017_flickr": 33.36}  # BLEU of one model, by the score's place in a frame
@@ -44,7 +43,7 @@ ABOUT = (
 FEWEST = 3  # runs, for an interval that says anything
 
 
-def anchor_section(frame: "DataFrame") -> tuple[Block, ...]:
+def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
     """The published scores beside ours, and whether one more run might have them; nothing of other tables and texts."""
     rows = frame[(frame["table"] == TABLE) & (frame["row"] == ROW) & (frame["n"] > 0)]
     if rows.empty or CORPUS not in frame.attrs["corpora"]:
@@ -71,7 +70,7 @@ def anchor_section(frame: "DataFrame") -> tuple[Block, ...]:
     return Heading("Beside the published scores"), *explained_table(columns), Text(side + ABOUT), *_ngrams(rows)
 
 
-def anchor_found(frame: "DataFrame") -> Listing:
+def anchor_found(frame: DataFrame) -> Listing:
     """Where the published scores lie beside ours, a line a test set; nothing of other tables and texts."""
     table = next((block for block in anchor_section(frame) if isinstance(block, Table)), None)
     cells: dict[str, dict[str, Words]] = {}
@@ -82,7 +81,7 @@ def anchor_found(frame: "DataFrame") -> Listing:
     return Listing(tuple((Strong(name), ": " + said.format_map(of)) for name, of in told))
 
 
-def with_ngrams(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
+def with_ngrams(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
     """The frame with what BLEU on test is made of; nothing where a run has no counts, and no column of other tables."""
     if TABLE not in {*frame["table"]}:
         return frame
@@ -102,7 +101,7 @@ def _parts(summands: "NDArray[np.float64]") -> list[float]:
     return [*precisions, 100 * math.exp(min(0.0, 1 - reference / hypothesis))]
 
 
-def _ngrams(rows: "DataFrame") -> tuple[Block, ...]:
+def _ngrams(rows: DataFrame) -> tuple[Block, ...]:
     """Ours beside theirs; nothing where no counts are kept."""
     if f"{OF_TEST}/brevity" not in rows or rows[f"{OF_TEST}/brevity"].isna().any():
         return ()
@@ -112,14 +111,14 @@ def _ngrams(rows: "DataFrame") -> tuple[Block, ...]:
     return Table(tuple(columns)), Text(ABOUT_NGRAMS)
 
 
-def _one_more(row: "Series", place: str) -> tuple[float, float]:
+def _one_more(row: Series, place: str) -> tuple[float, float]:
     """Where one more run would lie, at 95 %; of fewer runs than it takes nothing, the mean twice."""
     mean, n = row[f"{place}/bleu"], row["n"]
     reach = row[f"{place}/bleu_half_width"] * math.sqrt(1 + n) if n >= FEWEST else 0.0
     return mean - reach, mean + reach
 
 
-def _outcome(row: "Series", place: str, published: float) -> str:
+def _outcome(row: Series, place: str, published: float) -> str:
     low, high = _one_more(row, place)
     if row["n"] < FEWEST:
         return f"not judged: {row['n']:.0f} of {FEWEST} runs"

@@ -115,7 +115,7 @@ def _pages(result_set: ResultSet) -> list[str]:
 
 def build_layers(results: Path) -> Documents:
     """Table 1 from the measurements under `results`; nothing where there are none."""
-    if (measured := _measured(results)) is None:
+    if (measured := measured_layers(results)) is None:
         return {}
     document = Document(table1.page(measured), table1.sheet(measured), table1.article(measured))
     return {results / layer_costs.LAYER_COSTS_FOLDER / table1.NAME: document}
@@ -135,10 +135,11 @@ def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
     That is noted beside the records of the scale that has run a row; it is no other where the row was not run.
     """
     results = result_set.folder.parent
-    measured, tests = _measured(results), tested.read_outcomes(results)
+    measured, tests = measured_layers(results), tested.read_outcomes(results)
     noted = [noted_rows(folder) for folder in scales(results)]
     if result_set.own:  # beside which neither is made
-        measured, tests = measured or _measured(PUBLISHED), tests if tests.ran else tested.read_outcomes(PUBLISHED)
+        measured = measured or measured_layers(PUBLISHED)
+        tests = tests if tests.ran else tested.read_outcomes(PUBLISHED)
         noted = [*map(noted_rows, scales(PUBLISHED)), *noted]
     printed = {f"{table}/{row}": one.paper for rows in (*noted, result_set.rows) for (table, row), one in rows.items()}
     of_print = verdicts_of_print(printed, (*CLAIMS, *STATEMENTS))
@@ -157,7 +158,8 @@ def verdicts_of(result_set: ResultSet) -> dict[str, str]:
     }
 
 
-def _measured(results: Path) -> layer_costs.Measured | None:
+def measured_layers(results: Path) -> layer_costs.Measured | None:
+    """What was measured of the layers of Table 1, if it was."""
     file = results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE
     return layer_costs.load(file) if file.exists() else None
 

@@ -343,10 +343,14 @@ def _number(value: float | None, endpoint: Endpoint) -> str:
 def _ours(found: Found | None) -> str:
     if found is None:
         return ""
-    text = _number(found.value, found.endpoint)
-    if found.low is not None:
-        text += f" [{_number(found.low, found.endpoint)}, {_number(found.high, found.endpoint)}]"
+    text = _number(found.value, found.endpoint) + _interval((found.low, found.high), found.endpoint)
     return f"{text} {MARKS.get(found.verdict.outcome, '')}".strip()
+
+
+def _interval(ends: tuple[float | None, float | None], endpoint: Endpoint) -> str:
+    """Behind a number, after a blank; nothing where there is none."""
+    low, high = (_number(end, endpoint) for end in ends)
+    return f" [{low}, {high}]" if low else ""
 
 
 def _ratio(ours: float | None, printed: float | None) -> str:
@@ -379,7 +383,7 @@ def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, I
     """[-0.3, +1.2], narrower: than that over seeds; nothing where the translations are not kept."""
     if (interval := sentences.get((one.claim.id, endpoint.name))) is None:
         return ""
-    text = f"[{_number(interval.low, endpoint)}, {_number(interval.high, endpoint)}]"
+    text = _interval((interval.low, interval.high), endpoint).lstrip()
     found = next(found for found in one.found if found.endpoint == endpoint)
     if found.low is None or found.high is None:
         return text
@@ -435,9 +439,7 @@ def _printed_difference(endpoint: Endpoint, printed: Mapping[str, PaperNumbers],
 def _to_base(one: ToBase | None, endpoint: Endpoint) -> str:
     if one is None:
         return ""
-    text = _number(one.value, endpoint)
-    low, high = one.over_seeds or (None, None)
-    return text if low is None else f"{text} [{_number(low, endpoint)}, {_number(high, endpoint)}]"
+    return _number(one.value, endpoint) + _interval(one.over_seeds or (None, None), endpoint)
 
 
 def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str, of: Subject) -> Sequence[Block]:

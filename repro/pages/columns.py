@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from repro.claims.bootstrap import DIFFERENCES
 from repro.claims.claim import B0, BASE_DE, BASE_FR
@@ -16,14 +16,10 @@ from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
 from repro.render.escape import sheet_text
 from repro.render.page import Column, Formula, Inline, Listing, Strong, Words
-from repro.results.frame import BESIDE, half_shown
+from repro.results.frame import BESIDE, DataFrame, Series, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
 from repro.results.record import BASE
 from repro.results.task import LENGTH
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
-
 
 MINUS = "\N{MINUS SIGN}"
 MISSING = "missing"
@@ -47,7 +43,7 @@ def marked(*parts: str | Inline) -> tuple[Inline, ...]:
     )
 
 
-def columns(frame: "DataFrame") -> list[Column]:
+def columns(frame: DataFrame) -> list[Column]:
     """Everything the table shows, in order: what a row changes, scores beside the paper's, size, time."""
     return [
         row_column(frame),
@@ -60,7 +56,7 @@ def columns(frame: "DataFrame") -> list[Column]:
     ]
 
 
-def runs_column(frame: "DataFrame", none: str = MISSING) -> Column:
+def runs_column(frame: DataFrame, none: str = MISSING) -> Column:
     """How many runs of a row finished, and of these and others what is to be known; `none` for a row not run."""
     apart = frame.attrs.get("apart", [0] * len(frame))
     texts = []
@@ -70,13 +66,13 @@ def runs_column(frame: "DataFrame", none: str = MISSING) -> Column:
     return Column("", Formula("n"), texts)
 
 
-def _is_base(frame: "DataFrame") -> "Series[bool]":
+def _is_base(frame: DataFrame) -> "Series[bool]":
     """Which rows are the base, or its like on other text."""
     likes = [i for i, place in enumerate(frame.attrs["bases"]) if place == i]
     return frame["table"].eq(BASE) | frame.index.to_series().isin(likes)
 
 
-def columns_of_dev(frame: "DataFrame") -> list[Column]:
+def columns_of_dev(frame: DataFrame) -> list[Column]:
     """How the rows scored on the development set, and how far from the base, ours beside the paper's."""
     is_base = _is_base(frame)
     ours = "yours" if frame.attrs["own"] else "ours"
@@ -96,7 +92,7 @@ def columns_of_dev(frame: "DataFrame") -> list[Column]:
     return shown
 
 
-def columns_of_last_mean(frame: "DataFrame") -> list[Column]:
+def columns_of_last_mean(frame: DataFrame) -> list[Column]:
     """The same by the mean of each run's last checkpoints, with their length; none where no run has it."""
     if not frame.attrs["averaged"]:
         return []
@@ -113,7 +109,7 @@ def columns_of_last_mean(frame: "DataFrame") -> list[Column]:
     return shown
 
 
-def columns_of_test(frame: "DataFrame") -> list[Column]:
+def columns_of_test(frame: DataFrame) -> list[Column]:
     """How the rows scored on the test set, by both scorers."""
     return [
         Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)),
@@ -122,13 +118,13 @@ def columns_of_test(frame: "DataFrame") -> list[Column]:
     ]
 
 
-def row_column(frame: "DataFrame") -> Column:
+def row_column(frame: DataFrame) -> Column:
     """The names of the rows, with the marks of those that nobody else has."""
     names = zip(labels(frame), frame.attrs["marks"], strict=True)
     return Column("", "row", [f"{name} {mark}".rstrip() for name, mark in names])
 
 
-def published_column(frame: "DataFrame", group: str, score: str, decimals: int) -> list[Column]:
+def published_column(frame: DataFrame, group: str, score: str, decimals: int) -> list[Column]:
     """What is published of a score, in a table of one's own; no column where nothing is."""
     if "published/n" not in frame:
         return []
@@ -137,7 +133,7 @@ def published_column(frame: "DataFrame", group: str, score: str, decimals: int) 
     return [Column(group, "published", ["" if text == MISSING else text for text in texts])]
 
 
-def setting_columns(frame: "DataFrame") -> list[Column]:
+def setting_columns(frame: DataFrame) -> list[Column]:
     """What the rows change, as in the paper: the base in full, of another row what differs from it."""
     has_base = frame["table"].iloc[0] == BASE
     systems = [system_label(text) if n else MISSING for n, text in zip(frame["n"], frame["system"], strict=True)]
@@ -151,7 +147,7 @@ def setting_columns(frame: "DataFrame") -> list[Column]:
     return shown
 
 
-def size_columns(frame: "DataFrame") -> list[Column]:
+def size_columns(frame: DataFrame) -> list[Column]:
     """How many parameters a row has: the model that was trained, the paper's, and as printed."""
     return [
         Column(SIZE, "here", numbers(frame["params/here"] / 1e6, ".2f")),
@@ -160,7 +156,7 @@ def size_columns(frame: "DataFrame") -> list[Column]:
     ]
 
 
-def cost_columns(frame: "DataFrame") -> list[Column]:
+def cost_columns(frame: DataFrame) -> list[Column]:
     """How long a run took."""
     return [
         Column("seconds a run", "training", numbers(frame["cost/train_seconds"], ",.0f")),
@@ -168,13 +164,13 @@ def cost_columns(frame: "DataFrame") -> list[Column]:
     ]
 
 
-def labels(frame: "DataFrame") -> list[str]:
+def labels(frame: DataFrame) -> list[str]:
     """The names of a table's rows."""
     settings = [dict(zip(SYMBOLS, values, strict=True)) for values in frame[[*SYMBOLS]].to_numpy()]
     return [label(row, here) for row, here in zip(frame["row"], settings, strict=True)]
 
 
-def closing(frame: "DataFrame") -> list[Column]:
+def closing(frame: DataFrame) -> list[Column]:
     """What an experiment shows at its end: the scores, and of BLEU also the differences to the base."""
     dev = [column for column in columns_of_dev(frame) if column[:2] != ("PPL (dev)", DELTA)]
     return [row_column(frame), *dev]
@@ -192,7 +188,7 @@ def with_minus(sentence: str) -> str:
     return re.sub(r"(?<![\w.-])-(?=\d)", MINUS, sentence)
 
 
-def spreads(frame: "DataFrame", score: str, decimals: int) -> list[str]:
+def spreads(frame: DataFrame, score: str, decimals: int) -> list[str]:
     """Mean ± half-width; of one run its number; nothing where no run has the score.
 
     Of two runs, and where the interval would reach below zero, which no score does, mean [lowest, highest].
@@ -210,7 +206,7 @@ def spreads(frame: "DataFrame", score: str, decimals: int) -> list[str]:
     return texts
 
 
-def enough(frame: "DataFrame", score: str, decimals: int) -> int:
+def enough(frame: DataFrame, score: str, decimals: int) -> int:
     """As many decimals as the paper prints, more (up to 4) while an interval would read 0, unless its mean does too.
 
     A row that learned nothing does not ask for more of the others.
@@ -227,12 +223,12 @@ def rules_between(values: Sequence[object]) -> frozenset[int]:
     return frozenset(i for i in range(1, len(values)) if values[i] != values[i - 1])
 
 
-def unused(frame: "DataFrame") -> list[str]:
+def unused(frame: DataFrame) -> list[str]:
     """The fields that came later than the paper's columns and that no row of this table sets: it does not show them."""
     return [name for name in LATER if {*frame[name].dropna()} <= {getattr(PAPER_BASE, name)}]
 
 
-def has_systems(frame: "DataFrame") -> bool:
+def has_systems(frame: DataFrame) -> bool:
     """Whether a row trained something else than the Transformer."""
     return bool(frame["system"].notna().any())
 
@@ -241,7 +237,7 @@ VERDICT, STATED = "verdict", "statements"
 BASES = {B0, BASE_DE, BASE_FR}  # what other rows are compared with, each in its own language pair
 
 
-def verdict_columns(frame: "DataFrame", judged: Sequence[Judged]) -> list[Column]:
+def verdict_columns(frame: DataFrame, judged: Sequence[Judged]) -> list[Column]:
     """What the claims say that compare a row with the base, in their words; no column where none does.
 
     With the scores that each is about where they do not all say the same.
@@ -256,7 +252,7 @@ def verdict_columns(frame: "DataFrame", judged: Sequence[Judged]) -> list[Column
     return [Column("", VERDICT, texts, is_words=True)] if any(texts) else []
 
 
-def statement_columns(frame: "DataFrame", stated: Sequence[Judged]) -> list[Column]:
+def statement_columns(frame: DataFrame, stated: Sequence[Judged]) -> list[Column]:
     """What became of the statements of teaching texts about each row, counted; no column where none is."""
     said: dict[str, Counter[str]] = {}
     for one in stated:
@@ -269,7 +265,7 @@ def statement_columns(frame: "DataFrame", stated: Sequence[Judged]) -> list[Colu
     return [Column("", STATED, texts, is_words=True)] if any(texts) else []
 
 
-def tell_exploration(frame: "DataFrame", evidence: Evidence) -> None:
+def tell_exploration(frame: DataFrame, evidence: Evidence) -> None:
     """Have a frame tell how many runs of each row settle nothing, and which in its notes.
 
     Not where no run of the scale settles anything: then there is no verdict to take for one of these means.
@@ -303,7 +299,7 @@ def _joined(about: Collection[Judged]) -> str:
 SHEET_DIGITS = 9  # another processor makes sums in another order, which shows in the last of 17
 
 
-def sheet(frame: "DataFrame") -> str:
+def sheet(frame: DataFrame) -> str:
     """A frame, with every column that a row sets."""
     frame = frame.drop(columns=[name + size for name in unused(frame) for size in ("", AT_PAPER_SIZE)])
     frame = frame if has_systems(frame) else frame.drop(columns="system")
@@ -343,7 +339,7 @@ ABOUT_FOUND = marked(
 )
 
 
-def found(frame: "DataFrame") -> Listing:
+def found(frame: DataFrame) -> Listing:
     """Which rows are better than the base, which worse, and of which nothing can be said; nothing without a base."""
     groups: dict[str, list[tuple[float, str]]] = {"Better": [], "Worse": [], "Not told apart from the base": []}
     few: list[tuple[float, str]] = []
@@ -377,7 +373,7 @@ def counted(said: Sequence[str]) -> str:
     return f"{', '.join(said[:NAMED])}{more}"
 
 
-def scored(frame: "DataFrame", score: str, name: str) -> Listing:
+def scored(frame: DataFrame, score: str, name: str) -> Listing:
     """What the rows scored, in their order: of a table whose rows are not compared with its base."""
     texts = zip(labels(frame), spreads(frame, score, 1), strict=True)
     told = [f"{listed_rows([row])} {text}" for row, text in texts if text not in ("", MISSING)]

@@ -1,7 +1,6 @@
 """results/<scale>/README.md: tables, verdicts and figures of one scale on one page. Paper: sections 4 and 6."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from repro.claims.decisions import Outcome
 from repro.claims.judge import OUTCOMES, Judged
@@ -14,12 +13,8 @@ from repro.pages.words import departure_notes, explained_table, told_at_the_end
 from repro.render.origin import made_from
 from repro.render.page import Block, Code, Emphasis, Heading, Link, Listing, Page, Picture, Strong, Text, Words, blocks
 from repro.render.several import several
-from repro.results.frame import FIGURES
+from repro.results.frame import FIGURES, DataFrame
 from repro.results.places import PUBLISHED, RETIRED
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 NAME = "README"
 PICTURES = {  # by the name of the file: what a reader sees. The paper's first, then ours
@@ -65,7 +60,7 @@ OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
 
 def page(
     data: ScaleData,
-    frame: "DataFrame | None",
+    frame: DataFrame | None,
     pages: Sequence[str],
     pictures: Collection[str],
     *,
@@ -147,13 +142,13 @@ def _how_judged(data: ScaleData) -> tuple[Block, ...]:
     )
 
 
-def _table3(frame: "DataFrame", judged: Sequence[Judged]) -> tuple[Block, ...]:
+def _table3(frame: DataFrame, judged: Sequence[Judged]) -> tuple[Block, ...]:
     lines = found(frame)
     table = explained_table(table3.page_columns(frame, judged)[0])
     return blocks(Heading("Table 3"), lines, table, Text(ABOUT_FOUND if lines.items else ""))
 
 
-def _departures(frame: "DataFrame") -> tuple[Block, ...]:
+def _departures(frame: DataFrame) -> tuple[Block, ...]:
     more = Link(f"{table3.NAME}.md", table3.NAME, to_page=True)
     return blocks(
         Heading("What departs from the paper's recipe"),

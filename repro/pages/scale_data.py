@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from repro.claims.catalogue import CLAIMS, STATEMENTS
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, read_published
@@ -13,16 +12,13 @@ from repro.pages.columns import has_systems, tell_exploration
 from repro.pages.words import EXPLORED
 from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
-from repro.results.frame import ResultSet
+from repro.results.frame import DataFrame, ResultSet
 from repro.results.further_tests import read_further, with_further
 from repro.results.labels import label
 from repro.results.parts import RATIO, SPLIT, with_brackets, with_lengths, with_parts
 from repro.results.record import BASE, PaperNumbers, Record, path
 from repro.results.sentences import read_counts, read_places
 from repro.results.task import LENGTH
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +138,7 @@ def check_beside(records: Iterable[Record], results: Path) -> None:
             read_places(results, record, SPLIT)
 
 
-def _with_details(frame: "DataFrame", records: Sequence[Record], results: Path) -> "DataFrame":
+def _with_details(frame: DataFrame, records: Sequence[Record], results: Path) -> DataFrame:
     """The frame with what its page shows beside scores: what single sentences and curves tell."""
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)

@@ -1,18 +1,16 @@
 """What stands below a table on its page: operations, scores by length, how rows learned, translations, test sets."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from repro.pages.columns import DELTA, MISSING, numbers, row_column, spreads
 from repro.pages.words import explained_table
 from repro.render.page import Block, Column, Heading, Text
 from repro.results.curves import OVERS
+from repro.results.frame import DataFrame, Series
 from repro.results.notes import SCORERS
 from repro.results.parts import DECIDES, EMPTY, KEPT, LENGTHS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
 from repro.results.record import BASE
-
-if TYPE_CHECKING:
-    from pandas import DataFrame, Series
 
 MUCH = 0.1  # by which operations of training may differ before a row is named
 ABOUT_OPERATIONS = (
@@ -25,12 +23,12 @@ ABOUT_PARTS = (
 )
 
 
-def operations_column(frame: "DataFrame") -> Column:
+def operations_column(frame: DataFrame) -> Column:
     """What the training of a row took, beside its size."""
     return Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e"))
 
 
-def unequal(frame: "DataFrame") -> Text:
+def unequal(frame: DataFrame) -> Text:
     """The rows whose training took other operations than the base's, by name; nothing where all took as many."""
     of_base = frame.loc[frame["table"] == BASE, "cost/flops"]
     if not len(of_base) or not of_base.iloc[0] > 0:
@@ -42,7 +40,7 @@ def unequal(frame: "DataFrame") -> Text:
     return Text(f"Operations of training {kept} {named}. {ABOUT_OPERATIONS}")
 
 
-def by_length(frame: "DataFrame", ruled: frozenset[int]) -> tuple[Block, ...]:
+def by_length(frame: DataFrame, ruled: frozenset[int]) -> tuple[Block, ...]:
     """Scores by third of source length and of target position, under a heading; nothing where no run has them."""
     if not {*THIRDS} <= {*frame.columns} or frame[THIRDS[0]].isna().all():
         return ()
@@ -65,7 +63,7 @@ ABOUT_CURVES = (
 )
 
 
-def along_training(frame: "DataFrame") -> tuple[Block, ...]:
+def along_training(frame: DataFrame) -> tuple[Block, ...]:
     """Where the rows' curves of dev loss cross, under a heading; nothing where none can be compared."""
     if "along/beside" not in frame.columns:
         return ()
@@ -89,7 +87,7 @@ ABOUT_FURTHER = (
 )
 
 
-def further_section(frame: "DataFrame", ruled: Iterable[int]) -> tuple[Block, ...]:
+def further_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]:
     """Scores of the rows that have any on other test sets, under a heading; nothing where no run has."""
     counts = [name for name in frame.columns if name.startswith("further/") and name.endswith("/n")]
     if not counts:
@@ -113,7 +111,7 @@ def further_section(frame: "DataFrame", ruled: Iterable[int]) -> tuple[Block, ..
 OF_TRANSLATIONS = "translations (dev)"
 
 
-def length_columns(frame: "DataFrame") -> list[Column]:
+def length_columns(frame: DataFrame) -> list[Column]:
     """How many are empty, how long all are, and with a base by how much longer; nothing where no row has its counts."""
     if RATIO not in frame:
         return []
@@ -128,7 +126,7 @@ def length_columns(frame: "DataFrame") -> list[Column]:
     return shown
 
 
-def lengths_section(frame: "DataFrame", ruled: Iterable[int]) -> tuple[Block, ...]:
+def lengths_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]:
     """Both under a heading."""
     shown = length_columns(frame)
     table = explained_table([row_column(frame), *shown], ruled)

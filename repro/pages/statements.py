@@ -5,7 +5,7 @@ last, of which nothing was listed before its runs, is answered by what the ladde
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from repro.claims.bootstrap import Place
 from repro.claims.claim import B0
@@ -16,11 +16,9 @@ from repro.pages import claims
 from repro.pages.columns import numbers, spreads
 from repro.pages.scale_data import Summary
 from repro.render.page import Block, Heading, Listing, Page, Strong, Words
+from repro.results.frame import DataFrame
 from repro.results.parts import KEPT, PLACES, THIRDS
 from repro.results.resampled import Interval
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 NAME = "statements"
 UNDECIDED = (OF_SIZE.neither, OF_SIGN.neither, EXCLUDED)
@@ -64,7 +62,7 @@ def page(
     runs: Summary,
     sentences: Mapping[Place, Interval] = claims.NO_SENTENCES,
     *,
-    ladder: "DataFrame | None" = None,
+    ladder: DataFrame | None = None,
     **shared: Any,
 ) -> Page:
     """The verdicts of one scale, with intervals over sentences and what the ladder's table shows.
@@ -74,7 +72,7 @@ def page(
     return claims.page(judged, evidence, runs, sentences, of=OF_TEXTS, answers=answers(judged, ladder), **shared)
 
 
-def answers(judged: Sequence[Judged], ladder: "DataFrame | None" = None) -> tuple[Block, ...]:
+def answers(judged: Sequence[Judged], ladder: DataFrame | None = None) -> tuple[Block, ...]:
     """A line for each question, from the verdicts and the ladder's table; nothing where neither tells of any."""
     by_id = {one.claim.id: one for one in judged}
     lines: list[Words] = []
@@ -119,7 +117,7 @@ def _differences(every: Iterable[Found], part: Part) -> Iterator[str]:
         yield f"{name} {found.verdict.outcome}" if is_open else f"{abs(value):.{found.endpoint.decimals}f} {name} {way}"
 
 
-def _kept(ladder: "DataFrame") -> str:
+def _kept(ladder: DataFrame) -> str:
     """What the last third of translations keeps of the BLEU of the first, of the rows in `FADES`.
 
     Not judged: these runs were looked at before anything was listed of it. Nothing where no row before soft alignment

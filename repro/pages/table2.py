@@ -1,7 +1,6 @@
 """Table 2: other systems as printed, their training cost worked out again, and our own runs. Paper: section 6.1."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.pages import columns
@@ -10,10 +9,8 @@ from repro.pages.words import ABOUT_SETTINGS, ending, explained_table, opening, 
 from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.origin import made_from
 from repro.render.page import Column, Heading, Page, Strong, Text, Words, blocks
+from repro.results.frame import DataFrame
 from repro.results.record import BASE
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 NAME = "table2"
 PAIRS: tuple[Pair, Pair] = ("en-de", "en-fr")
@@ -52,7 +49,7 @@ def printed_columns() -> list[Column]:
     return shown
 
 
-def own_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Column]:
+def own_columns(frame: DataFrame, judged: Sequence[Judged] = ()) -> list[Column]:
     """Our runs: test scores by both scorers beside the print, the verdict, what they computed and how long it took."""
     is_base = frame["table"] == BASE
     subset = []
@@ -77,7 +74,7 @@ def own_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Colum
     ]
 
 
-def _about_subset(frame: "DataFrame") -> Words:
+def _about_subset(frame: DataFrame) -> Words:
     """Which lines of the test set are scored on their own too; nothing where none are."""
     if (which := frame.attrs["shared"].get(("test subset", ""))) is None:
         return ""
@@ -89,7 +86,7 @@ def _about_subset(frame: "DataFrame") -> Words:
     )
 
 
-def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
+def page(frame: DataFrame, scale: str, judged: Sequence[Judged] = ()) -> Page:
     """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
     own = own_columns(frame, judged)
     # what rows set, and how large they are: of that the paper's Table 2 prints nothing

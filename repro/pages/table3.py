@@ -4,7 +4,6 @@ Made from the records of all its experiment files. A row that has no run stands 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.pages import columns
@@ -12,10 +11,8 @@ from repro.pages.sections import further_section, lengths_section
 from repro.pages.words import about_settings, ending, explained_table, opening, told_at_the_end
 from repro.render.origin import made_from
 from repro.render.page import Column, Heading, Page, Text, blocks, plain
+from repro.results.frame import DataFrame
 from repro.results.record import BASE
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 NAME = "table3"
 PARTS = "table3_"  # what the names of its experiment files begin with
@@ -26,7 +23,7 @@ def has_part(table: str) -> bool:
     return table == BASE or table.startswith(PARTS)
 
 
-def page_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> tuple[list[Column], list[Column]]:
+def page_columns(frame: DataFrame, judged: Sequence[Judged] = ()) -> tuple[list[Column], list[Column]]:
     """The columns of the paper's table: the scores beside the paper's and the verdict; what varies, and the size."""
     row = columns.row_column(frame)
     letters = [of.removeprefix(PARTS) for of in frame["table"]]
@@ -38,7 +35,7 @@ def page_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> tuple[lis
     return [row, *scores, *columns.verdict_columns(frame, judged)], [row, *varies, *columns.size_columns(frame)]
 
 
-def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
+def page(frame: DataFrame, scale: str, judged: Sequence[Judged] = ()) -> Page:
     """Ruled between the groups as in the paper."""
     scores, varies = page_columns(frame, judged)
     ruled = columns.rules_between(list(frame["table"]))

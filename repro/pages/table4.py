@@ -1,7 +1,6 @@
 """Table 4: parsers as printed, and our own runs on the text that a scale has. Paper: section 6.3."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.corpora.treebanks import TREEBANKS
@@ -12,11 +11,9 @@ from repro.pages.words import ABOUT_SETTINGS, ending, explained, explained_table
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
 from repro.render.page import Block, Column, Heading, Link, Page, Table, Text, Words, blocks, plain
+from repro.results.frame import DataFrame
 from repro.results.parts import F1_OVER, F1_THIRDS, F1_TO_FIRST, LENGTHS, MENDED
 from repro.results.resampled import RESAMPLES
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 NAME = "table4"
 TEST_SCORES = {  # of test, as the columns are headed
@@ -57,17 +54,17 @@ ABOUT_MENDINGS = (
 )
 
 
-def is_of_the_papers_text(frame: "DataFrame") -> bool:
+def is_of_the_papers_text(frame: DataFrame) -> bool:
     """Whether our numbers can stand beside the printed ones."""
     return _corpora(frame) == ["wsj"]
 
 
-def _corpora(frame: "DataFrame") -> list[str]:
+def _corpora(frame: DataFrame) -> list[str]:
     """The corpora of gold text, whether silver text was beside it or not."""
     return list(dict.fromkeys(name.removesuffix("_silver") for name in frame.attrs["corpora"]))
 
 
-def which_text(frame: "DataFrame") -> str:
+def which_text(frame: DataFrame) -> str:
     """Which text the numbers are of, and what they are not."""
     texts = "; ".join(TREEBANKS[name].about for name in _corpora(frame) if name in TREEBANKS)
     if not texts:
@@ -89,7 +86,7 @@ def printed_parsers() -> list[Column]:
     ]
 
 
-def own_scores(frame: "DataFrame") -> list[Column]:
+def own_scores(frame: DataFrame) -> list[Column]:
     """Our runs: perplexity and F1 of dev, all scores of test."""
     return [
         columns.row_column(frame),
@@ -100,7 +97,7 @@ def own_scores(frame: "DataFrame") -> list[Column]:
     ]
 
 
-def printed_scores(frame: "DataFrame") -> list[Column]:
+def printed_scores(frame: DataFrame) -> list[Column]:
     """What the paper prints for the rows; no column where it prints nothing, or of another text than ours."""
     if "paper/f1" not in frame.columns or not is_of_the_papers_text(frame):
         return []
@@ -113,7 +110,7 @@ def claims_about(name: str, judged: Sequence[Judged]) -> tuple[Block, ...]:
     return (Heading("Verdicts on the paper's claims"), Text(ABOUT_CLAIMS), settled) if settled.items else ()
 
 
-def of_sentences(frame: "DataFrame") -> tuple[Block, ...]:
+def of_sentences(frame: DataFrame) -> tuple[Block, ...]:
     """F1 by third of sentence length, and what was mended; nothing where no run has kept its brackets."""
     if not {*F1_THIRDS} <= {*frame.columns} or frame[F1_THIRDS[0]].isna().all():
         return ()
@@ -136,7 +133,7 @@ def of_sentences(frame: "DataFrame") -> tuple[Block, ...]:
     )
 
 
-def over_sentences_of(frame: "DataFrame") -> tuple[Block, ...]:
+def over_sentences_of(frame: DataFrame) -> tuple[Block, ...]:
     """F1 of each row, and what it has more than the first, with their intervals over sentences."""
     first = columns.row_column(frame).texts[0]
     shown = [("F1 (dev)", F1_OVER, ".1f"), (f"more than {first}", F1_TO_FIRST, "+.1f")]
@@ -152,13 +149,13 @@ def over_sentences_of(frame: "DataFrame") -> tuple[Block, ...]:
     return Heading("Over sentences"), Table((columns.row_column(frame), *over)), Text("".join(said))
 
 
-def _with_ends(frame: "DataFrame", name: str, form: str) -> list[str]:
+def _with_ends(frame: DataFrame, name: str, form: str) -> list[str]:
     """Each number with the interval of it; nothing for none."""
     parts = (columns.numbers(frame[f"{name}{end}"], form) for end in ("", "_low", "_high"))
     return [f"{value} [{low}, {high}]" if value else "" for value, low, high in zip(*parts, strict=True)]
 
 
-def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name: str = NAME) -> Page:
+def page(frame: DataFrame, scale: str, judged: Sequence[Judged] = (), *, name: str = NAME) -> Page:
     """Which text it is, our runs on it, what their rows are; of Table 4 the printed parsers, ruled by training."""
     own, printed = own_scores(frame), printed_scores(frame)
     # not the size with 40,960 word-pieces, which are another task's: of trees the paper has 16,384 and 32,768

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.pages import table2, table4
@@ -27,17 +26,13 @@ from repro.pages.sections import along_training, by_length, further_section, len
 from repro.pages.words import about_settings, by_chance, ending, explained_table, facts, opening, told_at_the_end
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
+from repro.results.frame import DataFrame
 from repro.results.labels import command_of
 from repro.results.places import RETIRED
 from repro.results.record import BASE
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
-
-def page(
-    frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()
-) -> Page:
+def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()) -> Page:
     """Three parts, each led by the names of the rows; a rule stands below the base."""
     row, dev, test, took = row_column(frame), columns_of_dev(frame), columns_of_test(frame), cost_columns(frame)
     settings, sizes, dev = setting_columns(frame), size_columns(frame), [*dev, *columns_of_last_mean(frame)]
@@ -76,18 +71,18 @@ def page(
     )
 
 
-def at_the_end(frame: "DataFrame") -> Page:
+def at_the_end(frame: DataFrame) -> Page:
     """What an experiment shows of its table at its end: for a terminal, so as wide as it is."""
     return Page("", blocks(Table(tuple(closing(frame))), by_chance(frame), Listing(tuple(frame.attrs["notes"]))))
 
 
-def is_like_others(name: str, frame: "DataFrame") -> bool:
+def is_like_others(name: str, frame: DataFrame) -> bool:
     """Whether its rows stand under the columns that most tables have, so that it can be shown together with those."""
     return name != table2.NAME and "dev/f1" not in frame.columns
 
 
 def page_of_table(
-    frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()
+    frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()
 ) -> Page:
     """The page of one table, Table 3 whole apart; `judged` are claims of the paper, `stated` those of other texts."""
     if is_like_others(name, frame):
@@ -96,7 +91,7 @@ def page_of_table(
     return of(frame, scale, judged)
 
 
-def special_at_the_end(frame: "DataFrame", name: str) -> Page:
+def special_at_the_end(frame: DataFrame, name: str) -> Page:
     """What an experiment shows of a table with columns of its own, for a terminal."""
     notes = Listing(tuple(frame.attrs["notes"]))
     if name == table2.NAME:

@@ -3,21 +3,16 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from repro.claims.decisions import FIRST_SEED
 from repro.pages.columns import ABOUT_FOUND, DELTA, EXPLORATORY, HEADINGS, MEAN_OF_LAST, MISSING, SIZE, marked, unused
 from repro.render.page import Block, Code, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
-from repro.results.frame import COSTS
+from repro.results.frame import COSTS, DataFrame
 from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
 from repro.results.notes import NO_COMMIT, NOT_COMMITTED
 from repro.results.record import BASE
 from repro.results.task import LENGTH
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 FEWEST = 3  # runs of a row that have an interval
 ABOUT_LABELS = marked("**(here ...)** follows a row's name where the value that it names is different at this scale.")
@@ -154,7 +149,7 @@ def _marks(name: Words) -> bool:
     return plain(name).endswith((f" {NOT_COMMITTED}", NO_COMMIT))
 
 
-def by_chance(frame: "DataFrame") -> tuple[Text, ...]:
+def by_chance(frame: DataFrame) -> tuple[Text, ...]:
     """How far single runs of these rows lie apart from seed to seed, by the published ones, and what narrows it.
 
     Below a table of one's own in which a row has one run or two: from three on the interval says it. Nothing where no
@@ -171,7 +166,7 @@ def by_chance(frame: "DataFrame") -> tuple[Text, ...]:
     return (Text((f"Single runs of these rows differ by {told} BLEU by chance; ", again, " narrows it.")),)
 
 
-def claim(frame: "DataFrame") -> Words:
+def claim(frame: DataFrame) -> Words:
     """What a table of this scale shows; of exploration only that it is; nothing where its records disagree."""
     if frame.attrs.get(EXPLORED):
         return "Exploration: no run of this scale counts as evidence, so a table of it settles nothing."
@@ -179,13 +174,13 @@ def claim(frame: "DataFrame") -> Words:
     return f"A table of this scale shows {may}." if may else ""
 
 
-def opening(frame: "DataFrame", lines: Listing) -> tuple[Block, ...]:
+def opening(frame: DataFrame, lines: Listing) -> tuple[Block, ...]:
     """What a page begins with: what was found; before it, of exploration, that nothing is settled by it."""
     may = Text(claim(frame))
     return (may, lines) if frame.attrs.get(EXPLORED) else (lines, may)
 
 
-def base_in_full(frame: "DataFrame") -> Words:
+def base_in_full(frame: DataFrame) -> Words:
     """Every setting of the base row; nothing where it was not run."""
     if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
         return ()
@@ -198,12 +193,12 @@ def base_in_full(frame: "DataFrame") -> Words:
     return (" Base row: ", *[*itertools.chain.from_iterable(said)][1:], ".")
 
 
-def about_settings(frame: "DataFrame", whole: str = "") -> Text:
+def about_settings(frame: DataFrame, whole: str = "") -> Text:
     """What the cells of the settings mean, and every setting of the base row; of a part that stands on the `whole`."""
     return Text(ABOUT_SETTINGS if whole else (*ABOUT_SETTINGS, *base_in_full(frame)))
 
 
-def departure_notes(frame: "DataFrame") -> Text | Listing:
+def departure_notes(frame: DataFrame) -> Text | Listing:
     """A line for each rule of the paper's recipe that is not kept."""
     lines = []
     found: list[Departure] = frame.attrs["departures"]
@@ -215,18 +210,18 @@ def departure_notes(frame: "DataFrame") -> Text | Listing:
     return Listing(tuple(lines)) if lines else Text("None: every run follows it.")
 
 
-def notes(frame: "DataFrame", heading: Heading | Text) -> tuple[Heading | Text | Listing, ...]:
+def notes(frame: DataFrame, heading: Heading | Text) -> tuple[Heading | Text | Listing, ...]:
     """What a reader must know about a table, under a heading; nothing where there is nothing."""
     return (heading, Listing(tuple(frame.attrs["notes"]))) if frame.attrs["notes"] else ()
 
 
-def made_again(frame: "DataFrame") -> Text | Listing:
+def made_again(frame: DataFrame) -> Text | Listing:
     """A line for each badge that the runs of a table earned, and each processor."""
     lines: list[str] = frame.attrs["repeatable"]
     return Listing(tuple(lines)) if lines else Text("No run yet.")
 
 
-def ending(frame: "DataFrame", *made: Block, whole: str = "") -> Iterator[Block]:
+def ending(frame: DataFrame, *made: Block, whole: str = "") -> Iterator[Block]:
     """What ends the page of a table: departures, notes, how it was made if more is said, how far it can be again.
 
     Of a part of a table all but how it was made stands on the page of the `whole`.
@@ -248,7 +243,7 @@ def ending(frame: "DataFrame", *made: Block, whole: str = "") -> Iterator[Block]
     yield made_again(frame)
 
 
-def facts(frame: "DataFrame") -> Listing:
+def facts(frame: DataFrame) -> Listing:
     """What all runs of a table share, and what they cost."""
     shared = {key: value for key, value in frame.attrs["shared"].items() if key != ("settings", "claim")}
     said = {key: f"{key[1]} {value}".strip() for key, value in shared.items()}
@@ -259,7 +254,7 @@ def facts(frame: "DataFrame") -> Listing:
     return Listing((*lines, f"cost: {cost(frame)}"))
 
 
-def cost(frame: "DataFrame") -> str:
+def cost(frame: DataFrame) -> str:
     """What a run took, and all of them together."""
     n = frame["n"].astype(float)
     total = {name: float((frame[f"cost/{name}"] * n).sum()) for name in COSTS}

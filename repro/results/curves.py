@@ -9,14 +9,11 @@ import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
-from repro.results.frame import common, runs_in, widened
+from repro.results.frame import DataFrame, common, runs_in, widened
 from repro.results.labels import label
 from repro.results.record import BASE, Record
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 Kind = Literal["train", "dev"]
 Over = Literal["updates", "FLOPs"]
@@ -116,7 +113,7 @@ def compared(rows: Sequence[Sequence[Record]]) -> dict[str, list[Comparison]]:
     return found
 
 
-def with_comparisons(frame: "DataFrame", records: Iterable[Record]) -> "DataFrame":
+def with_comparisons(frame: DataFrame, records: Iterable[Record]) -> DataFrame:
     """The frame with what `compared` finds of each row: `along/beside`, `along/<over>/crossings`, `along/<over>/gap`.
 
     Nothing stands where two curves have no stretch in common, and no such column where no row can be compared.

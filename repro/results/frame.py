@@ -24,7 +24,10 @@ from repro.storage.atomic import make_folder, write_json
 from repro.storage.lock import locked
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame as DataFrame
+    from pandas import Series as Series
+else:  # pandas is imported when a table is made
+    DataFrame = Series = Any
 
 T = TypeVar("T")
 

@@ -7,17 +7,14 @@ text. Others report Multi30k on three test sets, for one.
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from repro.results import artifacts
 from repro.results.artifacts import Artifact
-from repro.results.frame import runs_in, spread, widened
+from repro.results.frame import DataFrame, runs_in, spread, widened
 from repro.results.notes import SCORERS
 from repro.results.record import Record, path
 from repro.results.task import SPLITS, Named, number
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 class FurtherTest(NamedTuple):
@@ -54,7 +51,7 @@ def read_further(place: Path, run: str) -> dict[str, FurtherTest]:
     return made
 
 
-def with_further(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
+def with_further(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
     """The frame with the scores of each row on other test sets: `further/<set>/<score>`, and `further/<set>/n`.
 
     That is how many of the row's runs were scored on it: not all need be. No column where none was.

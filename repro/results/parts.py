@@ -10,18 +10,14 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from repro.results.brackets import Brackets, read_brackets, shares_of_mendings
-from repro.results.frame import common, runs_in, spread_each, whole, widened
+from repro.results.frame import DataFrame, common, runs_in, spread_each, whole, widened
 from repro.results.record import Record
 from repro.results.resampled import Floats, Interval, over_draws, resampled
 from repro.results.sentences import SMOOTHED, NgramCounts, bleu, read_counts, read_places
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 SPLIT, SCORER = "dev", "bleu"  # sacreBLEU's
 LENGTHS, PLACES = ("shortest", "middle", "longest"), ("first", "second", "last")
@@ -43,7 +39,7 @@ def by_position(thirds: Iterable[NgramCounts]) -> list[float]:
     return [_bleu(third.summands) for third in thirds]
 
 
-def with_parts(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
+def with_parts(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
     """The frame with the parts of each row, mean and interval over its runs; nothing where a run has no counts."""
     lines = []
     for runs in runs_in(frame, records):
@@ -58,7 +54,7 @@ def _kept(parts: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     return {KEPT: [100 * one[last] / one[first] for one in parts] if all(one[first] for one in parts) else []}
 
 
-def with_brackets(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
+def with_brackets(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
     """The frame of a table of parsers with F1 by sentence length and over sentences, and what was mended, of dev.
 
     As `with_parts`; intervals over sentences are those of `f1_over_sentences`, of a row and of what it has more than
@@ -132,7 +128,7 @@ RATIO_TO_BASE, DECIDES = f"{RATIO}_to_base", f"{RATIO}_decides"
 Scored = Mapping[int, tuple[float, float]]  # by seed BLEU and length
 
 
-def with_lengths(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
+def with_lengths(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
     """The frame with both of each row: empty translations in per cent, tokens of all over those of the references.
 
     Mean and interval over its runs; nothing where a run has no counts, and no column where no row has any. With a base,

@@ -1,10 +1,10 @@
 """What runs will cost, before they are made: operations at the rate of finished runs, or at that of a card.
 
 It is said of the machine that will make them: this one, or for `--on`, `--hardware` and models of the paper's size
-where there is no GPU a card from the table of rates (`repro/runs/speed/hardware.py`).
+where there is no GPU a card from the table of rates (`repro/runs/hardware.py`).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -14,26 +14,21 @@ from repro.corpora.download.sources import COLLECTIONS, source
 from repro.corpora.treebanks import TREEBANKS
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
+from repro.render.grid import aligned
 from repro.render.several import several
 from repro.results.labels import label
-from repro.results.processor import processor
 from repro.runs import command
+from repro.runs.hardware import BIG, CARDS, TRANSLATED, Card, card_of, pair_flops
 from repro.runs.options import Options
+from repro.runs.parallelism import makespan, ordered
+from repro.runs.rates import FLOPS_PER_CORE, Known, finished, nearest, slow_products, this_machine, tried
 from repro.runs.scales import Scale
-from repro.runs.speed.hardware import CARDS, Hardware, card_of
-from repro.runs.speed.memory import MemoryUse, free_memory, host_memory, memory_use
-from repro.runs.speed.rates import Speeds, slow_products, this_machine
-from repro.runs.speed.schedule import makespan, ordered
+from repro.runs.sizes import cell_memory, disk_needed, expected_vocabulary, free_memory, size
 from repro.runs.standing import NOT_BEGUN, Standing
 from repro.runs.table import Cell
 from repro.runs.task import Task
 from repro.storage import atomic
 
-BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
-SPARE_CHECKPOINTS = 2  # the newest, beside those that are scored
-BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
-BYTES_A_TOKEN, BYTES_AN_OFFSET = 2, 4
-FLOPS_PER_CORE = 40e9  # sustained by one thread: a guess, used only for rows that are called unmeasured
 USUAL_CARD = "a100"  # where none is named or here, of models that want one
 NO_TEXTS: Mapping[Task, tuple[int, int]] = MappingProxyType({})
 NOTHING_BEGUN: Mapping[Cell, Standing] = MappingProxyType({})
@@ -43,23 +38,30 @@ BACKWARD_AND_FORWARD = 3  # of an update's time, forward is one part
 SEARCHED_ON = 1.17  # tokens that a search reads for each that its answer keeps (`docs/log.md`)
 
 
+class Rate(NamedTuple):
+    """How fast a run is made."""
+
+    train: float  # operations a second
+    search: float  # sentences a second, by one process, times the operations of training on a pair of tokens
+    measured: bool  # by runs on such a machine; False: guessed
+
+
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
     """What a run will take, in seconds of a machine that has nothing else to do."""
 
-    train_seconds: float  # all updates
-    validation_seconds: float  # dev read along the way
-    decode_seconds: float  # dev, test and other test sets, searched and scored
-    measured: bool  # by runs on such a machine; False: guessed
+    training: float  # all updates, and dev read along the way
+    scoring: float  # dev, test and other test sets, searched and scored
+    measured: bool
 
     @property
     def seconds(self) -> float:
         """All of it."""
-        return self.train_seconds + self.validation_seconds + self.decode_seconds
+        return self.training + self.scoring
 
     def to_come(self, trained: float) -> float:
         """Seconds of a run of which this part is trained, from 0 to 1."""
-        return (self.train_seconds + self.validation_seconds) * (1 - trained) + self.decode_seconds
+        return self.training * (1 - trained) + self.scoring
 
 
 def estimates(
@@ -70,94 +72,85 @@ def estimates(
     `sentences` are those of dev and test of each task whose text has been opened.
     """
     if card := card_for(scale, options):
-        return [_on_card(cell, scale, card, options.processes) for cell in cells]
-    speeds = Speeds.load(options.cache_dir, options.runs_dir, options)
-    return [estimate(cell, scale, speeds, sentences=sentences.get(cell.task)) for cell in cells]
+        return [estimate(cell, scale, rate_on(card, cell, scale, options.processes)) for cell in cells]
+    known = finished(options) or tried(options)
+    return [estimate(cell, scale, rate_here(cell, scale, options, known), sentences.get(cell.task)) for cell in cells]
 
 
-def card_for(scale: Scale, options: Options) -> Hardware | None:
+def card_for(scale: Scale, options: Options) -> Card | None:
     """The card whose published rates tell how long runs take; None where they are made here, or on machines like this.
 
     A dry run of models of the paper's size is of a card, since nobody trains those on a processor.
     """
     if options.hardware:
         return card_of(options.hardware)
-    machine = this_machine()
-    has_gpu_or_begins = machine.device != machine.cpu or not options.dry_run
+    has_gpu_or_begins = this_machine().is_gpu or not options.dry_run
     if scale.base.d_model < BASE.d_model or (options.on == "here" and has_gpu_or_begins):
         return None
     return CARDS[USUAL_CARD]
 
 
-def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, sentences: tuple[int, int] | None = None) -> Estimate:
-    """Of one cell on this machine: its operations at the rate of the known run that is most like it.
+def rate_here(cell: Cell, scale: Scale, options: Options, known: Sequence[Known]) -> Rate:
+    """That of the known run most like this one."""
+    flops = _flops(cell, scale) / cell.hyper.steps
+    like = nearest(known, cell.hyper, cell.row.system, flops)
+    train = like.train if like else FLOPS_PER_CORE * options.threads * options.processes
+    read = cell.task.at(scale).sentence_tokens * (cell.task.search.beam * SEARCHED_ON + 1)  # tokens for a sentence
+    guess = train / options.processes * BACKWARD_AND_FORWARD / read
+    return Rate(train, (like.search if like else None) or guess, like is not None)
+
+
+def rate_on(card: Card, cell: Cell, scale: Scale, devices: int) -> Rate:
+    """That of a run which so many cards share; one of them translates."""
+    alone = card.rate(cell.hyper)
+    search = alone * TRANSLATED / cell.task.at(scale).sentence_tokens
+    return Rate(alone * devices * card.efficiency(devices), search, card.is_published)
+
+
+def estimate(cell: Cell, scale: Scale, rate: Rate, sentences: tuple[int, int] | None = None) -> Estimate:
+    """Of one cell at this rate: its operations, which are those of training, of reading dev, and of searching.
 
     `sentences` are those of dev and test, None: as many as they are known to have.
     """
-    hyper, pair, scale = cell.hyper, cell.task.name, cell.task.at(scale)
-    flops = expected_flops(hyper, scale, pair, cell.row.system) / hyper.steps
-    known = speeds.nearest(hyper, cell.row.system, flops)
-    if known:
-        step = known.step * flops / known.flops
-    else:
-        step = flops / (FLOPS_PER_CORE * speeds.how.threads * speeds.how.processes)
-    forward = step / BACKWARD_AND_FORWARD / scale.batch_tokens  # seconds of a pair of tokens
-    n_dev, n_test = sentences or held_out(scale, pair)
-    length, search = scale.sentence_tokens, cell.task.search
-    if known and known.sentence:
-        sentence = known.sentence * (flops / scale.batch_tokens) / (known.flops / known.tokens)
-    else:
-        sentence = forward * speeds.how.processes * length * (search.beam * SEARCHED_ON + 1)  # by one of them alone
+    read, flops = cell.task.at(scale), _flops(cell, scale)
+    a_pair = flops / (cell.hyper.steps * read.batch_tokens)  # of tokens
+    n_dev, n_test, n_further = held_out(read, cell.task.name)
+    if sentences:
+        n_dev, n_test = sentences
+    validation = cell.hyper.steps // read.validate_every * n_dev * read.sentence_tokens * a_pair / BACKWARD_AND_FORWARD
     return Estimate(
-        train_seconds=hyper.steps * step,
-        validation_seconds=hyper.steps // scale.validate_every * n_dev * length * forward,
-        decode_seconds=(WEIGHTS * (n_dev + n_test) + further_sentences(scale, pair)) * sentence,
-        measured=known is not None,
+        training=(flops + validation) / rate.train,
+        scoring=(WEIGHTS * (n_dev + n_test) + n_further) * a_pair / rate.search,
+        measured=rate.measured,
     )
 
 
-def _on_card(cell: Cell, scale: Scale, card: Hardware, devices: int) -> Estimate:
-    """Of a run that so many cards share; one of them translates."""
-    pair, scale = cell.task.name, cell.task.at(scale)
-    n_dev, n_test = held_out(scale, pair)
-    translated = (WEIGHTS * (n_dev + n_test) + further_sentences(scale, pair)) * scale.sentence_tokens
-    speed = card.rate(cell.hyper).flops * devices * card.efficiency(devices)
-    train = expected_flops(cell.hyper, scale, pair, cell.row.system) / speed
-    read = cell.hyper.steps // scale.validate_every * n_dev * scale.sentence_tokens  # tokens of dev along the way
-    return Estimate(
-        train_seconds=train,
-        validation_seconds=train * read / (cell.hyper.steps * scale.batch_tokens) / BACKWARD_AND_FORWARD,
-        decode_seconds=translated / card.translated,
-        measured=not card.rate(cell.hyper).extrapolated,
-    )
-
-
-def hours_of(cell: Cell, scale: Scale, card: Hardware, devices: int) -> float:
+def hours_of(cell: Cell, scale: Scale, card: Card, devices: int) -> float:
     """Hours of a run that so many of these cards share."""
-    return _on_card(cell, scale, card, devices).seconds / 3600
+    return estimate(cell, scale, rate_on(card, cell, scale, devices)).seconds / 3600
 
 
-def texts_of(cells: Iterable[Cell], scale: Scale) -> str:
-    """The corpora that runs read."""
-    return " and ".join(dict.fromkeys(cell.task.at(scale).corpus for cell in cells))
-
-
-def held_out(scale: Scale, pair: str) -> tuple[int, int]:
-    """How many sentences dev and test have."""
+def held_out(scale: Scale, pair: str) -> tuple[int, int, int]:
+    """How many sentences dev, test and other test sets have, as fetching brings these: what somebody adds is more."""
     if CORPORA[scale.corpus].is_generated and scale.grammar:
-        return scale.grammar.n_dev, scale.grammar.n_test
+        return scale.grammar.n_dev, scale.grammar.n_test, 0
     if scale.corpus in TREEBANKS and (trees := TREEBANKS[scale.corpus].held_out):
-        return trees
+        return *trees, 0
     if (collection := COLLECTIONS.get(f"{scale.corpus}-{pair}")) is None:
-        return HELD_OUT, HELD_OUT
+        return HELD_OUT, HELD_OUT, 0
     n_dev, n_test = (source(name).n_pairs.get(pair, HELD_OUT) for name in (collection.dev, collection.test))
-    return n_dev, n_test
+    return n_dev, n_test, sum(source(name).n_pairs.get(pair, 0) for name in collection.further)
 
 
-def further_sentences(scale: Scale, pair: str) -> int:
-    """How many sentences other test sets have, as fetching brings them; those that somebody lays beside are more."""
-    collection = COLLECTIONS.get(f"{scale.corpus}-{pair}")
-    return sum(source(name).n_pairs.get(pair, 0) for name in collection.further) if collection else 0
+def expected_flops(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> float:
+    """Floating-point operations of training one run, as if no slot were padding."""
+    tokens = float(hyper.steps * scale.batch_tokens)
+    text = TextSizes(sentences=tokens / scale.sentence_tokens, source_tokens=tokens, target_tokens=tokens)
+    return training_flops(hyper, expected_vocabulary(scale, pair), text, system)
+
+
+def _flops(cell: Cell, scale: Scale) -> float:
+    return expected_flops(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system)
 
 
 class _Ahead(NamedTuple):
@@ -187,22 +180,22 @@ def forecast(
     come.
     """
     of, card = f", shard {options.shard}" if options.shard else "", card_for(scale, options)
+    texts = " and ".join(dict.fromkeys(cell.task.at(scale).corpus for cell in asked))
     expected = zip(asked, estimates(asked, scale, options), strict=True)
     ahead = [_Ahead(cell, one, standing.get(cell, NOT_BEGUN)) for cell, one in expected]
     free = atomic.free(options.runs_dir)
+    room = "" if options.hardware else f"; {'unknown' if free is None else size(free)} free"
     return "\n".join(
         [
-            f"{table}{of} at scale {scale.name}: {several(len(asked), 'run')} on {texts_of(asked, scale)}, "
-            f"{options.seeds.told}; shows {scale.claim}.",
+            f"{table}{of} at scale {scale.name}: {several(len(asked), 'run')} on {texts}, {options.seeds.told}; "
+            f"shows {scale.claim}.",
             *_rows(ahead, scale, options),
             _in_all(ahead),
             *(_of_card(card, ahead, scale, options) if card else _of_machine(table, ahead, options)),
             *_side_by_side(ahead, options, parallelism if card is None else (1, "")),
-            *slow_products(options),
-            *([] if card else [f"Memory: {_memory(asked, scale, options)}."]),
+            *([] if card else [*slow_products(options), _memory(asked, scale, options)]),
             f"At paper size a row has the paper's sizes and {PAPER_VOCABULARY:,} word-pieces; here those of its scale.",
-            f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}"
-            + ("." if options.hardware else f"; {'unknown' if free is None else size(free)} free."),
+            f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}{room}.",
         ]
     )
 
@@ -212,25 +205,30 @@ def _rows(ahead: Sequence[_Ahead], scale: Scale, options: Options) -> list[str]:
     rows: dict[tuple[str, str], list[_Ahead]] = {}
     for one in ahead:
         rows.setdefault((one.cell.table, one.cell.row.name), []).append(one)
-    names = [label(of[0].cell.row.name, vars(of[0].cell.hyper)) for of in rows.values()]
-    width, price = max(map(len, names)) + 2, options.price
-    lines = [
-        f"{'row':<{width}}{'runs':>5}{'steps':>9}{'params here':>13}{'at paper size':>15}{'tokens':>10}{'FLOPs':>10}"
-        f"{'a run':>10}{'to come':>10}" + ("" if price is None else f"{'money':>12}")
-    ]
-    for name, of in zip(names, rows.values(), strict=True):
+    head = ("row", "runs", "steps", "params here", "at paper size", "tokens", "FLOPs", "a run", "to come")
+    price = options.price
+    lines = [(*head, *(["money"] if price is not None else []), "")]
+    for of in rows.values():
         cell, left = of[0].cell, sum(one.seconds for one in of)
-        pair, system, read = cell.task.name, cell.row.system, cell.task.at(scale)
-        money = "" if price is None else f"{left / 3600 * options.processes * price:>12,.2f}"
+        vocabulary, system = expected_vocabulary(cell.task.at(scale), cell.task.name), cell.row.system
         begun = [f"seed {one.cell.seed} {one.at.told(cell.hyper.steps)}" for one in of if one.at != NOT_BEGUN]
         lines.append(
-            f"{name:<{width}}{len(of):>5}{cell.hyper.steps:>9,}"
-            f"{n_parameters(cell.hyper, expected_vocabulary(read, pair), system) / 1e6:>12.2f}M"
-            f"{n_parameters(cell.row.at(BASE), PAPER_VOCABULARY, system) / 1e6:>14.1f}M"
-            f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}{expected_flops(cell.hyper, read, pair, system):>10.1e}"
-            f"{duration(of[0].estimate.seconds):>10}{duration(left):>10}{money}  {', '.join(begun)}".rstrip()
+            (
+                label(cell.row.name, vars(cell.hyper)),
+                f"{len(of)}",
+                f"{cell.hyper.steps:,}",
+                f"{n_parameters(cell.hyper, vocabulary, system) / 1e6:.2f}M",
+                f"{n_parameters(cell.row.at(BASE), PAPER_VOCABULARY, system) / 1e6:.1f}M",
+                f"{2 * cell.hyper.steps * scale.batch_tokens:.1e}",
+                f"{_flops(cell, scale):.1e}",
+                duration(of[0].estimate.seconds),
+                duration(left),
+                *([f"{left / 3600 * options.processes * price:,.2f}"] if price is not None else []),
+                ", ".join(begun),
+            )
         )
-    return lines
+    to_the_left = [True, *[False] * (len(lines[0]) - 2), True]
+    return ["  ".join(line).rstrip() for line in aligned(zip(*lines, strict=True), to_the_left)]
 
 
 def _in_all(ahead: Sequence[_Ahead]) -> str:
@@ -238,15 +236,12 @@ def _in_all(ahead: Sequence[_Ahead]) -> str:
     done = sum(one.at.done for one in ahead)
     begun = sum(one.at.step > 0 for one in ahead) - done
     parts = ((done, "finished"), (begun, "half made"), (len(ahead) - done - begun, "to begin"))
-    left = [one for one in ahead if not one.at.done]
-    train = sum(one.estimate.train_seconds * (1 - one.at.trained) for one in left)
-    decode = sum(one.estimate.decode_seconds for one in left)
-    validate = sum(one.seconds for one in left) - train - decode
     told = ", ".join(f"{n} {what}" for n, what in parts if n)
-    spent_on = ((train, "training"), (validate, "validation"), (decode, "translating and scoring"))
+    scoring = sum(one.estimate.scoring for one in ahead if not one.at.done)
+    whole = sum(one.seconds for one in ahead)
     return (
-        f"In all about {duration(train + validate + decode)} to come ({told}), one run after the other: "
-        f"{', '.join(f'{duration(seconds)} of {what}' for seconds, what in spent_on)}."
+        f"In all about {duration(whole)} to come ({told}), one run after the other: {duration(whole - scoring)} of "
+        f"training, {duration(scoring)} of translating and scoring."
     )
 
 
@@ -262,34 +257,23 @@ def _of_machine(table: str, ahead: Sequence[_Ahead], options: Options) -> list[s
     ]
 
 
-def _of_card(card: Hardware, ahead: Sequence[_Ahead], scale: Scale, options: Options) -> list[str]:
+def _of_card(card: Card, ahead: Sequence[_Ahead], scale: Scale, options: Options) -> list[str]:
     """The rates that the times were computed with, and what they come to in device-hours and money."""
     n, tokens = options.processes, scale.batch_tokens // options.processes
     hours = sum(one.seconds for one in ahead) / 3600
     money = "" if options.price is None else f", {hours * n * options.price:,.2f} in money"
-    rates = {("big" if card.rate(one.cell.hyper) is card.big else "base"): card.rate(one.cell.hyper) for one in ahead}
     instead = "" if options.hardware else f" Of other cards: --hardware with one of {', '.join(CARDS)}."
+    pairs = (
+        f"{card.base / pair_flops(BASE):,.0f} pairs of tokens a second (base), {card.big / pair_flops(BIG):,.0f} (big)"
+    )
     less = f"; with {card.scaling_tokens:,} tokens each per update, here {tokens:,}: expect less"
-    slower = "half precision; float32 takes longer" if options.products == "fp32" else "half precision"
-    precision = "float32" if card.name == "p100" else slower
+    together = f" Of {n} each keeps {card.efficiency(n):.0%} of its speed{less * (tokens < card.scaling_tokens)}."
+    slower = " In float32 they take longer." if options.products == "fp32" and card.name != "p100" else ""
     return [
         f"Times are those of {n} {card.name}, by published rates, and not of this machine: {hours:,.1f} hours, "
         f"{hours * n:,.1f} device-hours{money}.{instead}",
-        *(
-            f"Rate of the {name} model on one {card.name}, in {precision}: {rate.pairs:,.0f} pairs of "
-            f"tokens a second, {'extrapolated: ' if rate.extrapolated else 'published: '}{rate.source}."
-            for name, rate in rates.items()
-        ),
-        *(
-            [
-                f"With {n} of them, each keeps {card.efficiency(n):.0%} of its speed ({card.scaling_source}"
-                f"{less if tokens < card.scaling_tokens else ''})."
-            ]
-            if n > 1
-            else []
-        ),
-        "Other rows: from their operations, at the rate of the model of the same width. Translating: "
-        f"{card.translated:,.0f} tokens a second on one, {card.translated_source}. {card.note}".rstrip(),
+        f"One {card.name}: {pairs}; {card.source}. Other rows: from their operations, at the rate of the model of the "
+        f"same width.{together * (n > 1)}{slower} {card.note}".rstrip(),
     ]
 
 
@@ -309,87 +293,14 @@ def _side_by_side(ahead: Sequence[_Ahead], options: Options, parallelism: tuple[
 
 def _memory(asked: Sequence[Cell], scale: Scale, options: Options) -> str:
     """Of the largest run; of runs that are made here beside what is free."""
-    uses = {cell.row.name: cell_memory(cell, scale) for cell in asked}
-    largest = max(uses, key=lambda name: uses[name])
-    free = free_memory()
-    beside = f"; {'unknown' if free is None else size(free)} free" if options.on == "here" else ""
-    return f"{size(uses[largest])} for the largest run, {largest}{beside}"
-
-
-def run_memory(
-    hyper: Hyper, scale: Scale, pair: str, system: Any = None, vectors: Collection[str] | None = None
-) -> int:
-    """Resident bytes of a process that makes this run here, what it imports included; on a GPU those of the host.
-
-    `vectors` are of the processor (None: this one's).
-    """
-    use = MemoryUse(
-        n_parameters=n_parameters(hyper, expected_vocabulary(scale, pair), system),
-        vocabulary=expected_vocabulary(scale, pair),
-        tokens=min(scale.batch_tokens, scale.device_tokens),
-        vectors=processor().vectors if vectors is None else vectors,
-    )
-    machine = this_machine()
-    return memory_use(hyper, use) if machine.device == machine.cpu else host_memory(use)
-
-
-def cell_memory(cell: Cell, scale: Scale) -> int:
-    """The same, of a cell of a sweep at this scale."""
-    return run_memory(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system)
-
-
-def expected_vocabulary(scale: Scale, pair: str) -> int:
-    """The size of the vocabulary; of one that comes with the text it is known when that is here."""
-    return scale.subwords(pair).size or PAPER_VOCABULARY
-
-
-def expected_flops(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> float:
-    """Floating-point operations of training one run, as if no slot were padding."""
-    tokens = float(hyper.steps * scale.batch_tokens)
-    text = TextSizes(sentences=tokens / scale.sentence_tokens, source_tokens=tokens, target_tokens=tokens)
-    return training_flops(hyper, expected_vocabulary(scale, pair), text, system)
-
-
-def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None, *, in_training: bool = False) -> int:
-    """What a finished run keeps on the disk, its checkpoints and its journal; or what it takes until it is scored."""
-    n = n_parameters(hyper, expected_vocabulary(scale, pair), system)
-    checkpoint = BYTES_A_PARAMETER * n + BYTES_A_CHECKPOINT
-    lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
-    scored = hyper.kept_steps if in_training else hyper.averaged_steps
-    return checkpoint * (SPARE_CHECKPOINTS + len(scored)) + lines * BYTES_A_LINE
-
-
-def sweep_bytes(of_runs: Iterable[tuple[Hyper, Scale, str, Any]]) -> int:
-    """What runs take on the disk, `run_bytes` of each, while the one that takes most for it is in training."""
-    both = [(run_bytes(*one), run_bytes(*one, in_training=True)) for one in of_runs]
-    return sum(kept for kept, _ in both) + max((most - kept for kept, most in both), default=0)
-
-
-def disk_needed(asked: Sequence[Cell], scale: Scale) -> str:
-    """What the runs and their text will take."""
-    checkpoints = sweep_bytes((cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked)
-    parts = [f"checkpoints at most {size(checkpoints)}"]
-    archives: dict[str, int] = {}  # two pairs may share some
-    for pair in dict.fromkeys(cell.task.name for cell in asked):
-        if collection := COLLECTIONS.get(f"{scale.corpus}-{pair}"):
-            archives |= {source.archive: source.size_at_most for source in collection.sources}
-            ids = 2 * collection.n_train * (BYTES_A_TOKEN * scale.sentence_tokens + BYTES_AN_OFFSET)
-            parts.append(f"{scale.corpus} {pair} {size(collection.text_bytes)} of text, {size(ids)} of ids")
-    parts += [f"archives at most {size(sum(archives.values()))}"] if archives else []
-    return "; ".join(parts)
+    largest = max(asked, key=lambda cell: cell_memory(cell, scale))
+    beside = f"; {size(free_memory())} free" if options.on == "here" else ""
+    return f"Memory: {size(cell_memory(largest, scale))} for the largest run, {largest.row.name}{beside}."
 
 
 def duration(seconds: float) -> str:
     """Seconds as a person says them."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
+    for of_unit, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * of_unit:
+            return f"{seconds / of_unit:.1f} {unit}"
     return f"{seconds:.0f} s"
-
-
-def size(n_bytes: float) -> str:
-    """Bytes as a person says them."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB")):
-        if n_bytes >= unit:
-            return f"{n_bytes / unit:.1f} {name}"
-    return f"{n_bytes / 1e3:.0f} kB"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from repro.render.console import beneath
 from repro.render.escape import shown
 from repro.runs.forecast import Estimate, duration
-from repro.runs.speed.schedule import makespan
+from repro.runs.parallelism import makespan
 
 if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir

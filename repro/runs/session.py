@@ -12,9 +12,9 @@ from repro.model.config import BASE
 from repro.render.several import several
 from repro.results.record import short
 from repro.runs.changed import of_another_text
-from repro.runs.forecast import run_bytes, size, sweep_bytes
 from repro.runs.options import Options
 from repro.runs.scales import Scale
+from repro.runs.sizes import run_bytes, size, sweep_bytes
 from repro.runs.table import Cell, Table
 from repro.runs.task import Task, Translation
 from repro.storage import atomic

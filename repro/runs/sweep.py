@@ -25,13 +25,13 @@ from repro.runs.inside import keep_inside
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
+from repro.runs.parallelism import ordered
 from repro.runs.progress import Expected, Lane, Progress, overview
+from repro.runs.rates import slow_products
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.session import Session, check_room
 from repro.runs.signals import Signals
-from repro.runs.speed.rates import slow_products
-from repro.runs.speed.schedule import ordered
 from repro.runs.table import Cell, Table, listed, shard_of
 from repro.storage import atomic
 from repro.storage.lock import locked
@@ -146,9 +146,8 @@ class Sweep:
         for cell, one, of_it in zip(self.cells, work, expected, strict=True):
             place[cell.table, cell.row.name, cell.seed] = one
             if not one.run.finished():
-                training = of_it.train_seconds + of_it.validation_seconds
-                trained = one.run.last_step() / cell.hyper.steps
-                progress.expected[one.cell] = Expected(training, of_it.decode_seconds, training * trained)
+                done = of_it.training * one.run.last_step() / cell.hyper.steps
+                progress.expected[one.cell] = Expected(of_it.training, of_it.scoring, done)
         seconds = [of_it.seconds for of_it in expected]
         return [place[cell.table, cell.row.name, cell.seed] for cell in ordered(self.cells, seconds, n_workers)]
 

@@ -6,7 +6,6 @@ holds one to the other. Paper: sections 3.2.1, 3.5, 4 and 5.3.
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from markupsafe import Markup
 from repro.claims.layers import ROWS, WINDOWS
 from repro.figures.mechanism import encodings, jacobian_norm
 from repro.model.config import BASE as PAPER
+from repro.pages.build import measured_layers
 from repro.pages.columns import comma_separated
 from repro.pages.scale_data import ScaleData
-from repro.results import layer_costs
 from repro.results.layer_costs import Measured
 from repro.results.record import BASE
 from repro.training.schedule import rate
@@ -118,12 +117,6 @@ def explorables_section(data: ScaleData) -> Section:
         else [],
     }
     return Section(key=KEY, title="The formulas", body=body, data=values, script=SCRIPT, csv=sheets(measured))
-
-
-def measured_layers(results: Path) -> Measured | None:
-    """What was measured of the layers of Table 1, if it was."""
-    file = results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE
-    return layer_costs.load(file) if file.exists() else None
 
 
 def scores() -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -11,18 +10,15 @@ from repro.pages.claims import MARKS
 from repro.pages.columns import VERDICT
 from repro.render.html import line_html
 from repro.render.page import Column, Table, Words, plain, spans
-from repro.results.frame import ends_of
+from repro.results.frame import DataFrame, ends_of
 from repro.results.record import BASE
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 SCRIPT = "grid.js"
 MARKS_BY_NAME: Mapping[str, str] = {str(outcome): mark for outcome, mark in MARKS.items()}
 WIDTH, HEIGHT, ROOM = 72, 12, 4  # of a bar, in pixels; room at its ends
 
 
-def bars_of(frame: "DataFrame", score: str) -> list[Markup]:
+def bars_of(frame: DataFrame, score: str) -> list[Markup]:
     """A picture for each row, all of one range; an empty one where the row has no number."""
     means = [float(value) for value in frame[score]]
     halves = [float(value) for value in frame[f"{score}_half_width"]]

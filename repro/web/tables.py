@@ -4,7 +4,6 @@ The columns and the words are those of the pages (`repro/pages/`); what is added
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -14,12 +13,10 @@ from repro.pages.scale_data import ScaleData
 from repro.pages.tables import page_of_table
 from repro.render.html import html
 from repro.render.page import Block, Heading, Page, Table
+from repro.results.frame import DataFrame
 from repro.web.grid import SCRIPT, bars_of, table_html
 from repro.web.keys import first_runs
 from repro.web.section import Section, fold
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 OURS = ("ours", "yours")
 BARS = {  # (group, heading) of a column -> the score whose interval is drawn in its cells
@@ -59,7 +56,7 @@ def tables_section(data: ScaleData) -> Section | None:
     return Section(key="tables", title="Tables", body=body, folded=folded, script=SCRIPT, csv=sheets)
 
 
-def page_html(page: Page, frame: "DataFrame", data: ScaleData) -> Markup:
+def page_html(page: Page, frame: DataFrame, data: ScaleData) -> Markup:
     """The blocks of a table's page below a heading of the section, its tables of rows as grids."""
     firsts = first_runs(data.result_set)
     rows = [*zip(frame["table"], frame["row"], strict=True)]
@@ -80,7 +77,7 @@ def lower(block: Block) -> Block:
     return replace(block, level=block.level + 1) if isinstance(block, Heading) else block
 
 
-def interval_bars(table: Table, frame: "DataFrame") -> dict[int, list[Markup]]:
+def interval_bars(table: Table, frame: DataFrame) -> dict[int, list[Markup]]:
     """By the number of a column, a small picture for each cell: mean and interval, and the base as a line."""
     wanted = {i: BARS[column[:2]] for i, column in enumerate(table.columns) if column[:2] in BARS}
     return {i: bars_of(frame, score) for i, score in wanted.items()}

@@ -17,8 +17,8 @@ from own_signals import own_signals
 
 from repro.experiment import main
 from repro.results import record
-from repro.runs.forecast import sweep_bytes
 from repro.runs.scales import SCALES
+from repro.runs.sizes import sweep_bytes
 from repro.storage import atomic, journal
 from repro.training import checkpoint
 

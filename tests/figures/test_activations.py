@@ -17,9 +17,9 @@ from repro.data.batch import make_batch
 from repro.data.shards import Encoded
 from repro.figures import activations, style
 from repro.figures.activations import (
-    NORM_ROWS,
+    ROWS,
     draw_activations,
-    measure_activations,
+    measure,
     moments,
     paint_activations,
     places_of,
@@ -124,10 +124,11 @@ def test_first_are_the_weights_that_the_seed_draws_and_last_those_of_the_run(
         "repro.runs.load.open_run", lambda folder, cache: Trained(record=record, model=last, tokenizer=tokenizer)
     )
     before = torch.random.get_rng_state()
-    found = measure_activations([record], tmp_path, tmp_path)
+    found = measure([record], tmp_path, tmp_path)
     assert torch.equal(torch.random.get_rng_state(), before)
     read = make_batch(side(SENTENCES[:2]), side(TARGETS[:2]), range(2), n_update=7)
     first = TranslationModule(HYPER, 11, 7).model
+    assert found.pop("runs")[0]["run"] == record.run
     assert found == {"sentences": 2, "moments": [{"first": moments(first, read), "last": moments(last, read)}]}
     assert found["moments"][0]["first"] != found["moments"][0]["last"]
 
@@ -141,7 +142,7 @@ def measured(n_layers: int = 3) -> dict[str, Any]:
         }
 
     whose = {"seed": 4, "scale": "laptop", "corpus": "grammar", "pair": "en-de", "run": "ab" * 8, "commit": "12" * 20}
-    runs = [{**whose, "row": one.row} for one in NORM_ROWS]
+    runs = [{**whose, "row": one.row} for one in ROWS]
     return {"runs": runs, "sentences": 64, "moments": [{"first": some(), "last": some()} for _ in runs]}
 
 
@@ -181,6 +182,6 @@ def test_a_line_is_a_row_at_a_step_and_no_two_labels_touch(n_layers: int) -> Non
 
 
 def test_the_rows_stand_in_their_experiments() -> None:
-    for one in NORM_ROWS:
+    for one in ROWS:
         if one.table != BASE:
             assert one.row in [row.name for row in experiment(experiment_files() / f"{one.table}.py")["ROWS"]]

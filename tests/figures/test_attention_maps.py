@@ -1,7 +1,5 @@
 """What heads look at: tokens put together to words by hand, a measured model, a file that can be believed."""
 
-import hashlib
-import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -102,17 +100,14 @@ def trained(a_record: Make, tmp_path: Path) -> Callable[[], Record]:
 
 def test_a_measurement_says_whose_it_is_and_what_each_head_saw(trained: Callable[[], Record], tmp_path: Path) -> None:
     run = trained()
-    measured = maps.measure_heads(run, tmp_path / "runs", tmp_path / "cache")
+    measured = maps.measure([run], tmp_path / "runs", tmp_path / "cache")
     assert (measured["layer"], measured["n_layers"], measured["run"]) == (2, 3, run.run)
     making, its = measured["maps"]
     assert making["words"][-3:] == ["difficult", ".", "</s>"]
     assert (len(making["words"]), len(its["words"])) == (27, 26)
     assert np.array(its["weights"]).shape == (2, 26, 26)
     np.testing.assert_allclose(np.array(its["weights"]).sum(-1), 1, atol=3e-4)
-    file = tmp_path / "attention.json"
-    maps.write_heads(file, measured)
-    assert maps.read_heads(file) == measured
-    assert maps.measure_heads(run, tmp_path / "runs", tmp_path / "cache") == measured
+    assert maps.measure([run], tmp_path / "runs", tmp_path / "cache") == measured
 
 
 def test_it_is_the_last_layer_but_one(
@@ -127,7 +122,7 @@ def test_it_is_the_last_layer_but_one(
         return found
 
     monkeypatch.setattr(Transformer, "attention_maps", spied)
-    measured = maps.measure_heads(trained(), tmp_path / "runs", tmp_path / "cache")
+    measured = maps.measure([trained()], tmp_path / "runs", tmp_path / "cache")
     seen = measured["maps"][0]
     words = np.repeat(np.arange(27), seen["pieces"]).tolist()
     np.testing.assert_allclose(merged_to_words(asked[0][0].double().numpy(), words), seen["weights"], atol=1e-5)
@@ -139,41 +134,18 @@ def test_another_tokenizer_is_refused(trained: Callable[[], Record], tmp_path: P
     with pytest.raises(
         ValueError, match=r"expected the tokenizer with SHA-256 .*, which is not there, or below .*cache"
     ):
-        maps.measure_heads(run, tmp_path / "runs", tmp_path / "cache")
+        maps.measure([run], tmp_path / "runs", tmp_path / "cache")
 
 
 def test_a_checkpoint_that_is_gone_or_of_another_model_is_named(trained: Callable[[], Record], tmp_path: Path) -> None:
     run = trained()
     replace(run, hyper=run.hyper | {"d_ff": 64}).save(tmp_path / "runs" / run.run / "record.json")
     with pytest.raises(ValueError, match="its weights do not fit the model"):
-        maps.measure_heads(run, tmp_path / "runs", tmp_path / "cache")
+        maps.measure([run], tmp_path / "runs", tmp_path / "cache")
     run.save(tmp_path / "runs" / run.run / "record.json")
     checkpoint.path_of(tmp_path / "runs" / run.run / "checkpoints", 20).unlink()
     with pytest.raises(ValueError, match="lacks step-000000020"):
-        maps.measure_heads(run, tmp_path / "runs", tmp_path / "cache")
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda text: text.replace('"seed": 1', '"seed": 2'), "edited by hand or damaged"),
-        (lambda text: text.replace('"format": 1', '"format": 7'), "expected a measurement of format 1, got 7"),
-        (lambda text: text[:100], "attention.json: "),
-        (lambda text: "[]", "expected a measurement of format 1, got"),
-    ],
-    ids=["edited", "format", "half", "list"],
-)
-def test_a_file_that_cannot_be_believed_says_why(damage: Callable[[str], str], message: str, tmp_path: Path) -> None:
-    content = {"format": 1, "seed": 1, "maps": []}
-    canonical = json.dumps(content, sort_keys=True).encode()
-    text = json.dumps(content | {"sha256": hashlib.sha256(canonical).hexdigest()})
-    file = tmp_path / "attention.json"
-    file.write_text(text, "utf-8")
-    assert maps.read_heads(file)["seed"] == 1
-    file.write_text(damage(text), "utf-8")
-    with pytest.raises(ValueError, match=message) as caught:
-        maps.read_heads(file)
-    assert "delete it and run" in str(caught.value)
+        maps.measure([run], tmp_path / "runs", tmp_path / "cache")
 
 
 def test_the_hyper_of_a_record_makes_the_model(a_record: Make) -> None:

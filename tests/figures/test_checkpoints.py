@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from repro.figures import checkpoints
-from repro.figures.checkpoints import Wanted, dev_pairs, measured_runs, run_of_table, runs_of_rows, told_runs
+from repro.figures.checkpoints import Wanted, dev_pairs, measured, runs_of_rows, runs_of_table, told_runs, whose
 from repro.results.record import Record
 
 Make = Callable[..., Record]
 ROWS = Wanted("ladder", "simple"), Wanted("base", "base")
 
 
-def chosen(records: list[Record], runs: Path) -> list[int] | None:
+def chosen(records: list[Record], runs: Path) -> list[int]:
     """Numbers of the runs of both rows, by their places in `records`."""
     found = runs_of_rows(ROWS, lambda table: [one for one in records if one.table == table], runs)
-    return None if found is None else [next(i for i, one in enumerate(records) if one is run) for run in found]
+    return [next(i for i, one in enumerate(records) if one is run) for run in found]
 
 
 def test_the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text(a_record: Make, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text(
     (tmp_path / ("e" * 16)).mkdir()
     (tmp_path / ("e" * 16) / "record.json").touch()
     assert chosen(records, tmp_path) == [2, 10]  # though that of 3 is lower
-    assert chosen(records[:1], tmp_path) is None
+    assert chosen(records[:1], tmp_path) == []
 
 
 def test_of_a_table_the_run_of_the_lowest_seed_is_shown_and_the_newest_of_it(a_record: Make, tmp_path: Path) -> None:
@@ -61,10 +61,8 @@ def test_of_a_table_the_run_of_the_lowest_seed_is_shown_and_the_newest_of_it(a_r
         run.save(tmp_path / run.run / "record.json")
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged/record.json").write_text("{", "utf-8")
-    found = run_of_table("base", "laptop", tmp_path)
-    assert found
-    assert found.run == "f" * 16
-    assert run_of_table("base", "captions", tmp_path) is None
+    assert [found.run for found in runs_of_table("base", "laptop", tmp_path)] == ["f" * 16]
+    assert runs_of_table("base", "captions", tmp_path) == []
 
 
 def test_runs_are_measured_once_and_others_anew(a_record: Make, tmp_path: Path) -> None:
@@ -72,19 +70,33 @@ def test_runs_are_measured_once_and_others_anew(a_record: Make, tmp_path: Path) 
 
     def measure(records: list[Record]) -> dict[str, Any]:
         seen.append([one.seed for one in records])
-        return {"numbers": [0.5] * len(seen)}
+        return {"runs": [*map(whose, records)], "numbers": [0.5] * len(seen)}
 
-    with pytest.raises(ValueError, match=r"no .*numbers.json, and no finished runs .* Run `make it`\."):
-        measured_runs(file, None, measure, command="make it")
+    with pytest.raises(ValueError, match=r"no .*numbers.json, and no finished run .* Run `make it`\."):
+        measured(file, [], measure, command="make it")
     first, second = [a_record("base", 1)], [a_record("base", 2)]
-    for records, times in ((first, 1), (first, 1), (second, 2), (None, 2)):
-        found = measured_runs(file, records, measure, command="make it")
+    for records, times in ((first, 1), (first, 1), (second, 2), ([], 2)):
+        found = measured(file, records, measure, command="make it")
         assert found["numbers"] == [0.5] * times
     assert seen == [[1], [2]]
     assert told_runs(found).endswith(f": base seed 2, run {second[0].run}, commit 121212121212.")
-    file.write_text(file.read_text("utf-8").replace("0.5", "0.6"), "utf-8")
-    with pytest.raises(ValueError, match=r"numbers.json: edited by hand .* delete it and run `make it`"):
-        measured_runs(file, second, measure, command="make it")
+    text = file.read_text("utf-8")
+    for damaged, said in (
+        (text.replace("0.5", "0.6"), "edited by hand"),
+        (text.replace('"format": 1', '"format": 7'), "expected a measurement of format 1, got 7"),
+        (text[:100], ""),
+        ("[]", "expected a measurement of format 1, got"),
+    ):
+        file.write_text(damaged, "utf-8")
+        with pytest.raises(ValueError, match=rf"numbers.json: {said}.* delete it and run `make it`"):
+            measured(file, second, measure, command="make it")
+
+
+def test_a_measurement_of_one_run_is_kept_as_well(a_record: Make, tmp_path: Path) -> None:
+    file, [first, second] = tmp_path / "one.json", [a_record("base", seed) for seed in (1, 2)]
+    for records, seed in (([first], 1), ([first], 1), ([], 1), ([second], 2)):
+        found = measured(file, records, lambda of: {"run": of[0].run, "seed": of[0].seed}, command="make it")
+        assert found["seed"] == seed
 
 
 def test_text_that_is_not_here_is_named(a_record: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

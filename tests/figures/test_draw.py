@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from repro.figures import attention_maps, draw
+from repro.figures import draw
 from repro.figures.attention_maps import Map, MeasuredHeads
 from repro.results import frame
 from repro.results.record import Record, path
 from repro.results.task import signature_of
 from repro.runs.parsing import SCORES, Parsing
+from repro.storage import signed_json
 
 Make = Callable[..., Record]
 OWN = "figures 3 to 5 on an own sentence"
@@ -75,7 +76,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory, a_record: Make) -> tuple[Pat
     """A folder of results, its figures, and what was skipped: made in each process that runs one of these tests."""
     results = tmp_path_factory.mktemp("results")
     place(results, a_record)
-    attention_maps.write_heads(results / "laptop/figures/attention.json", measurement())
+    signed_json.write(results / "laptop/figures/attention.json", {**measurement()})
     nowhere = results / "nowhere"
     return results, *draw.draw_figures(results, "laptop", nowhere, nowhere)
 
@@ -101,7 +102,7 @@ def test_the_same_input_gives_the_same_bytes_in_one_process_and_in_several(
 ) -> None:
     results, made, skipped = drawn
     place(tmp_path, a_record)
-    attention_maps.write_heads(tmp_path / "laptop/figures/attention.json", measurement())
+    signed_json.write(tmp_path / "laptop/figures/attention.json", {**measurement()})
     nowhere = tmp_path / "nowhere"
     files, said = draw.draw_figures(tmp_path, "laptop", nowhere, nowhere, processes=2)
     assert [file.relative_to(tmp_path) for file in files] == [file.relative_to(results) for file in made]
@@ -109,21 +110,6 @@ def test_the_same_input_gives_the_same_bytes_in_one_process_and_in_several(
         made
     )
     assert [text.replace(str(tmp_path), "") for text in said] == [text.replace(str(results), "") for text in skipped]
-
-
-def test_the_figures_of_a_table_are_drawn_in_turn_and_the_largest_table_first(tmp_path: Path) -> None:
-    for table, n in {"few": 1, "many": 3}.items():
-        (tmp_path / table).mkdir()
-        for seed in range(n):
-            (tmp_path / table / f"row-seed{seed}.json").touch()
-    names = ["mask", "curves of few", "curves of many", "gradients of the first word", "fading of few", draw.LONGEST]
-    assert draw._shares(names, tmp_path) == [
-        (draw.LONGEST,),
-        ("curves of many",),
-        ("curves of few", "fading of few"),
-        ("mask",),
-        ("gradients of the first word",),
-    ]
 
 
 def test_an_error_in_one_of_several_processes_is_no_figure_that_was_skipped(tmp_path: Path) -> None:
@@ -143,8 +129,7 @@ def test_no_file_names_its_date_or_its_maker(results: Path) -> None:
 
 def only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the drawings that stand on nothing."""
-    for name in ("_architecture", "_operations"):
-        monkeypatch.setattr(draw, name, lambda to: [])
+    monkeypatch.setattr(draw, "_of_modules", lambda to: [])
     for name in ("draw_positions", "draw_saturation"):
         monkeypatch.setattr(draw.mechanism, name, lambda to: [])
     for name in ("draw_mask", "draw_norms", "draw_sharpness", "draw_codes"):

@@ -16,11 +16,11 @@ from torch import Tensor
 from repro.data.shards import Encoded
 from repro.figures import source_gradients, style
 from repro.figures.source_gradients import (
-    LADDER_ROWS,
+    ROWS,
     draw_gradients,
     gradient_norms,
     length_shown,
-    measure_gradients,
+    measure,
     paint_gradients,
     shares_of,
 )
@@ -86,7 +86,7 @@ def test_sentences_of_one_length_and_the_first_token_of_their_references(
     )
     trained = Trained(record=record, model=model, tokenizer=None)  # type: ignore[arg-type]
     monkeypatch.setattr("repro.runs.load.open_run", lambda folder, cache: trained)
-    [norms] = measure_gradients([record], tmp_path, tmp_path)["norms"]
+    [norms] = measure([record], tmp_path, tmp_path)["norms"]
     expected = gradient_norms(model.double(), torch.tensor([ids["a"], ids["c"]]), torch.tensor([3, 6]))
     np.testing.assert_allclose(norms, expected, rtol=1e-12)
 
@@ -94,8 +94,8 @@ def test_sentences_of_one_length_and_the_first_token_of_their_references(
 def measured(n: int = 33, length: int = 14) -> dict[str, Any]:
     random = np.random.default_rng(7)
     whose = {"seed": 4, "scale": "laptop", "corpus": "grammar", "pair": "en-de", "run": "ab" * 8, "commit": "12" * 20}
-    norms = random.uniform(1e-6, 1e-2, (len(LADDER_ROWS), n, length)).tolist()
-    return {"runs": [{**whose, "row": one.row} for one in LADDER_ROWS], "norms": norms}
+    norms = random.uniform(1e-6, 1e-2, (len(ROWS), n, length)).tolist()
+    return {"runs": [{**whose, "row": one.row} for one in ROWS], "norms": norms}
 
 
 def test_the_numbers_beside_the_picture(tmp_path: Path) -> None:
@@ -135,6 +135,6 @@ def test_a_line_is_the_median_and_no_two_labels_touch(length: int) -> None:
 
 def test_the_rows_stand_in_their_experiments() -> None:
     rows = [row.name for row in experiment(experiment_files() / "ladder.py")["ROWS"]]
-    assert [one.row for one in LADDER_ROWS if one.table != BASE] == [
+    assert [one.row for one in ROWS if one.table != BASE] == [
         row for row in rows if row in {"simple", "soft alignment"}
     ]

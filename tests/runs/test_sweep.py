@@ -23,12 +23,13 @@ from repro.results.record import Record, load
 from repro.runs import session, sweep
 from repro.runs.closing import what_next
 from repro.runs.executors.in_process import attempt
-from repro.runs.forecast import Estimate, run_bytes, size
+from repro.runs.forecast import Estimate
 from repro.runs.options import Options, Seeds
 from repro.runs.parsing import Parsing
 from repro.runs.progress import overview
 from repro.runs.run_dir import RunDir
 from repro.runs.scales import SCALES
+from repro.runs.sizes import run_bytes, size
 from repro.runs.task import Translation
 from repro.storage import atomic
 from repro.storage.journal import Journal
@@ -50,7 +51,7 @@ def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: i
 
 
 def expected(training: float, scoring: float = 0.0, *, measured: bool = True) -> Estimate:
-    return Estimate(train_seconds=training, validation_seconds=0.0, decode_seconds=scoring, measured=measured)
+    return Estimate(training=training, scoring=scoring, measured=measured)
 
 
 def test_the_overview_tells_done_running_begun_and_missing() -> None:

@@ -9,9 +9,9 @@ from repro.runs.executors.executor import Executor
 from repro.runs.executors.in_process import InProcess
 from repro.runs.executors.pool import LocalWorker, Pool
 from repro.runs.executors.slurm import Slurm, array_for
+from repro.runs.parallelism import parallelism
 from repro.runs.session import Session
 from repro.runs.signals import Signals
-from repro.runs.speed.parallelism import parallelism
 from repro.runs.table import Cell
 from repro.tracking.tracker import Tracker
 

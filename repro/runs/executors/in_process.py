@@ -32,7 +32,7 @@ class InProcess(ExitStack):
     def measure(self, work: Sequence[Job], progress: Progress) -> None:
         """One after the other."""
         if self.group is None:
-            from repro.runs.speed.measure import measure_run
+            from repro.runs.measure import measure_run
 
             for one in work:
                 try:

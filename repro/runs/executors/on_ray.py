@@ -32,12 +32,12 @@ from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Job, JobResult
 from repro.runs.executors.on_node import Ended, NodeCommand, make_run, versions
 from repro.runs.executors.pool import LOGS
 from repro.runs.executors.tail import LATE, Lanes, how_it_ended, late_record, tail
-from repro.runs.forecast import cell_memory, size
 from repro.runs.options import Options
 from repro.runs.processors import processors
 from repro.runs.progress import Progress
 from repro.runs.session import Session
 from repro.runs.signals import STOPPING, Signals
+from repro.runs.sizes import cell_memory, size
 from repro.runs.table import Cell
 from repro.storage import atomic
 

@@ -387,7 +387,7 @@ def _one(
             )
         if "make" in job:
             return attempt(run, tracker, sweep, should_stop)[1]
-        from repro.runs.speed.measure import measure_run
+        from repro.runs.measure import measure_run
 
         measure_run(run, session.options.cache_dir)
         return 0

@@ -22,11 +22,12 @@ from pathlib import Path
 from repro.render.several import several
 from repro.runs.executors.executor import FAILED, Job, JobResult
 from repro.runs.executors.tail import LATE, Lanes, end_of, late_record, tail
-from repro.runs.forecast import card_for, cell_memory, duration, estimates, size
+from repro.runs.forecast import card_for, duration, estimates
 from repro.runs.options import Options
 from repro.runs.progress import Progress
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
+from repro.runs.sizes import cell_memory, size
 from repro.runs.table import Cell, shard_of
 from repro.storage import atomic
 from repro.tracking.run_folder import RECORD

@@ -71,7 +71,7 @@ def test_a_row_that_cannot_be_tried_does_not_end_the_sweep(monkeypatch: pytest.M
         tried.append(run.name)
         raise RuntimeError("head too wide")
 
-    monkeypatch.setattr("repro.runs.speed.measure.measure_run", measure)
+    monkeypatch.setattr("repro.runs.measure.measure_run", measure)
     said: list[str] = []
     work: Any = [SimpleNamespace(run=SimpleNamespace(name=name)) for name in ("base", "h=1")]
     InProcess(Path(), Any, Any).measure(work, SimpleNamespace(say=said.append))  # type: ignore[arg-type]

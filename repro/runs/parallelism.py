@@ -1,17 +1,17 @@
-"""How many runs of a sweep are made at the same time on this machine."""
+"""How many runs of a sweep are made at the same time on this machine, in which order, and when the last one ends."""
 
+import heapq
 import os
 from collections.abc import Sequence
 
 from repro.render.several import several
 from repro.results.systems import system_text
 from repro.runs.cards import free_on_cards, visible
-from repro.runs.forecast import cell_memory, size
 from repro.runs.options import Options
 from repro.runs.processors import processors
+from repro.runs.rates import card_peaks, row_of
 from repro.runs.scales import Scale
-from repro.runs.speed.memory import free_memory
-from repro.runs.speed.rates import card_peaks, row_of
+from repro.runs.sizes import cell_memory, free_memory, size
 from repro.runs.table import Cell
 
 SMALL = 256  # d_model of models that share a card: larger ones fill it
@@ -31,17 +31,16 @@ def parallelism(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[
                 "--jobs out, or --devices."
             )
         return 1, f"{options.processes} processes share each"
-    memory = max(cell_memory(cell, scale) for cell in cells)
-    at_a_time, why = _on_cards(cells, scale, options) or (
-        max(1, processors() // options.threads),
-        f"{processors()} processors, {options.threads} a run",
-    )
-    free = free_memory()
-    fit, why = fitting(len(cells), at_a_time, why, memory=memory, free=free)
+    memory, free = max(cell_memory(cell, scale) for cell in cells), free_memory()
     if options.jobs is None:
-        return fit, why
+        at_a_time, why = _on_cards(cells, scale, options) or (
+            processors() // options.threads,
+            f"{processors()} processors, {options.threads} a run",
+        )
+        fit = min(at_a_time, int(free * (1 - SPARE_MEMORY)) // memory, len(cells))
+        return max(1, fit), f"{why}; {size(free)} of memory free, about {size(memory)} a run"
     n_jobs = min(options.jobs, len(cells))
-    if free is not None and n_jobs > 1 and n_jobs * memory > free:
+    if n_jobs > 1 and n_jobs * memory > free:
         raise ValueError(
             f"--jobs {options.jobs}: {n_jobs} runs at a time need about {size(n_jobs * memory)} of memory, "
             f"{size(memory)} each, and {size(free)} is free. Leave it out, and as many run as fit."
@@ -57,8 +56,7 @@ def _on_cards(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[in
     """
     if not (n := len(visible(os.environ))):
         return None
-    free = free_on_cards(os.environ)
-    known = card_peaks(options.cache_dir, options.runs_dir, options)
+    free, known = free_on_cards(os.environ), card_peaks(options)
     peaks = [
         known.get((row_of(vars(cell.hyper), system_text(cell.row.system) or None), cell.task.at(scale).batch_tokens))
         for cell in cells
@@ -72,10 +70,21 @@ def _on_cards(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[in
     return n * each, f"{several(n, 'GPU')}, {runs} on each; {size(free)} free there, about {size(memory)} a run"
 
 
-def fitting(n_runs: int, at_a_time: int, why: str, *, memory: int, free: int | None) -> tuple[int, str]:
-    """How many of `at_a_time` runs this machine bears, and why: each takes `memory` of what is free."""
-    if free is not None:
-        fit = max(1, int(free * (1 - SPARE_MEMORY)) // memory)
-        why += f"; {size(free)} of memory free, about {size(memory)} a run"
-        at_a_time = min(at_a_time, fit)
-    return max(1, min(at_a_time, n_runs)), why
+def makespan(seconds: Sequence[float], jobs: int) -> float:
+    """Until the last run ends, where `jobs` workers take the runs in this order, each the next as it becomes free."""
+    free = [0.0] * max(1, min(jobs, len(seconds)))  # when each worker is; ends of runs, as a heap
+    for one in seconds:
+        heapq.heapreplace(free, free[0] + one)
+    return max(free)
+
+
+def ordered(cells: Sequence[Cell], seconds: Sequence[float], jobs: int) -> list[Cell]:
+    """Seeds as they come, so that a sweep that is stopped half way has whole ones; of each the longest runs first.
+
+    `seconds` are those of the cells, one for one. Rows stay as they come where one worker makes all.
+    """
+    if jobs == 1:
+        return list(cells)
+    place = {seed: i for i, seed in enumerate(dict.fromkeys(cell.seed for cell in cells))}
+    timed = zip(cells, seconds, strict=True)
+    return [cell for cell, _ in sorted(timed, key=lambda one: (place[one[0].seed], -one[1]))]

@@ -1,0 +1,196 @@
+"""What is known of the speed of rows here: by finished runs, and by trials; what is damaged says nothing."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from repro.results.provenance import provenance
+from repro.runs import rates
+from repro.runs.options import Options
+from repro.runs.rates import (
+    Known,
+    Machine,
+    card_peaks,
+    finished,
+    nearest,
+    note_trial,
+    row_of,
+    slow_products,
+    speed_conditions,
+    this_machine,
+    tried,
+)
+from repro.runs.scales import SCALES
+from repro.storage import signed_json
+
+LAPTOP = SCALES["laptop"]
+FLOPS = 2e9  # of an update
+HERE = this_machine()
+CARD = replace(HERE, device="A card")
+RECORD: dict[str, Any] = {  # of a run of the base at `laptop` here; what nobody asks for is left out
+    "format": 2,
+    "corpus": {"n_dev": 1000, "n_test": 1000},
+    "hyper": asdict(LAPTOP.base),
+    "settings": {"batch_tokens": 512, "devices": 1, "precision": "fp32"},
+    "cost": {"steps": 1800, "train_seconds": 90.0, "decode_seconds": 10.0, "flops": 3.6e12},
+    "stamp": {
+        "cpu": HERE.cpu,
+        "device": HERE.device,
+        "n_threads": 1,
+        "versions": {"torch": HERE.torch},
+        "started": "2026-11-22T17:00:00+00:00",
+    },
+    "status": "finished",
+}
+TRIED = Known(
+    how=speed_conditions(HERE, 1, 1, "fp32"),
+    row=row_of(asdict(LAPTOP.base), None),
+    flops=FLOPS,
+    tokens=512,
+    train=4e10,
+    search=None,
+    made="2026-11-22T18:00:00+00:00",
+)
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Options:
+    return Options(cache_dir=tmp_path / "cache", runs_dir=tmp_path / "runs")
+
+
+def kept(options: Options, number: int = 1, **changes: Any) -> None:
+    """A run's record, with other values at some places: stamp__cpu is that of the stamp."""
+    content = json.loads(json.dumps(RECORD))
+    for path, value in changes.items():
+        *parts, last = path.split("__")
+        place = content
+        for part in parts:
+            place = place[part]
+        place[last] = value
+    signed_json.write(options.runs_dir / f"{number:016}" / "record.json", content)
+
+
+def test_a_processor_has_the_name_that_records_have() -> None:
+    assert this_machine().cpu == provenance()["cpu"]
+
+
+def test_a_trial_is_found_again_and_takes_the_place_of_an_older_one(options: Options) -> None:
+    assert tried(options) == []
+    note_trial(options.cache_dir, replace(TRIED, row="another"))
+    note_trial(options.cache_dir, TRIED)
+    note_trial(options.cache_dir, replace(TRIED, train=3e10, made="2026-11-22T19:00:00+00:00"))
+    assert [(one.row, one.train) for one in tried(options)] == [(TRIED.row, 3e10), ("another", 4e10)]
+    for change in ({"threads": 2}, {"precision": "bf16"}, {"devices": 2}):
+        assert tried(replace(options, **change)) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 3}', '{"format": 3, "sha256": "0"}', "\0"])
+def test_what_is_damaged_does_no_harm(options: Options, damage: str) -> None:
+    note_trial(options.cache_dir, TRIED)
+    kept(options)
+    for file in (*options.cache_dir.rglob("*.json"), *options.runs_dir.rglob("*.json")):
+        file.write_text(damage)
+    assert (tried(options), finished(options)) == ([], [])
+    note_trial(options.cache_dir, TRIED)
+    assert tried(options) == [TRIED]
+
+
+def test_a_finished_run_says_how_fast_its_row_is_whatever_its_schedule(options: Options) -> None:
+    kept(options, hyper__steps=900, hyper__warmup=7)
+    [found] = finished(options)
+    assert found == replace(TRIED, search=200 * FLOPS / 512, made="2026-11-22T17:00:00+00:00")  # 2,000 in 10 s
+    kept(options, status="diverged")
+    assert finished(options)[0].search is None, "it was trained, and translated nothing"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stamp__cpu": "Z80"},
+        {"stamp__device": "NVIDIA H100"},
+        {"stamp__versions__torch": "2.11.0"},
+        {"stamp__n_threads": 2},
+        {"cost__steps": 0},
+        {"cost__train_seconds": 9.0},  # mostly the beginning of a process
+    ],
+)
+def test_a_run_of_another_machine_or_of_nothing_says_nothing(options: Options, change: dict[str, Any]) -> None:
+    kept(options, **change)
+    assert finished(options) == []
+
+
+def test_the_newest_run_most_alike_counts(options: Options) -> None:
+    of_row = {"cost__train_seconds": 18.0, "cost__flops": 3.6e11}  # the row, with ten times fewer operations
+    kept(options, 1, **of_row, stamp__started="2026-11-22T16:00:00+00:00")
+    kept(options, 2, **{**of_row, "cost__train_seconds": 36.0})
+    kept(options, 3, hyper__n_heads=4, cost__train_seconds=180.0)
+    kept(options, 4, hyper__n_heads=16, cost__train_seconds=360.0, cost__flops=7.2e12)
+
+    def seconds(flops: float, **hyper: Any) -> float:
+        """Of an update of the known run."""
+        like = nearest(finished(options), replace(LAPTOP.base, **hyper), None, flops)
+        assert like
+        return like.flops / like.train
+
+    assert seconds(FLOPS) == pytest.approx(0.02), "the same row before all others, of that the newest"
+    assert seconds(1.2 * FLOPS, n_heads=1) == pytest.approx(0.1), "else as many operations"
+    assert seconds(1.9 * FLOPS, n_heads=1) == pytest.approx(0.2)
+    assert nearest([], LAPTOP.base, None, FLOPS) is None
+
+
+def test_a_gpu_is_found_without_asking_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("repro.runs.cards.present", lambda: ("NVIDIA H100 80GB HBM3",))
+    for hidden, device in ((None, "NVIDIA H100 80GB HBM3"), ("", HERE.cpu)):
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if hidden is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert this_machine.__wrapped__().device == device
+
+
+def test_the_peaks_of_a_card_are_of_whole_updates_there(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    stamp = RECORD["stamp"] | {"device": "A card"}
+    kept(options, 1, stamp=stamp, cost__peak_memory_bytes=5)
+    kept(options, 2, stamp=stamp, cost__peak_memory_bytes=7)
+    kept(options, 3, stamp=stamp, cost__peak_memory_bytes=9, settings__accumulate=2)  # of half an update
+    kept(options, 4, cost__peak_memory_bytes=9)  # of the host
+    kept(options, 5, stamp=stamp, cost__peak_memory_bytes=None, settings__batch_tokens=99)
+    note_trial(options.cache_dir, replace(TRIED, how=speed_conditions(CARD, 1, 1, "fp32"), tokens=64, memory=3))
+    assert card_peaks(options) == {}
+    monkeypatch.setattr(rates, "this_machine", lambda: CARD)
+    assert card_peaks(options) == {(TRIED.row, 512): 7, (TRIED.row, 64): 3}
+
+
+CPU, GPU = Machine("Z80", "Z80", "2.13.0"), Machine("Z80", "NVIDIA H100", "2.13.0")
+
+
+@pytest.mark.parametrize(
+    ("options", "machine", "vectors", "said"),
+    [
+        ({"precision": "bf16"}, CPU, "avx avx2 avx512f", "--precision bf16: Z80 has no instructions for bfloat16"),
+        ({"scale": "single_gpu"}, CPU, "avx2", "Type --precision fp32, unless"),  # whose own it is
+        ({}, GPU, "", "--precision fp32: on a GPU an update takes several times as long as in bfloat16"),
+        ({"scale": "paper", "precision": "fp32"}, GPU, "", "Type --precision bf16, unless it is these digits"),
+        ({}, CPU, "avx2", None),
+        ({"precision": "bf16", "on": "slurm"}, CPU, "avx2", None),
+        ({"on": "ray"}, GPU, "", None),
+        ({"precision": "bf16"}, GPU, "avx2", None),
+        ({"scale": "paper"}, GPU, "", None),
+        ({"scale": "single_gpu", "precision": "fp32"}, CPU, "avx2", None),
+        ({"precision": "bf16"}, CPU, "", None),  # nobody knows
+        ({"precision": "bf16"}, CPU, "avx2 avx512_bf16", None),
+        ({"precision": "bf16"}, CPU, "avx512f amx_bf16 amx_tile", None),
+        ({"precision": "bf16"}, CPU, "asimd bf16", None),
+    ],
+)
+def test_a_precision_that_is_slow_here_is_named(
+    options: dict[str, Any], machine: Machine, vectors: str, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates, "this_machine", lambda: machine)
+    monkeypatch.setattr(rates, "processor", lambda: SimpleNamespace(vectors=tuple(vectors.split())))
+    found = slow_products(Options(**options))
+    assert len(found) == (said is not None)
+    assert not said or said in found[0]

@@ -1,0 +1,95 @@
+"""What a run takes, against published runs; what is free, by what the system says."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from repro.model.config import BASE, Hyper
+from repro.results import record
+from repro.runs import sizes
+from repro.runs.scales import SCALES
+from repro.runs.sizes import KEPT_SHAPES, KEPT_WIDE, disk_needed, free_memory, run_memory, size
+from repro.runs.table import Cell, cells
+from repro.runs.task import Translation
+
+PUBLISHED = Path(__file__).parents[2] / "results"
+LAPTOP = SCALES["laptop"]
+
+
+def test_what_the_machine_has_and_what_its_control_group_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes.psutil, "virtual_memory", lambda: SimpleNamespace(available=2_000_000))
+    assert free_memory(tmp_path) == 2_000_000
+    for name, text in {
+        "memory.max": "1500000\n",
+        "memory.current": "600000\n",
+        "memory.stat": "anon 5\ninactive_file 100000\nactive_file 7\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    assert free_memory(tmp_path) == 1_000_000
+    (tmp_path / "memory.current").write_text("1900000\n")  # it is above its limit
+    assert free_memory(tmp_path) == 0
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory(tmp_path) == 2_000_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "laptop-20000-pairs/base/base-seed1",
+        "laptop-20000-pairs/base/base-seed3",
+        "laptop-20000-pairs/table3_A/h=1-seed1",
+        "laptop-20000-pairs/table3_A/h=32-seed1",
+        "laptop-20000-pairs/table3_C/n=2--*-seed1",
+        "laptop-20000-pairs/table3_C/n=8--*-seed1",
+        "laptop-20000-pairs/table3_C/d_model=256-seed3",
+        "captions-6000-steps-bf16/base/base-seed4",
+        "captions-bf16/table3_C/n=8--*-seed4",
+        "captions-bf16/lab_parts/pre-norm-seed4",
+        "captions-bf16/lab_parts/pre-norm-seed6",
+        "laptop-5000-pairs/base/base-seed8",
+        "laptop-5000-pairs/base/base-seed7",
+        "laptop-5000-pairs/table3_A/h=16-seed4",
+    ],
+)
+def test_published_runs_took_about_what_is_forecast(name: str) -> None:
+    [file] = PUBLISHED.glob(f"{name}.json")
+    run = record.load(file)
+    peak = run.cost["peak_memory_bytes"]
+    assert peak
+    vectors = run.stamp.get("cpu_flags", [])  # the older processor had no wide ones
+    forecast = run_memory(Hyper(**run.hyper), SCALES[run.scale.split("-")[0]], run.pair, vectors=vectors)
+    assert forecast == pytest.approx(peak, rel=0.25)
+
+
+def test_large_products_keep_what_they_made() -> None:
+    wide = replace(LAPTOP.base, d_model=128, d_k=16, d_v=16)
+    narrow = run_memory(LAPTOP.base, LAPTOP, "en-de", vectors=())
+    assert 0.5e9 < narrow < 1.2e9
+    assert run_memory(wide, LAPTOP, "en-de") > narrow + KEPT_SHAPES
+    assert run_memory(LAPTOP.base, LAPTOP, "en-de", vectors=("avx2", "avx512f")) == narrow + KEPT_WIDE
+    assert run_memory(BASE, SCALES["paper"], "en-de", vectors=()) > 5e9
+
+
+def asked(base: Hyper, pair: str = "en-de") -> list[Cell]:
+    return cells([], base, seeds=[1], chosen=["base"], task=Translation(pair))
+
+
+def test_text_ids_and_archives_take_room_and_what_two_pairs_share_takes_it_once() -> None:
+    captions = SCALES["captions"]
+    both = [*asked(captions.base), *asked(captions.base, pair="en-fr")]
+    # ids: 2 sides of 29,000 sentences, each 16 tokens of 2 bytes and an offset of 4
+    text = "11.6 MB of text, 2.1 MB of ids"
+    assert disk_needed(both, captions).partition("; ")[2] == (
+        f"multi30k en-de {text}; multi30k en-fr {text}; archives at most 256.0 MB"
+    )
+    assert disk_needed(asked(LAPTOP.base), LAPTOP).count(";") == 0, "generated text is neither fetched nor kept"
+
+
+def test_sizes_are_said_as_a_person_says_them() -> None:
+    assert [size(n) for n in (64_000, 1e6, 2.56e8, 1e9, 1.57e10)] == [
+        "64 kB", "1.0 MB", "256.0 MB", "1.0 GB", "15.7 GB",
+    ]  # fmt: skip
