@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repro.corpora.datacard import Overlap, card, page, repeats, write_card
@@ -160,6 +160,7 @@ def test_the_order_of_shards_changes_no_sum(orders: tuple[list[dict[str, Any]], 
     assert list(one["train"]["dropped"]) == list(other["train"]["dropped"])
 
 
+@settings(max_examples=10)
 @given(st.lists(shards(), min_size=1, max_size=4))
 def test_the_page_can_be_made_from_the_json(some: list[dict[str, Any]]) -> None:
     made = card_of(*some)

@@ -106,7 +106,7 @@ DEFECTS: tuple[Defect, ...] = (
         "        self.table = self._longer = self._longer.to(self.table)\n",
         (
             "tests/model/test_embedding.py::test_a_longer_table_is_no_buffer",
-            "tests/training/test_loop.py::test_two_processes_read_held_out_text_of_which_one_has_nothing",
+            "tests/training/test_group.py::test_two_processes_read_held_out_text_of_which_one_has_nothing",
         ),
     ),
     Defect(
@@ -259,7 +259,7 @@ DEFECTS: tuple[Defect, ...] = (
         "repro/training/journal_callback.py",
         "            pl_module.train_loss.reset()\n            pl_module.train_nll.reset()\n        self.step,",
         "        self.step,",
-        ("tests/training/test_loop.py::test_two_processes_that_stop_write_the_lines_of_the_unbroken_run",),
+        ("tests/training/test_group.py::test_two_processes_that_stop_write_the_lines_of_the_unbroken_run",),
     ),
     Defect(
         "no gradient is looked at",

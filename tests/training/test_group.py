@@ -8,17 +8,21 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest import mock
 
 import pytest
 import torch
+from torch import Tensor
 from training import tiny_run
-from training.tiny_run import Every, Journal, bytes_of, digest, train
+from training.tiny_run import EVERY, RUN, Journal, bytes_of, digest, state, train
 from waiting import free_port
 
 from repro.runs.determinism import weights_digest
@@ -27,6 +31,7 @@ from repro.training.group import Group
 from repro.training.module import TranslationModule
 from repro.training.peer import Peer
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*does not have many workers")
 FIRST = Peer(
     launcher="a test", number=0, processes=2, local_number=0, devices=1, node=0, nodes=2,
     address="127.0.0.1", port=0, met_already=False,
@@ -62,25 +67,33 @@ def test_who_meets_nobody_says_where_it_waited(monkeypatch: pytest.MonkeyPatch) 
 
 # ---- nodes, each with a folder of its own
 
-FEW: dict[str, Any] = {"steps": 14, "every": Every(log=5, validate=6, checkpoint=4)}
-Trainings = dict[str, dict[str, Any]]  # by the name of their folder, with what differs from FEW
+FEW: dict[str, Any] = {"steps": 14}
+Trainings = list[tuple[str, dict[str, Any]]]  # the name of their folder, and what differs from the tiny run
+
+
+def trained(folder: Path, journal: Journal, *, every: Mapping[str, int] = {}, system: str = "", **options: Any) -> None:
+    """Train the tiny run with options that can go to another process; its cost is a line, too."""
+    cost = train(
+        folder, journal, every=replace(EVERY, **every), system=resolve_name(system) if system else None, **options
+    ).cost
+    journal.append("cost", cost.steps, **vars(replace(cost, seconds=0, slots=0)))
 
 
 def be_node(
     folder: Path, number: int, processes: int, port: int, trainings: Trainings
 ) -> dict[str, tuple[str, Journal]]:
     """Make some trainings one after the other; the weights in memory, where they are whole, and the lines of each."""
-    found = {}
+    weights: dict[str, str] = {}
+    journals = defaultdict[str, Journal](Journal)
     peer = replace(FIRST, number=number, node=number, processes=processes, nodes=processes, port=port)
     with Group(peer) as group:
         assert [group.told(word if number == 0 else "of its own") for word in WORDS] == [*WORDS]
-        for name, options in trainings.items():
-            journal, wanted = Journal(), FEW | {"accumulate": 1} | options
+        for name, options in trainings:
             with mock.patch.object(tiny_run, "fit", wraps=tiny_run.fit) as fit:
-                train(folder / name, journal, devices=processes, group=group, **wanted)
-            state = fit.call_args.args[0].model.state_dict()
-            found[name] = (weights_digest(state), journal)
-    return found
+                wanted = {"accumulate": 1} | options
+                trained(folder / name, journals[name], devices=processes, group=group, **wanted)
+            weights[name] = weights_digest(fit.call_args.args[0].model.state_dict())
+    return {name: (weights[name], journal) for name, journal in journals.items()}
 
 
 def start_node(folder: Path, number: int, processes: int, port: int, trainings: Trainings) -> "subprocess.Popen[str]":
@@ -103,8 +116,24 @@ def all_nodes(folders: list[Path], *trainings: Trainings) -> list[tuple[int, str
     return [(one.returncode, text.strip().rpartition("\n")[2]) for one, text in zip(nodes, said, strict=True)]
 
 
+SEVEN = {"sentences": 7, "budget": 1_000, "dropout": 0.0, "precision": "fp64", "average": 1, "average_every": 1}
+SHARED: dict[str, Any] = SEVEN | {"steps": 1, "every": {"log": 1, "validate": 1, "checkpoint": 1}}
+HELD_OUT: dict[str, Any] = SHARED | {"budget": 120, "steps": 3, "dev": [300, 9, 40, 7, 12]}
+OLDER: dict[str, Any] = SEVEN | {"steps": 3, "every": {"log": 1, "validate": 3, "checkpoint": 3}}
+OLDER |= {"d_model": 16, "d_ff": 32, "n_heads": 4, "d_k": 4, "d_v": 4}
+SYSTEMS = ("repro.model.rivals.attention_rnn:SoftAlignment", "repro.model.rivals.convs2s:ConvS2S")
+OF_TWO: Trainings = [
+    ("on", FEW),
+    *((name, FEW | {"stop_at": 7}) for name in ("one", "two")),
+    ("two", FEW),
+    ("shares", SHARED | {"accumulate": 4}),
+    ("held out", HELD_OUT),
+    *((system, OLDER | {"system": system, "accumulate": 4}) for system in SYSTEMS),
+]
+
+
 class Two(NamedTuple):
-    """What two nodes made: the first in this process, of which `whole` made the same alone."""
+    """What two nodes made: the first in this process, of which `whole` made the first training alone."""
 
     folder: Path
     whole: Journal
@@ -116,7 +145,7 @@ class Two(NamedTuple):
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
-    """A run that goes on where the first node's folder is newer."""
+    """All that is asked of two, which start once; the first run goes on where the first node's folder is newer."""
     folder, whole, threads, step = tmp_path_factory.mktemp("two"), Journal(), set(), TranslationModule.training_step
 
     def counted(module: TranslationModule, *of: Any) -> Any:
@@ -127,14 +156,13 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
         patch.delenv("OMP_NUM_THREADS", raising=False)  # which Lightning would obey
         patch.setattr(TranslationModule, "training_step", counted)
         patch.setattr("warnings.filters", [("ignore", None, Warning, None, 0)])
-        train(folder / "whole", whole, **FEW)
-        train(folder / "0" / "on", stop_at=7, **FEW)
+        trained(folder / "whole", whole, **FEW)
+        trained(folder / "0" / "on", Journal(), stop_at=7, **FEW)
         shutil.copytree(folder / "0" / "on", folder / "1" / "on")
         checkpoint.path_of(folder / "1" / "on", 7).unlink()
         before, port = bytes_of(folder / "1" / "on"), free_port()
-        trainings: Trainings = {"on": {}}
-        other = start_node(folder / "1", 1, 2, port, trainings)
-        first = be_node(folder / "0", 0, 2, port, trainings)
+        other = start_node(folder / "1", 1, 2, port, OF_TWO)
+        first = be_node(folder / "0", 0, 2, port, OF_TWO)
         said = other.communicate(timeout=200)[0]
     assert other.returncode == 0, said
     return Two(folder, whole, first, json.loads(said.strip().rpartition("\n")[2]), before, threads)
@@ -151,18 +179,71 @@ def test_threads_are_those_of_the_run_and_not_lightnings_share_of_the_processors
     assert two.threads == {1}
 
 
+def test_two_processes_that_stop_write_the_lines_of_the_unbroken_run(two: Two) -> None:
+    # What each has summed up so far counts once, whether two go on or one does. Losses are float32 and summed in
+    # float64, so that sums are exact in any order; dev is cut into other batches by two, and has other last digits.
+    alone = Journal(two.first["one"][1])
+    assert checkpoint.checkpoints(two.folder / "0" / "one")[-1].name == "step-000000007.safetensors"
+    trained(two.folder / "0" / "one", alone, **FEW)
+    for name, found in (("one", alone), ("two", two.first["two"][1])):
+        assert digest(two.folder / "0" / name) == digest(two.folder / "whole")
+        for line, numbers in two.whole.items():
+            assert found[line] == (pytest.approx(numbers, rel=1e-6) if line[0] == "dev" else numbers), line
+
+
+def first_gradient(folder: Path) -> list[Tensor]:
+    """After one step, Adam's first moment is a tenth of the gradient."""
+    (optimizer,) = checkpoint.load(checkpoint.path_of(folder, 1), RUN)["optimizer_states"]
+    return [10 * moment["exp_avg"] for _, moment in sorted(optimizer["state"].items())]
+
+
+def test_one_batch_its_halves_and_two_processes(two: Two, tmp_path: Path) -> None:
+    # seven sentences of several lengths in one update; of the eight shares of two processes one holds none
+    whole, halves = Journal(), Journal()
+    trained(tmp_path / "whole", whole, accumulate=1, **SHARED)
+    trained(tmp_path / "halves", halves, accumulate=2, **SHARED)
+    gradient = first_gradient(tmp_path / "whole")
+    assert max(g.abs().max().item() for g in gradient) > 0.01
+    for folder, journal in ((tmp_path / "halves", halves), (two.folder / "0" / "shares", two.first["shares"][1])):
+        torch.testing.assert_close(first_gradient(folder), gradient, rtol=1e-9, atol=1e-12)
+        for line in (("train", 1), ("dev", 1), ("cost", 1)):
+            found, expected = ({**of[line], "padding": 0.0} for of in (journal, whole))  # which is that of the shares
+            assert found == pytest.approx(expected, rel=1e-6), line
+
+
+def test_two_processes_read_held_out_text_of_which_one_has_nothing(two: Two, tmp_path: Path) -> None:
+    """A sentence alone in its batch, longer than the table of positions: the first process reads it, and trains on."""
+    alone, (_, together) = Journal(), two.first["held out"]
+    trained(tmp_path, alone, accumulate=2, **HELD_OUT)
+    for line in [(kind, step) for kind in ("train", "dev") for step in (1, 2, 3)]:
+        assert together[line]["nll"] == pytest.approx(alone[line]["nll"], rel=1e-9), line
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=["soft alignment", "ConvS2S"])
+def test_two_processes_train_a_system_before_the_transformer_as_one_does(two: Two, system: str, tmp_path: Path) -> None:
+    """Three updates, their gradients cut; of the eight shares of an update one holds no sentence."""
+    alone, (_, together) = Journal(), two.first[system]
+    trained(tmp_path, alone, accumulate=1, system=system, **OLDER)
+    lines = [("train", 1), ("train", 2), ("train", 3), ("dev", 3)]
+    for line in lines:
+        assert together[line]["nll"] == pytest.approx(alone[line]["nll"], rel=1e-9), line
+    assert len({alone[line]["nll"] for line in lines}) == 4
+    for found, expected in zip(state(two.folder / "0" / system), state(tmp_path), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.faults
 @pytest.mark.parametrize("killed", [0, 1])
 def test_when_a_node_is_killed_the_other_ends_and_both_go_on(tmp_path: Path, killed: int) -> None:
-    train(tmp_path / "whole", **FEW)
+    trained(tmp_path / "whole", Journal(), **FEW)
     folders = [tmp_path / "0", tmp_path / "1"]
-    acts: list[Trainings] = [{"run": {}}, {"run": {}}]
-    acts[killed] = {"run": {"die_at": 9}}
+    acts: list[Trainings] = [[("run", FEW)], [("run", FEW)]]
+    acts[killed] = [("run", FEW | {"die_at": 9})]
     found = all_nodes(folders, *acts)
     assert found[killed][0] == -9
     assert found[1 - killed][0] == 1  # in PyTorch's words
     assert checkpoint.checkpoints(folders[0] / "run")[-1] == checkpoint.path_of(folders[0] / "run", 8)
-    assert [code for code, _ in all_nodes(folders, {"run": {}})] == [0, 0]
+    assert [code for code, _ in all_nodes(folders, [("run", FEW)])] == [0, 0]
     assert digest(folders[0] / "run") == digest(tmp_path / "whole")
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 from unittest import mock
 
@@ -188,8 +187,6 @@ def main(folder: str, options: str) -> None:
     journal = Journal()
     journal.printed = os.environ.get("LOCAL_RANK", "0") == "0"
     wanted = json.loads(options)
-    if "system" in wanted:  # as `module:class`
-        wanted["system"] = resolve_name(wanted["system"])
     wanted["every"] = Every(**wanted.get("every", vars(EVERY)))
     cost = train(Path(folder), journal, **wanted).cost
     journal.append("cost", cost.steps, **vars(replace(cost, seconds=0, slots=0)))
