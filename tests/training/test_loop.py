@@ -424,39 +424,39 @@ def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
     assert bytes_of(tmp_path) == before
 
 
-def test_validation_changes_nothing(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+def test_validation_changes_nothing(whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path) -> None:
     for validate in (1, 10):
-        train(tmp_path / str(validate), every=replace(EVERY, validate=validate))
-        assert digest(tmp_path / str(validate)) == unbroken[0]
+        train(tmp_path / str(validate), **few(5, validate=validate))
+        assert digest(tmp_path / str(validate)) == whole(5)[0]
 
 
 def test_a_damaged_checkpoint_is_passed_over(
-    unbroken: tuple[str, Journal, Fitted], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal = Journal()
-    train_and_die(tmp_path, journal, 2 * 14)
+    train_and_die(tmp_path, journal, 2 * 9, **few(5))
     *_, newest = checkpoint.checkpoints(tmp_path)
     damaged = bytearray(newest.read_bytes())
     damaged[-1] ^= 1
     newest.write_bytes(damaged)
-    train(tmp_path, journal)
+    train(tmp_path, journal, **few(5))
     shown = capsys.readouterr().out
     assert f"Warning: {newest} is damaged" in shown
     assert "Going on from the checkpoint before it." in shown
     assert newest.with_suffix(".damaged").read_bytes() == damaged  # kept aside
-    assert digest(tmp_path) == unbroken[0]
-    assert journal == unbroken[1]
+    assert (digest(tmp_path), journal) == whole(5)[:2]
 
 
-def test_where_all_are_damaged_training_begins_anew(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
-    train_and_die(tmp_path, Journal(), 2 * 10)
+def test_where_all_are_damaged_training_begins_anew(
+    whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path
+) -> None:
+    train_and_die(tmp_path, Journal(), 2 * 9, **few(5))
     for path in checkpoint.checkpoints(tmp_path):
         path.write_bytes(path.read_bytes()[:100])
     (tmp_path / ".step-000000012.safetensors.7.partial").write_bytes(b"half")
     journal = Journal()
-    train(tmp_path, journal)
-    assert digest(tmp_path) == unbroken[0]
-    assert journal == unbroken[1]
+    train(tmp_path, journal, **few(5))
+    assert (digest(tmp_path), journal) == whole(5)[:2]
     assert not list(tmp_path.glob(".*"))
 
 
@@ -485,15 +485,16 @@ def test_lines_are_on_the_disk_before_the_checkpoint_that_counts_them(tmp_path: 
     assert journal.lines == len(journal) == 7
 
 
-def test_what_was_seen_is_over_all_attempts(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+def test_what_was_seen_is_over_all_attempts(
+    whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path
+) -> None:
     for micro_batches in (2 * 5 + 1, 2 * 6):
-        train_and_die(tmp_path, Journal(), micro_batches)
-    report = train(tmp_path, Journal()).reproducibility
-    assert report == replace(unbroken[2].reproducibility, replayed=3)
-    assert report.followed == MICRO * STEPS
-    assert (report.replayed, report.unequal) == (3, 0)
+        train_and_die(tmp_path, Journal(), micro_batches, **few(5))
+    report = train(tmp_path, Journal(), **few(5)).reproducibility
+    assert report == replace(whole(5)[2].reproducibility, replayed=3)
+    assert (report.followed, report.replayed, report.unequal) == (MICRO * 14, 3, 0)
     plan = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
-    assert report.order == order_digest.planned(islice(plan, STEPS), MICRO)
+    assert report.order == order_digest.planned(islice(plan, 14), MICRO)
 
 
 def test_a_step_that_is_not_the_same_twice_is_seen(tmp_path: Path) -> None:
