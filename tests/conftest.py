@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from repro.storage.lock import WORK, locked
 from repro.tracking.client import connect
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # before anything imports mlflow
@@ -59,13 +60,34 @@ def real_text() -> Path:
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """made_once(name, fill) -> a folder that one of pytest's processes fills; the others find it, and all only read."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, done = shared / name, shared / f"{name}.done"
+        done.touch()
+        with locked(done, patience=WORK):
+            if not done.read_bytes():
+                folder.mkdir(exist_ok=True)
+                fill(folder)
+                done.write_bytes(b"done")
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def template(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
     """A new database: all of it is in its file, which nobody has opened."""
-    folder = tmp_path_factory.mktemp("mlflow")
-    connect(f"sqlite:///{folder / 'first.db'}")
-    with closing(sqlite3.connect(folder / "first.db")) as database:
-        (folder / "mlflow.db").write_bytes(database.serialize())
-    return folder / "mlflow.db"
+
+    def fill(folder: Path) -> None:
+        connect(f"sqlite:///{folder / 'first.db'}")
+        with closing(sqlite3.connect(folder / "first.db")) as database:
+            (folder / "mlflow.db").write_bytes(database.serialize())
+
+    return made_once("mlflow", fill) / "mlflow.db"
 
 
 @pytest.fixture(scope="session")

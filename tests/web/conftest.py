@@ -68,9 +68,11 @@ def opened(browser: Any) -> Iterator[Opener]:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(made_once: Callable[[str, Callable[[Path], object]], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of results with the report of one scale, laptop, and the index."""
-    results = tmp_path_factory.mktemp("project") / "results"
-    fill(results)
-    assert report.main(["--results", str(results), "--html"]) == 0
-    return results
+
+    def fill_and_report(results: Path) -> None:
+        fill(results)
+        assert report.main(["--results", str(results), "--html"]) == 0
+
+    return Path(shutil.copytree(made_once("report", fill_and_report), tmp_path_factory.mktemp("project") / "results"))
