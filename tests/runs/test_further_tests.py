@@ -2,8 +2,10 @@
 
 import errno
 import os
+import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,25 +71,33 @@ def in_mlflow(folder: Path) -> dict[str, float]:
     return {key: value for key, value in its_run(folder).data.metrics.items() if key.startswith("further/")}
 
 
-@pytest.fixture
-def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Text with a test set of five pairs, and with these five again under another name."""
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A run on text with a test set of five pairs, and with these five again under another name; what it said."""
     known = replace(CORPORA["folder"], further={"again": ("again",), "absent": ("absent",)})
-    monkeypatch.setitem(CORPORA, "folder", known)
     sizes = GrammarSizes(n_train=80, n_dev=5, n_test=5)
-    corpus = open_corpus("grammar", "en-de", data_dir=None, cache=tmp_path / "cache", sizes=sizes)
-    folder = tmp_path / "text"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("first")
+    corpus = open_corpus("grammar", "en-de", data_dir=None, cache=folder / "cache", sizes=sizes)
+    (folder / "text").mkdir()
     for name, part in {"train": corpus.train[0], "dev": corpus.dev, "test": corpus.test, "again": corpus.test}.items():
         for language, file in zip(SIDES, (part.source, part.target), strict=True):
-            (folder / f"{name}.{language}").write_bytes(file.read_bytes())
-    return folder
+            shutil.copy(file, folder / "text" / f"{name}.{language}")
+    with pytest.MonkeyPatch.context() as patch, own_signals():
+        patch.setitem(CORPORA, "folder", known)
+        with open(folder / "said", "w") as said, redirect_stdout(said):
+            launch(folder)
+        yield folder
 
 
-def test_the_same_text_under_another_name_scores_the_same(
-    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    record = launch(tmp_path)
+@pytest.fixture
+def record(first: Path, tmp_path: Path) -> Record:
+    """The same in a folder of its own."""
+    shutil.copytree(first, tmp_path, dirs_exist_ok=True)
+    [file] = tmp_path.glob("results/*/base/base-seed1.json")
+    return load(file)
+
+
+def test_the_same_text_under_another_name_scores_the_same(record: Record, tmp_path: Path) -> None:
     tests = read_further(path(tmp_path / "results", record), record.run)
     assert tests.keys() == {"again"}
     assert tests["again"].scores == record.scores["test"]
@@ -98,32 +108,33 @@ def test_the_same_text_under_another_name_scores_the_same(
     [line] = [line for line in shown.split("## Other test sets")[1].splitlines() if line.startswith("| base")]
     bleu = [record.scores["test"][name] for name in ("bleu", "bleu_published")]
     assert [cell.strip() for cell in line.split("|")[2:-1]] == ["1", *(f"{value:.1f}" for value in bleu)]
-    assert "t  base seed 1, again  5/5" in capsys.readouterr().out
+    assert "t  base seed 1, again  5/5" in (tmp_path / "said").read_text()
     scores = {f"further/again/{name}": value for name, value in tests["again"].scores.items()}
     assert in_mlflow(tmp_path) == {key: value for key, value in scores.items() if isinstance(value, float)}
     assert "further/again/bleu" in in_mlflow(tmp_path)
 
 
 def test_it_is_made_once_and_anew_where_text_or_file_changed(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made: list[list[str]] = []
-    scored = further_tests._scored
-    monkeypatch.setattr(further_tests, "_scored", lambda run, by, of, go: made.append([*of]) or scored(run, by, of, go))
-    record = launch(tmp_path)
+    again: list[list[str]] = []
+    text, scored = tmp_path / "text", further_tests._scored
+    monkeypatch.setattr(
+        further_tests, "_scored", lambda run, by, of, go: again.append([*of]) or scored(run, by, of, go)
+    )
     file = own_file(path(tmp_path / "results", record), "again")
     first = file.read_bytes()
     launch(tmp_path)
-    assert made == [["again"]]
+    assert again == []
     file.write_bytes(first[:-9])
     launch(tmp_path)
-    assert (file.read_bytes(), made) == (first, [["again"]]), "the folder of the run has it"
+    assert (file.read_bytes(), again) == (first, []), "the folder of the run has it"
     for side in SIDES:
         (text / f"absent.{side}").write_bytes((text / f"dev.{side}").read_bytes())
     ended = its_run(tmp_path).info.end_time
     capsys.readouterr()
     launch(tmp_path)
-    assert made == [["again"], ["absent"]]
+    assert again == [["absent"]]
     assert "t  base seed 1, absent  5/5" in capsys.readouterr().out, "it is seen while the sweep makes it"
     assert its_run(tmp_path).info.end_time == ended, "it took no longer for what came of it later"
     tests = read_further(path(tmp_path / "results", record), record.run)
@@ -132,13 +143,13 @@ def test_it_is_made_once_and_anew_where_text_or_file_changed(
     for side in SIDES:
         (text / f"again.{side}").write_bytes((text / f"dev.{side}").read_bytes())
     launch(tmp_path)
-    assert made[2:] == [["again"]]
+    assert again[1:] == [["again"]]
     assert in_mlflow(tmp_path)["further/again/nll"] == record.scores["dev"]["nll"], "and no longer that of test"
     assert read_further(path(tmp_path / "results", record), record.run)["again"].scores == record.scores["dev"]
 
 
-def test_without_checkpoints_what_was_scored_stays(text: Path, tmp_path: Path) -> None:
-    record = launch(tmp_path)
+def test_without_checkpoints_what_was_scored_stays(record: Record, tmp_path: Path) -> None:
+    text = tmp_path / "text"
     for file in (tmp_path / "runs" / record.run / "checkpoints").iterdir():
         file.unlink()
     for side in SIDES:
@@ -148,10 +159,10 @@ def test_without_checkpoints_what_was_scored_stays(text: Path, tmp_path: Path) -
 
 
 def test_made_by_another_process_it_has_the_threads_of_the_run(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sweep makes it for runs that finished before: it has as many threads as there are processors."""
-    record, made_with = launch(tmp_path), []
+    made_with = []
     place = path(tmp_path / "results", record)
     first = read_further(place, record.run)["again"].scores["nll"]
     for file in (own_file(place, "again"), own_file(tmp_path / "runs" / record.run / "record.json", "again")):
@@ -180,9 +191,8 @@ def test_made_by_another_process_it_has_the_threads_of_the_run(
 
 
 def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
-    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    record: Record, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = launch(tmp_path)
     place, folder = path(tmp_path / "results", record), tmp_path / "runs" / record.run
     files = [own_file(place, "again"), inside_file(place)]
     for file in (*files, own_file(folder / "record.json", "again"), inside_file(folder / "record.json")):
@@ -219,13 +229,8 @@ def test_checkpoints_that_cannot_be_read_now_are_not_to_be_deleted(
 
 @pytest.mark.parametrize("of", ["again", "dev"])
 def test_what_is_damaged_beside_a_record_of_another_run_is_named_before_the_work(
-    of: str,
-    text: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    of: str, record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = launch(tmp_path)
     file = own_file(path(tmp_path / "results", record), of)
     file.write_bytes(file.read_bytes()[:-9])
     monkeypatch.setattr(Trial, "train", lambda *of, **named: pytest.fail("trained"))
@@ -235,10 +240,9 @@ def test_what_is_damaged_beside_a_record_of_another_run_is_named_before_the_work
 
 
 def test_a_signal_while_the_sweep_makes_it_is_told_what_is_kept(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It said that it stopped before training, of a run that was trained long ago."""
-    record = launch(tmp_path)
     place = path(tmp_path / "results", record)
     for file in (own_file(place, "again"), own_file(tmp_path / "runs" / record.run / "record.json", "again")):
         file.unlink()
@@ -255,8 +259,9 @@ def test_a_signal_while_the_sweep_makes_it_is_told_what_is_kept(
 
 
 def test_a_run_that_is_stopped_there_has_its_record_and_makes_it_later(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shutil.copytree(first / "text", tmp_path / "text")
     scored = further_tests._scored
 
     def stopped(run: Any, *of: Any) -> Any:
@@ -275,10 +280,9 @@ def test_a_run_that_is_stopped_there_has_its_record_and_makes_it_later(
 
 
 def test_translations_that_do_not_score_what_their_file_says_are_found(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = launch(tmp_path)
-    corpus = open_corpus("folder", "en-de", data_dir=text, cache=tmp_path / "cache")
+    corpus = open_corpus("folder", "en-de", data_dir=tmp_path / "text", cache=tmp_path / "cache")
     monkeypatch.setattr(outputs, "at_hand", lambda record, cache: corpus)
     place = path(tmp_path / "results", record)
     assert rescored(record, tmp_path / "results", tmp_path / "cache") is None

@@ -1,8 +1,5 @@
 """Lines that are longer than a model has places: refused by number, with what to do, before hours of work."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from own_signals import own_signals
 from toy_system import Toy
 
 from repro.decoding.search import Search
+from repro.experiment import Paper, Row, main
 from repro.model.ablations.static import StaticMixing
 from repro.model.build import sketched
 from repro.model.config import LEARNED_POSITIONS, Hyper
@@ -159,17 +158,7 @@ def test_a_line_that_does_not_fit_is_named(unfit: Any, message: str) -> None:
         refuse_long_lines([unfit])
 
 
-PROGRAM = """
-import sys
-from dataclasses import replace
-from repro.experiment import Paper, Row, main
-
-rows = [Row("learned", lambda base: replace(base, learned_positions=True), Paper())]
-main("long", rows, sys.argv[1:])
-"""
-
-
-def test_the_command_ends_before_a_run_folder_is_made(tmp_path: Path) -> None:
+def test_the_command_ends_before_a_run_folder_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line of 600 words, in dev: of as many tokens at least."""
     for name, n in {"train": 60, "dev": 4, "test": 4}.items():
         for language in ("en", "de"):
@@ -180,10 +169,9 @@ def test_the_command_ends_before_a_run_folder_is_made(tmp_path: Path) -> None:
     options = ["--scale=smoke", "--corpus=folder", f"--data-dir={tmp_path}", "--vocab-size=300", "--steps=10"]
     places = [f"--{name}-dir={tmp_path / name}" for name in ("results", "runs", "cache")]
     tracking = f"--tracking-uri=sqlite:///{tmp_path / 'mlflow.db'}"
-    words = [sys.executable, "-c", PROGRAM, *options, *places, tracking, "--rows=learned"]
-    ended = subprocess.run(words, capture_output=True, text=True, env=os.environ)
-    said = ended.stderr.splitlines()[-1]
-    assert ended.returncode == 2, ended.stderr
+    with own_signals(), pytest.raises(SystemExit, match="2"):
+        main("long", [Row("learned", learned, Paper())], [*options, *places, tracking, "--rows=learned"])
+    said = capsys.readouterr().err.splitlines()[-1]
     assert said.startswith("error: Row 'learned' of long: expected at most 502 tokens in a source line of dev, ")
     assert ", got 601 in line 3. Split that line or remove it on both sides, or " in said
     assert not [*(tmp_path / "runs").glob("*")]

@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import shlex
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -139,6 +140,14 @@ def launch(folder: Path, *experiments: ModuleType, rows: list[str]) -> None:
     main_of(*experiments, argv=[*argv, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", "--rows", *rows])
 
 
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a launch of the base alone."""
+    folder = tmp_path_factory.mktemp("launched")
+    launch(folder, experiment("table_x"), rows=["base"])
+    return folder
+
+
 def test_rows_are_noted_with_the_first_record(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,11 +168,11 @@ def test_rows_are_noted_with_the_first_record(
 
 
 def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    launched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = experiment("table_x", "x"), experiment("table_y", "wide", "y")
     other.ROWS[0] = Row("wide", lambda base: replace(base, d_ff=2 * base.d_ff), Paper(ppl=2.0))
-    launch(tmp_path, one, rows=["base"])
+    shutil.copytree(launched, tmp_path, dirs_exist_ok=True)
     [base] = (tmp_path / "runs").iterdir()
     (base / "record.json").unlink()
     monkeypatch.setattr("repro.runs.run.Journal", lambda path, **rest: Journal(path, patience=0.1, **rest))
@@ -185,9 +194,9 @@ def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
 
 
 def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    launch(tmp_path, experiment("table_x"), rows=["base"])
+    shutil.copytree(launched, tmp_path, dirs_exist_ok=True)
     [base] = (tmp_path / "runs").iterdir()
     before = (base / "journal.jsonl").read_bytes()
     truth, asked = RunDir.finished, []

@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import json
-import os
 import runpy
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -447,22 +446,20 @@ def test_what_a_system_imports_is_to_be_committed_too(
     assert provenance.provenance(system=mine)["why_dirty"] == f"not committed: {Path(changed).name}"
 
 
-def test_a_class_that_was_typed_in_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", [None, "<stdin>"], ids=["python -c", "python -"])
+def test_a_class_that_was_typed_in_is_refused(
+    file: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As in a notebook: it may be another one under the same name in a minute."""
-    code = (
-        "import repro\nfrom repro.experiment import Paper, Row\nfrom repro.model.transformer import Transformer\n"
-        "class Mine(Transformer):\n    pass\n"
-        "repro.run(Row('mine', lambda base: base, Paper(), system=Mine), scale='smoke', steps=1)\n"
-    )
-    for words in (["-c", code], ["-"]):
-        said = subprocess.run(
-            [sys.executable, *words], input=code, capture_output=True, text=True, cwd=tmp_path, env=os.environ
-        )
-        assert (
-            "ValueError: A system: expected a class or a function of a module, got Mine, which was typed in"
-            in said.stderr
-        )
-        assert not [*tmp_path.glob("runs/*/checkpoints")]
+    typed: Any = ModuleType("__main__")
+    typed.__file__ = file
+    monkeypatch.setitem(sys.modules, "__main__", typed)
+    write(tmp_path)
+    mine = type("Mine", (Toy,), {"__module__": "__main__"})
+    with refused(capsys) as said:
+        make(tmp_path, "--rows=x", of=[Row("x", same, Paper(), system=mine)])
+    assert "A system: expected a class or a function of a module, got Mine, which was typed in" in said[-1]
+    assert not [*(tmp_path / "runs").glob("*/checkpoints")]
 
 
 @pytest.mark.parametrize(
