@@ -19,8 +19,7 @@ from scipy import stats
 from repro.claims.claim import BLEU, LOG_PPL
 from repro.claims.judge import evidence_of, judge
 from repro.claims.to_base import Distances
-from repro.figures import forest, style
-from repro.figures.draw import draw_figures
+from repro.figures import draw, forest, style
 from repro.figures.forest import ComparedRow, differences_to_base, draw_differences
 from repro.pages import claims
 from repro.results.record import Record, path
@@ -113,9 +112,8 @@ def test_the_numbers_beside_the_picture_are_those_of_the_claims(a_record: Make, 
         runs.append(a_record(row, 1, bleu=99, position=i - 1, paper=PRINTED.get(row, PRINTED["h=1"])))
     for run in runs:
         run.save(path(tmp_path, run))
-    made, _ = draw_figures(tmp_path, "laptop", tmp_path / "no", tmp_path / "no")
     file = tmp_path / "laptop/figures/differences.csv"
-    assert file in made
+    assert file in draw._figures_of(tmp_path, "laptop", tmp_path / "no", tmp_path / "no")["differences"]()
     numbers = {(one["row"], one["endpoint"]): one for one in csv.DictReader(io.StringIO(file.read_text()))}
     page = claims.sheet(judge(evidence_of(runs)))
     said = {(one["claim"], one["endpoint"]): one for one in csv.DictReader(io.StringIO(page))}
