@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,15 @@ from packed_values import packed_at
 from playwright.sync_api import expect
 from report_records import scored
 
-from repro.cli import report
 from repro.pages.build import read_results
-from repro.pages.scale_data import scale_data
+from repro.pages.scale_data import ScaleData, scale_data
 from repro.results.frame import ResultSet
 from repro.results.places import PUBLISHED
 from repro.results.record import Record, path
 from repro.web.charts import LETTERS, curves_section, differences_section
+from repro.web.files import sections_of
+from repro.web.report import report_html
+from repro.web.runs import runs_section
 
 REPORT = "laptop/report.html"
 VIEW = "new Promise((done) => report.onChart('{}', done))"
@@ -38,6 +41,23 @@ def seen(page: Any, key: str) -> None:
 def unprinted(row: str, table: str, seed: int, bleu: float) -> Record:
     """A run of a row that is ours: the paper has no number of it."""
     return replace(scored(row, table, seed, bleu), paper={"ppl": None, "bleu": None, "params": None})
+
+
+def data_of(records: Iterable[Record], results: Path) -> ScaleData:
+    """The records of one scale, where no others are."""
+    for one in records:
+        one.save(path(results, one))
+    (found,) = read_results(results, own=False)
+    data = scale_data(found)
+    assert data
+    return data
+
+
+def drawn(records: Iterable[Record], folder: Path, opened: Any, **how: Any) -> Any:
+    """A page of their charts, of which each row leads to its runs."""
+    sections = sections_of(data_of(records, folder / "results"), (differences_section, curves_section, runs_section))
+    (folder / "page.html").write_text(report_html(sections, title="Charts", origin="a test"), "utf-8")
+    return opened(folder / "page.html", **how)
 
 
 def test_differences_are_those_of_the_sheet_and_lead_to_their_row(made: Path, opened: Any) -> None:
@@ -110,10 +130,8 @@ def test_a_drawn_area_of_costs_chooses_the_curves(made: Path, opened: Any) -> No
 
 
 def test_curves_begin_with_table_3_where_there_is_more(opened: Any, tmp_path: Path) -> None:
-    for table, row, bleu in (("base", "base", 60.0), ("table3_A", "h=1", 50.0), ("lab_parts", "no norm", 40.0)):
-        scored(row, table, 1, bleu).save(path(tmp_path / "results", scored(row, table, 1, bleu)))
-    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
-    page = opened(tmp_path / "results" / REPORT, height=1500)
+    rows = ("base", "base", 60.0), ("h=1", "table3_A", 50.0), ("no norm", "lab_parts", 40.0)
+    page = drawn((scored(row, table, 1, bleu) for row, table, bleu in rows), tmp_path, opened, height=1500)
     seen(page, "curves/all")
     chart = page.locator('[data-chart="curves/all"]')
     pale = chart.locator('.mark-line path[opacity="0.08"]')
@@ -156,12 +174,8 @@ def test_charts_take_the_colours_of_the_theme(made: Path, opened: Any) -> None:
 
 def test_no_two_of_twenty_tables_look_the_same(tmp_path: Path) -> None:
     tables = [f"mine_{n:02}" for n in range(20)]
-    for record in [scored("base", "base", 1, 60.0), *(scored("h=1", table, 1, 50.0) for table in tables)]:
-        record.save(path(tmp_path / "results", record))
-    (found,) = read_results(tmp_path / "results", own=False)
-    data = scale_data(found)
-    assert data
-    section = curves_section(data)
+    records = [scored("base", "base", 1, 60.0), *(scored("h=1", table, 1, 50.0) for table in tables)]
+    section = curves_section(data_of(records, tmp_path))
     assert section
     bands, _, cost = section.charts["all"]["vconcat"]
     line, point = (chart["encoding"] | chart["layer"][1]["encoding"] for chart in (bands, cost))
@@ -173,14 +187,10 @@ def test_no_two_of_twenty_tables_look_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("n", "by"), [(4, "row"), (16, "table")])  # with the base one more
 def test_ones_own_rows_have_a_colour_each_while_there_are_few(tmp_path: Path, n: int, by: str) -> None:
-    for record in [scored("base", "base", 1, 60.0), *(scored(f"h={i}", "table3_A", 1, 50.0) for i in range(n))]:
-        record.save(path(tmp_path / "results", record))
-    (found,) = read_results(tmp_path / "results", own=False)
-    looks = {}
+    records = [scored("base", "base", 1, 60.0), *(scored(f"h={i}", "table3_A", 1, 50.0) for i in range(n))]
+    data, looks = data_of(records, tmp_path), {}
     for own in (True, False):
-        data = scale_data(replace(found, own=own))
-        assert data
-        section = curves_section(data)
+        section = curves_section(replace(data, result_set=replace(data.result_set, own=own)))
         assert section
         bands, _, cost = section.charts["all"]["vconcat"]
         line, point = (chart["encoding"] | chart["layer"][1]["encoding"] for chart in (bands, cost))
@@ -236,12 +246,11 @@ def test_charts_are_as_wide_as_the_room(made: Path, opened: Any, width: int) -> 
 
 def test_axes_have_two_labels_and_no_label_twice_where_rows_are_alike(opened: Any, tmp_path: Path) -> None:
     curve = {"step": [10, 20], "nll": [6.5, 5.4]}
+    records = []
     for seed, row, table, flops in ((1, "base", "base", 1.8e10), (2, "h=1", "table3_A", 3.1e10)):
         one = scored(row, table, seed, 60.0)
-        one = replace(one, curves={"train": curve, "dev": curve}, cost=one.cost | {"flops": flops})  # type: ignore[arg-type]
-        one.save(path(tmp_path / "results", one))
-    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
-    page = opened(tmp_path / "results" / REPORT, height=1500)
+        records.append(replace(one, curves={"train": curve, "dev": curve}, cost=one.cost | {"flops": flops}))  # type: ignore[arg-type]
+    page = drawn(records, tmp_path, opened, height=1500)
     seen(page, "curves/all")
     for axis in ("Y-axis titled 'loss", "X-axis titled 'FLOPs"):
         labels = page.locator(f'[data-chart="curves/all"] [aria-label^="{axis}"] .role-axis-label text')
@@ -255,10 +264,7 @@ def test_axes_have_two_labels_and_no_label_twice_where_rows_are_alike(opened: An
 def test_an_interval_around_no_bleu_at_all_makes_no_room_for_less(opened: Any, tmp_path: Path) -> None:
     rows = [("base", "base", seed, 60.0) for seed in (1, 2, 3)]
     rows += [("h=1", "table3_A", seed, bleu) for seed, bleu in ((1, 0.1), (2, 0.2), (3, 2.0))]  # 0.8 +- 2.6
-    for one in (scored(*row) for row in rows):
-        one.save(path(tmp_path / "results", one))
-    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
-    page = opened(tmp_path / "results" / REPORT, height=1500)
+    page = drawn((scored(*row) for row in rows), tmp_path, opened, height=1500)
     seen(page, "curves/all")
     axis = page.locator('[data-chart="curves/all"] [aria-label^="Y-axis titled \'BLEU"]')
     said = [label for label in axis.locator(".role-axis-label text").all_text_contents() if label]
@@ -266,25 +272,19 @@ def test_an_interval_around_no_bleu_at_all_makes_no_room_for_less(opened: Any, t
     assert [label for label in said if label.startswith(("-", "\N{MINUS SIGN}"))] == []
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-def test_long_names_are_told_apart(opened: Any, tmp_path: Path, width: int) -> None:
+def test_long_names_are_told_apart(opened: Any, tmp_path: Path) -> None:
     names = [f"soft alignment, scaled dot, rate x {factor}" for factor in ("0.5", "1", "2")]
     records = [scored("base", "base", 1, 60.0), *(unprinted(name, "ladder_rates", 1, 50.0) for name in names)]
-    for record in records:
-        record.save(path(tmp_path / "results", record))
-    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
-    page = opened(tmp_path / "results" / REPORT, width=width)
-    seen(page, "differences/bleu_ours")
-    labels = page.locator('[data-chart="differences/bleu_ours"] .role-axis-label text').all_text_contents()
-    assert [f"ladder_rates {name}" for name in names] == [label for label in labels if "rate" in label]
+    for page in (drawn(records, tmp_path, opened, width=360), opened(tmp_path / "page.html", width=1280)):
+        seen(page, "differences/bleu_ours")
+        labels = page.locator('[data-chart="differences/bleu_ours"] .role-axis-label text').all_text_contents()
+        assert [f"ladder_rates {name}" for name in names] == [label for label in labels if "rate" in label]
 
 
 def test_every_table_of_the_legend_is_seen_on_a_narrow_screen(opened: Any, tmp_path: Path) -> None:
     tables = ["lab_parts", "lab_positions", "lab_scores", "lab_selection", "ladder", "ladder_rates"]
-    for one in [scored("base", "base", 1, 60.0), *(unprinted("no norm", table, 1, 50.0) for table in tables)]:
-        one.save(path(tmp_path / "results", one))
-    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
-    page = opened(tmp_path / "results" / REPORT, width=360)
+    records = [scored("base", "base", 1, 60.0), *(unprinted("no norm", table, 1, 50.0) for table in tables)]
+    page = drawn(records, tmp_path, opened, width=360)
     seen(page, "curves/all")
     place = page.locator('[data-chart="curves/all"]').bounding_box()
     names = page.locator('[data-chart="curves/all"] .role-legend-label text')
@@ -301,15 +301,16 @@ def test_every_table_of_the_legend_is_seen_on_a_narrow_screen(opened: Any, tmp_p
 
 
 def test_the_papers_rows_come_first_and_have_axes_of_their_own(opened: Any, tmp_path: Path) -> None:
-    for seed in (1, 2):
+    records = [
+        one
+        for seed in (1, 2)
         for one in (
             scored("base", "base", seed, 60.0),
             scored("h=1", "table3_A", seed, 59.0),
             unprinted("no norm", "lab_parts", seed, 6.0),
-        ):
-            one.save(path(tmp_path / "results", one))
-    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
-    page = opened(tmp_path / "results" / REPORT, height=1500)
+        )
+    ]
+    page = drawn(records, tmp_path, opened, height=1500)
     rows = [line["row"] for line in sheet(page, "differences", "differences.csv")]
     assert rows == ["(A) h=1 (here 8)", "lab_parts no norm"]
     lowest = []

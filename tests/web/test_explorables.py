@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -82,16 +83,17 @@ def test_formulas_are_typeset_and_have_room(alone: Path, opened: Any, width: int
     assert exponent["height"] < base["height"]
 
 
-@pytest.mark.parametrize("name", ["rate", "codes", "softmax", "layers"])
-def test_each_picture_says_what_both_of_its_axes_are(alone: Path, opened: Any, name: str) -> None:
+def test_each_picture_says_what_both_of_its_axes_are(alone: Path, opened: Any) -> None:
+    page = opened(alone)
     titles = {
         "rate": ["optimizer step", "rate"],
         "codes": ["position", "value of the dimension"],
         "softmax": ["key", "weight"],
         "layers": ["length n", "operations"],
     }
-    texts = opened(alone).locator(f"#explore-{name} .plot text").all_text_contents()
-    assert [text for text in texts if re.search("[a-z]{3}", text)] == titles[name]
+    for name, expected in titles.items():
+        texts = page.locator(f"#explore-{name} .plot text").all_text_contents()
+        assert [text for text in texts if re.search("[a-z]{3}", text)] == expected
 
 
 def test_the_sheets_are_what_the_browser_computes(alone: Path, opened: Any) -> None:
@@ -117,19 +119,17 @@ def test_the_sheets_are_what_the_browser_computes(alone: Path, opened: Any) -> N
         assert given == pytest.approx(float(line["operations"]), rel=1e-12), line
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("rate", "step 4,100"), ("codes", "Pair 17 "), ("softmax", "d_k = 128 "), ("layers", "n = 128, ")],
-)
-def test_a_slider_changes_what_is_said_and_drawn(alone: Path, opened: Any, name: str, said: str) -> None:
+def test_a_slider_changes_what_is_said_and_drawn(alone: Path, opened: Any) -> None:
     page = opened(alone)
-    figure = page.locator(f"#explore-{name}")
-    drawn = figure.locator("svg").inner_html()
-    assert said not in figure.locator("figcaption").inner_text()
-    figure.get_by_role("slider").first.press("ArrowRight")
-    assert said in figure.locator("figcaption").inner_text()
-    assert figure.locator("svg").inner_html() != drawn
-    assert figure.locator("svg").get_attribute("aria-label") == figure.locator("figcaption").inner_text()
+    expected = {"rate": "step 4,100", "codes": "Pair 17 ", "softmax": "d_k = 128 ", "layers": "n = 128, "}
+    for name, said in expected.items():
+        figure = page.locator(f"#explore-{name}")
+        drawn = figure.locator("svg").inner_html()
+        assert said not in figure.locator("figcaption").inner_text()
+        figure.get_by_role("slider").first.press("ArrowRight")
+        assert said in figure.locator("figcaption").inner_text()
+        assert figure.locator("svg").inner_html() != drawn
+        assert figure.locator("svg").get_attribute("aria-label") == figure.locator("figcaption").inner_text()
 
 
 def test_counts_are_in_the_legend_where_there_are_any(alone: Path, opened: Any) -> None:
@@ -151,17 +151,15 @@ def at_ends(page: Any, name: str, *values: int) -> str:
     return str(figure.locator("figcaption").inner_text())
 
 
-@pytest.mark.parametrize("warmup", [100, 16_000])
-def test_the_ends_of_the_rate_are_those_of_the_formula(alone: Path, opened: Any, warmup: int) -> None:
-    said = at_ends(opened(alone), "rate", warmup).replace("−", "-")
-    peak, late = (float(number) for number in re.findall(r"\d\.\d\de-\d", said))
-    assert peak == pytest.approx(rate(warmup, BASE.d_model, warmup), rel=2e-3)
-    assert late == pytest.approx(rate(100_000, BASE.d_model, warmup), rel=5e-3)
-
-
-@pytest.mark.parametrize(("i", "crests"), [(0, "6.3"), (255, "60,611.5")])  # 2 pi, and 2 pi 10000^(255 / 256)
-def test_the_ends_of_the_codes_are_those_of_the_formula(alone: Path, opened: Any, i: int, crests: str) -> None:
-    assert f"from crest to crest {crests} positions" in at_ends(opened(alone), "codes", i)
+def test_the_ends_of_the_rate_and_the_codes_are_those_of_the_formulas(alone: Path, opened: Any) -> None:
+    page = opened(alone)
+    for warmup in (100, 16_000):
+        said = at_ends(page, "rate", warmup).replace("−", "-")
+        peak, late = (float(number) for number in re.findall(r"\d\.\d\de-\d", said))
+        assert peak == pytest.approx(rate(warmup, BASE.d_model, warmup), rel=2e-3)
+        assert late == pytest.approx(rate(100_000, BASE.d_model, warmup), rel=5e-3)
+    for i, crests in ((0, "6.3"), (255, "60,611.5")):  # 2 pi, and 2 pi 10000^(255 / 256)
+        assert f"from crest to crest {crests} positions" in at_ends(page, "codes", i)
 
 
 def test_what_is_almost_all_or_almost_nothing_is_not_rounded_to_it(alone: Path, opened: Any) -> None:
@@ -175,22 +173,22 @@ def test_what_is_almost_all_or_almost_nothing_is_not_rounded_to_it(alone: Path, 
     assert at_ends(page, "softmax", 0).count("31.1 %") == 2, "at d_k = 1 there is nothing to scale"
 
 
-@pytest.mark.parametrize("n", [3, 13])
-@pytest.mark.parametrize("window", [3, 65])
-def test_a_neighbourhood_is_never_more_than_the_whole(alone: Path, opened: Any, n: int, window: int) -> None:
-    said = at_ends(opened(alone), "layers", n, 11, window)
-    counts = {
-        layer: int(re.findall(rf"{re.escape(layer)} ([\d,]+)", said)[0].replace(",", ""))
-        for layer in ("self-attention", "self-attention (restricted)", "recurrent", "convolutional")
-    }
-    length, d = 2**n, 2**11
-    assert counts == {  # n^2 d, r n d, n d^2 and k n d^2, times the products and sums of each
-        "self-attention": 4 * length**2 * d,
-        "self-attention (restricted)": 4 * min(window, length) * length * d,
-        "recurrent": 2 * length * d**2,
-        "convolutional": 2 * window * length * d**2,
-    }
-    assert ("r at most n" in said) == (window > length)
+def test_a_neighbourhood_is_never_more_than_the_whole(alone: Path, opened: Any) -> None:
+    page = opened(alone)
+    for n, window in itertools.product((3, 13), (3, 65)):
+        said = at_ends(page, "layers", n, 11, window)
+        counts = {
+            layer: int(re.findall(rf"{re.escape(layer)} ([\d,]+)", said)[0].replace(",", ""))
+            for layer in ("self-attention", "self-attention (restricted)", "recurrent", "convolutional")
+        }
+        length, d = 2**n, 2**11
+        assert counts == {  # n^2 d, r n d, n d^2 and k n d^2, times the products and sums of each
+            "self-attention": 4 * length**2 * d,
+            "self-attention (restricted)": 4 * min(window, length) * length * d,
+            "recurrent": 2 * length * d**2,
+            "convolutional": 2 * window * length * d**2,
+        }
+        assert ("r at most n" in said) == (window > length)
 
 
 @pytest.mark.parametrize("width", [360, 1600])
