@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,26 @@ COLLECTED = pytest.StashKey[set[str]]()
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     item.config.stash.setdefault(COLLECTED, set()).add(item.nodeid)
+
+
+# the files that take longest, a minute and more: none of them is begun when the others have ended
+LONGEST = (
+    "runs/executors/test_executors.py", "training/test_loop.py", "test_library.py", "faults/test_training.py",
+    "runs/test_sweep.py", "web/test_charts.py", "test_experiment.py", "pages/test_build.py", "web/test_mlflow.py",
+    "runs/test_further_tests.py", "tracking/test_client.py", "runs/test_run.py", "faults/test_full_disks.py",
+)  # fmt: skip
+
+
+@pytest.hookimpl(trylast=True)  # after what is left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each process of xdist is given as many tests of the list, in its order: let the longest stand first in each."""
+    n = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    longest = [[item for item in items if item.path.as_posix().endswith(f"tests/{name}")] for name in LONGEST]
+    first = [[*chain(*longest[i::n])] for i in range(n)]
+    early = {*chain(*first)}
+    rest = iter([item for item in items if item not in early])
+    shares = [[*share, *islice(rest, max(0, len(items) // n - len(share)))] for share in first]
+    items[:] = [*chain(*shares), *rest]
 
 
 @pytest.fixture(scope="session")
