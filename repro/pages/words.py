@@ -4,11 +4,11 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from repro.claims.decisions import FIRST_SEED
+from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.pages.columns import ABOUT_FOUND, DELTA, EXPLORATORY, HEADINGS, MEAN_OF_LAST, MISSING, SIZE, marked, unused
 from repro.render.page import Block, Code, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
-from repro.results.frame import COSTS, DataFrame
+from repro.results.frame import CONFIDENCE, COSTS, DataFrame
 from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
 from repro.results.notes import NO_COMMIT, NOT_COMMITTED
 from repro.results.record import BASE
@@ -162,8 +162,34 @@ def by_chance(frame: DataFrame) -> tuple[Text, ...]:
         return ()
     low, high = (f"{end:.0f}" if apart.min() >= 1 else f"{end:.1f}" for end in (apart.min(), apart.max()))
     told = f"{low} to {high}" if low != high else f"about {low}"
-    again = Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + FEWEST - 1}")
-    return (Text((f"Single runs of these rows differ by {told} BLEU by chance; ", again, " narrows it.")),)
+    again = Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + SEEDS - 1}")
+    spread = f"Single runs of these rows differ by {told} BLEU by chance; "
+    return (Text((*_told_apart(frame), spread, again, " narrows it.")),)
+
+
+def _told_apart(frame: DataFrame) -> Iterator[str]:
+    """Which rows are better or worse than the base beyond what chance makes of so few runs, by the published spreads.
+
+    Beyond t s of the difference, s from the deviations of both rows over their published seeds, at 95 %.
+    """
+    from scipy.special import stdtrit
+
+    n, own = (frame[name].astype(float) for name in ("published/n", "n"))
+    t = stdtrit(n.where(n >= FEWEST) - 1, (1 + CONFIDENCE) / 2)
+    variance = (frame["published/dev/bleu_half_width"] / t) ** 2 * n / own.where(own > 0)  # of a mean of one's own runs
+    of_base = frame["row"] == BASE
+    if not of_base.any():
+        return
+    bounds = t.clip(lower=t[of_base].iloc[0]) * (variance + variance[of_base].iloc[0]) ** 0.5
+    found: dict[str, list[str]] = {"better than the base": [], "worse than the base": [], "": []}
+    for row, difference, bound in zip(frame["row"], frame["dev/bleu_to_base"], bounds, strict=True):
+        if row != BASE and difference == difference and bound == bound:  # neither is NaN
+            sign = "" if abs(difference) <= bound else f"{'better' if difference > 0 else 'worse'} than the base"
+            found[sign].append(row)
+    for sign, rows in found.items():
+        if rows:
+            beyond = f"{sign} beyond chance" if sign else "not told apart from the base by so few runs"
+            yield f"{', '.join(rows)}: {beyond}. "
 
 
 def claim(frame: DataFrame) -> Words:

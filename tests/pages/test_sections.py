@@ -97,16 +97,33 @@ def published(results: Path, spread: dict[str, tuple[float, ...]] = SPREAD, scal
     return save(results, found)
 
 
-def shown(tmp_path: Path, seeds: int, **of: float) -> str:
-    mine = [run(row, seed, bleu=70.0) for row in ("base", "h=1") for seed in range(1, seeds + 1)]
+def shown(tmp_path: Path, seeds: int, one_head: float = 70.0, **of: float) -> str:
+    scores = {"base": 70.0, "h=1": one_head}
+    mine = [run(row, seed, bleu=bleu) for row, bleu in scores.items() for seed in range(1, seeds + 1)]
     frame = own(save(tmp_path / "own", mine), published(tmp_path / "there", **of)).frame(["table3_A"])
     return " ".join(at_the_end(frame).split())
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_the_published_spread_stands_below_few_runs(tmp_path: Path, seeds: int) -> None:
-    told = "Single runs of these rows differ by 4 to 6 BLEU by chance; --seeds 9-11 narrows it."
+    told = "Single runs of these rows differ by 4 to 6 BLEU by chance; --seeds 9-13 narrows it."
     assert told in shown(tmp_path, seeds)
+
+
+@pytest.mark.parametrize(
+    ("bleu", "seeds", "told"),
+    [  # t(2, 97.5 %) sqrt(2.203^2 + 3.387^2), the deviations of the three published runs of each, is 17.4; of two 12.3
+        (70.0 - 17.3, 1, "not told apart from the base by so few runs"),
+        (70.0 - 17.5, 1, "worse than the base beyond chance"),
+        (70.0 + 17.5, 1, "better than the base beyond chance"),
+        (70.0 - 12.2, 2, "not told apart from the base by so few runs"),
+        (70.0 - 12.4, 2, "worse than the base beyond chance"),
+    ],
+)
+def test_a_difference_beyond_chance_is_said_by_the_published_spreads(
+    tmp_path: Path, bleu: float, seeds: int, told: str
+) -> None:
+    assert f"h=1: {told}. Single runs" in shown(tmp_path, seeds, bleu)
 
 
 def test_three_runs_show_their_own(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
+from waiting import in_the_other_theme
 
 REPORT = "laptop/report.html"
 FORESTS = "differences/log_ppl", "differences/bleu"
@@ -136,8 +137,7 @@ def test_what_was_chosen_stays_when_the_theme_or_the_width_is_another(page: Any)
     assert (before["text"], before["of_table"]["table"]) == ("dev", ["(A)"])
     assert 10 < before["shown"]["step"][0] < before["shown"]["step"][1] == 30
     assert {*before["picked"]} == {"flops", "bleu"}
-    page.locator("[data-theme-switch]").click()
-    page.wait_for_timeout(100)
+    in_the_other_theme(page, CURVES)
     themed = page.evaluate(CHOSEN)
     page.set_viewport_size({"width": 900, "height": 1500})
     page.evaluate(UNTIL.format(f"document.querySelector('{chart(CURVES)} svg').clientWidth < 900"))
@@ -169,8 +169,7 @@ def test_a_row_is_chosen_by_its_name_and_seen_beside_the_base(page: Any) -> None
     name.select_option(rows[1])
     expect(marks.and_(page.locator('[opacity="0.08"]'))).to_have_count(1)
     assert strong() == sorted([rows[0], rows[1]] * 3)
-    page.locator("[data-theme-switch]").click()
-    page.wait_for_timeout(100)
+    in_the_other_theme(page, CURVES)
     assert (name.input_value(), strong()) == (rows[1], sorted([rows[0], rows[1]] * 3))
     name.select_option("base")
     expect(marks.and_(page.locator('[opacity="0.08"]'))).to_have_count(2)

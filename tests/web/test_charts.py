@@ -12,6 +12,7 @@ import pytest
 from packed_values import packed_at
 from playwright.sync_api import expect
 from report_records import scored
+from waiting import in_the_other_theme
 
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
@@ -141,8 +142,7 @@ def test_curves_begin_with_table_3_where_there_is_more(opened: Any, tmp_path: Pa
     expect(page.locator("#curves")).to_contain_text("The rows of Table 3 are coloured at first")
     names.first.dblclick()
     expect(pale).to_have_count(0)
-    page.locator("[data-theme-switch]").click()
-    page.wait_for_timeout(100)
+    in_the_other_theme(page, "curves/all")
     expect(pale).to_have_count(0)
     page.locator('[data-chart="curves/all"] input').first.press("Escape")
     expect(pale).to_have_count(1)
@@ -257,7 +257,9 @@ def test_axes_have_two_labels_and_no_label_twice_where_rows_are_alike(opened: An
         said = [label for label in labels.all_text_contents() if label]
         assert len({*said}) == len(said) > 1, (axis, said)
     page.locator('[data-chart="differences/bleu"] .mark-symbol path').first.click()
-    loss = page.locator("dialog svg.curves").first.locator('text[text-anchor="end"]').all_text_contents()
+    numbers = page.locator("dialog svg.curves").first.locator('text[text-anchor="end"]')
+    numbers.first.wait_for()
+    loss = numbers.all_text_contents()
     assert loss[:3] == ["5.4", "5.92", "6.5"]
 
 

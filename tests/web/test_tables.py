@@ -94,6 +94,7 @@ def test_the_numbers_of_a_curve_can_be_read_on_a_narrow_screen(made: Path, opene
 
 def test_the_keyboard_alone_opens_a_row(made: Path, opened: Any) -> None:
     page = opened(made / "laptop/report.html")
+    page.locator("#table3 button.sort").first.wait_for()  # made when the table is in sight, as its keys are
     page.locator("#table3 tbody a").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
