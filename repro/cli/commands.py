@@ -13,7 +13,7 @@ COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
     "data": "fetch, import, prepare or inspect text",
     "runs": "list your runs: row, seed, score, size, when",
-    "compare": "how two runs differ: settings, scores, sentences",
+    "compare": "how two runs differ: settings, scores, curves, sentences",
     "translate": "translate a text with a finished run",
     "parse": "parse sentences with a finished run of Table 4",
     "score": "perplexity of given translations under a finished run",

@@ -1,4 +1,4 @@
-"""How two runs differ: their settings, their scores with an interval, the sentences where they differ most.
+"""How two runs differ: settings, scores with an interval, curves, the sentences where they differ most.
 
 python -m repro compare best base
 """
@@ -17,13 +17,14 @@ from repro.runs.command import Parser, code_of, ours
 from repro.runs.load import finished
 from repro.runs.options import add_options
 
+LOOKS = 6  # at least, at the curves of two runs, and at most twice as many
 SHOWN = 3  # sentences
 NOT_TOLD = ("machine", "claim")  # settings that change nothing
 MINUS = "\N{MINUS SIGN}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Say how two finished runs differ: settings, scores, sentences of dev."""
+    """Say how two finished runs differ: settings, scores, curves, sentences of dev."""
     parser = Parser(prog=ours("compare"), description=main.__doc__)
     for name in ("A", "B"):
         parser.add_argument(name, help=f"a finished run: {run_names()}, its folder, its id or the beginning of it")
@@ -50,6 +51,10 @@ def _told(folders: Sequence[Path], runs: Sequence[Record], cache: Path) -> Itera
     yield from _grid([("", "A", "B"), *((name, _text(ours.get(name)), _text(theirs.get(name))) for name in names)])
     yield "\nScores:"
     yield from _grid([("", "A", "B", f"B {MINUS} A"), *_scores(*runs)])
+    if steps := _common_steps(*runs):
+        curves = [dict(zip(run.curves["dev"]["step"], run.curves["dev"]["nll"], strict=True)) for run in runs]
+        yield "\nLoss on dev, nats a token, unsmoothed, after so many updates:"
+        yield from _grid([_numbers(f"{step:,}", 3, *(curve[step] for curve in curves)) for step in steps])
     texts = _texts(folders, runs, cache)
     if texts is None:
         yield "\nTheir sentences are not compared: that takes translations of one dev set whose text is here."
@@ -85,6 +90,12 @@ def _scores(ours: Record, theirs: Record) -> Iterator[tuple[str, str, str, str]]
             yield _numbers(f"{split} {name.upper()}", digits, ours.score(split, name), theirs.score(split, name))
     yield _numbers("parameters (M)", 2, ours.params["here"] / 1e6, theirs.params["here"] / 1e6)
     yield _numbers("training (s)", 0, ours.cost["train_seconds"], theirs.cost["train_seconds"])
+
+
+def _common_steps(ours: Record, theirs: Record) -> list[int]:
+    """After which both have read dev: some of them, evenly, and the last."""
+    both = sorted({*ours.curves["dev"]["step"]} & {*theirs.curves["dev"]["step"]})
+    return both[:: -max(1, len(both) // LOOKS)][::-1]
 
 
 def _numbers(name: str, digits: int, ours: float | None, theirs: float | None) -> tuple[str, str, str, str]:

@@ -39,8 +39,11 @@ def runs(tmp_path: Path, dev: tuple[Path, str, list[tuple[str, str]]]) -> Path:
     """The base translates all of dev; h=1 leaves the last word of one sentence out."""
     _, sha256, pairs = dev
     right = [target for _, target in pairs]
-    base = made("base", 1, sha256, bleu=100.0)
-    h1 = made("h=1", 2, sha256, bleu=99.0, hyper={**base.hyper, "n_heads": 1})
+    ours, theirs = (
+        {"step": steps, "nll": nll} for steps, nll in (([10, 20], [4.0, 3.0]), ([10, 15, 20], [4.5, 3.5, 2.5]))
+    )
+    base = made("base", 1, sha256, bleu=100.0, curves={"train": ours, "dev": ours})
+    h1 = made("h=1", 2, sha256, bleu=99.0, hyper={**base.hyper, "n_heads": 1}, curves={"train": theirs, "dev": theirs})
     saved(tmp_path, base, right, 1_000)
     saved(tmp_path, h1, [" ".join(right[0].split()[:-1]), *right[1:]], 2_000)
     return tmp_path
@@ -86,6 +89,9 @@ def test_two_runs_are_compared(
     settings = shown[shown.index("Settings that differ:") : shown.index("Scores:")]
     assert [line.split() for line in settings.split("\n")[2:-2]] == [["seed", "1", "2"], ["n_heads", "2", "1"]]
     assert ["dev", "BLEU", "100.0", "99.0", "−1.0"] in [line.split() for line in shown.split("\n")]
+    curves = shown[shown.index("Loss on dev") : shown.index("BLEU of dev")]
+    lines = [line.split() for line in curves.split("\n")[1:-2]]
+    assert lines == [["10", "4.000", "4.500", "+0.500"], ["20", "3.000", "2.500", "−0.500"]]
     assert "95 % interval over 40 sentences" in shown
     worst = shown[shown.index("where A is ahead by most") :]
     assert worst.index(pairs[0][0]) < worst.index("  A ") < worst.index("  B ")
