@@ -40,6 +40,7 @@ def test_the_first_command_ends_in_something_good(typed: tuple[Path, str]) -> No
     folder, said = typed
     end = said[said.index("\n2 runs in ") :]
     order = [
+        "\nThe best of them, ",
         "results/own/report.html",
         "results/own/smoke-4-steps/README.md",
         "What next:",
