@@ -264,9 +264,9 @@ def test_a_run_that_is_stopped_there_has_its_record_and_makes_it_later(
     shutil.copytree(first / "text", tmp_path / "text")
     scored = further_tests._scored
 
-    def stopped(run: Any, *of: Any) -> Any:
-        object.__setattr__(run, "should_stop", lambda: True)
-        return scored(run, *of)
+    def stopped(*of: Any) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        return scored(*of)
 
     monkeypatch.setattr(further_tests, "_scored", stopped)
     with pytest.raises(SystemExit):
