@@ -175,7 +175,7 @@ def _told_apart(frame: DataFrame) -> Iterator[str]:
     from scipy.special import stdtrit
 
     n, own = (frame[name].astype(float) for name in ("published/n", "n"))
-    t = stdtrit(n.where(n >= FEWEST) - 1, (1 + CONFIDENCE) / 2)
+    t = (n.where(n >= FEWEST) - 1).map(lambda df: float(stdtrit(df, (1 + CONFIDENCE) / 2)))
     variance = (frame["published/dev/bleu_half_width"] / t) ** 2 * n / own.where(own > 0)  # of a mean of one's own runs
     of_base = frame["row"] == BASE
     if not of_base.any():
