@@ -239,9 +239,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the order begins anew after a stop",
-        "repro/training/loop.py",
-        "return self.data.batches(self.trainer.global_step)",
-        "return self.data.batches(0)",
+        "repro/data/datamodule.py",
+        "return self.batches(self.trainer.global_step)",
+        "return self.batches(0)",
         ("tests/training/test_loop.py::test_a_run_that_dies_again_and_again[lives0]",),
     ),
     Defect(

@@ -66,7 +66,7 @@ def test_what_has_a_record_is_done_and_other_code_begins_anew(begun: Path, monke
     (folder / "record.json").write_bytes(b"{}")
     assert standing(begun)[1].done
     assert standing(begun)[1].told(20) == "done"
-    monkeypatch.setattr("repro.runs.standing.fingerprint", lambda system: f"other than {fingerprint(system)}")
+    monkeypatch.setattr("repro.runs.run_dir.fingerprint", lambda system: f"other than {fingerprint(system)}")
     assert standing(begun) == {}
     (folder / "record.json").unlink()
 

@@ -89,9 +89,10 @@ def places(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two rows that differ in their task alone, beside the base, which translates."""
+    """Two rows that differ in their task alone, beside one that translates, as the base does."""
     folder = tmp_path_factory.mktemp("toy")
     rows = [Row(f"words={n}", lambda base: replace(base, n_heads=4), Paper(), Whole(n)) for n in (1, 2)]
+    rows.append(Row("h=4", lambda base: replace(base, n_heads=4), Paper()))
     with own_signals():
         main("toy", rows, places(folder))
     [scale] = (folder / "results").iterdir()
@@ -134,8 +135,8 @@ def test_it_goes_from_its_record_to_a_table(made: Path) -> None:
     assert "test/exact" in frame  # so in the sheet as well
     left = {departure.name: departure for departure in frame.attrs["departures"]}
     # the toy is searched as its facts say; smoke has shorter outputs of what translates
-    assert left["search"].here == {"beam 4, alpha 0.6, at most input + 10": ["base"]}
-    assert [*left["data"].here.values()] == [["base"]]  # what the paper says of its text it says of translation
+    assert left["search"].here == {"beam 4, alpha 0.6, at most input + 10": ["base", "h=4"]}
+    assert [*left["data"].here.values()] == [["base", "h=4"]]  # what the paper says of its text it says of translation
 
 
 def test_the_same_command_finds_it_finished(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
