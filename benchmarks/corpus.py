@@ -69,7 +69,8 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
     session.open_texts([cell.task], print)
     tracker = Tracker(f"sqlite:///{runs / 'mlflow.db'}")
     with world(), Progress("corpus", 1) as progress:  # type: ignore[attr-defined]
-        record = Run(dir=session.run(cell), tracker=tracker, progress=progress, should_stop=lambda: False).execute()
+        lane = progress.lane()
+        record = Run(dir=session.run(cell), tracker=tracker, progress=lane, should_stop=lambda: False).execute()
     assert record is not None
     return record
 
