@@ -47,9 +47,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 # the files that take longest, a minute and more: none of them is begun when the others have ended
 LONGEST = (
-    "runs/executors/test_executors.py", "training/test_loop.py", "test_library.py", "faults/test_training.py",
+    "runs/executors/test_executors.py", "training/test_group.py", "test_library.py", "faults/test_training.py",
     "runs/test_sweep.py", "web/test_charts.py", "test_experiment.py", "pages/test_build.py", "web/test_mlflow.py",
-    "runs/test_further_tests.py", "tracking/test_client.py", "runs/test_run.py", "faults/test_full_disks.py",
+    "test_notebook.py", "tracking/test_client.py", "runs/test_run.py", "faults/test_full_disks.py",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.pages.columns import ABOUT_FOUND, DELTA, EXPLORATORY, HEADINGS, MEAN_OF_LAST, MISSING, SIZE, marked, unused
 from repro.render.page import Block, Code, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
-from repro.results.frame import CONFIDENCE, COSTS, DataFrame
+from repro.results.frame import CONFIDENCE, COSTS, DataFrame, Series
 from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
 from repro.results.notes import NO_COMMIT, NOT_COMMITTED
 from repro.results.record import BASE
@@ -170,26 +170,31 @@ def by_chance(frame: DataFrame) -> tuple[Text, ...]:
 def _told_apart(frame: DataFrame) -> Iterator[str]:
     """Which rows are better or worse than the base beyond what chance makes of so few runs, by the published spreads.
 
-    Beyond t s of the difference, s from the deviations of both rows over their published seeds, at 95 %.
+    A difference over n common seeds is beyond t sqrt((s^2 + s_base^2) / n), s from the published seeds of each row, at
+    95 % for all rows of the table together (Bonferroni).
     """
     from scipy.special import stdtrit
 
-    n, own = (frame[name].astype(float) for name in ("published/n", "n"))
-    t = (n.where(n >= FEWEST) - 1).map(lambda df: float(stdtrit(df, (1 + CONFIDENCE) / 2)))
-    variance = (frame["published/dev/bleu_half_width"] / t) ** 2 * n / own.where(own > 0)  # of a mean of one's own runs
-    of_base = frame["row"] == BASE
-    if not of_base.any():
+    def variance(row: Series) -> float:
+        n = row["published/n"]
+        return float((row["published/dev/bleu_half_width"] / stdtrit(n - 1, (1 + CONFIDENCE) / 2)) ** 2 * n)
+
+    lines = [row for _, row in frame[(frame["n"] > 0) & (frame["published/n"] >= FEWEST)].iterrows()]
+    base = next((row for row in lines if row["row"] == BASE), None)
+    if base is None:
         return
-    bounds = t.clip(lower=t[of_base].iloc[0]) * (variance + variance[of_base].iloc[0]) ** 0.5
-    found: dict[str, list[str]] = {"better than the base": [], "worse than the base": [], "": []}
-    for row, difference, bound in zip(frame["row"], frame["dev/bleu_to_base"], bounds, strict=True):
-        if row != BASE and difference == difference and bound == bound:  # neither is NaN
-            sign = "" if abs(difference) <= bound else f"{'better' if difference > 0 else 'worse'} than the base"
-            found[sign].append(row)
+    common = [(row, len({*row["seeds"].split()} & {*base["seeds"].split()})) for row in lines if row is not base]
+    compared = [(row, n) for row, n in common if 0 < n < FEWEST]  # of more their own interval says it
+    found: dict[str, list[str]] = {"better": [], "worse": [], "": []}
+    for row, n in compared:
+        fewest = min(row["published/n"], base["published/n"])
+        t = stdtrit(fewest - 1, 1 - (1 - CONFIDENCE) / 2 / len(compared))
+        difference, bound = row["dev/bleu_to_base"], t * ((variance(row) + variance(base)) / n) ** 0.5
+        found["" if abs(difference) <= bound else "better" if difference > 0 else "worse"].append(row["row"])
     for sign, rows in found.items():
         if rows:
-            beyond = f"{sign} beyond chance" if sign else "not told apart from the base by so few runs"
-            yield f"{', '.join(rows)}: {beyond}. "
+            said = f"{sign} than the base beyond chance" if sign else "not told apart from the base by so few runs"
+            yield f"{', '.join(rows)}: {said}. "
 
 
 def claim(frame: DataFrame) -> Words:

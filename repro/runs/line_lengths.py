@@ -92,10 +92,9 @@ def refuse_long_lines(runs: "Sequence[RunDir]") -> None:
             continue
         try:
             _refuse_held_out(run, limit)
-            if (
-                own := n_places(model)
-            ) is not None and run.entry.scale.max_length > own:  # else such lines were left out
-                _refuse_trained(run.prepared.train, own)
+            places = n_places(model)
+            if places is not None and run.entry.scale.max_length > places:  # else such lines were left out
+                _refuse_trained(run.prepared.train, places)
         except ValueError as error:
             raise ValueError(f"Row {row[1]!r} of {row[0]}: {error}") from None
 

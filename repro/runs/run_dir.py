@@ -126,11 +126,10 @@ class RunDir:
         """16 hexadecimal digits: a hash of all that decides the result. What equal code has begun keeps its id."""
         names = [name for name in OF_CODE if name in self.decides]
         alike = product(*(equal_codes(self.decides[name]) for name in names))
-        made_of = [{**self.decides, **dict(zip(names, codes, strict=True))} for codes in alike]
-        made_of += [
-            {name: value for name, value in one.items() if name != "ids"} for one in made_of
-        ]  # of before the wall
-        ids = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()[:16] for one in made_of]
+        named = [{**self.decides, **dict(zip(names, codes, strict=True))} for codes in alike]
+        # before the wall stood, ids were not named: the code that made them was
+        named += [{name: value for name, value in one.items() if name != "ids"} for one in named]
+        ids = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()[:16] for one in named]
         return next((one for one in ids if (self.runs / one / "run.json").exists()), ids[0])
 
     @cached_property

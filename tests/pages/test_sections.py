@@ -97,9 +97,11 @@ def published(results: Path, spread: dict[str, tuple[float, ...]] = SPREAD, scal
     return save(results, found)
 
 
-def shown(tmp_path: Path, seeds: int, one_head: float = 70.0, **of: float) -> str:
-    scores = {"base": 70.0, "h=1": one_head}
-    mine = [run(row, seed, bleu=bleu) for row, bleu in scores.items() for seed in range(1, seeds + 1)]
+def shown(tmp_path: Path, seeds: int, one_head: float = 70.0, of_base: int = 0, **of: Any) -> str:
+    mine = [run("h=1", seed, bleu=one_head) for seed in range(1, seeds + 1)]
+    mine += [run("base", seed, bleu=70.0) for seed in range(1, (of_base or seeds) + 1)]
+    if "h=4" in of.get("spread", {}):
+        mine.append(run("h=4", 1, bleu=70.0))
     frame = own(save(tmp_path / "own", mine), published(tmp_path / "there", **of)).frame(["table3_A"])
     return " ".join(at_the_end(frame).split())
 
@@ -124,6 +126,17 @@ def test_a_difference_beyond_chance_is_said_by_the_published_spreads(
     tmp_path: Path, bleu: float, seeds: int, told: str
 ) -> None:
     assert f"h=1: {told}. Single runs" in shown(tmp_path, seeds, bleu)
+
+
+def test_more_seeds_of_the_base_alone_make_no_difference_surer(tmp_path: Path) -> None:
+    assert "h=1: not told apart" in shown(tmp_path, 1, 70.0 - 17.3, of_base=9), "it is over the one that both have"
+
+
+def test_all_rows_of_a_table_are_told_apart_together(tmp_path: Path) -> None:
+    # of two t(2, 98.75 %) = 6.205 for 4.303: 25.1 and not 17.4 BLEU
+    two = {**SPREAD, "h=4": (50.0, 51.0, 56.3)}
+    assert "h=1, h=4: not told apart" in shown(tmp_path / "near", 1, 70.0 - 24.9, spread=two)
+    assert "h=1: worse than the base beyond chance. h=4: not told apart" in shown(tmp_path, 1, 70.0 - 25.2, spread=two)
 
 
 def test_three_runs_show_their_own(tmp_path: Path) -> None:

@@ -339,6 +339,7 @@ def test_two_systems_of_one_file_are_two_runs() -> None:
         text=UNOPENED, task=Translation("en-de"), hyper=SCALES["smoke"].base, seed=1, batch_tokens=512,
         batch_by="padded_tokens", devices=1, accumulate=1, threads=1, precision="fp32", backend="torch",
     )  # fmt: skip
+    assert len({spec, replace(spec)}) == 1, "what is alike is one, as plain data are"
     of_base = made_of(spec)
     assert "system" not in of_base
     systems = Toy, partial(Toy, depth=2), partial(Toy, depth=3)
