@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 import torch
 
+from repro.decoding.search import Search
 from repro.model.config import BASE, written
+from repro.model.rivals.convs2s import ConvS2S
 from repro.results import equal_code
 from repro.results.provenance import provenance
 from repro.runs import changed as changing
 from repro.runs.changed import Changed, origin, refuse_changed
-from repro.runs.run_dir import RunDir
+from repro.runs.run_dir import RunDir, made_of
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
 from repro.tracking.run_folder import write_run
@@ -195,6 +198,32 @@ def test_what_decides_is_all_there() -> None:
         "code",
     ]
     assert DECIDES.keys() == {*names, *(f"hyper.{name}" for name in written(vars(BASE)))}
+
+
+OTHERWISE: dict[str, Any] = {
+    "task": Translation("en-de", search=Search(beam=2)),
+    "hyper": replace(BASE, dropout=0.3),
+    "seed": 2,
+    "batch_tokens": 7,
+    "batch_by": "tokens",
+    "devices": 2,
+    "accumulate": 2,
+    "threads": 2,
+    "precision": "bf16",
+    "backend": "ctranslate2",
+    "system": ConvS2S,
+}
+
+
+def test_every_field_of_a_spec_decides() -> None:
+    spec = run_now().spec
+    changed = {one.name: replace(spec, **{one.name: OTHERWISE[one.name]}) for one in fields(spec) if one.name != "text"}
+    for name in (one.name for one in fields(spec.text)):
+        other: Any = {name: True if name == "in_tokens" else "other"}
+        changed[name] = replace(spec, text=replace(spec.text, **other))
+    made = {name: json.dumps(made_of(one), sort_keys=True) for name, one in {"": spec, **changed}.items()}
+    assert made.pop("accumulate") == made["devices"], "an update in two parts is one, whoever takes them"
+    assert len({*made.values()}) == len(made)
 
 
 def test_the_id_is_made_of_all_fields(tmp_path: Path) -> None:
