@@ -381,8 +381,11 @@ def _beside(frame: "DataFrame", published: "DataFrame") -> "DataFrame":
     import pandas as pd
 
     beside = published.set_index(["table", "row"]).reindex(pd.MultiIndex.from_frame(frame[["table", "row"]]))
-    frame = frame.assign(**{f"published/{name}": beside[name].to_numpy() for name in BESIDE})
-    return frame.assign(**{"published/n": frame["published/n"].fillna(0).astype(int)})
+    columns = beside[BESIDE].add_prefix("published/").set_axis(frame.index)
+    columns["published/n"] = columns["published/n"].fillna(0).astype(int)
+    found = pd.concat([frame, columns], axis=1)  # at once: of columns that come one by one pandas warns the user
+    found.attrs = frame.attrs
+    return found
 
 
 class _List(list[Any]):
