@@ -15,7 +15,7 @@ from repro.claims.judge import Judged
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
 from repro.render.escape import sheet_text
-from repro.render.page import Column, Formula, Inline, Listing, Strong, Words
+from repro.render.page import Better, Column, Formula, Inline, Listing, Strong, Words, Worse, plain
 from repro.results.frame import BESIDE, DataFrame, Series, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
 from repro.results.record import BASE
@@ -28,6 +28,7 @@ SIZE = "parameters (M)"
 TEST = "BLEU (test)"
 MEAN_OF_LAST = "mean of last"  # what the group of columns begins with that is of other weights than the paper's
 DELTA = Formula("Δ")
+KINDS = {"better": Better, "worse": Worse}
 HEADINGS = {  # of the fields of Hyper: those that the paper writes as symbols are formulas
     name: Formula(symbol) if len(symbol) == 1 or "_" in symbol else symbol for name, symbol in SYMBOLS.items()
 }
@@ -170,9 +171,17 @@ def labels(frame: DataFrame) -> list[str]:
     return [label(row, here) for row, here in zip(frame["row"], settings, strict=True)]
 
 
-def closing(frame: DataFrame) -> list[Column]:
-    """What an experiment shows at its end: the scores, and of BLEU also the differences to the base."""
+def closing(frame: DataFrame, apart: Mapping[str, str]) -> list[Column]:
+    """What an experiment shows at its end: the scores, and of BLEU also the differences to the base.
+
+    Those of our rows that are told `apart` from the base stand out.
+    """
     dev = [column for column in columns_of_dev(frame) if column[:2] != ("PPL (dev)", DELTA)]
+    ours = next((i for i, column in enumerate(dev) if column.heading == DELTA), None)
+    if ours is not None:
+        kinds = [KINDS.get(apart.get(row, ""), str) for row in frame["row"]]
+        texts = [kind(plain(text)) for kind, text in zip(kinds, dev[ours].texts, strict=True)]
+        dev[ours] = dev[ours]._replace(texts=texts)
     return [row_column(frame), *dev]
 
 

@@ -23,7 +23,16 @@ from repro.pages.columns import (
     verdict_columns,
 )
 from repro.pages.sections import along_training, by_length, further_section, length_columns, operations_column, unequal
-from repro.pages.words import about_settings, by_chance, ending, explained_table, facts, opening, told_at_the_end
+from repro.pages.words import (
+    about_settings,
+    by_chance,
+    ending,
+    explained_table,
+    facts,
+    opening,
+    told_apart,
+    told_at_the_end,
+)
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
 from repro.results.frame import DataFrame
@@ -73,7 +82,8 @@ def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = (),
 
 def at_the_end(frame: DataFrame) -> Page:
     """What an experiment shows of its table at its end: for a terminal, so as wide as it is."""
-    return Page("", blocks(Table(tuple(closing(frame))), by_chance(frame), Listing(tuple(frame.attrs["notes"]))))
+    table = Table(tuple(closing(frame, told_apart(frame))))
+    return Page("", blocks(table, by_chance(frame), Listing(tuple(frame.attrs["notes"]))))
 
 
 def is_like_others(name: str, frame: DataFrame) -> bool:

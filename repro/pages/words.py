@@ -15,6 +15,7 @@ from repro.results.record import BASE
 from repro.results.task import LENGTH
 
 FEWEST = 3  # runs of a row that have an interval
+NOT_TOLD_APART = "not told apart from the base by so few runs"
 ABOUT_LABELS = marked("**(here ...)** follows a row's name where the value that it names is different at this scale.")
 ABOUT_SPREADS = marked(
     "**a ± b** is the mean over n seeds and the half-width of its 95 % t-interval; two seeds, or an interval that "
@@ -164,11 +165,19 @@ def by_chance(frame: DataFrame) -> tuple[Text, ...]:
     told = f"{low} to {high}" if low != high else f"about {low}"
     again = Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + SEEDS - 1}")
     spread = f"Single runs of these rows differ by {told} BLEU by chance; "
-    return (Text((*_told_apart(frame), spread, again, " narrows it.")),)
+    told_of = told_apart(frame)
+    named = {sign: [name for name, of in told_of.items() if of == sign] for sign in ("better", "worse", "")}
+    said = [
+        f"{', '.join(rows)}: {f'{sign} than the base beyond chance' if sign else NOT_TOLD_APART}. "
+        for sign, rows in named.items()
+        if rows
+    ]
+    return (Text((*said, spread, again, " narrows it.")),)
 
 
-def _told_apart(frame: DataFrame) -> Iterator[str]:
-    """Which rows are better or worse than the base beyond what chance makes of so few runs, by the published spreads.
+def told_apart(frame: DataFrame) -> dict[str, str]:
+    """Which rows are "better" or "worse" than the base beyond what chance makes of so few runs, by the published
+    spreads; an empty word where neither is shown. Rows of which an interval of their own says it are not among them.
 
     A difference over n common seeds is beyond t sqrt((s^2 + s_base^2) / n), s from the published seeds of each row, at
     95 % for all rows of the table together (Bonferroni).
@@ -179,22 +188,21 @@ def _told_apart(frame: DataFrame) -> Iterator[str]:
         n = row["published/n"]
         return float((row["published/dev/bleu_half_width"] / stdtrit(n - 1, (1 + CONFIDENCE) / 2)) ** 2 * n)
 
+    if "published/n" not in frame:
+        return {}
     lines = [row for _, row in frame[(frame["n"] > 0) & (frame["published/n"] >= FEWEST)].iterrows()]
     base = next((row for row in lines if row["row"] == BASE), None)
     if base is None:
-        return
+        return {}
     common = [(row, len({*row["seeds"].split()} & {*base["seeds"].split()})) for row in lines if row is not base]
     compared = [(row, n) for row, n in common if 0 < n < FEWEST]  # of more their own interval says it
-    found: dict[str, list[str]] = {"better": [], "worse": [], "": []}
+    found = {}
     for row, n in compared:
         fewest = min(row["published/n"], base["published/n"])
         t = stdtrit(fewest - 1, 1 - (1 - CONFIDENCE) / 2 / len(compared))
         difference, bound = row["dev/bleu_to_base"], t * ((variance(row) + variance(base)) / n) ** 0.5
-        found["" if abs(difference) <= bound else "better" if difference > 0 else "worse"].append(row["row"])
-    for sign, rows in found.items():
-        if rows:
-            said = f"{sign} than the base beyond chance" if sign else "not told apart from the base by so few runs"
-            yield f"{', '.join(rows)}: {said}. "
+        found[row["row"]] = "" if abs(difference) <= bound else "better" if difference > 0 else "worse"
+    return found
 
 
 def claim(frame: DataFrame) -> Words:

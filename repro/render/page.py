@@ -20,6 +20,14 @@ class Strong(str):
     """What a reader's eye shall find: a term that is explained, a verdict."""
 
 
+class Better(Strong):
+    """A number that is better than what it is compared with, beyond chance."""
+
+
+class Worse(Strong):
+    """One that is worse."""
+
+
 class Emphasis(str):
     """A title, a caption."""
 

@@ -1,10 +1,14 @@
-"""A page for a terminal: headings of several columns ruled below, texts as wide as a line."""
+"""A page for a terminal: headings of several columns ruled below, texts as wide as a line.
+
+What is better is green and what is worse red, as ANSI has them; who prints the page takes that out for a file.
+"""
 
 import textwrap
 
 from repro.render.escape import flat
 from repro.render.grid import aligned, width
 from repro.render.page import (
+    Better,
     Block,
     Heading,
     Link,
@@ -15,11 +19,14 @@ from repro.render.page import (
     Text,
     Verbatim,
     Words,
+    Worse,
     inlines,
     spans,
 )
 
 LINE = 80  # characters of a line
+COLOURS = {Better: "\x1b[32m", Worse: "\x1b[31m"}
+PLAIN = "\x1b[0m"
 
 
 def terminal(page: Page) -> str:
@@ -50,6 +57,8 @@ def table(table: Table) -> str:
     texts = [[flat(column.heading), *map(_line, column.texts)] for column in table.columns]
     texts[0][0] = texts[0][0] or " "
     lines = aligned(texts, is_left)
+    for row, line in enumerate(lines[1:]):
+        line[:] = [_coloured(cell, column.texts[row]) for cell, column in zip(line, table.columns, strict=True)]
     if any(column.group for column in table.columns):
         widths = iter(map(width, lines[0]))
         over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in spans(table.columns)]
@@ -62,3 +71,7 @@ def _line(words: Words) -> str:
     """The text without its marks; where a link leads stands behind it."""
     parts = inlines(words)
     return flat("".join(f"{part.text} ({part.target})" if isinstance(part, Link) else part for part in parts))
+
+
+def _coloured(cell: str, words: Words) -> str:
+    return f"{COLOURS[type(words)]}{cell}{PLAIN}" if type(words) in COLOURS else cell

@@ -85,6 +85,12 @@ class Progress:
         self.console.print(shown(text), markup=False, soft_wrap=not self.live)
         self.console.file.flush()
 
+    def show(self, page: str) -> None:
+        """A page made for a terminal, in its colours where one is there that has them."""
+        from rich.text import Text
+
+        self.console.print(Text.from_ansi(page), soft_wrap=not self.live)
+
     def lane(self) -> "Lane":
         """Where one more run is watched, beside those that are."""
         self.lanes.append(Lane(self))

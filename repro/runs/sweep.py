@@ -117,7 +117,7 @@ class Sweep:
             if not_begun or any(outcome.code > 128 for outcome in outcomes):
                 return 128 + (signals.received or SIGTERM)  # another process of this run may have had the signal
             if self.is_first:
-                progress.say(self._closing(outcomes, time.monotonic() - started))
+                self._close(outcomes, time.monotonic() - started, progress)
         return exit_code(outcomes) if self.is_first else next((one.code for one in outcomes if one.code), 0)
 
     def _expected(self, executor: Executor, work: Sequence[Job], progress: Progress) -> list[Estimate]:
@@ -205,7 +205,7 @@ class Sweep:
             if table.name in run.entry.tables
         }
 
-    def _closing(self, outcomes: Sequence[JobResult], seconds: float) -> str:
+    def _close(self, outcomes: Sequence[JobResult], seconds: float, progress: Progress) -> None:
         records = [one.record for one in outcomes if one.record]
         folder, names = self.results / self.session.scale.name, [table.name for table in self.tables]
         uncommitted = [table.name for table in self.tables if table.file and is_committed(table.file) is False]
@@ -217,18 +217,16 @@ class Sweep:
         elsewhere = [one.run.name for one in outcomes if one.code == BUSY]
         failed = [one.run.name for one in outcomes if one.code not in (0, BUSY)]
         finished = [one for one in outcomes if one.record and one.record.status == "finished"]
-        return "\n".join(
-            [
-                "",
-                console(mine, names),
-                *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
-                *([f"Failed, as said above: {', '.join(failed)}."] if failed else []),
-                f"{several(len(records), 'run')}{self._of_shard()} in {duration(seconds)}.",
-                *translations([(one.run, one.record) for one in finished if one.record]),
-                *pages(folder if written else None, report),
-                *(self._what_next() if finished else []),
-            ]
-        )
+        progress.show("\n" + console(mine, names))
+        said = [
+            *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
+            *([f"Failed, as said above: {', '.join(failed)}."] if failed else []),
+            f"{several(len(records), 'run')}{self._of_shard()} in {duration(seconds)}.",
+            *translations([(one.run, one.record) for one in finished if one.record]),
+            *pages(folder if written else None, report),
+            *(self._what_next() if finished else []),
+        ]
+        progress.say("\n".join(said))
 
     def _what_next(self) -> list[str]:
         table = self.tables[0]

@@ -34,6 +34,7 @@ from repro.render.markdown import markdown
 from repro.render.page import Table, plain
 from repro.results import artifacts
 from repro.results import frame as frames
+from repro.results.places import PUBLISHED
 from repro.results.record import load
 
 ROOT = Path(__file__).parents[2]
@@ -316,11 +317,11 @@ def test_what_is_published_is_the_same_on_every_processor(core_type: str) -> Non
 
 def test_all_that_a_run_of_ones_own_leaves_is_shown_without_a_warning(tmp_path: Path) -> None:
     """The end of the first command: pandas warned its user of a frame with a hundred columns."""
-    mine, there = tmp_path / "laptop", build.PUBLISHED / "laptop"
+    mine, there = tmp_path / "laptop", PUBLISHED / "laptop"
     for file in [*there.glob("base/*-seed4.json"), *there.glob("lab_text/*-seed4.json")]:
         place = mine / file.relative_to(there)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, place)
         artifacts.copy(file, place, load(file).run)
     shutil.copy(there / "rows.json", mine)
-    assert build.build_scale(frames.ResultSet.read_own(mine, build.PUBLISHED, []))
+    assert build.build_scale(frames.ResultSet.read_own(mine, PUBLISHED, []))

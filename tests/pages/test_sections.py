@@ -1,5 +1,6 @@
 """The page of a table of systems: rows that took other operations are named, parts stand where there are any."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,11 @@ def test_the_published_spread_stands_below_few_runs(tmp_path: Path, seeds: int) 
 def test_a_difference_beyond_chance_is_said_by_the_published_spreads(
     tmp_path: Path, bleu: float, seeds: int, told: str
 ) -> None:
-    assert f"h=1: {told}. Single runs" in shown(tmp_path, seeds, bleu)
+    text = shown(tmp_path, seeds, bleu)
+    assert f"h=1: {told}. Single runs" in text
+    colours = re.findall(r"\x1b\[(3\d)m([+−][\d.]+)\x1b\[0m", text)
+    difference = f"{bleu - 70.0:+.1f}".replace("-", "−")
+    assert colours == {"better": [("32", difference)], "worse": [("31", difference)]}.get(told.split()[0], [])
 
 
 def test_more_seeds_of_the_base_alone_make_no_difference_surer(tmp_path: Path) -> None:

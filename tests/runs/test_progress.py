@@ -70,6 +70,21 @@ def test_a_moment_of_work_that_waited_says_nothing_of_the_pace(monkeypatch: pyte
         assert shown.left() == pytest.approx(16.0, abs=0.1)
 
 
+def test_a_page_has_its_colours_in_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"TERM": "xterm", "FORCE_COLOR": "", "NO_COLOR": ""}.items():
+        monkeypatch.setenv(name, value)
+    page = "h=1  \x1b[31m−4.0\x1b[0m"
+    Progress("table", 1).show(page)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    Progress("table", 1).show(page)
+    monkeypatch.setenv("NO_COLOR", "1")
+    Progress("table", 1).show(page)
+    plain = "h=1  −4.0"
+    assert capsys.readouterr().out.splitlines() == [plain, page, plain]
+
+
 def test_quiet_ranks_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("table3_A", 1, quiet=True) as shown:
         lane = shown.lane()
