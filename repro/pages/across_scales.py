@@ -329,8 +329,8 @@ def _missing(shown: Sequence[AtScale], scales: Iterable[AtScale], lines: Sequenc
     for scale in SCALE_ORDER:
         if n := Counter(claim.scale for claim in small)[scale]:
             yield f"{n} of them cannot be judged below {scale}."
-    if waiting := [claim.id for claim in nowhere if claim not in small]:
-        told = ", ".join(waiting)
+    if waiting := [claim.sentence for claim in nowhere if claim not in small]:
+        told = "; ".join(waiting)
         yield f"{len(waiting)} of them a scale above may judge, and its page says what is wanting: {told}."
     run = {one.scale.split("-")[0] for one in scales}
     trained = [line[0].claim for line in lines]

@@ -70,12 +70,12 @@ def _pages_of_scale(data: ScaleData) -> Documents:
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)
     there = _pages(result_set), {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
     anchored = [block for frame in frames.values() for block in anchor_section(frame)]
-    of_scale = scale.page(data, whole, *there, anchor=anchored, tables=pages.values())
+    of_scale = scale.page(data, whole, *there, anchor=anchored, tables=pages)
     made = {name: Document(linked(pages[name]), sheet(frame), pages[name]) for name, frame in frames.items()}
     if not data.is_exploration:
         made |= _verdicts(data)
     made[scale.NAME] = Document(of_scale)
-    if gallery := scale.figures_page(runs.scale, there[1]):
+    if gallery := scale.figures_page(data, there[1]):
         made[FIGURES] = Document(gallery)
     return {result_set.folder / name: document for name, document in made.items()}
 

@@ -1,6 +1,8 @@
 """results/<scale>/README.md: tables, verdicts and figures of one scale on one page. Paper: sections 4 and 6."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
+from types import MappingProxyType
 
 from repro.claims.decisions import Outcome
 from repro.claims.judge import OUTCOMES, Judged
@@ -11,7 +13,22 @@ from repro.pages.columns import ABOUT_FOUND, found
 from repro.pages.scale_data import ScaleData, printed_of
 from repro.pages.words import departure_notes, explained_table, told_at_the_end
 from repro.render.origin import made_from
-from repro.render.page import Block, Code, Emphasis, Heading, Link, Listing, Page, Picture, Strong, Text, Words, blocks
+from repro.render.page import (
+    Block,
+    Code,
+    Emphasis,
+    Heading,
+    Link,
+    Listing,
+    Page,
+    Picture,
+    Strong,
+    Table,
+    Text,
+    Words,
+    blocks,
+    inlines,
+)
 from repro.render.several import several
 from repro.results.frame import FIGURES, DataFrame
 from repro.results.places import PUBLISHED, RETIRED
@@ -65,20 +82,21 @@ def page(
     pictures: Collection[str],
     *,
     anchor: Sequence[Block] = (),
-    tables: Iterable[Page] = (),
+    tables: Mapping[str, Page] = MappingProxyType({}),
 ) -> Page:
     """Of one scale: what was found, Table 3, the other pages by name, two pictures, and how it was judged.
 
     `frame` is Table 3, and `anchor` what the runs of a published recipe say. What explains the signs of the pages of
-    `tables` stands here, once.
+    `tables` stands here, once; of exploration also what each of them found, since no claim is judged that would say it.
     """
     runs, judged = data.runs, () if data.is_exploration else data.judged
+    apart = {name: of for name, of in tables.items() if frame is None or not name.startswith(table3.NAME)}
     return Page(
         made_from("the records beside it"),
         told_at_the_end(
             blocks(
                 Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
-                Text(agreement(data.evidence, printed_of(data.result_set)) if not data.is_exploration else ""),
+                Text(_agreement(data).rstrip()),
                 _outcomes(judged),
                 Text(
                     (
@@ -86,6 +104,7 @@ def page(
                         *_standing(data),
                     )
                 ),
+                _found_in(apart) if data.is_exploration else (),
                 anchor,
                 _table3(frame, judged) if frame is not None else (),
                 _pictures_shown(pictures, runs.scale, data.result_set.own),
@@ -94,16 +113,36 @@ def page(
                 () if data.is_exploration else _how_judged(data),
                 _departures(frame) if frame is not None else (),
             ),
-            tables,
+            tables.values(),
         ),
     )
 
 
-def figures_page(scale: str, pictures: Collection[str]) -> Page | None:
-    """All pictures of a scale, the paper's first; None where there is none."""
+def _found_in(tables: Mapping[str, Page]) -> Listing:
+    """What each page of a table begins with."""
+    before = {name: takewhile(lambda block: not isinstance(block, Table), of.blocks) for name, of in tables.items()}
+    return Listing(
+        tuple(
+            (Link(name, name, to_page=True), ": ", *inlines(item))
+            for name, blocks_before in before.items()
+            for lines in blocks_before
+            if isinstance(lines, Listing)
+            for item in lines.items
+        )
+    )
+
+
+def figures_page(data: ScaleData, pictures: Collection[str]) -> Page | None:
+    """All pictures of a scale, the paper's first, below what they show together; None where there is none."""
     shown = [Picture(f"{FIGURES}/{name}.svg", text) for name, text in _captions(pictures).items()]
-    heading = Heading(f"Figures at scale {scale}", 1)
-    return Page(made_from("the pictures beside it"), (heading, *shown)) if shown else None
+    heading = Heading(f"Figures at scale {data.runs.scale}", 1)
+    said = Text((_agreement(data), *_standing(data)))
+    return Page(made_from("the pictures beside it"), blocks(heading, said, shown)) if shown else None
+
+
+def _agreement(data: ScaleData) -> str:
+    """How our differences go with the printed ones, in a sentence; nothing of exploration."""
+    return "" if data.is_exploration else f"{agreement(data.evidence, printed_of(data.result_set))} ".lstrip()
 
 
 def _standing(data: ScaleData) -> Words:

@@ -124,7 +124,11 @@ def told_at_the_end(parts: Iterable[Block], others: Iterable[Page] = ()) -> tupl
     parts = tuple(parts)
     signs = dict.fromkeys(part for part in parts if isinstance(part, Text) and part in ALL_SIGNS)
     kept = tuple(part for part in parts if not isinstance(part, Text) or part not in signs)
-    told = dict.fromkeys([*(sign.words for sign in signs), *(sign for page in others for sign in _signs(page))])
+    told: dict[Words, None] = dict.fromkeys(
+        [*(sign.words for sign in signs), *(sign for page in others for sign in _signs(page))]
+    )
+    if ABOUT_SIZE in told:
+        told.pop((*ABOUT_SIZE_HERE, "."), None)  # of tables that have no other size
     return (*kept, READING, Listing(tuple(told))) if told else kept
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from paper_runs import changed, paper_run, perplexity, that_counts
 
 from repro.claims.decisions import FIRST_SEED, SEEDS
-from repro.pages import build
+from repro.pages import build, words
+from repro.render.page import Listing, Page
 from repro.results.frame import Listed, ResultSet, note_rows
 from repro.results.record import path
 
@@ -24,7 +25,9 @@ def fill(results: Path, scale: str = "laptop", n_seeds: int = SEEDS) -> None:
         fill_one(results, "base", "base", -1, seed, scale, settings=settings)
 
 
-def fill_one(results: Path, row: str, table: str, position: int, seed: int, scale: str, **other: object) -> None:
+def fill_one(
+    results: Path, row: str, table: str, position: int, seed: int, scale: str, *, counts: bool = True, **other: object
+) -> None:
     worse = {"base": 0, "d_k=16": 9, "d_k=32": 3}[row]
     own = {
         "bleu": 60.0 - worse + 0.1 * seed + 0.01 * (worse * seed % 7),
@@ -33,7 +36,7 @@ def fill_one(results: Path, row: str, table: str, position: int, seed: int, scal
     score = paper_run().scores["dev"] | own
     scores = {"dev": score, "test": score}
     record = paper_run(row, table, position=position, seed=seed, scale=scale, scores=scores, **other)
-    record = that_counts(record)
+    record = that_counts(record) if counts else record
     record.save(path(results, record))
 
 
@@ -54,9 +57,17 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
     assert {"claims.md", "table3.md", "table3_B.csv", "figures.md", "figures/differences.svg"} <= set(links)
     assert "learning_rate" not in text, "two pictures are enough on this page"
     gallery = (tmp_path / "laptop/figures.md").read_text("utf-8")
+    assert "A page of this scale shows **the sign of large effects**" in gallery.partition("![")[0]
     assert gallery.index("(figures/learning_rate.svg)") < gallery.index("(figures/curves_table3_B.svg)")
     assert "something_else" not in gallery
     assert tmp_path / "laptop/README.md" in written
+
+
+def test_a_sign_is_explained_once_where_one_table_has_more_columns_than_another() -> None:
+    here, whole = (*words.ABOUT_SIZE_HERE, "."), words.ABOUT_SIZE
+    pages = [Page("", (words.READING, Listing((said,)))) for said in (here, whole)]
+    assert words.told_at_the_end([], pages)[-1] == Listing((whole,))
+    assert words.told_at_the_end([], pages[:1])[-1] == Listing((here,))
 
 
 def test_it_says_what_was_judged_and_what_to_run(tmp_path: Path) -> None:
@@ -95,6 +106,12 @@ def test_a_page_of_exploration_says_so_on_top_of_all_its_tables(tmp_path: Path) 
     for name in ("README.md", "table3.md", "table3_B.md"):
         assert "the order of rows" not in texts[name]
         assert "xploration" in texts[name].split("\n\n")[2], "below the heading"
+    shutil.rmtree(tmp_path / "laptop")
+    for seed in (1, 2, 3):
+        fill_one(tmp_path, "d_k=16", "lab_parts", 0, seed, "laptop", counts=False)
+        fill_one(tmp_path, "base", "base", -1, seed, "laptop", counts=False)
+    found = r"- \[lab_parts\]\(lab_parts.md\): \*\*Worse than the base\*\*, in BLEU on dev: d_k=16 \(here 64\) −9.0 ±"
+    assert re.search(found, made(tmp_path)[tmp_path / "laptop/README.md"].partition("## ")[0]), "no verdict says it"
     shutil.rmtree(tmp_path / "laptop")
     fill(tmp_path)
     texts = {file.name: text for file, text in made(tmp_path).items() if file.suffix == ".md"}
