@@ -25,6 +25,7 @@ class PublishedRuns:
 
     def __init__(self, uri: str) -> None:
         self.uri, self.client = uri, connect(uri)
+        self._experiments: dict[str, str] = {}  # by scale
         self._known: dict[str, dict[tuple[str, str], Any]] = {}  # of each experiment, by what identifies a run
 
     def bring(self, file: Path) -> dict[str, str]:
@@ -32,7 +33,9 @@ class PublishedRuns:
         record = load(file)
         from mlflow.entities import Metric, Param
 
-        experiment, tags = experiment_id(self.client, self.uri, record.scale), tags_of(record)
+        if record.scale not in self._experiments:
+            self._experiments[record.scale] = experiment_id(self.client, self.uri, record.scale)
+        experiment, tags = self._experiments[record.scale], tags_of(record)
         began = round(datetime.fromisoformat(record.stamp["started"]).timestamp() * 1000)
         identity = record.run, hashlib.sha256(file.read_bytes()).hexdigest()[:32]
         if experiment not in self._known:

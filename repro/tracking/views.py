@@ -196,7 +196,9 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say, runs: 
         client = connect(uri)
         experiment = experiment_id(client, uri, view.scale)
         for run in client.search_runs([experiment], "tags.table = 'base'"):  # the base row is in every table
-            client.set_tag(run.info.run_id, "tables", table_names(run.data.tags.get("tables", ""), view.table))
+            had = run.data.tags.get("tables", "")
+            if (tables := table_names(had, view.table)) != had:
+                client.set_tag(run.info.run_id, "tables", tables)
         rows: dict[str, list[Any]] = {}
         for run in client.search_runs([experiment], view.filter):
             if view.table not in run.data.tags["tables"].split():  # to LIKE, f_g is f-g as well
