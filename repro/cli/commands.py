@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, guess, held_interrupts, ours, python, release, script
+from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, experiment, guess, held_interrupts, ours, release
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
@@ -97,7 +97,7 @@ def overview() -> str:
             "",
             f"{ours('COMMAND', '--help')} says more, {ours('--version')} which code this is.",
             "`run TABLE` does what the file in experiments/ does:",
-            f"  {python()} {script('table3_A')} --help",
+            f"  {experiment('table3_A')} --help",
         ]
     )
 

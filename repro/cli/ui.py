@@ -24,7 +24,7 @@ from typing import Any
 
 from repro.cli.run import unknown_experiment
 from repro.results.places import PUBLISHED
-from repro.runs.command import Parser, code_of, hinted, ours, python, script
+from repro.runs.command import Parser, code_of, experiment, hinted, ours
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 from repro.tracking.client import (
@@ -145,7 +145,7 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
     if unknown and (found is None or found[1] is None):
         raise ValueError(unknown)
     if found is None:
-        how = _unknown_scale(scale) or f"Type: {python()} {script(table)} --scale {scale}"
+        how = _unknown_scale(scale) or f"Type: {experiment(table)} --scale {scale}"
         print(f"There are no runs at scale {scale} yet. {how}")
     elif found[1] is None:
         print(f"{table} has no saved view at scale {scale}. Its experiment saves one when it ends. All runs:")
@@ -189,7 +189,7 @@ def main(argv: list[str] | None = None) -> int:
             show(uri.rstrip("/"), wanted.scale, wanted.table, not wanted.no_browser, wanted.published)
             return 0
         if not sqlite_path(uri).exists():
-            how = f"Type: {python()} {script(wanted.table)}"
+            how = f"Type: {experiment(wanted.table)}"
             if any(RUNS.glob("*/run.json")):
                 how = f"To bring in the runs of {RUNS}, type: {repair(uri)}"
             how = unknown_experiment(wanted.table) or how

@@ -74,7 +74,7 @@ def what_next(
     system that no file has is one that no command `opens`.
     """
     again = {option: value for option, value in typed.items() if option not in ONCE}
-    start, where = command.python(), ""
+    start, where = "", ""
     if peer is not None and peer.nodes > 1:
         start, where, devices = started_again(peer)
         again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
@@ -85,7 +85,7 @@ def what_next(
     if opens:
         commands[use] = f"{task.command} with the best run"
     if has_file:
-        commands[f"{start} {command.script(name)} {command.command_line(more)}"] = (
+        commands[f"{command.experiment(name, start)} {command.command_line(more)}"] = (
             f"intervals over seeds{where}; those from {FIRST_SEED} on count as evidence"
         )
     return ["What next:", *(f"  {why}:\n    {line}" for line, why in commands.items())]

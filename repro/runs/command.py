@@ -142,8 +142,14 @@ def _is_at_hand() -> bool:
     return beside and (PACKAGE / EXPERIMENTS).is_dir()
 
 
+def experiment(name: str, start: str = "") -> str:
+    """How the user starts the experiment file of that name, with an interpreter or with what else `start`s it."""
+    of_file = script(name)
+    return ours("run", name) if not start and of_file.startswith("-m ") else f"{start or python()} {of_file}"
+
+
 def script(name: str) -> str:
-    """How the user calls the experiment file of that name: the one that runs, wherever it is, or ours."""
+    """What is typed behind the interpreter for that file: the one that runs, wherever it is, or ours."""
     running = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
     installed = PACKAGE / EXPERIMENTS  # where there is no clone, whatever calls this
     if running.stem == name and running.parent != installed:

@@ -419,7 +419,7 @@ def test_what_it_advises_next_can_be_typed_without_a_clone(
     (tmp_path / "experiments").mkdir()
     monkeypatch.setattr("repro.runs.command.PACKAGE", tmp_path)
     assert main([*command, f"--to={tmp_path / 'two'}"]) == 0
-    assert f" -m repro run table3_A --pair en-de --data-dir {tmp_path / 'two'}\n" in capsys.readouterr().out
+    assert f"repro run table3_A --pair en-de --data-dir {tmp_path / 'two'}\n" in capsys.readouterr().out
 
 
 def test_what_it_advises_first_makes_what_the_second_reads(

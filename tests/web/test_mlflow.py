@@ -92,7 +92,10 @@ def test_what_a_row_is_judged_by_is_in_sight(browser: Any, new_store: Callable[[
         for name in BLEU:  # two rows that are ticked can be compared
             run = page.locator(".ag-row").filter(has_text=f"{name}, seed 1").first.get_attribute("row-index")
             page.locator(f".ag-row[row-index='{run}'] .ag-checkbox-input").first.click()
-        page.get_by_role("button", name="Compare", exact=True).wait_for()
+        page.get_by_role("button", name="Compare", exact=True).click()
+        page.get_by_text("Comparing 2 Runs").first.wait_for()
+        for name in BLEU:
+            page.get_by_text(f"{name}, seed 1").first.wait_for()
         page.goto("about:blank")
         experiment, key = ui.find_view(address, "smoke", "table3_D")
         page.goto(f"{address}{view_path(experiment, key, charts=True)}", timeout=120_000)
