@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import io
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from repro.storage.folder_cache import verified
 NAME = "laptop-base"
 FEW = 100  # sentences that are translated, which takes longer than to score a thousand
 FOLDER = pretrained()[NAME]
+README = Path(__file__).parents[1] / "README.md"
 
 
 def test_its_card_is_made_from_its_record_and_names_its_weights() -> None:
@@ -62,6 +64,19 @@ def test_it_translates_and_is_explained_where_nothing_was_trained(
     assert main(["explain", "--model", NAME, " ".join(["big"] * 99)]) == 2
     assert "expected a sentence of at most 40 tokens, got 99" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["news.en"]
+
+
+def test_the_example_of_the_readme_is_a_sentence_that_it_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = README.read_text("utf-8")
+    [example] = re.findall(r"^echo '(.+)' \| repro translate --model laptop-base$", text, re.M)
+    assert f'repro explain laptop-base "{example}"' in text
+    (tmp_path / "example.en").write_text(f"{example}\n", "utf-8")
+    assert main(["translate", "--model", NAME, str(tmp_path / "example.en")]) == 0
+    said = capsys.readouterr()
+    assert "such as" not in said.err, "all its words are of the text that the model learned from"
+    assert len(said.out.split()) > 3
 
 
 def test_what_is_nearly_its_name_is_answered_with_it(

@@ -83,7 +83,7 @@ MOST_LINES = {
     "web": 1_926,
     "experiment": 270,
     "cli": 2_172,
-    "tests": 52_160,
+    "tests": 52_175,
 }
 
 
