@@ -145,8 +145,7 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
     if unknown and (found is None or found[1] is None):
         raise ValueError(unknown)
     if found is None:
-        how = _unknown_scale(scale) or f"Type: {experiment(table)} --scale {scale}"
-        print(f"There are no runs at scale {scale} yet. {how}")
+        print(f"There are no runs at scale {scale} yet. {_way_to_runs(table, scale)}")
     elif found[1] is None:
         print(f"{table} has no saved view at scale {scale}. Its experiment saves one when it ends. All runs:")
     link = address + (view_path(*found) if found else "/")
@@ -156,10 +155,10 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
         webbrowser.open(link)
 
 
-def _unknown_scale(scale: str) -> str | None:
-    """What to say of a name that no scale has; "laptop-en-fr" is a world of a scale, for which options stand."""
+def _way_to_runs(table: str, scale: str) -> str:
+    """What makes runs of a table; of a name that no scale has what it may be: "laptop-en-fr" is a world of a scale."""
     if scale in SCALES:
-        return None
+        return f"Type: {experiment(table)} --scale {scale}"
     options = "Options of the command make it one of its own." if scale.split("-")[0] in SCALES else ""
     return f"It is none of {', '.join(SCALES)}. {options}".strip()
 
@@ -189,7 +188,7 @@ def main(argv: list[str] | None = None) -> int:
             show(uri.rstrip("/"), wanted.scale, wanted.table, not wanted.no_browser, wanted.published)
             return 0
         if not sqlite_path(uri).exists():
-            how = f"Type: {experiment(wanted.table)}"
+            how = _way_to_runs(wanted.table, wanted.scale)
             if any(RUNS.glob("*/run.json")):
                 how = f"To bring in the runs of {RUNS}, type: {repair(uri)}"
             how = unknown_experiment(wanted.table) or how

@@ -37,7 +37,7 @@ def test_any_other_host_is_refused(store: str, host: str, capsys: pytest.Capture
 
 def test_without_runs_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table2"]) == 2
-    assert " experiments/table2.py" in capsys.readouterr().err
+    assert " experiments/table2.py --scale laptop" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
     assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table3_Z"]) == 2
     said = capsys.readouterr().err
@@ -124,6 +124,8 @@ def test_what_is_published_is_shown_where_it_is_asked_for_or_nothing_else_is_the
     assert said.endswith("viewStateShareKey=published-table3_B-grammar-en-de\n")
     ui.show(address, "laptop", "table2", browser=False, published=True)
     assert " -m repro tracking sync --results results/laptop" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="table9 is not an experiment; did you mean table"):
+        ui.show(address, "laptop", "table9", browser=False)
 
 
 def test_a_server_of_others_is_shown_not_started(
