@@ -16,7 +16,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from repro.results.frame import ResultSet, interval  # noqa: E402
+from repro.results.frame import ResultSet, common, interval  # noqa: E402
 from repro.results.record import BASE  # noqa: E402
 from repro.results.texts import on_texts  # noqa: E402
 from repro.storage.atomic import write_text  # noqa: E402
@@ -51,17 +51,14 @@ def difference(scale: str, row: str, score: str = "bleu") -> Difference:
     """Of a row, as "table3_A/h=1". Raises ValueError where no seed has both."""
     table, _, name = row.partition("/")
     base = {one.seed: one for one in _read(scale).tables[BASE] if one.status == "finished"}
-    mine = [one for one in _read(scale).tables.get(table, ()) if (one.row, one.status) == (name, "finished")]
-    pairs = [
-        (one.score("dev", score), base[one.seed].score("dev", score), one, base[one.seed])
-        for one in mine
-        if one.seed in base
-    ]
-    values = [ours - theirs for ours, theirs, *_ in pairs if ours is not None and theirs is not None]
+    of_row = [one for one in _read(scale).tables.get(table, ()) if (one.row, one.status) == (name, "finished")]
+    pairs = common({one.seed: one for one in of_row}, base)
+    scores = [[one.score("dev", score) for one in pair] for pair in pairs]
+    values = [ours - theirs for ours, theirs in scores if ours is not None and theirs is not None]
     if not values:
         raise ValueError(f"{scale}: expected runs of {row} and of the base with one seed, found none.")
     mean, half = interval(values)
-    ours, theirs = (of.paper.get(score) for of in pairs[0][2:])
+    ours, theirs = (one.paper.get(score) for one in pairs[0])
     printed = float(ours) - float(theirs) if isinstance(ours, float | int) and isinstance(theirs, float | int) else None
     return Difference(mean, half, printed)
 
