@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, experiment, guess, held_interrupts, ours, release
+from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, experiment_command, guess, held_interrupts, ours, release
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
@@ -97,7 +97,7 @@ def overview() -> str:
             "",
             f"{ours('COMMAND', '--help')} says more, {ours('--version')} which code this is.",
             "`run TABLE` does what the file in experiments/ does:",
-            f"  {experiment('table3_A')} --help",
+            f"  {experiment_command('table3_A')} --help",
         ]
     )
 

@@ -25,7 +25,7 @@ from repro.corpora.catalogue import CORPORA, FETCHED, GIVEN, PROJECT
 from repro.corpora.download.sources import COLLECTIONS, Collection
 from repro.corpora.filters import FILTER_RULES, check_rules
 from repro.corpora.treebanks import TREEBANKS, TREES
-from repro.runs.command import Parser, code_of, experiment, folder_named, hinted, ours
+from repro.runs.command import Parser, code_of, experiment_command, folder_named, hinted, ours
 from repro.runs.options import USUAL, add_options, refuse_vocabulary
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES, Scale
@@ -171,7 +171,7 @@ def _import(options: argparse.Namespace) -> None:
         "What next:\n"
         f"  {ours('data', 'prepare')} folder-{options.pair} {size}--max-length {usual.max_length} "
         f"{_data_dir(options.to)}\n"
-        f"  {experiment('table3_A')} --pair {options.pair} {_data_dir(options.to)}"
+        f"  {experiment_command('table3_A')} --pair {options.pair} {_data_dir(options.to)}"
     )
 
 
@@ -242,7 +242,7 @@ def _fetch_trees(name: str, options: argparse.Namespace) -> None:
     print(
         f"All of it is in {folder}. {TREEBANKS[name].attribution}\n"
         f"What next:\n  {ours('data', 'prepare')} {name} {_data_dir(options.data_dir)}\n"
-        f"  {experiment('table4')} --scale captions {_data_dir(options.data_dir)} --rows 'WSJ only'"
+        f"  {experiment_command('table4')} --scale captions {_data_dir(options.data_dir)} --rows 'WSJ only'"
     )
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from repro.cli.run import unknown_experiment
 from repro.results.places import PUBLISHED
-from repro.runs.command import Parser, code_of, experiment, hinted, ours
+from repro.runs.command import Parser, code_of, experiment_command, hinted, ours
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 from repro.tracking.client import (
@@ -158,7 +158,7 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
 def _way_to_runs(table: str, scale: str) -> str:
     """What makes runs of a table; of a name that no scale has what it may be: "laptop-en-fr" is a world of a scale."""
     if scale in SCALES:
-        return f"Type: {experiment(table)} --scale {scale}"
+        return f"Type: {experiment_command(table)} --scale {scale}"
     options = "Options of the command make it one of its own." if scale.split("-")[0] in SCALES else ""
     return f"It is none of {', '.join(SCALES)}. {options}".strip()
 

@@ -58,8 +58,9 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
 
 
 def _pages_of_scale(data: ScaleData) -> Documents:
-    result_set, runs, frames = data.result_set, data.runs, data.frames
+    result_set, runs = data.result_set, data.runs
     judged, stated = ((), ()) if data.is_exploration else (data.judged, data.stated)
+    frames = {name: frame for name, frame in data.frames.items() if _has_page(name, data)}
     whole = frames.get(table3.NAME)
     pages = {
         name: page_of_table(frame, runs.scale, name, judged, stated)
@@ -68,7 +69,7 @@ def _pages_of_scale(data: ScaleData) -> Documents:
     }
     if whole is not None:
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)
-    there = _pages(result_set), {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
+    there = _pages(data), {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
     anchored = [block for frame in frames.values() for block in anchor_section(frame)]
     of_scale = scale.page(data, whole, *there, anchor=anchored, tables=pages)
     made = {name: Document(linked(pages[name]), sheet(frame), pages[name]) for name, frame in frames.items()}
@@ -100,16 +101,21 @@ def _verdicts(data: ScaleData) -> dict[str, Document]:
     }
 
 
-def _pages(result_set: ResultSet) -> list[str]:
+def _has_page(table: str, data: ScaleData) -> bool:
+    """Whether a table has a page; of published exploration the parts of Table 3 stand on its page alone."""
+    return data.result_set.own or not data.is_exploration or not table3.has_part(table)
+
+
+def _pages(data: ScaleData) -> list[str]:
     """The pages of tables, as the page of the scale links to them."""
-    names = list(result_set.tables)
+    result_set, names = data.result_set, list(data.result_set.tables)
     has_layers = (result_set.folder.parent / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE).exists()
     has_third = any(map(table3.has_part, names))
     return [
         *([f"../{layer_costs.LAYER_COSTS_FOLDER}/{table1.NAME}"] if has_layers else []),
         *([f"../{FOLDER_2017}/{outputs_2017.NAME}"] if load_outputs(result_set.folder.parent) else []),
         *([table3.NAME] if has_third else []),
-        *(name for name in names if name != BASE),
+        *(name for name in names if name != BASE and _has_page(name, data)),
     ]
 
 

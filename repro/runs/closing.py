@@ -85,7 +85,7 @@ def what_next(
     if opens:
         commands[use] = f"{task.command} with the best run"
     if has_file:
-        commands[f"{command.experiment(name, start)} {command.command_line(more)}"] = (
+        commands[f"{command.experiment_command(name, start)} {command.command_line(more)}"] = (
             f"intervals over seeds{where}; those from {FIRST_SEED} on count as evidence"
         )
     return ["What next:", *(f"  {why}:\n    {line}" for line, why in commands.items())]

@@ -142,7 +142,7 @@ def _is_at_hand() -> bool:
     return beside and (PACKAGE / EXPERIMENTS).is_dir()
 
 
-def experiment(name: str, start: str = "") -> str:
+def experiment_command(name: str, start: str = "") -> str:
     """How the user starts the experiment file of that name, with an interpreter or with what else `start`s it."""
     of_file = script(name)
     return ours("run", name) if not start and of_file.startswith("-m ") else f"{start or python()} {of_file}"

@@ -253,7 +253,7 @@ def _of_machine(table: str, ahead: Sequence[_Ahead], options: Options) -> list[s
     again = command.command_line({**options.typed, "dry_run": True, "measure": True})
     return [
         f"No run has finished on such a machine ({machine}): times are guessed from operations. To try each row for "
-        f"about 3 s first: {command.experiment(table)} {again}"
+        f"about 3 s first: {command.experiment_command(table)} {again}"
     ]
 
 

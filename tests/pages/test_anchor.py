@@ -85,7 +85,7 @@ def test_the_page_of_its_scale_has_it_above_all_tables(tmp_path: Path) -> None:
     for record in runs(40.9, 41.0, 41.1):
         record.save(path(tmp_path, record))
     text = build.texts(build.build_scale(ResultSet.read(tmp_path / "paper")))[tmp_path / "paper/README.md"]
-    assert text.index("## Beside the published scores") < text.index("as one more run") < text.index("## Tables")
+    assert text.index("as one more run") < text.index("## Beside the published scores") < text.index("## Tables")
     assert "table2: no runs" not in text, "nor is Table 3 there"
 
 

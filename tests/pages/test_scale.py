@@ -103,7 +103,8 @@ def test_a_page_of_exploration_says_so_on_top_of_all_its_tables(tmp_path: Path) 
     record.save(path(tmp_path, record))
     texts = {file.name: text for file, text in made(tmp_path).items() if file.suffix == ".md"}
     assert "All of it is **exploration**: no run counts as evidence, so nothing is settled here." in texts["README.md"]
-    for name in ("README.md", "table3.md", "table3_B.md"):
+    assert "table3_B.md" not in texts, "a part of Table 3 stands on its page"
+    for name in ("README.md", "table3.md"):
         assert "the order of rows" not in texts[name]
         assert "xploration" in texts[name].split("\n\n")[2], "below the heading"
     shutil.rmtree(tmp_path / "laptop")
