@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir
 
 N_OWN, SHORTEST, LONGEST = 3, 8, 18  # sentences of dev, and tokens of one: as a page has room for
+LEARNED = 100  # updates below which a model has nothing to show on the paper's sentences, which are long
 MOST_TOKENS = 200  # of any: the work grows with the square
 NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
 
@@ -93,7 +94,8 @@ def _sentences(run: "RunDir") -> "Iterator[LookedAt]":
         places = [(2 * k + 1) * len(fitting) // (2 * N_OWN) for k in range(N_OWN if fitting else 0)]
         for line in dict.fromkeys(fitting[place] for place in places):
             yield LookedAt(f"line {line + 1} of dev", [int(id) for id in source.sentence(line)])
-    if languages(run.task.name)[0] == "en" and not run.corpus.in_tokens:
+    is_english = languages(run.task.name)[0] == "en" and not run.corpus.in_tokens
+    if is_english and run.spec.hyper.steps >= LEARNED:
         for name, text in FIGURE_SENTENCES.items():
             ids, _ = run.prepared.tokenizer.encode([text])
             yield LookedAt(NAMES_OF_PAPER[name], [int(id) for id in ids])

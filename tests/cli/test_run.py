@@ -55,9 +55,9 @@ def test_the_next_command_of_an_installed_table_is_run(tmp_path: Path, monkeypat
         sys.modules["__main__"], "__file__", str(tmp_path / "experiments" / "table3_A.py"), raising=False
     )
     (tmp_path / "experiments").mkdir()
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     for called, words in (("/usr/bin/repro", "repro"), ("__main__.py", f"{command.python()} -m repro")):
         monkeypatch.setattr(sys, "argv", [called])
-        monkeypatch.setattr(shutil, "which", lambda _: None)
         assert command.experiment_command("table3_A") == f"{words} run table3_A"
         assert f"{words} run table3_A --help" in commands.overview()
     assert command.experiment_command("table3_A", "torchrun --nnodes 2") == "torchrun --nnodes 2 -m repro run table3_A"

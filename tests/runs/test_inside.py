@@ -26,6 +26,12 @@ from repro.training.checkpoint import weights as averaged_weights
 from repro.training.checkpoint_files import path_of
 
 
+@pytest.fixture(autouse=True)
+def _learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two updates are enough here for a look at the paper's sentences."""
+    monkeypatch.setattr(inside, "LEARNED", HYPER.steps)
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Any:
     return looked_at(tmp_path / "run")
@@ -114,6 +120,16 @@ def test_only_generated_text_is_shown_and_the_papers(tmp_path: Path) -> None:
     told = [*content["sentences"], *content["left_out"]]
     assert sorted(one["about"] for one in told) == sorted(inside.NAMES_OF_PAPER.values())
     assert b"dog" not in gzip.decompress(inside_file(path(tmp_path, its_record())).read_bytes())
+
+
+def test_what_has_learned_nothing_is_not_looked_at_on_the_papers_sentences(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inside, "LEARNED", HYPER.steps + 1)
+    keep_inside(run, its_record(), tmp_path, print)
+    content, _ = read_inside(path(tmp_path, its_record()))
+    assert [one["about"].split()[0] for one in content["sentences"]] == ["line"] * 3
+    assert content["left_out"] == []
 
 
 def test_a_file_is_as_large_as_it_may_be_and_names_what_it_lacks(

@@ -152,7 +152,7 @@ def test_rows_are_noted_with_the_first_record(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a killed sweep leaves can be published, and nobody is told to delete it."""
-    monkeypatch.setattr(sweep.Sweep, "_closing", lambda *_: "killed")
+    monkeypatch.setattr(sweep.Sweep, "_close", lambda *_: None)  # as if it were killed
     monkeypatch.setattr(sweep, "slow_products", lambda options: [f"slow: {options.scale}"])
 
     def in_little_memory(*_: object) -> None:
