@@ -8,6 +8,7 @@ import ast
 import logging
 import posixpath
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -222,9 +223,11 @@ def report(scale: str) -> str:
     return report_html(sections_of(data), title=title, lead=lead(data), origin=ORIGIN)
 
 
+@cache
 def _published(scale: str) -> Any:
-    from repro.pages.build import judged_without_runs, read_results
+    from repro.pages.build import judged_without_runs
     from repro.pages.scale_data import scale_data
+    from repro.results.frame import ResultSet
 
-    [result_set] = [one for one in read_results(ROOT / "results", own=False) if one.folder.name == scale]
+    result_set = ResultSet.read(ROOT / "results" / scale)
     return scale_data(result_set, judged_without_runs(result_set))
