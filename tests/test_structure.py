@@ -76,7 +76,7 @@ MOST_LINES = {
     "tracking": 1_325,
     "claims": 2_332,
     "decoding": 1_805,
-    "pages": 3_343,
+    "pages": 3_360,
     "complexity": 556,
     "runs": 8_079,
     "figures": 4_113,

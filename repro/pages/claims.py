@@ -35,6 +35,7 @@ ABOUT = {  # what each group of the page begins with, in the page's order, and t
     "table3_big": "Table 3: big",
     "base": "Table 3: base",
     "table4": "Table 4: parsing",
+    "table4_grid": "Table 4: rates and dropout tried",
     "ladder": "The ladder: the systems before it",
     "lab_scores": "The lab: scores, and what heads share",
     "lab_selection": "The lab: selection",

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from repro.claims.decisions import Outcome
 from repro.claims.judge import OUTCOMES, Judged
-from repro.pages import table2, table3
+from repro.pages import outputs_2017, table1, table2, table3
 from repro.pages.claims import NAME as CLAIMS
 from repro.pages.claims import agreement, differing, exploration, promise, settles, sizes_here
 from repro.pages.columns import ABOUT_FOUND, found
@@ -28,6 +28,7 @@ from repro.render.page import (
     Words,
     blocks,
     inlines,
+    joined,
 )
 from repro.render.several import several
 from repro.results.frame import FIGURES, DataFrame
@@ -67,6 +68,10 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "text and seed, from three seeds on with its 95 % interval; above 0 the row is better",
 }
 SHOWN = ("differences", "text_sizes", "quality_and_cost")  # the first two there are, on the page of the scale itself
+ELSEWHERE = {
+    table1.NAME: "Table 1: layers",
+    outputs_2017.NAME: "Published translations of newstest2017",
+}  # not of one scale
 FIGURES_LINK = Link(f"{FIGURES}.md", FIGURES, to_page=True)
 OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
     "curves_": "How the rows of {} learned",
@@ -109,7 +114,7 @@ def page(
                 _table3(frame, judged) if frame is not None else (),
                 _pictures_shown(pictures, runs.scale, data.result_set.own),
                 Heading("Tables"),
-                Listing(tuple(_links(pages, runs.scale, frame is not None))),
+                Listing(tuple(_links(pages, tables, runs.scale, frame is not None))),
                 () if data.is_exploration else _how_judged(data),
                 _departures(frame) if frame is not None else (),
             ),
@@ -196,13 +201,24 @@ def _departures(frame: DataFrame) -> tuple[Block, ...]:
     )
 
 
-def _links(pages: Sequence[str], scale: str, has_table3: bool) -> Iterable[Words]:
-    """Each table with its files, and the command for the one that is missing beside Table 3."""
+def _links(pages: Sequence[str], tables: Mapping[str, Page], scale: str, has_table3: bool) -> Iterable[Words]:
+    """The tables by what they are about, the paper's first, and the command for the one missing beside Table 3."""
+    groups: dict[str, list[Link]] = {"The paper's": [], "Ours": []}
     for page in pages:
         name = page.rpartition("/")[2]
-        yield (Link(name, page, to_page=True), ", ", Link("LaTeX", f"{page}.tex"), ", ", Link("CSV", f"{page}.csv"))
+        title = tables[name].title.removesuffix(f" at scale {scale}") if name in tables else ELSEWHERE[name]
+        groups["The paper's" if name.startswith("table") else "Ours"].append(Link(title, page, to_page=True))
+    for whose, links in groups.items():
+        if links:
+            yield (
+                Strong(whose),
+                ": ",
+                *joined([(link,) for link in sorted(links, key=lambda link: link.text)], "; "),
+                ".",
+            )
     if has_table3 and table2.NAME not in pages and scale not in RETIRED:
         yield (f"{table2.NAME}: no runs at this scale; ", Code(f"python experiments/{table2.NAME}.py --scale {scale}"))
+    yield "Beside each page stand its table as LaTeX and all its numbers as CSV, under the same name."
 
 
 def _captions(there: Collection[str]) -> dict[str, str]:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from repro.claims.judge import Judged
 from repro.corpora.treebanks import TREEBANKS
 from repro.pages import columns
+from repro.pages.claims import ABOUT, settled_claims
 from repro.pages.claims import NAME as CLAIMS
-from repro.pages.claims import settled_claims
 from repro.pages.words import ABOUT_SETTINGS, ending, explained, explained_table, facts, opening, told_at_the_end
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
@@ -166,7 +166,7 @@ def page(frame: DataFrame, scale: str, judged: Sequence[Judged] = (), *, name: s
         made_from(f"the records in {name}/"),
         told_at_the_end(
             blocks(
-                Heading(f"{'Table 4' if name == NAME else name} at scale {scale}", 1),
+                Heading(f"{ABOUT.get(name, name)} at scale {scale}", 1),
                 Text(which_text(frame)),
                 opening(frame, columns.scored(frame, "test/f1", "F1 on test")),
                 Heading("Our runs"),

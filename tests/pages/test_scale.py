@@ -54,7 +54,7 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
     text = (tmp_path / "laptop/README.md").read_text("utf-8")
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert [link for link in links if not (tmp_path / "laptop" / link).exists()] == []
-    assert {"claims.md", "table3.md", "table3_B.csv", "figures.md", "figures/differences.svg"} <= set(links)
+    assert {"claims.md", "table3.md", "table3_B.md", "figures.md", "figures/differences.svg"} <= set(links)
     assert "learning_rate" not in text, "two pictures are enough on this page"
     gallery = (tmp_path / "laptop/figures.md").read_text("utf-8")
     assert "A page of this scale shows **the sign of large effects**" in gallery.partition("![")[0]

@@ -137,7 +137,7 @@ def test_another_table_of_parsers_has_their_columns_and_not_those_of_translation
     results = ResultSet.read(tmp_path / record.scale)
     written = build.texts(build.build_scale(results))
     page, readme = (written[tmp_path / record.scale / f"{name}.md"] for name in ("table4_grid", "README"))
-    assert f"# table4_grid at scale {record.scale}\n" in page
+    assert f"# Table 4: rates and dropout tried at scale {record.scale}\n" in page
     assert "## By length" in page
     assert "As printed" not in page
     assert "BLEU" not in page

@@ -202,7 +202,7 @@ def test_its_page_says_first_which_text_it_is_and_stands_beside_the_printed_line
     [scale] = (made.folder / "results").iterdir()
     page = (scale / "table4.md").read_text()
     heading, first = page.split("\n\n")[1:3]
-    assert heading.startswith("# Table 4 at scale smoke-craft")
+    assert heading.startswith("# Table 4: parsing at scale smoke-craft")
     assert first.startswith("The text is 97 articles of biomedicine")
     assert "F1 on one text says nothing about F1 on another" in first
     assert "CC BY 3.0" in page
