@@ -1,8 +1,8 @@
-# A CPU image that has the released wheel and its dependencies, each file by its hash. After step 4 of docs/release.md:
+# A CPU image that has the released wheel and its dependencies, each file by its hash. After step 5 of docs/release.md:
 #   docker build --build-arg TORCH_INDEX=ADDRESS -t attention-repro .
 #   docker run --rm -v "$PWD:/here" attention-repro run table3_A --scale smoke
 # ADDRESS is the index that pytorch.org names for CPUs.
-# By tag: step 6 of docs/release.md says how to pin it by its digest, @sha256:...
+# By tag: step 7 of docs/release.md says how to pin it by its digest, @sha256:...
 FROM python:3.11.14-slim-bookworm
 
 ARG TORCH_INDEX
