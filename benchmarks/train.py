@@ -1,27 +1,30 @@
 """Tokens per second of a whole training step: this suite against the toolkits people use.
 
 Sizes and workload are those that toolkits were measured with: log-normal lengths (mean 28, at most 99 and the end),
-tokens by Zipf's law, batches of like length of at most 2,048 slots a side, three-way tied embeddings, dropout and label
-smoothing 0.1. A step is forward, smoothed loss, backward and Adam. Ours goes the whole way of a run: the loader,
+tokens by Zipf's law, batches of similar lengths with at most 2,048 slots a side, three-way tied embeddings, dropout and
+label smoothing 0.1. A step is forward, smoothed loss, backward and Adam. `ours` trains as a run does: with the loader,
 Lightning, journal lines and the settings of `repro/training/cpu_tuning.py`; `ours, bare loop` is the same module
-without loader, Lightning and journal, so the difference is their price. Peers (`benchmarks/peers.py`) run a plain
+without loader, Lightning and journal, so the difference is their cost. Peers (`benchmarks/peers.py`) run a plain
 loop, each in a process and an environment of its own, on the same batches. All processes are kept alive and take
-turns, a pass each, so whatever else the machine does hits all alike. The first pass warms up. Printed are medians and
+turns, a pass each, so other work on the machine slows all alike. The first pass warms up. It prints medians and
 extremes over the passes of real source + target tokens per second: of processor time with one thread,
-of wall time with more.
+of time on the clock with more.
 
 Run:  python benchmarks/train.py --install peers              (once: environments of the peers, in this folder)
       python benchmarks/train.py --size small --peers peers   (about two minutes)
+      python benchmarks/train.py --only ours --against b64bb2a --passes 9      (today's code and that commit's in turns)
       python benchmarks/train.py --size base --bf16 --peers peers --passes 3 --json base-bf16.json
 """
 
 import argparse
+import io
 import json
 import os
 import statistics
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tempfile
 import venv
 from collections.abc import Iterator
@@ -96,7 +99,7 @@ def sentences(lengths: Ints, vocab_size: int, random: np.random.Generator) -> En
 
 
 def text(work: Work) -> tuple[Encoded, Encoded]:
-    """Both sides, always the same: of a corpus's updates as many as a pass has, evenly from short to long sentences."""
+    """Both sides, always the same: as many updates of a corpus as a pass has, evenly from short to long sentences."""
     random = np.random.default_rng(0)
     source = 27 * random.lognormal(-(0.5**2) / 2, 0.5, 40_000)
     target = source * random.normal(1, 0.1, len(source))
@@ -116,7 +119,7 @@ def per_pass(work: Work) -> int:
 
 
 def write_batches(work: Work, path: Path) -> int:
-    """The plan's updates of all passes, for those who have no loader; returns how many real tokens a pass has."""
+    """Write the plan's updates of all passes, for contestants without loader; returns the real tokens of a pass."""
     source, target = text(work)
     plan = updates(source.lengths, target.lengths, **PLAN)
     arrays: list[Any] = []
@@ -131,7 +134,7 @@ def write_batches(work: Work, path: Path) -> int:
 
 
 class Silence:
-    """Stands where the journal stands, which would be a file."""
+    """Takes the place of the journal, without a file."""
 
     def append(self, kind: str, step: int, **values: float) -> None:
         pass
@@ -147,7 +150,7 @@ class Silence:
 
 
 def whole_way(work: Work) -> None:
-    """Take part as `ours`: the training of a run."""
+    """Take part as `ours`: train as a run does."""
     turns, n, done = Turns(), per_pass(work), 0
     source, target = text(work)
     settings = cpu_tuning.tune(SLOTS * work.hyper.d_model**2)
@@ -195,14 +198,14 @@ def bare_loop(work: Work, path: Path) -> None:
 class Contestant:
     """A process that trains a pass when told to."""
 
-    def __init__(self, name: str, command: list[str], threads: int, errors: Path) -> None:
+    def __init__(self, name: str, command: list[str], threads: int, errors: Path, code: Path) -> None:
         self.name, self.errors = name, errors
         self.answers: list[dict[str, Any]] = []
         environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
         with errors.open("wb") as file:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file,
-                env={**environment, "OMP_NUM_THREADS": str(threads)},
+                env={**environment, "OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(code)},
             )  # fmt: skip
 
     def take_turn(self) -> None:
@@ -218,32 +221,47 @@ class Contestant:
             sys.exit(f"{self.name} has ended before its time. The last it said:\n{said[-2_000:]}")
 
     def stop(self) -> None:
-        """Its last turn is over."""
+        """Let the process end after its last turn."""
         self.process.communicate(b"stop\n")
 
     def kill(self) -> None:
-        """Leave nothing behind."""
+        """End the process at once."""
         self.process.kill()
         self.process.wait()
 
 
-def compete(work: Work, names: list[str], peers: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
-    """Let all train in turns; the tokens of a pass, and each one's answers without the pass that warms up."""
+def checked_out(commit: str, folder: Path) -> Path:
+    """The files of a commit in `folder`. Raises CalledProcessError, after what git says, if there is no such commit."""
+    archive = subprocess.run(["git", "archive", commit], cwd=HERE.parent, check=True, stdout=subprocess.PIPE).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        files.extractall(folder, filter="data")
+    return folder
+
+
+def compete(
+    work: Work, names: list[str], peers: Path, commit: str | None
+) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+    """Let all train in turns; returns the tokens of a pass, and the answers of each without the first pass."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         file = folder / "batches.npz"
         tokens, n = write_batches(work, file), per_pass(work)
+        code = dict.fromkeys(names, HERE.parent)
+        if commit:
+            code[f"{OURS} at {commit}"] = checked_out(commit, folder / "code")
         contestants = []
-        for name in names:
+        for name, there in code.items():
             command: list[Any]
             if name in PEERS:
                 python = python_of(peers / name) if PEERS[name].install else Path(sys.executable)
                 command = [python, HERE / "peers.py", name, "--size", json.dumps(asdict(work.peers_size))]
                 command += ["--work", file, "--per-turn", n, *["--bf16"] * (work.precision == "bf16")]
             else:
-                command = [sys.executable, HERE / "train.py", "--take-part", name, "--work", file]
+                side = BARE if name == BARE else OURS
+                command = [sys.executable, there / "benchmarks/train.py", "--take-part", side, "--work", file]
                 command += ["--size", work.size, *["--bf16"] * (work.precision == "bf16")]
-            contestant = Contestant(name, [str(word) for word in command], work.threads, folder / f"{name}.txt")
+            errors = folder / f"{name}.txt"
+            contestant = Contestant(name, [str(word) for word in command], work.threads, errors, there)
             stack.callback(contestant.kill)
             contestants.append(contestant)
         for _ in range(work.passes + 1):
@@ -255,7 +273,7 @@ def compete(work: Work, names: list[str], peers: Path) -> tuple[int, dict[str, l
 
 
 def summary(work: Work, tokens: int, answers: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """The numbers of a match, the fastest peer as the measure."""
+    """The numbers of a match, compared with the fastest peer."""
     clock = "cpu_seconds" if work.threads == 1 else "seconds"  # one thread's time does not depend on other work
     speeds = {name: [tokens / one[clock] for one in turns] for name, turns in answers.items()}
     medians = {name: statistics.median(speed) for name, speed in speeds.items()}
@@ -301,17 +319,25 @@ def lines(made: dict[str, Any]) -> Iterator[str]:
             f"{name:<18}{side['tokens_per_second']:>9,.0f}{side['lowest']:>9,.0f}{side['highest']:>9,.0f}{ratio:>13}"
             f"{side['cpu_seconds']:>8.2f}{side['page_faults']:>9,.0f}{side['peak_bytes'] / 2**20:>10,.0f}"
         )
+    for name in made["sides"].keys() - {*PEERS, OURS, BARE}:
+        yield f"{OURS}: {_ratio(made, OURS, name)} of {name}, the median over the turns [lowest, highest]"
     if {OURS, BARE} <= made["sides"].keys():
         whole, bare = (made["sides"][name]["tokens_per_second"] for name in (OURS, BARE))
         yield f"Lightning, loader and journal: {1 - whole / bare:.1%} of a step"
         yield f"settings: {', '.join(made['sides'][OURS]['settings']) or 'none'}"
 
 
+def _ratio(made: dict[str, Any], one: str, other: str) -> str:
+    turns = [made["sides"][name]["passes"] for name in (one, other)]
+    ratios = [ours / theirs for ours, theirs in zip(*turns, strict=True)]
+    return f"{statistics.median(ratios):.3f} [{min(ratios):.3f}, {max(ratios):.3f}]"
+
+
 # ---- environments
 
 
 def install(folder: Path) -> None:
-    """An environment for each peer, with the torch of this one, so that all have the same."""
+    """Make an environment for each peer, with the torch of this one, so that all have the same."""
     for name, peer in PEERS.items():
         if not peer.install:
             continue
@@ -321,12 +347,12 @@ def install(folder: Path) -> None:
         if peer.before:
             subprocess.run([*pip, *peer.before], check=True)
         subprocess.run([*pip, *["--no-build-isolation"] * bool(peer.before), *peer.install], check=True)
-        # only now: with torch in sight some would build what their packages lack the sources of
+        # only now: if they found torch, some would build extensions whose sources their packages lack
         asked = subprocess.run(
             [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], check=True, capture_output=True
         )
         link = Path(os.fsdecode(asked.stdout.rstrip(b"\n"))) / "torch_of_the_suite.pth"
-        atomic.write_text(link, f"{sysconfig.get_path('purelib')}\n")  # searched after the environment's own
+        atomic.write_text(link, f"{sysconfig.get_path('purelib')}\n")  # searched after the environment's own packages
         print(f"{name}: {', '.join(peer.install)}", flush=True)
 
 
@@ -343,6 +369,7 @@ def main() -> None:
     parser.add_argument("--install", type=Path, metavar="FOLDER", help="make the peers' environments there, and end")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where they were made; without: the plain loop")
     parser.add_argument("--only", nargs="+", choices=[OURS, BARE, *PEERS], help="these contestants")
+    parser.add_argument("--against", metavar="COMMIT", help="let the code of that commit take part as well")
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--passes", type=int, default=5)
@@ -362,7 +389,7 @@ def main() -> None:
         bare_loop(work, options.work)
     else:
         there = [name for name, peer in PEERS.items() if not peer.install or options.peers]
-        made = summary(work, *compete(work, options.only or [OURS, BARE, *there], options.peers))
+        made = summary(work, *compete(work, options.only or [OURS, BARE, *there], options.peers, options.against))
         for line in lines(made):
             print(line)
         if options.json:

@@ -1,9 +1,8 @@
-"""How fast this machine is, by what finished runs took, or rows that were tried for some seconds. No torch.
+"""How fast this machine is, from finished runs or rows that were tried for some seconds. No torch.
 
-A run that is to come takes the operations of its training at the rate of the known run that is most like it: of the
-same row, else of the row whose update has most nearly as many operations. Known are those of the same processor,
-device, version of PyTorch, precision and number of threads and processes. What is damaged is left out, and what was
-over at once.
+A future run is expected to make the operations of its training at the rate of the most similar known run: one of the
+same row, else of the row whose update has most nearly as many operations. Known runs have the same processor, device,
+version of PyTorch, precision and number of threads and processes. Damaged records and very short runs are left out.
 """
 
 import importlib.metadata
@@ -26,9 +25,9 @@ from repro.storage import signed_json
 from repro.storage.atomic import make_folder
 
 TRIED, FORMAT = "rates", 3  # a folder of the cache: a file for each row that was tried
-SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_up")  # no step is longer for them
-SHORTEST = 10.0  # seconds of training: less is mostly what a process does at first
-RECORDS = 300  # at most so many of the newest are looked at: a dry run answers at once
+SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_up")  # no step takes longer for them
+SHORTEST = 10.0  # seconds of training: less is mostly start-up
+RECORDS = 300  # at most so many of the newest are read, so that a dry run answers at once
 FLOPS_PER_CORE = 40e9  # sustained by one thread: a guess, used only for rows that are called unmeasured
 OF_BF16 = {"avx512_bf16", "avx_ne_convert", "amx_bf16", "bf16", "svebf16"}  # flags of x86, then of ARM
 
@@ -49,15 +48,15 @@ class Machine:
 
 @cache
 def this_machine() -> Machine:
-    """This one, by what the system says: PyTorch is not asked, which would take seconds."""
+    """This machine, by what the system says: to ask PyTorch would take seconds."""
     cpu = processor().name
-    device = next(iter(visible(os.environ).values()), cpu)  # that a run would take
+    device = next(iter(visible(os.environ).values()), cpu)  # the one that a run would take
     return Machine(cpu, device, importlib.metadata.version("torch").partition("+")[0])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What one run took, or the trial of its row."""
+    """How fast one run was, or the trial of its row."""
 
     how: str  # `speed_conditions`
     row: str  # `row_of`
@@ -70,12 +69,12 @@ class Known:
 
 
 def speed_conditions(machine: Machine, threads: int, processes: int, precision: str) -> str:
-    """What runs have in common whose rates say something of each other."""
+    """A hash of what runs must share for their rates to be comparable."""
     return signed_json.checksum({**asdict(machine), "threads": threads, "devices": processes, "precision": precision})
 
 
 def row_of(hyper: Mapping[str, Any], system: str | None) -> str:
-    """What rows have in common that take as long a step."""
+    """A hash that rows share whose steps take equally long."""
     row = {name: value for name, value in written(hyper).items() if name not in SCHEDULE}
     return signed_json.checksum({"hyper": row, "system": system})
 
@@ -87,7 +86,7 @@ def finished(options: Options) -> list[Known]:
 
 
 def tried(options: Options) -> list[Known]:
-    """The same of the rows that were tried."""
+    """The same for rows that were tried, the newest first."""
     return _here(options, (options.cache_dir / TRIED).glob("*.json"), FORMAT, lambda content: Known(**content))
 
 
@@ -125,23 +124,23 @@ def _of_record(content: Mapping[str, Any]) -> Known:
 
 
 def note_trial(cache: Path, one: Known) -> None:
-    """Keep it in place of an older one of the same row."""
+    """Save a trial in place of an older one of the same row."""
     name = signed_json.checksum({"how": one.how, "row": one.row, "tokens": one.tokens})[:16]
     make_folder(cache / TRIED)
     signed_json.write(cache / TRIED / f"{name}.json", {"format": FORMAT, **asdict(one)})
 
 
 def nearest(known: Sequence[Known], hyper: Hyper, system: Any, flops: float) -> Known | None:
-    """The one most like a run of this row, an update of which takes so many operations; None of none."""
+    """The known run most like one of this row, whose update takes `flops` operations; None if none is known."""
     row = row_of(vars(hyper), system_text(system) or None)
     same = (one for one in known if one.row == row)
     return next(same, min(known, key=lambda one: abs(math.log(one.flops / flops)), default=None))
 
 
 def card_peaks(options: Options) -> dict[tuple[str, int], int]:
-    """Bytes of a card of this machine at the peak, by row and tokens of an update: of runs, and of trials.
+    """Peak memory on a card of this machine, in bytes, by row and tokens of an update, from runs and trials.
 
-    The largest of several, as a peak depends on which sentences came together.
+    Of several peaks the largest counts, as a peak depends on which sentences are batched together.
     """
     found: dict[tuple[str, int], int] = {}
     for one in (*finished(options), *tried(options)):
@@ -151,10 +150,10 @@ def card_peaks(options: Options) -> dict[tuple[str, int], int]:
 
 
 def slow_products(options: Options) -> list[str]:
-    """A line to say of runs that take longer by their precision; else none, and none of runs on other machines.
+    """A warning if the precision makes runs slower on this machine; else, and for other machines, nothing.
 
-    bfloat16 is faster where there are instructions for it, as on GPUs. Nothing is said where the system does not tell
-    what the processor can do.
+    bfloat16 is faster where there are instructions for it, as on GPUs. There is no warning where the system does not
+    tell what the processor can do.
     """
     machine, vectors = this_machine(), processor().vectors
     slow, instead = ("fp32", "bf16") if machine.is_gpu else ("bf16", "fp32")
@@ -165,4 +164,4 @@ def slow_products(options: Options) -> list[str]:
         return []
     if options.on != "here" or options.products != slow:
         return []
-    return [f"--precision {slow}: {why}. Type --precision {instead}, unless it is these digits that are wanted."]
+    return [f"--precision {slow}: {why}. Type --precision {instead} unless you need exactly the numbers of {slow}."]
