@@ -1,7 +1,7 @@
 """Attention on a CPU: two plain products against PyTorch's fused kernel, forward and backward.
 
-Both sides take turns on the same tensors, so whatever else the machine does hits both alike. Printed are medians over
-the turns and their ratio. What it decides: `repro.model.attention.attention` uses the plain products on a CPU.
+Both sides take turns on the same tensors, so other work on the machine slows both alike. It prints medians over the
+turns and their ratio. The result decides that `repro.model.attention.attention` uses the plain products on a CPU.
 
 Run:  python benchmarks/attention.py            (about a minute)
 """
@@ -33,12 +33,12 @@ def plain(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
 
 
 def fused(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
-    """The same by one call."""
+    """The same by one call of PyTorch's fused kernel."""
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
 
 def seconds(side: Callable[..., Tensor], tensors: tuple[Tensor, ...], bias: Tensor) -> float:
-    """Of processor time for one forward and backward pass: what else the machine does counts little."""
+    """Processor time of one forward and backward pass; other work on the machine affects it little."""
     started = time.process_time()
     side(*tensors, bias).sum().backward(retain_graph=True)
     return time.process_time() - started
@@ -55,7 +55,7 @@ def main() -> None:
     print(f"{'B x T x h x d_k':>20}{'plain ms':>10}{'fused ms':>10}{'fused / plain':>15}{'largest difference':>20}")
     for b, t, h, d in SIZES:
         torch.manual_seed(0)
-        # laid out as the model's one projection leaves them: heads apart, not copied
+        # laid out as the model's single projection leaves them: heads separated by strides, not copied
         qkv = torch.randn(b, t, 3 * h * d, requires_grad=True)
         q, k, v = (part.unflatten(-1, (h, d)).transpose(1, 2) for part in qkv.split(h * d, dim=-1))
         may_see = torch.arange(t) < torch.randint(max(1, t // 2), t + 1, (b, 1, 1, 1))
@@ -65,7 +65,7 @@ def main() -> None:
         for i in range(options.turns + 3):
             for name, side in (("plain", plain), ("fused", fused)):
                 took = seconds(side, (q, k, v), bias)
-                if i >= 3:  # warm
+                if i >= 3:  # after the warm-up
                     turns[name].append(took)
         a, c = (1e3 * statistics.median(times) for times in turns.values())
         print(f"{f'{b} x {t} x {h} x {d}':>20}{a:>10.2f}{c:>10.2f}{c / a:>15.1f}{difference:>20.1e}")

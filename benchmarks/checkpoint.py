@@ -1,9 +1,9 @@
 """Seconds and memory of a checkpoint: weights and both moments of Adam, written, read back, compared, on the disk.
 
-The base model at the paper's vocabulary, 65 million parameters, is about 780 MB. Printed are median and extremes of
-writing and of loading, the processor's share of writing (what a busy machine does not change), what each part of it
-takes by itself, and the most memory beyond the state itself, each turn in a process of its
-own. `--folder` says which disk.
+The base model at the paper's vocabulary, 65 million parameters, is about 780 MB. It prints median and extremes of
+writing and of loading, the processor time of writing (which other work does not change), what each part of it
+takes by itself, and the most memory beyond the state itself. Each turn has a process of its own. `--folder`
+says which disk.
 
 Run:  python benchmarks/checkpoint.py --json checkpoint.json
 """
@@ -46,14 +46,14 @@ def state_of_base() -> dict[str, Any]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long it takes."""
+    """Seconds on the clock that `work` takes."""
     started = time.monotonic()
     work()
     return time.monotonic() - started
 
 
 def memory(what: str) -> int:
-    """A line of the kernel's account of this process, in bytes; VmHWM is the most since that was last forgotten."""
+    """A memory figure of this process from the kernel, in bytes; VmHWM is the peak since it was last reset."""
     status = Path("/proc/self/status").read_bytes().decode()
     return int(status.partition(f"{what}:")[2].split()[0]) * 1_024
 
@@ -63,7 +63,7 @@ def turn(folder: Path) -> dict[str, float]:
     torch.set_num_threads(1)
     path, state = checkpoint.path_of(folder, 1), state_of_base()
     with open("/proc/self/clear_refs", "wb") as file:
-        file.write(b"5")  # forget the most memory so far
+        file.write(b"5")  # reset the peak of memory
     before, spent = memory("VmHWM"), time.process_time()
     found = {"save": seconds(lambda: checkpoint.save(path, state, RUN)), "memory": memory("VmHWM") - before}
     found["cpu of save"] = time.process_time() - spent

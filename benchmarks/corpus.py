@@ -63,7 +63,7 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
         seed=seed,
         task=Translation(pair),
     )
-    runs_dir = runs / name.replace(" ", "-")  # a patched model is made of the same, so its own folder
+    runs_dir = runs / name.replace(" ", "-")  # a patched model has the same configuration, so it needs its own folder
     table = Table(name="corpus", rows=[row], title="What the corpus needs")
     session = Session([table], scale, Options(scale=scale_name, cache_dir=cache, runs_dir=runs_dir, threads=1), [cell])
     session.open_texts([cell.task], print)

@@ -1,13 +1,12 @@
 """Translation: this suite's search against CTranslate2, on the same weights and the same sentences.
 
-The model is random, but writes sentences of about 25 tokens (`rambling`): one coordinate is kept clear of everything
-but the position and a little of the source, and the end symbol reads it. Sources are log-normal (about 28 tokens). Each
-engine runs in a process of its own, all stay alive and take turns on all sentences, so whatever else the machine does
-hits all alike. Printed are medians over the turns: per second of the process's own CPU time and per second on the
-clock. Ratios are to CTranslate2 in float32, of CPU time with one thread and of the clock with more, turn by turn.
-Tokens are what is written, end symbols included. CTranslate2 stops sooner: when as many hypotheses as the beam is
-wide have ended; this suite when no live one can win. `same` are the sentences whose translation is
-that of this suite in float32.
+The model is random, but writes sentences of about 25 tokens (`rambling`): one coordinate holds only the position and
+a little of the source, and the end symbol reads it. Sources are log-normal (about 28 tokens). Each engine runs in a
+process of its own; all stay alive and take turns on all sentences, so other work on the machine slows all alike. It
+prints medians over the turns: per second of the process's own CPU time and per second on the clock. Ratios are to
+CTranslate2 in float32, of CPU time with one thread and of the clock with more, turn by turn. Tokens are those written,
+end symbols included. CTranslate2 stops sooner, when as many hypotheses have ended as the beam is wide; this suite stops
+when no live hypothesis can win. `same` counts the sentences whose translation is that of this suite in float32.
 
 Run:  python benchmarks/decode.py                                     (base size, one thread: about five minutes)
       python benchmarks/decode.py --size small --threads 1 2 --json decode.json
@@ -45,14 +44,14 @@ SIZES: dict[str, tuple[Hyper, int]] = {  # hyper-parameters, vocabulary
     "small": (replace(BASE, n_layers=2, d_model=128, d_ff=512, n_heads=4, d_k=32, d_v=32), 8_000),
     "base": (BASE, 37_000),
 }
-FIRST = "CTranslate2 float32"  # what the others are measured by
+FIRST = "CTranslate2 float32"  # what the others are compared with
 ENGINES = (FIRST, "CTranslate2 int8", "ours float32", "ours bfloat16")
 LENGTH, SPREAD = 35, 5  # of the outputs, in tokens; a beam finds the earlier ends, about 25
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """What one engine measured of one turn."""
+    """What one engine measured in one turn."""
 
     seconds: float
     cpu_seconds: float
@@ -62,7 +61,7 @@ class Turn:
 
 
 def sources(n: int, vocab_size: int) -> Encoded:
-    """The same n sentences for all."""
+    """The n sentences that all engines translate."""
     random = np.random.default_rng(0)
     lengths = np.clip(random.lognormal(math.log(25), 0.5, n), 2, 99).astype(np.int64)
     return encoded([np.append(2 + random.zipf(1.2, length) % (vocab_size - 2), EOS) for length in lengths])
@@ -80,7 +79,7 @@ def rambling(
 ) -> Transformer:
     """A random model whose sentences end after about `length` tokens, and whose hypotheses are contested.
 
-    `heard` is how loud the decoder hears the source.
+    `heard` is how strongly the source affects the decoder.
     """
     torch.manual_seed(0)
     model = Transformer(hyper, vocab_size).eval()
@@ -88,7 +87,7 @@ def rambling(
     for layer in (*model.encoder, *model.decoder):
         for name, weight in layer.named_parameters():
             if name.endswith(("output.weight", "feed_forward.2.weight")):
-                # a layer changes its input a little, as a trained one does; of a source it hears an average, so louder
+                # a layer changes its input a little, as a trained one does; a source, heard as an average, more
                 weight *= heard if name.startswith("cross_attention") else 0.3
                 if layer in model.decoder:
                     weight[clock] = 0
@@ -99,7 +98,7 @@ def rambling(
     model.embedding.weight[EOS] = 0
     model.embedding.weight[EOS, clock] = 1
     norm = last.norms[-1]
-    # random signs: no token calls for itself, though one matrix reads and writes
+    # random signs: no token predicts itself, though embedding and output share a matrix
     signs = 2.0 * torch.randint(0, 2, (hyper.d_model,)) - 1
     norm.weight.copy_(5.0 * signs)  # peaked
     norm.weight[clock] = 1
@@ -110,10 +109,10 @@ def rambling(
         return model.decode(text, model.encode(text), text)
 
     def per_token() -> Tensor:
-        """How much the clock advances."""
+        """How much the clock coordinate advances per token."""
         return (hidden()[:, -1, clock] - hidden()[:, -11, clock]).mean() / 10
 
-    for _ in range(3):  # the norm after it makes the two depend on each other a little
+    for _ in range(3):  # repeated, as the norm after it makes the two depend on each other a little
         of_source *= per_token() * spread / hidden()[:, length - 1, clock].std()
     norm.weight[clock] = 3.0 / per_token()  # the end grows likelier by e^3 a token
     at_length = hidden()[:, length - 1]
@@ -123,7 +122,7 @@ def rambling(
 
 
 def contestant(engine: str, size: str, n: int, threads: int, folder: Path, pipe: Connection) -> None:
-    """Answer each "go" with one turn."""
+    """Run one engine: answer each "go" with one turn."""
     torch.set_num_threads(threads)
     hyper, vocab_size = SIZES[size]
     text = sources(n, vocab_size)
@@ -155,7 +154,7 @@ def contestant(engine: str, size: str, n: int, threads: int, folder: Path, pipe:
 
 
 def ours(model: Transformer, text: Encoded, bf16: bool) -> list[Sequence[int]]:
-    """Translate as a run does."""
+    """Translate by this suite's search, as a run does."""
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         return translate(model, text)
 

@@ -2,8 +2,8 @@
 
 The run is exported to all three formats, each folder is opened by the library that it is for, and the first sentences
 of dev are translated: greedily, with a beam and no length penalty, and with the paper's search. `safetensors` is read
-back and searched by us; `huggingface` is also opened with its layer norms' epsilon set to ours, which tells what is due
-to that. Where a translation differs, `likelier` counts whose is likelier under our model, with the penalty of the
+back and searched by us; `huggingface` is also opened with the epsilon of its layer norms set to ours, to show the
+effect of that. If translations differ, `likelier` counts which is likelier under our model, with the penalty of the
 search, and `nats` is the largest such difference. Their searches are not ours: transformers divides a score by
 length^alpha and not by ((5 + length) / 6)^alpha, and both count an end only among the best few candidates of a step.
 
@@ -43,7 +43,7 @@ def ours(trained: Trained) -> Translator:
 
 
 def with_ctranslate2(folder: Path, trained: Trained) -> Translator:
-    """CTranslate2 on the exported folder; of its hypotheses the one that our penalty prefers."""
+    """CTranslate2 on the exported folder; it gives the hypothesis that our penalty prefers."""
     translator = load(folder, threads=1)
     decode = trained.tokenizer.decode
     return lambda lines, search: [
@@ -52,7 +52,7 @@ def with_ctranslate2(folder: Path, trained: Trained) -> Translator:
 
 
 def with_transformers(folder: Path, epsilon: float | None = None) -> Translator:
-    """transformers on the exported folder, its own tokenizer and its own search."""
+    """transformers on the exported folder, with its own tokenizer and its own search."""
     import torch
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -63,9 +63,9 @@ def with_transformers(folder: Path, epsilon: float | None = None) -> Translator:
 
     def translate(lines: Sequence[str], search: Search) -> list[str]:
         found = []
-        for line in lines:  # one by one: each has a limit of its own
+        for line in lines:  # one by one: each has its own limit
             asked = tokenizer([line], return_tensors="pt")
-            limit = asked["input_ids"].shape[1] + search.extra + 1  # the symbol that it starts from
+            limit = asked["input_ids"].shape[1] + search.extra + 1  # + 1 for the start symbol
             ids = model.generate(**asked, num_beams=search.beam, length_penalty=search.alpha, max_length=limit)
             found += tokenizer.batch_decode(ids, skip_special_tokens=True)
         return found
@@ -74,7 +74,7 @@ def with_transformers(folder: Path, epsilon: float | None = None) -> Translator:
 
 
 def worth(trained: Trained, lines: Sequence[str], texts: Sequence[str], search: Search) -> list[float]:
-    """Of each translation the score by which our search prefers it: log-probability over the length penalty."""
+    """The score of each translation in our search: log-probability divided by the length penalty."""
     found = score_sentences(trained, lines, texts)
     return [p / ((5 + n) / 6) ** search.alpha for p, n in zip(found.log_probs, found.n_each, strict=True)]
 
@@ -82,7 +82,7 @@ def worth(trained: Trained, lines: Sequence[str], texts: Sequence[str], search: 
 def compared(
     trained: Trained, lines: Sequence[str], mine: Sequence[str], other: Sequence[str], search: Search
 ) -> dict[str, Any]:
-    """How many translations are equal, and of the others whose is likelier."""
+    """How many translations are equal, and which of the others are likelier."""
     places = [i for i, (a, b) in enumerate(zip(mine, other, strict=True)) if a != b]
     told: dict[str, Any] = {"equal": len(lines) - len(places), "of": len(lines)}
     if not places:
@@ -102,7 +102,7 @@ def compared(
 
 
 def dev_sources(trained: Trained, cache: Path, data_dir: Path | None, n: int) -> list[str]:
-    """The first sources of the run's dev text. Raises ValueError where the text at hand is not the run's."""
+    """The first sources of the run's dev text. Raises ValueError if the text at hand is not the run's."""
     run = trained.record
     sizes = SCALES[run.scale.partition("-")[0]].grammar  # "laptop-2-threads" has the text of laptop
     corpus = Translation(run.pair).open_corpus(

@@ -1,7 +1,7 @@
 """Do two commits make the same numbers to the last digit? If so, their codes count as one from then on.
 
 Runs one seed under the code of both commits, each from a folder of its own with one thread, and compares scores,
-curves, translations, the order of the batches and every weight of the last checkpoint. What is equal joins its class in
+curves, translations, the order of the batches and every weight of the last checkpoint. Equal code joins its class in
 `repro/results/equal_code.json`, with the run that showed it.
 
 Run:  python benchmarks/equal_code.py 70d1d4c HEAD          (under a minute on 1 core; the older commit first)
@@ -26,8 +26,8 @@ from repro.results.task import LATER_SCORES
 from repro.storage.atomic import write_text
 
 ROOT = Path(__file__).parent.parent
-CODE = ("fingerprint", "system", "task")  # which of an outcome say what made it
-# printed: of the system of each row its own digest and that of all its code
+CODE = ("fingerprint", "system", "task")  # fields of an outcome that say what made it
+# prints for the system of each row its own digest and that of all its code
 ROWS = """
 import json, runpy
 from pathlib import Path
@@ -44,14 +44,14 @@ def git(*arguments: str) -> bytes:
 
 
 def unpack(commit: str, folder: Path) -> Path:
-    """The code of a commit, in `folder`."""
+    """Write the code of a commit to `folder`."""
     with tarfile.open(fileobj=BytesIO(git("archive", commit, "repro", "experiments"))) as archive:
         archive.extractall(folder, filter="data")
     return folder
 
 
 def outcome(code: Path, run: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What a seed comes to under the code in `code`, without what was measured by a clock; the work is in `folder`."""
+    """The results of a seed under the code in `code`, without times; it runs in `folder`."""
     options = {
         "scale": run["scale"],
         "rows": run["row"],
@@ -76,14 +76,14 @@ def outcome(code: Path, run: dict[str, Any], folder: Path) -> dict[str, Any]:
         "task": json.loads((work / "run.json").read_bytes())["origin"]["decides"].get("task_code"),
         "scores": record["scores"],
         "curves": record["curves"],
-        "order": (record.get("determinism") or {}).get("order"),  # older records do not say
+        "order": (record.get("determinism") or {}).get("order"),  # older records lack it
         "weights": weights(newest),
         "translations": {path.name: path.read_bytes() for path in work.glob("*.hyp")},
     }
 
 
 def codes(code: Path) -> dict[str, str]:
-    """Of each system that a row has: the digest of what is its own, and that of all that decides with it."""
+    """For the system of each row: the digest of its own code, and that of all code that decides its numbers."""
     environment = {**os.environ, "PYTHONPATH": f"{code}{os.pathsep}{code / 'experiments'}"}
     done = subprocess.run([sys.executable, "-c", ROWS], cwd=code, env=environment, check=True, capture_output=True)
     return dict(json.loads(done.stdout))
@@ -96,7 +96,7 @@ def told(file: Path) -> dict[str, Any]:
 
 
 def is_of(file: Path, run: dict[str, Any]) -> bool:
-    """Whether a record is the seed that was asked for: a row may bring the base row with it."""
+    """Whether a record is of the run asked for: a row may have trained the base row as well."""
     record = told(file)
     return (record["row"], record["seed"]) == (run["row"], run["seed"])
 
@@ -111,7 +111,7 @@ def weights(checkpoint: Path) -> str:
 
 
 def unlike(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """What two outcomes differ in; what only one of them is old or new enough to say is no difference."""
+    """The fields in which two outcomes differ; a field that one of them lacks is no difference."""
     names = [name for name in one if name not in CODE and None not in (one[name], other[name])]
     pairs = {name: (one[name], other[name]) for name in names}
     if "scores" in pairs:
@@ -120,7 +120,7 @@ def unlike(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def shared_scores(scores: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
-    """The scores of each split, but for those that came later and that the other record is too old to have."""
+    """The scores of each split, without newer ones that an older record does not have."""
     return {
         split: {name: value for name, value in of.items() if name in others[split] or name not in LATER_SCORES}
         for split, of in scores.items()
@@ -149,7 +149,7 @@ def main() -> None:
     listed = json.loads(LIST.read_bytes())
     for name in CODE:
         join(listed["classes"], *(one[name] for one in found))
-    for own, older in systems[0].items():  # what all rows share is equal, and so is what this one has beside it
+    for own, older in systems[0].items():  # the code that all rows share is equal, and so is this system's own
         join(listed["classes"], older, systems[1].get(own, older))
     shown = {"run": run, "commits": commits, "weights": found[-1]["weights"]}
     listed["shown"] = [one for one in listed["shown"] if one["commits"] == commits and one["run"] != run] + [shown]
@@ -158,7 +158,7 @@ def main() -> None:
 
 
 def join(classes: list[list[str]], older: str, newer: str) -> None:
-    """Let two digests count as one: their classes become one, in the place of the older's."""
+    """Let two digests count as one: their classes are merged, in the place of the older's."""
     if older == newer:
         return
     parts = [next((one for one in classes if name in one), [name]) for name in (older, newer)]

@@ -1,10 +1,10 @@
-"""What does a batch cost, by the number of shards that its text has?
+"""What does a batch cost, depending on the number of shards of its text?
 
-Shards of generated ids, small ones where there are many: what counts is how many of them a batch touches. The batches
-are of random sentences, and, as a plan in groups of shards asks for them, of random sentences of so many shards as a
-group has. `four files` is how shards lay until layout 3, and how they were gathered: of each side a file of ids and one
-of offsets, all open, lengths of all sentences in memory, numbers laid out shard by shard. Both take turns, and give the
-same ids. Seconds are of the first batch, with all that opens for it; milliseconds are medians of a batch of both sides.
+Shards hold generated ids, and are small if there are many: what counts is how many of them a batch touches. Batches are
+of random sentences from all shards, and of random sentences from as many shards as a group has, as a plan in groups
+asks for them. `four files` is the layout of shards before layout 3, and how it was gathered: for each side a file of
+ids and one of offsets, all open, lengths of all sentences in memory, numbers ordered shard by shard. Both layouts take
+turns and give the same ids. Seconds are of the first batch, with opening; milliseconds are medians of a batch.
 
 Run:  python benchmarks/gather.py          (about two minutes, one core)
 """
@@ -28,7 +28,7 @@ OFFSETS, IDS = np.dtype("<u4"), np.dtype("<u2")
 
 
 class FourFiles:
-    """One side, as it was read until layout 3."""
+    """One side, as it was read before layout 3."""
 
     def __init__(self, folder: Path, side: str, n_shards: int) -> None:
         places = [shard_folder(folder, shard) for shard in range(n_shards)]
@@ -68,7 +68,7 @@ def write(folder: Path, n_shards: int, pairs: int) -> None:
 
 
 def wanted(n_shards: int, of_group: int, pairs: int, n: int) -> list[Any]:
-    """Batches of random sentences of `of_group` random shards, ascending in each shard as chance has it."""
+    """Batches of random sentences from `of_group` random shards, in random order."""
     random = np.random.default_rng(2)
     group = random.permutation(n_shards)[:of_group]
     return [group[random.integers(0, of_group, BATCH)] * pairs + random.integers(0, pairs, BATCH) for _ in range(n)]

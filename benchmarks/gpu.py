@@ -1,12 +1,12 @@
-"""Everything about speed on one GPU, in one call: is it right, how fast, where is the time, what is each part worth.
+"""Everything about speed on one GPU in one call: is it right, how fast, where does the time go, what each part gains.
 
 1. `correct`: loss and gradient of one update by each fast path against float64 by the plain one.
 2. `limits`: the card's own rate of bfloat16 matrix products and of copying, as measured here.
 3. `steps`: the paper's base and big models at 25,000 + 25,000 tokens a step, loader included; base also without each
    technique. MFU counts the model's operations on real tokens only (`repro/model/cost.py`), of the measured rate.
 4. `parts`: the time of a step by kind of kernel, and the gaps between kernels.
-5. `loader`: tokens a second that the loader makes when nobody trains.
-6. `together`: small models in 1, 2, 4 and 8 processes at once: what share of its lone speed each keeps.
+5. `loader`: tokens a second that the loader delivers without training.
+6. `together`: small models in 1, 2, 4 and 8 processes at once: what share of its speed alone each keeps.
 7. `decode`: 3,000 sentences of news length, beam 4.
 
 Run:  python benchmarks/gpu.py --json gpu.json          (about eight minutes)
@@ -54,7 +54,7 @@ class Plan:
     """How large everything is."""
 
     models: dict[str, tuple[Hyper, int]]  # hyper-parameters, vocabulary
-    tokens: int  # of a side of a step
+    tokens: int  # a side, in a step
     small: tuple[Hyper, int]
     small_tokens: int
     pairs: int
@@ -87,7 +87,7 @@ class Ways:
 
 
 ABLATIONS = {"all": Ways()} | {f"without {name}": Ways(**{name: False}) for name in vars(Ways()) if name != "packed"}
-# a run compiles no padded batches: each has a shape of its own, and for each the compiler begins anew
+# a run compiles no padded batches: each has its own shape, and each shape is compiled anew
 ABLATIONS["without packed or compiled"] = Ways(packed=False, compiled=False)
 
 
@@ -107,7 +107,7 @@ def text(pairs: int, vocab_size: int) -> tuple[Encoded, Encoded]:
 
 
 def batches(source: Encoded, target: Encoded, tokens: int, *, packed: bool) -> Iterator[Batch]:
-    """Those of training, without end."""
+    """Endless batches of training."""
     lengths = pair_lengths(source, target)
     plan = batching.Plan(lengths=lengths, budget=tokens, batch_by=by_tokens, data_hash="gpu", seed=1)
     return iter(TrainingBatches(source, target, plan, accumulate=1, start=0, rank=0, world=1, packed=packed))
@@ -152,13 +152,13 @@ class Step:
 
 
 def wait(device: torch.device) -> None:
-    """Until the device has done what it was told."""
+    """Wait until the device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize()
 
 
 def timed(work: Callable[[], object], device: torch.device, times: int) -> float:
-    """Seconds of one call, of many in a row."""
+    """Seconds of one call: the mean of `times` calls in a row."""
     wait(device)
     start = time.perf_counter()
     for _ in range(times):
@@ -198,7 +198,7 @@ def correct(plan: Plan, device: torch.device) -> dict[str, dict[str, float]]:
 
 
 def limits(device: torch.device) -> dict[str, float]:
-    """What the card can do: TFLOP/s of products in bfloat16, TB/s of copying."""
+    """What the card reaches: TFLOP/s of products in bfloat16, TB/s of copying."""
     size = 8_192 if device.type == "cuda" else 256
     a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
     out = torch.empty_like(a)
@@ -212,7 +212,7 @@ def limits(device: torch.device) -> dict[str, float]:
 
 
 def steps(plan: Plan, device: torch.device, peak: float) -> list[dict[str, Any]]:
-    """Tokens per second and MFU of whole steps, with all techniques; of the first model also without each."""
+    """Tokens per second and MFU of whole steps, with all techniques; for the first model also without each."""
     lines = []
     for number, (size, (hyper, vocab_size)) in enumerate(plan.models.items()):
         sides = text(plan.pairs, vocab_size)
@@ -251,7 +251,7 @@ def steps(plan: Plan, device: torch.device, peak: float) -> list[dict[str, Any]]
 def _measured(
     plan: Plan, hyper: Hyper, vocab_size: int, sides: tuple[Encoded, Encoded], ways: Ways, device: torch.device
 ) -> tuple[float, float, list[Batch]]:
-    """Seconds of some steps, of them those in which the host made batches, and the batches."""
+    """Seconds of some steps, seconds of these in which the host made batches, and the batches."""
     step = Step(hyper, vocab_size, ways, device)
     stream, done, waited = batches(*sides, plan.tokens, packed=ways.packed), [], 0.0
     for batch in islice(stream, plan.warm):
@@ -269,7 +269,7 @@ def _measured(
 
 
 KINDS = {  # words in the names of kernels; the first kind that fits counts
-    "attention": ("flash", "fmha", "attention"),  # whose names have "cutlass" in them as well
+    "attention": ("flash", "fmha", "attention"),  # before products, as these names contain "cutlass" too
     "matrix products": ("gemm", "nvjet", "cutlass", "xmma"),
     "optimizer": ("adam", "multi_tensor"),
     "embedding": ("embedding", "index", "scatter", "gather"),
@@ -308,7 +308,7 @@ def parts(plan: Plan, device: torch.device) -> dict[str, dict[str, float]]:
 
 
 def loader(plan: Plan) -> dict[str, float]:
-    """Tokens a second, in a row and padded."""
+    """Tokens a second that the loader delivers, in a row and padded."""
     sides = text(plan.pairs, 37_000)
     rates = {}
     for packed in (True, False):
@@ -374,7 +374,7 @@ QUESTIONS = ("correct", "steps", "parts", "loader", "together", "decode")
 
 
 def main() -> None:
-    """All seven, one after the other; what fails is named and the rest goes on."""
+    """Ask all seven questions in turn; a failure is named, and the rest goes on."""
     parser = argparse.ArgumentParser(
         allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -403,7 +403,7 @@ def main() -> None:
         started = time.perf_counter()
         try:
             record[name] = ask()
-        except Exception as error:  # device time is dear: what can be measured is, and the command fails in the end
+        except Exception as error:  # device time is dear: the rest is measured, and the command fails at the end
             record[name] = {"failed": f"{type(error).__name__}: {error}"}
             failed.append(name)
         print(f"{name} ({time.perf_counter() - started:.0f} s): {record[name]}", flush=True)

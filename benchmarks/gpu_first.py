@@ -6,12 +6,12 @@
    milliseconds an update, programs compiled, waits for the device in an update.
 4. `rows`: every row of Table 3, lab and ladder at base width, one layer: two steps, dev, eight translations; both ways.
 5. `changes`: each change for speed against what it replaced.
-6. `recovery`: stopped, killed and gone on against unbroken; a weight that is no number.
+6. `recovery`: a run stopped or killed and resumed, against an unbroken one; a weight that is NaN.
 7. `correct`, `steps`, `parts`: those of `gpu.py`.
 8. `cards`: two processes, a card each, where there are two.
 
-What cannot be asked in the time is named. Answers are merged into one record by card, PyTorch and commit: a second call
-erases nothing. It takes torch, lightning, tokenizers and numpy; neither mlflow, scipy nor matplotlib.
+Questions that the time does not suffice for are named. Answers are merged into one record by card, PyTorch and commit:
+a second call erases nothing. It needs torch, lightning, tokenizers and numpy, but not mlflow, scipy or matplotlib.
 
 Run:  python benchmarks/gpu_first.py                                 (nine minutes at most)
       python benchmarks/gpu_first.py --ask rows --seconds 200
@@ -81,11 +81,11 @@ class Sizes:
 
     base: Hyper
     vocabulary: int
-    tokens: int  # of a side of an update in the real loop
+    tokens: int  # of a side of an update, in the real loop
     pairs: int  # of its text
     updates: int
     row_tokens: int  # of an update of each row
-    few: int  # updates of what is compared
+    few: int  # updates of a run that is compared
     plan: gpu.Plan
     search_tokens: tuple[int, int]
     sentences: int
@@ -106,11 +106,11 @@ TINY = Sizes(
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What every question is told."""
+    """What every question gets as input."""
 
     sizes: Sizes
     device: torch.device
-    ends: float  # by the monotonic clock
+    ends: float  # time on the monotonic clock
 
     @property
     def left(self) -> float:
@@ -121,7 +121,7 @@ class Asked:
 
 
 def versions(asked: Asked) -> dict[str, Any]:
-    """What a person would be asked first."""
+    """The versions of card, driver and libraries, and whether the compiler works."""
     found: dict[str, Any] = {
         "torch": torch.__version__, "cuda": torch.version.cuda, "python": platform.python_version(),
         "cards": torch.cuda.device_count(), "kernels_for": torch.cuda.get_arch_list(),
@@ -136,7 +136,7 @@ def versions(asked: Asked) -> dict[str, Any]:
 
 
 def kernel(asked: Asked) -> dict[str, Any]:
-    """Largest relative error of heads and of gradients in bfloat16, by width, and the way that was taken."""
+    """Largest relative error of heads and of gradients in bfloat16, by width, and the implementation that was used."""
     lengths = torch.tensor([28, 1, 0, 60, 33, 0])
     ends = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)]).int().to(asked.device)
     found: dict[str, Any] = {}
@@ -199,7 +199,7 @@ def trained(
     watch: Callable[[TranslationModule, int], bool] = lambda module, step: False,
     **options: Any,
 ) -> tuple[TranslationModule, Fitted]:
-    """A run of this row by the loop of every run; `watch` is asked after each update whether to stop there."""
+    """Train this row by the usual loop of a run; `watch` is asked after each update whether to stop."""
     hyper = replace(row.at(sizes.base), steps=updates, average=1)
     module = TranslationModule(hyper, sizes.vocabulary, 1, row.system)
     on_card = torch.cuda.is_available()
@@ -224,7 +224,7 @@ def trained(
 
 @contextmanager
 def waits() -> Iterator[list[str]]:
-    """Where the program waits for the device: the lines that PyTorch warns of, in here."""
+    """The lines of code within this context that wait for the device, from PyTorch's warnings."""
     found: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -271,14 +271,14 @@ def loop(asked: Asked) -> dict[str, Any]:
 
 
 def n_programs() -> int:
-    """That Dynamo made since the last run began."""
+    """The number of programs that Dynamo compiled since the last run began."""
     from torch._dynamo.utils import counters
 
     return int(counters["stats"]["unique_graphs"])
 
 
 def peak_gib() -> float:
-    """Memory of the card at its fullest since this was asked last."""
+    """Peak memory of the card since the last call, in GiB."""
     if not torch.cuda.is_available():
         return 0.0
     peak = torch.cuda.max_memory_allocated() / 2**30
@@ -290,7 +290,7 @@ def peak_gib() -> float:
 
 
 def rows(*tables: str) -> list[Row]:
-    """Those of these experiment files."""
+    """The rows of these experiment files."""
     found = []
     for name in tables:
         found += list(__import__(name).ROWS)
@@ -298,9 +298,9 @@ def rows(*tables: str) -> list[Row]:
 
 
 def every_row(asked: Asked) -> dict[str, Any]:
-    """What went wrong with each, beside how many went well: nothing ends with the first error."""
+    """The error of each row that failed, and how many succeeded: an error does not stop the rest."""
     sizes = asked.sizes
-    base = replace(sizes.base, n_layers=3, warmup=50)  # N = 2 of 6 and the like keep one layer at least
+    base = replace(sizes.base, n_layers=3, warmup=50)  # N = 2 of 6 and the like keep at least one layer
     failed: dict[str, str] = {}
     done = {"bf16": 0, "fp32": 0}
     left = [(precision, name, row) for precision in done for name in TABLES for row in rows(name)]
@@ -347,7 +347,7 @@ def _one_row(asked: Asked, row: Row, base: Hyper, bf16: bool) -> None:
 
 
 def changes(asked: Asked) -> dict[str, Any]:
-    """Before and now, on the same work."""
+    """Each change before and after, on the same work."""
     return {
         "milliseconds of an update by the multiple that its tokens are rounded to": _rounds(asked),
         "milliseconds to move a batch": _copies(asked),
@@ -445,7 +445,7 @@ def _killed(rehearse: bool, folder: str) -> None:
 
 
 def recovery(asked: Asked) -> dict[str, Any]:
-    """How far weights differ from those of an unbroken run, largest number; and that NaN ends a run."""
+    """The largest difference of weights from those of an unbroken run, and whether NaN ends a run."""
     sizes, found = asked.sizes, {}
 
     def weights(module: TranslationModule) -> Tensor:
@@ -496,7 +496,7 @@ def of_gpu(name: str) -> Callable[[Asked], Any]:
 
 
 def cards(asked: Asked) -> Any:
-    """Milliseconds of an update that two processes share, each with a card, beside one alone."""
+    """Milliseconds of an update shared by two processes, each with a card, and of one process alone."""
     if asked.device.type == "cuda" and torch.cuda.device_count() < 2:
         return "one card"
     found = {}
@@ -512,7 +512,7 @@ def cards(asked: Asked) -> Any:
 
 
 def share(sizes: Sizes) -> None:
-    """What each of several processes does; the first prints."""
+    """The work of one of several processes; the first prints."""
     from repro.runs.launch import membership
 
     peer = membership(None, None, os.environ)
@@ -558,7 +558,7 @@ QUESTIONS: dict[str, Callable[[Asked], Any]] = {
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in what takes longer."""
+    """Raise TimeoutError in the body if it takes longer."""
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise TimeoutError(f"took longer than {seconds:.0f} s")
@@ -571,12 +571,12 @@ def limited(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-        if left:  # that of who called
+        if left:  # the alarm of an outer `limited`
             signal.setitimer(signal.ITIMER_REAL, max(0.01, left - (time.monotonic() - begun)))
 
 
 def merge(path: Path, key: str, answers: Mapping[str, Any], stamp: Mapping[str, Any]) -> None:
-    """Put answers beside those that are there, of the same card, PyTorch and commit or of others."""
+    """Add answers to those in the file, under `key`: the card, PyTorch and commit."""
     there = json.loads(path.read_bytes()) if path.exists() else {}
     own = there.get(key, {"answers": {}})
     own["answers"] |= answers
@@ -584,7 +584,7 @@ def merge(path: Path, key: str, answers: Mapping[str, Any], stamp: Mapping[str, 
 
 
 def ask_all(asked: Asked, names: list[str], keep: Callable[[str, Any], None]) -> list[str]:
-    """Ask these in turn, and keep each answer as it comes; the names of those that failed or were not reached."""
+    """Ask these in turn and keep each answer at once; returns the names that failed or were not reached."""
     failed = []
     for name in names:
         begun = time.monotonic()
@@ -594,7 +594,7 @@ def ask_all(asked: Asked, names: list[str], keep: Callable[[str, Any], None]) ->
             try:
                 with limited(asked.left):
                     answer = QUESTIONS[name](asked)
-            except Exception as error:  # device time is dear: what can be asked is, and the command fails in the end
+            except Exception as error:  # device time is dear: the rest is asked, and the command fails at the end
                 answer = {"failed": f"{type(error).__name__}: {str(error)[:500]}"}
             finally:
                 if torch.cuda.is_available():
@@ -608,7 +608,7 @@ def ask_all(asked: Asked, names: list[str], keep: Callable[[str, Any], None]) ->
 
 
 def main() -> None:
-    """Ask, print and merge; exit 1 where anything failed."""
+    """Ask, print and merge; exit 1 if anything failed."""
     parser = argparse.ArgumentParser(
         allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

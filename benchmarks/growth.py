@@ -2,8 +2,8 @@
 
 One knob is turned at a time, from the small model that toolkits are compared at: width, layers, vocabulary, `pieces`
 (tokens of an update), length of the sentences at equal tokens. A point is the median of steps after two that warm up;
-the points of a knob take turns. Arithmetic says what each costs (`repro/model/cost.py`), so the rate says how well it
-is used.
+the points of a knob take turns. The operations of each are computed (`repro/model/cost.py`), so the rate says how well
+the machine is used.
 
 Run:  python benchmarks/growth.py --json growth.json         (about two minutes, one thread)
 """
@@ -29,7 +29,7 @@ from repro.training.module import TranslationModule
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """What one step is made of."""
+    """The sizes of one step."""
 
     width: int = 128
     layers: int = 2
@@ -67,7 +67,7 @@ class Step:
         )
 
     def seconds(self) -> float:
-        """Of one step."""
+        """Seconds of one step."""
         start, model = time.perf_counter(), self.module.model
         hidden = model.decode(self.target, model.encode(self.source), self.source)
         loss, _ = smoothed_cross_entropy(hidden.flatten(0, -2), model.embedding.weight, self.target.flatten(), 0.1)

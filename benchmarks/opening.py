@@ -1,10 +1,10 @@
-"""How long a report takes to open on a slow processor: from the navigation until its first view stands.
+"""How long a report takes to open on a slow processor: from the navigation until its first view is drawn.
 
 Headless Chromium opens the file as often as asked, each time in a new context, its processor throttled four times.
-`wall s` is the clock's. On a busy machine that is the time of the queue, and the throttle, which halts the page for
-spells of the clock, makes more of it: there `--throttle 1` measures the processor time of the page's main thread,
-`thread s` as Linux counts it, and four times that is what a slow processor needs. `scripts`, `styles` and `layout` are
-parts of the clock's. Printed are medians; `--json` keeps all turns.
+`wall s` is time on the clock. On a busy machine most of it is waiting, and the throttle, which halts the page for
+spells of the clock, adds to that. There use `--throttle 1` and read `thread s`, the processor time of the page's main
+thread as Linux counts it: four times that is what a slow processor needs. `scripts`, `styles` and `layout` are parts of
+the time on the clock. It prints medians; `--json` keeps all turns.
 
 Run:  python benchmarks/opening.py results/laptop/report.html
       python benchmarks/opening.py results/laptop/report.html --throttle 1    (where other work runs)
@@ -23,7 +23,7 @@ from repro.storage import atomic
 
 BOUND = 1  # seconds, with a processor throttled four times
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# The first view stands when all scripts of the page have run and the frame after that is drawn.
+# The first view is there when all scripts of the page have run and the next frame is drawn.
 MARK = """addEventListener("DOMContentLoaded", () => requestAnimationFrame(
   () => setTimeout(() => performance.mark("stands"))))"""
 STANDS = """() => new Promise((done) => {
@@ -37,14 +37,14 @@ PARTS = {"scripts": "ScriptDuration", "styles": "RecalcStyleDuration", "layout":
 
 
 def thread_seconds(browser: Any) -> float:
-    """Processor time of the main thread of the page that has used most: the page itself, not one held in reserve."""
+    """Processor time of the main thread of the process that has used most: the page itself, not a spare one."""
     of = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
     pages = [one["id"] for one in of if one["type"] == "renderer"]
     return max(int(Path(f"/proc/{id}/task/{id}/schedstat").read_text().split()[0]) for id in pages) / 1e9
 
 
 def opened(browser: Any, file: Path, throttle: float) -> dict[str, float]:
-    """Seconds until the first view stands, and what the page had used then."""
+    """Seconds until the first view is drawn, and what the page had used by then."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
     page = context.new_page()
     page.add_init_script(MARK)

@@ -1,8 +1,8 @@
-"""Parsing: how many outputs are no tree, and F1, as training goes on. Paper: section 6.3.
+"""Parsing: how many outputs are no tree, and F1, during training. Paper: section 6.3.
 
-Trains one row of Table 4 once as a run does, and keeps its weights every so many updates; at each of them the first
-sentences of dev are parsed, greedily, so that a parser that does not yet end costs no more than its limit. The last
-line is of the run's last weights, not of averaged ones. `ppl` is of all of dev, each token given those before it.
+Trains one row of Table 4 once as a run does, and keeps its weights at regular steps. With each the first sentences of
+dev are parsed, greedily, so that a parser that does not end yet costs no more than the limit. The last line is of the
+run's last weights, not of averaged ones. `ppl` is of all of dev, each token given those before it.
 
 Run:  python benchmarks/parse_by_step.py --json benchmarks/records/parse_by_step.json        (6 minutes, one core)
 """
@@ -40,7 +40,7 @@ ID = "benchmark"  # of the run, in its checkpoints
 
 
 def run_of(options: Options, row: str, seed: int) -> RunDir:
-    """The run of a row as the experiment would make it, its text prepared."""
+    """The run of a row as the experiment would make it, with its text prepared."""
     found = runpy.run_path(str(EXPERIMENT), run_name=EXPERIMENT.stem)
     tables, scale = [Table(name=found["TABLE"], rows=found["ROWS"], title=found["TABLE"])], chosen_scale(options)
     asked = cells(tables, scale.base, seeds=[seed], chosen=[row], task=Translation(options.pair))
@@ -50,7 +50,7 @@ def run_of(options: Options, row: str, seed: int) -> RunDir:
 
 
 def trained_at(trial: Trial, each: int) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:
-    """Train to the end; then the steps that were looked at, perplexity of dev there, and the weights."""
+    """Train to the end; return the kept steps, with the perplexity of dev and the weights at each."""
     kept: dict[int, tuple[float, Mapping[str, Tensor]]] = {}  # by step: the last one is validated twice
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -67,7 +67,7 @@ def trained_at(trial: Trial, each: int) -> Iterator[tuple[int, float, Mapping[st
 
 
 def measured(run: RunDir, each: int, words: Lines, references: Lines) -> Iterator[dict[str, Any]]:
-    """A line for each step that was looked at."""
+    """A line for each kept step."""
     trial, tokenizer = run.trial, run.prepared.tokenizer
     trial.tune()
     source = Encoded(*tokenizer.encode(words))

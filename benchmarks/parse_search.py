@@ -1,9 +1,9 @@
-"""Parsing: what a beam of 21 with alpha 0.3 brings over one of 4 with alpha 0.6, and what it costs. Paper: section 6.3.
+"""Parsing: what a beam of 21 with alpha 0.3 gains over one of 4 with alpha 0.6, and costs. Paper: section 6.3.
 
-One trained parser, the first sentences of dev, four searches: both beams with both alphas, all with the room that the
-run's own search has beyond its input. They take turns, one thread, so whatever else the machine does hits all alike;
-`times` is processor time beside that of the first search, turn by turn, medians. Every turn must find the same trees.
-`at the limit`: no hypothesis had ended, so what was written was cut. Differences in F1 are over resampled sentences.
+One trained parser, the first sentences of dev, four searches: both beams with both alphas, all with as much room beyond
+the input as the run's own search has. They take turns on one thread, so other work on the machine slows all alike;
+`times` is processor time relative to the first search, turn by turn, medians. Every turn must find the same trees.
+`at the limit`: no hypothesis had ended, so the output was cut. Differences in F1 are over resampled sentences.
 
 Run:  python benchmarks/parse_search.py runs/<id> --json benchmarks/records/parse_search.json    (10 minutes, one core)
 """
@@ -38,13 +38,13 @@ from repro.runs.use import check_parses
 from repro.storage import atomic
 from repro.training import cpu_tuning
 
-BOUND = 6  # times the first search's processor time that the last may take
+BOUND = 6  # most processor time of the last search, in times that of the first
 TURNS, WARM_UP = 3, 10  # turns; sentences that are searched before the first
 Lines = Sequence[str]
 
 
 def searches(extra: int) -> list[Search]:
-    """Translation's first and parsing's last; between them the beam of each with the alpha of the other."""
+    """The searches: translation's first, parsing's last, between them each beam with the other's alpha."""
     beams, alphas = ((PAPER_SEARCH.beam, PARSING_SEARCH.beam), (PAPER_SEARCH.alpha, PARSING_SEARCH.alpha))
     return [Search(beam, alpha, extra) for beam, alpha in itertools.product(beams, alphas)]
 
@@ -52,10 +52,10 @@ def searches(extra: int) -> list[Search]:
 def dev_lines(run: Record, cache: Path, data_dir: Path | None, n: int) -> tuple[Lines, Lines]:
     """The first n sentences of the run's dev text, and their trees as lines of tokens.
 
-    Raises ValueError where the text at hand is not the one that the run had.
+    Raises ValueError if the text at hand is not that of the run.
     """
     name = run.corpus["name"]
-    task, scale = Parsing(silver=name.endswith("_silver")), SCALES[run.scale.partition("-")[0]]  # less its departures
+    task, scale = Parsing(silver=name.endswith("_silver")), SCALES[run.scale.partition("-")[0]]  # less departures
     corpus = task.open_corpus(
         name.removesuffix("_silver"), data_dir=data_dir, cache=cache, sizes=scale.trees.sizes, tell=print
     )
@@ -73,22 +73,22 @@ def first_lines(text: Parallel, n: int) -> tuple[Lines, Lines]:
 
 
 def parsed(model: TranslationSystem, tokenizer: Tokenizer, source: Encoded, search: Search) -> tuple[Lines, int]:
-    """What the parser writes of each sentence, and of how many it was cut at the limit."""
+    """What the parser writes for each sentence, and how many outputs were cut at the limit."""
     found = translate(model, source, search)
     limits = [len(source.sentence(i)) + search.extra for i in range(len(found))]
-    n_cut = sum(len(ids) == limit for ids, limit in zip(found, limits, strict=True))  # one that ended has room for that
+    n_cut = sum(len(ids) == limit for ids, limit in zip(found, limits, strict=True))  # one that ended is shorter
     return [tokenizer.decode(ids) for ids in found], n_cut
 
 
 def clocked(parse: Callable[[], tuple[Lines, int]]) -> tuple[float, tuple[Lines, int]]:
-    """Processor seconds of this process, and what came of it."""
+    """Processor seconds of this process for `work`, and its result."""
     started = time.process_time()
     made = parse()
     return time.process_time() - started, made
 
 
 def measured(trained: Trained, source: Encoded, references: Lines, turns: int) -> Iterator[list[dict[str, Any]]]:
-    """A line for each search; after each turn, of all turns so far."""
+    """A line for each search, yielded after each turn for all turns so far."""
     asked = searches(trained.record.settings["extra_length"])
     warm_up = Encoded(source.ids, source.offsets[: WARM_UP + 1])
     for search in asked:
@@ -115,7 +115,7 @@ def measured(trained: Trained, source: Encoded, references: Lines, turns: int) -
 def line_of(
     search: Search, of: Brackets, first: Brackets, n_cut: int, seconds: Sequence[float], of_first: Sequence[float]
 ) -> dict[str, Any]:
-    """What one search found and took, beside the first."""
+    """The results and time of one search, compared with the first."""
     times = [mine / its for mine, its in zip(seconds, of_first, strict=True)]
     over = f1_over_sentences([of], [first])
     return {
@@ -129,7 +129,7 @@ def line_of(
 
 
 def shown(line: dict[str, Any]) -> str:
-    """One search as a person reads it."""
+    """The line of one search as printed."""
     more, times = line["f1_more_than_first"], line["times_first"]
     return (
         f"{line['beam']:>5}{line['alpha']:>6}{line['f1']:>7.2f}{more['value']:>+7.2f} [{more['low']:+.2f}, "
@@ -166,7 +166,7 @@ def main() -> None:
     told = {"kind": "parse_search", **whose(run), "sentences": len(words), "threads": 1, "bound": BOUND}
     stamp, lines = provenance("cpu"), list[dict[str, Any]]()
     for lines in measured(trained, source, references, options.turns):
-        if options.json:  # after each turn: who stops it has the turns before
+        if options.json:  # after each turn, so that earlier turns are kept if it is stopped
             atomic.write_json(options.json, {**told, "lines": lines, "stamp": stamp})
     print(f"\n{run.row}, seed {run.seed}, {run.scale}: {len(words)} sentences of dev, medians of {options.turns} turns")
     print(

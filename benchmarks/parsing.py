@@ -1,7 +1,7 @@
 """The measured parts of docs/parsing.md, made from the records of the benchmarks and from a forecast.
 
-Each stands there between two marks that name it. A record is written by the benchmark of its name; to measure again,
-run the command that stands beside a table, and this one after it.
+Each part is between two marks that name it. A record is written by the benchmark of its name; to measure again, run
+the command shown beside a table, and this one after it.
 
 Run:  python benchmarks/parsing.py            (--check: only say whether the page is what the records make)
 """
@@ -34,7 +34,7 @@ PLACES = (("p100", 8), ("a100", 8), ("h100", 1), ("h100", 8))  # cards, the pape
 
 
 def search(records: Mapping[str, Record]) -> list[str]:
-    """What a wider beam and another alpha bring."""
+    """What a wider beam and another alpha gain."""
     record = records["parse_search"]
     last = record["lines"][-1]
     rows = [
@@ -69,7 +69,7 @@ def search(records: Mapping[str, Record]) -> list[str]:
 
 
 def by_step(records: Mapping[str, Record]) -> list[str]:
-    """How late outputs become trees."""
+    """When in training outputs become trees."""
     record = records["parse_by_step"]
     kinds = sorted({kind for line in record["lines"] for kind in line["mended_by_kind"]})
     rows = [
@@ -94,7 +94,7 @@ def by_step(records: Mapping[str, Record]) -> list[str]:
 
 
 def trees(records: Mapping[str, Record]) -> list[str]:
-    """How long trees take by themselves."""
+    """How long reading and scoring trees takes."""
     record = records["trees"]
     bounds = record["bounds"]
     rows = [
@@ -120,7 +120,7 @@ def trees(records: Mapping[str, Record]) -> list[str]:
 
 
 def forecast(records: Mapping[str, Record]) -> list[str]:
-    """What the row takes on the paper's text, by the arithmetic of `--dry-run`."""
+    """The time of the row on the paper's text, computed as `--dry-run` does."""
     found, scale = runpy.run_path(str(EXPERIMENT), run_name=EXPERIMENT.stem), SCALES["paper"]
     table = Table(name=found["TABLE"], rows=found["ROWS"], title=found["TABLE"])
     [cell] = cells([table], scale.base, seeds=[1], chosen=["WSJ only"], task=Translation("en-de"))
@@ -143,7 +143,7 @@ def forecast(records: Mapping[str, Record]) -> list[str]:
     ]
 
 
-PARTS: dict[str, tuple[str, Callable[[Mapping[str, Record]], list[str]]]] = {  # its record ("": none), what it says
+PARTS: dict[str, tuple[str, Callable[[Mapping[str, Record]], list[str]]]] = {  # name -> its record ("": none), its text
     "search": ("parse_search", search),
     "by step": ("parse_by_step", by_step),
     "trees": ("trees", trees),
@@ -162,7 +162,7 @@ def _difference(of: Mapping[str, Any]) -> str:
 
 
 def rendered(text: str, records: Mapping[str, Record]) -> str:
-    """The page with its made parts renewed. Raises ValueError where a mark is gone, or there twice."""
+    """The page with its made parts renewed. Raises ValueError if a mark is missing, or there twice."""
     for name, (needed, made) in PARTS.items():
         begin = f"<!-- made by benchmarks/parsing.py: {name} -->\n"
         if text.count(begin) != 1:

@@ -1,10 +1,10 @@
 """The peers of `benchmarks/train.py`: what is trained besides this suite, as shipped by its makers.
 
 This file runs in the peers' own environments and so imports nothing of the suite. Each builder gives a model, a
-function `loss(source, decoder_in, target)` that is a scalar to go down from, and an optimizer. All have three-way tied
-embeddings, the paper's dropout and label smoothing; everything else is the peer's own default. Toolkits that PyTorch
-has outgrown are installed without their dependencies, and what keeps them from being imported is stood in for here;
-nothing of what they compute is changed.
+function `loss(source, decoder_in, target)` that returns a scalar to minimise, and an optimizer. All have three-way tied
+embeddings, the paper's dropout and label smoothing; everything else is the peer's own default. Toolkits too old for
+today's PyTorch are installed without their dependencies, and stand-ins made here let them be imported; nothing that
+they compute is changed.
 """
 
 import argparse
@@ -56,14 +56,14 @@ class Peer:
 
     build: Callable[[Size], Built]
     install: Sequence[str] = ()
-    before: Sequence[str] = ()  # what its own build asks for
+    before: Sequence[str] = ()  # packages that its build needs
 
 
 class Turns:
-    """A contestant's side of the conversation: it waits for its turn, and says what the turn took."""
+    """A contestant's side of the conversation: it waits for its turn, and reports what the turn took."""
 
     def __init__(self) -> None:
-        self.answers, sys.stdout = sys.stdout, sys.stderr  # what others print must not pass for an answer
+        self.answers, sys.stdout = sys.stdout, sys.stderr  # prints of libraries must not be taken for an answer
 
     def wait(self) -> bool:
         """Wait for the next turn; False if there is none."""
@@ -109,7 +109,7 @@ def read_batches(path: Path) -> list[tuple[Tensor, ...]]:
 
 
 class _Reference(nn.Module):
-    """What one writes first: `torch.nn.Transformer`, a tied embedding, `F.cross_entropy`."""
+    """The obvious first version: `torch.nn.Transformer`, a tied embedding, `F.cross_entropy`."""
 
     positions: Tensor
 
@@ -198,7 +198,7 @@ def fairseq(size: Size) -> Built:
         task, sentence_avg=False, label_smoothing=size.label_smoothing
     )
     ours_to_theirs = torch.arange(size.vocab_size)
-    ours_to_theirs[[PAD, 1]] = torch.tensor([dictionary.pad(), dictionary.bos()])  # there padding is 1
+    ours_to_theirs[[PAD, 1]] = torch.tensor([dictionary.pad(), dictionary.bos()])  # in fairseq padding is 1
 
     def loss(source: Tensor, decoder_in: Tensor, target: Tensor) -> Tensor:
         source, decoder_in, target = (ours_to_theirs[ids] for ids in (source, decoder_in, target))
@@ -284,7 +284,7 @@ def _hashable_dataclasses(package: str) -> None:
 
 
 class _StandIn(types.ModuleType):
-    """A module that has any class one asks for."""
+    """A module in which every name is an empty class."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -297,7 +297,7 @@ class _StandIn(types.ModuleType):
 
 
 def _stand_in(*names: str) -> None:
-    """Let modules be imported that are not there, and that training does not use."""
+    """Make these modules importable: they are not installed, and training does not use them."""
 
     class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         def find_spec(self, name: str, path: Any, target: Any = None) -> Any:

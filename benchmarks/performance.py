@@ -1,6 +1,6 @@
 """docs/performance.md and its picture, made from the records of the benchmarks.
 
-Every number of the page stands in a record under `benchmarks/records/`, which a benchmark wrote with `--json`; to
+Every number of the page is in a record under `benchmarks/records/`, which a benchmark wrote with `--json`; to
 measure again, run the command shown beside a table and this one after it.
 
 Run:  python benchmarks/performance.py            (--check: only say whether the page is what the records make)
@@ -27,13 +27,13 @@ HERE = Path(__file__).parent
 RECORDS = HERE / "records"
 PAGE = HERE.parent / "docs" / "performance.md"
 PICTURE = PAGE.with_suffix(".png")
-TARGETS = {  # ours to the best peer as shipped
+TARGETS = {  # speed of ours divided by that of the best peer as shipped
     ("small", "fp32"): 2.5,
     ("small", "bf16"): 2.5,
     ("base", "fp32"): 2.3,
     ("base", "bf16"): 1.7,
 }
-SENTENCE = 28  # tokens, of the workload
+SENTENCE = 28  # tokens in a sentence of the workload
 
 
 def load() -> dict[str, Record]:
@@ -47,15 +47,15 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def prose(text: str) -> list[str]:
-    """A paragraph in lines."""
+    """A paragraph, broken into lines."""
     return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def machine(record: Record) -> str:
-    """Where and with what it was measured."""
+    """The machine and the versions with which it was measured."""
     stamp = record["stamp"]
     threads = record.get("threads", record.get("threads_a_process", stamp["n_threads"]))
-    if isinstance(threads, list):  # of a program that measures several
+    if isinstance(threads, list):  # from a program that measures several
         threads = ", ".join(map(str, threads))
     commit = stamp["commit"][:7] + (" with uncommitted changes" if stamp["dirty"] else "")
     where = stamp["device"] or stamp["cpu"]  # a program without torch names no device
@@ -120,7 +120,7 @@ def flops_of_a_token(record: Record) -> float:
 
 
 def overhead(record: Record) -> float:
-    """What the whole way costs over the bare loop, of a step."""
+    """What Lightning, loader and journal add to a step of the bare loop."""
     sides = record["sides"]
     return 1 - sides["ours"]["tokens_per_second"] / sides["ours, bare loop"]["tokens_per_second"]
 
@@ -170,7 +170,7 @@ def decoding(records: dict[str, Record]) -> list[str]:
 
 
 def scaling(records: dict[str, Record]) -> list[str]:
-    """Several processes, measured and on paper."""
+    """Several processes, measured and computed."""
     lines = ["## Several processes", ""]
     if record := records.get("scaling"):
         lines += [
@@ -200,7 +200,7 @@ def scaling(records: dict[str, Record]) -> list[str]:
 
 
 def on_paper() -> list[str]:
-    """Bytes over the wire per step, by arithmetic."""
+    """Bytes over the network per step, computed."""
     from gpu import BIG, WHOLE
 
     vocab_size = WHOLE.models["base"][1]
@@ -259,7 +259,7 @@ def growth(records: dict[str, Record]) -> list[str]:
 
 
 def gpu(records: dict[str, Record]) -> list[str]:
-    """What one call measured of a GPU; or that nobody has."""
+    """What one call measured on a GPU, or that none was measured."""
     record = records.get("gpu")
     if record is None:
         return [
@@ -323,7 +323,7 @@ def _gpu_steps(found: list[Record], device: str) -> list[str]:
 
 
 def _gpu_beside_published(found: list[Record], device: str) -> list[str]:
-    """What a forecast takes for this card, from the rates of others, beside what was measured."""
+    """A forecast for this card from the rates of others, beside what was measured."""
     card = next((card for name, card in CARDS.items() if name.upper() in device), None)
     rates = {line["size"]: line.get("pair_tokens_per_second") for line in found if line["ways"] == "all"}
     if card is None or not all(rates.get(size) for size in ("base", "big")):
@@ -357,7 +357,7 @@ def _gpu_decode(found: Record) -> list[str]:
 
 
 def reliability(records: dict[str, Record]) -> list[str]:
-    """What it costs that nothing is lost (docs/reliability.md)."""
+    """The cost of losing nothing (docs/reliability.md)."""
     lines = ["## What reliability costs"]
     if record := records.get("checkpoint"):
         turns = record["turns"]

@@ -2,8 +2,8 @@
 
 The text is generated: words spelled from syllables and drawn by Zipf's law, so that new ones keep coming, as in real
 text. `Tokenizer.encode` and the bare library, whose results are thrown away, take turns on the same lines; every turn
-brings new lines. Printed are lines per second (medians over the turns but the first, when every word is new), their
-ratio, the seconds and the memory of learning, and what the rates make of the paper's 4.5 and 36 million pairs.
+brings new lines. It prints lines per second (medians over the turns except the first, in which every word is new),
+their ratio, the seconds and memory of learning, and the time that follows for the paper's 4.5 and 36 million pairs.
 
 Run:  python benchmarks/pieces.py                  (about five minutes, one core)
       python benchmarks/pieces.py --threads 2
@@ -63,17 +63,17 @@ def text(n_lines: int, n_types: int, seed: int) -> Iterator[str]:
 
 
 def peak() -> float:
-    """MB that this process has held at most."""
+    """The peak memory of this process, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def clock(threads: int) -> Callable[[], float]:
-    """Seconds: of one thread those of the processor, so that what else the machine does counts little."""
+    """Seconds now; with one thread processor time, which other work on the machine affects little."""
     return time.process_time if threads == 1 else time.perf_counter
 
 
 def learn(subwords: Subwords, options: argparse.Namespace) -> Tokenizer:
-    """Print the seconds that learning takes, without those that the text takes, and the MB that it adds."""
+    """Print the seconds of learning, without those of making the text, and the MB that it adds."""
     now = clock(options.threads)
     started = now()
     for _ in text(options.lines, options.types, seed=1):
@@ -87,7 +87,7 @@ def learn(subwords: Subwords, options: argparse.Namespace) -> Tokenizer:
 
 
 def encode(tokenizer: Tokenizer, options: argparse.Namespace) -> None:
-    """Print the rates of both sides, and that their ids are the same."""
+    """Print the rates of both sides, and check that their ids are the same."""
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(path := Path(folder) / "tokenizer.json")
         engine = tokenizers.Tokenizer.from_file(str(path))

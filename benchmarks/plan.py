@@ -1,11 +1,11 @@
 """How long and how much memory does the plan of an epoch take, and how full are its updates?
 
 The pairs are generated: log-normal source lengths (mean 28, spread 0.5 of the logarithm, at most 255 and the end), and
-targets that differ from them by a log-normal factor (spread 0.2), in 16 bits a length. All is done in fresh processes
-that import what a plan needs and nothing else. `seconds` is one epoch's plan, `late start` the first update asked for
-when training goes on at the last step of epoch 7: medians over the turns. `peak` is the resident memory of the whole
-process, interpreter, numpy and the lengths among it, at its highest. `tokens` is the mean share of the budget that real
-tokens fill, on the two sides; `widest` the most slots of an update, both sides, over twice the budget.
+targets that differ from them by a log-normal factor (spread 0.2), in 16 bits a length. Everything runs in fresh
+processes that import only what a plan needs. `seconds` is for one epoch's plan, `late start` for the first update when
+training resumes at the last step of epoch 7: medians over the turns. `peak` is the highest resident memory of the whole
+process, with interpreter, numpy and lengths. `tokens` is the mean share of the budget that real tokens fill, for each
+side; `widest` is the most slots of an update, both sides, divided by twice the budget.
 
 Run:  python benchmarks/plan.py          (about two minutes, one core)
 """
@@ -43,11 +43,11 @@ class Planned:
     padding: float
     source: float  # mean share of the budget
     target: float
-    widest: float  # slots over twice the budget
+    widest: float  # slots divided by twice the budget
 
 
 def write_lengths(path: Path, n: int) -> None:
-    """Lengths of both sides, uint16 [2, n]."""
+    """Write the lengths of both sides, uint16 [2, n]."""
     random = np.random.default_rng(1)
     lengths = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint16, shape=(2, n))
     for begin in range(0, n, AT_ONCE):
@@ -92,7 +92,7 @@ def peak_bytes() -> int:
 
 
 def alone(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """What `work` gives in a fresh process. This one stays small: a child's peak begins with its parent's memory."""
+    """The result of `work` in a fresh process. This one stays small: a child's peak starts at its parent's memory."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(work, *arguments, **named).result()
 

@@ -1,19 +1,19 @@
 """What does a process need to plan an epoch of a billion pairs?
 
-No text is there: the lengths of a shard of 262,144 pairs are a function of its number (log-normal sources, mean 28,
+There is no text: the lengths of a shard of 262,144 pairs are a function of its number (log-normal sources, mean 28,
 spread 0.5 of the logarithm, at most 255 and the end; targets that differ by a log-normal factor, spread 0.2), made when
-they are asked for and forgotten. Each size is planned in a fresh process; seconds are of its processor, as neighbours
-would else be in them:
+needed and not kept. Each size is planned in a fresh process; seconds are of processor time, which other work on the
+machine does not change:
 
 - `cut`: seconds from nothing to all groups cut into updates. Here each shard's lengths are made and counted; a shard on
-  disk holds that table, and `from tables` is what is left then, measured on one group and times their number.
+  disk has these counts, and `from tables` is the time without counting, measured on one group, times their number.
 - `a group`: seconds to plan one, lengths included; the median over all. `first` is a start at an update late in epoch
-  7, once the groups are cut: what a process pays that goes on in the middle.
-- `peak`: resident memory of the whole process at its highest, interpreter included, when all groups of an epoch have
-  been planned in turn.
+  7, once the groups are cut: the cost for a process that resumes in the middle.
+- `peak`: highest resident memory of the whole process, interpreter included, after all groups of an epoch have been
+  planned in turn.
 - `padding` of the epoch. 50 million pairs are planned as one group first, and then as two.
 
-All groups together must hold each pair once: the sums of the numbers and of their squares say so.
+All groups together must hold each pair once: the sums of the pairs' numbers and of their squares check it.
 
 Run:  python benchmarks/plan_at_scale.py          (about a quarter of an hour, one core, 3 GB of memory)
 """
@@ -43,7 +43,7 @@ Lengths = NDArray[np.uint16]
 
 @cache
 def quantiles(mean: float, spread: float) -> NDArray[np.float32]:
-    """Of a log-normal distribution, one for each number of 16 bits."""
+    """Quantiles of a log-normal distribution, one for each 16-bit number."""
     normal = NormalDist(np.log(mean) - spread**2 / 2, spread)
     return np.exp([normal.inv_cdf((i + 0.5) / 2**16) for i in range(2**16)]).astype(np.float32)
 
@@ -56,7 +56,7 @@ class Generated:
 
     @property
     def sizes(self) -> list[int]:
-        """Pairs of each shard."""
+        """The number of pairs in each shard."""
         whole, rest = divmod(self.n_pairs, CHUNK)
         return [CHUNK] * whole + [rest] * bool(rest)
 
@@ -100,7 +100,7 @@ def planned(n_pairs: int) -> Measured:
     n = plan.updates_per_epoch
     cut = time.process_time() - started
 
-    # what a start would take with the tables at hand
+    # what a start would cost if the tables were at hand
     group = plan.groups[0]
     tables = [plan.lengths.counts(shard).astype(np.uint32) for shard in group.shards]
     started = time.process_time()
@@ -123,7 +123,7 @@ def planned(n_pairs: int) -> Measured:
         seconds.append(time.process_time() - started)
         for begin in range(0, len(one.order), CHUNK):
             numbers = one.order[begin : begin + CHUNK].astype(np.uint64)
-            sums += np.array([numbers.sum(), (numbers * numbers).sum()], np.uint64)  # whatever passes 64 bits
+            sums += np.array([numbers.sum(), (numbers * numbers).sum()], np.uint64)  # modulo 2^64
         del one
     expected = n_pairs * (n_pairs - 1) // 2, (n_pairs - 1) * n_pairs * (2 * n_pairs - 1) // 6
     assert sums.tolist() == [one % 2**64 for one in expected], "a pair is missing, or stands twice"
@@ -142,7 +142,7 @@ def planned(n_pairs: int) -> Measured:
 
 
 def planned_as_one(n_pairs: int) -> Measured:
-    """As one group, as a smaller text is."""
+    """Plan an epoch as one group, as for a smaller text."""
     batching.GROUPS_FROM = 10**12  # type: ignore[misc]
     return planned(n_pairs)
 

@@ -3,10 +3,10 @@
 Two parts, each in fresh processes:
 
 - `text`: generated text of real length (log-normal, mean 24 words a side; 200,000 word types a language by Zipf's law,
-  and one word in a hundred that stands nowhere else), prepared from files to shards: seconds and rate of each step,
-  peak of anonymous memory summed over all processes (the page cache, and with it what is memory-mapped, is not in it),
-  disk, and a second `prepare`.
-- `ids`: shards of generated ids, for everything behind the tokenizer: verify and open them, plan an epoch, start at a
+  and one word in a hundred that occurs only once), prepared from files to shards: seconds and rate of each step, peak
+  of anonymous memory summed over all processes (without the page cache, and so without memory-mapped files), disk, and
+  a second `prepare`.
+- `ids`: shards of generated ids, for everything after the tokenizer: verify and open them, plan an epoch, start at a
   late step, and deliver batches with no worker, one and four.
 
 Run:  python benchmarks/prepare.py text --pairs 2000000       (about ten minutes on two cores)
@@ -43,7 +43,7 @@ from repro.storage.folder_cache import made_once
 
 TYPES = 200_000
 MEAN_WORDS = 24
-NEW_WORDS = 0.01  # share of words that stand nowhere else: names, numbers, mistakes
+NEW_WORDS = 0.01  # share of words that occur only once: names, numbers, mistakes
 AT_ONCE = 50_000
 VOCABULARY, BUDGET, MAX_LENGTH = 37_000, 25_000, 256
 LETTERS = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class Peak:
-    """The highest anonymous memory of this process and all below it, looked at ten times a second."""
+    """The peak of anonymous memory of this process and its descendants, sampled ten times a second."""
 
     def __init__(self) -> None:
         self.bytes, self._over = 0, threading.Event()
@@ -73,7 +73,7 @@ class Peak:
             self.bytes = max(self.bytes, total)
 
     def end(self) -> float:
-        """In GB."""
+        """Stop sampling; returns the peak in GB."""
         self._over.set()
         self._watch.join()
         return self.bytes / 1e9
@@ -81,7 +81,7 @@ class Peak:
 
 @contextmanager
 def measured(what: str) -> Iterator[None]:
-    """Print the seconds and the peak of memory of a step."""
+    """Print the seconds and the peak memory of a step."""
     peak, started = Peak(), time.perf_counter()
     yield
     seconds = time.perf_counter() - started
@@ -113,7 +113,7 @@ def write_text(folder: Path, n_pairs: int) -> None:
 
 
 def spelled(random: np.random.Generator, ranks: Any) -> Any:
-    """Words of these ranks; frequent ones are short."""
+    """The words of these ranks; frequent ones are short."""
     lengths = np.clip(random.poisson(1 + 0.75 * np.log(ranks)), 1, 20)
     letters = random.choice(LETTERS, lengths.sum(), p=(weights := 1 / np.arange(2, 28)) / weights.sum())
     ends = lengths.cumsum().tolist()
@@ -164,7 +164,7 @@ def write_ids(place: Path, n_pairs: int) -> None:
 
 
 def ids(n_pairs: int, n_batches: int, place: Path) -> None:
-    """Everything behind the tokenizer."""
+    """Measure everything after the tokenizer."""
     n_shards = -(-n_pairs // CHUNK)
     disk = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
     print(f"{n_pairs:,} pairs in {n_shards} shards, {disk / 1e6:,.0f} MB")
@@ -190,7 +190,7 @@ def ids(n_pairs: int, n_batches: int, place: Path) -> None:
         with measured(f"{workers} workers: the first batch at a late step"):
             stream = iter(DataLoader(batches, batch_size=None, num_workers=workers))
             next(stream)
-        for _ in islice(stream, 2 * workers):  # what was made ahead while the others started
+        for _ in islice(stream, 2 * workers):  # batches made in advance while the other workers started
             pass
         started = time.perf_counter()
         n_tokens = sum(batch.n_source + batch.n_target for batch in islice(stream, n_batches))
@@ -203,7 +203,7 @@ def ids(n_pairs: int, n_batches: int, place: Path) -> None:
 
 
 def alone(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """What `work` gives in a fresh process."""
+    """The result of `work` in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(work, *arguments, **named).result()
 

@@ -1,9 +1,9 @@
 """Tables, verdicts, figures and the report for the browser from 500 records or more: how long, and where it goes.
 
-The records are those of a real scale, each copied under more seeds with its perplexity moved a little: as many rows as
-there are, as many files as a suite of 25 seeds would have, translations and heads beside them as the real ones have
-them. Printed are medians over fresh processes, in seconds of wall and of processor time; `figures` redraws figures 3 to
-5 from their measurement where there is one. How long the file takes to open says `benchmarks/opening.py`.
+The records are those of a real scale, each copied to more seeds with a slightly changed perplexity: all of its rows, as
+many files as a suite of 25 seeds would have, with translations and heads beside them like the real ones. It prints
+medians over fresh processes, in seconds on the clock and of processor time; `figures` redraws figures 3 to 5 from their
+measurement if there is one. `benchmarks/opening.py` measures how long the file takes to open.
 
 Run:  python benchmarks/report.py --scale laptop
       python benchmarks/report.py --scale laptop --records 1000
@@ -43,7 +43,7 @@ PARTS = {
         "assert len(made) >= 20, skipped"
     ),
 }
-BOUNDS = {"tables, verdicts, page": 15, "report for the browser": 20}  # seconds of wall, for 1,000 records
+BOUNDS = {"tables, verdicts, page": 15, "report for the browser": 20}  # seconds on the clock, for 1,000 records
 
 
 def fill(source: Path, results: Path, wanted: int) -> int:
@@ -53,7 +53,7 @@ def fill(source: Path, results: Path, wanted: int) -> int:
     for copy in range(-(-wanted // len(records))):
         for record in records[: wanted - n]:
             score = {name: dict(values) for name, values in record.scores.items()}  # type: ignore[call-overload]
-            score["dev"]["nll"] += 0.001 * copy  # BLEU is that of the translations beside it
+            score["dev"]["nll"] += 0.001 * copy  # not BLEU, which must fit the translations beside it
             score["dev"]["ppl"] *= math.exp(0.001 * copy)
             made = replace(record, seed=record.seed + 100 * copy, scores=score)  # type: ignore[arg-type]
             beside, place = path(source.parent, record), path(results, made)

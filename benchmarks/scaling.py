@@ -1,6 +1,6 @@
 """How much faster two processes train than one: whole training steps, gradients averaged over gloo.
 
-One process has one thread, so two have twice the processors. Strong scaling shares the same updates out, weak scaling
+One process has one thread, so two have twice the processors. Strong scaling divides the same updates, weak scaling
 doubles them. All three take turns, each in fresh processes; the first window of steps of each warms up. Rates are real
 source + target tokens per second on the clock.
 
@@ -31,8 +31,8 @@ from repro.training import cpu_tuning
 from repro.training.loop import Every, fit
 from repro.training.module import TranslationModule
 
-WINDOW = {"small": 8, "base": 4}  # steps: of one process all of the text once, so that each reads the same
-WAYS = {"one process": (1, 1), "two, strong": (2, 1), "two, weak": (2, 2)}  # processes, times the update
+WINDOW = {"small": 8, "base": 4}  # steps: for one process all of the text once, so that every window reads the same
+WAYS = {"one process": (1, 1), "two, strong": (2, 1), "two, weak": (2, 2)}  # processes, size of the update in times
 
 
 def twice(side: Encoded) -> Encoded:
@@ -45,7 +45,7 @@ def take_part(size: str, processes: int, times: int) -> None:
     work = Work(size=size, precision="fp32", threads=1, passes=0)
     hyper = replace(work.hyper, steps=4 * WINDOW[size])
     cpu_tuning.tune(times * SLOTS * hyper.d_model**2 // processes)
-    # twice, so that an update twice as large finds twice as many sentences of a length, and pads no more
+    # twice, so that a doubled update finds twice as many sentences of a length, and pads no more
     sides, plan = tuple(map(twice, text(work))), {**PLAN, "budget": times * SLOTS}
     rates: list[float] = []
 
@@ -64,7 +64,7 @@ def take_part(size: str, processes: int, times: int) -> None:
 
 
 def rates(size: str, way: str) -> list[float]:
-    """Of one turn."""
+    """The rates of one turn."""
     processes, times = WAYS[way]
     command = [sys.executable]
     if processes > 1:

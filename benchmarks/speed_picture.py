@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 Record = dict[str, Any]
 
-NAMES = {  # of the peers in `peers.py`, as a reader knows them
+NAMES = {  # the peers in `peers.py`, by names that readers know
     "marian": "Hugging Face MarianMT",
     "opennmt": "OpenNMT-py",
     "reference": "torch.nn.Transformer",
@@ -14,7 +14,7 @@ NAMES = {  # of the peers in `peers.py`, as a reader knows them
 
 
 class Bar(NamedTuple):
-    """Tokens per second of one side: the median, and the passes at both ends."""
+    """Tokens per second of one side: the median, the slowest and the fastest pass."""
 
     name: str
     speed: float
@@ -23,7 +23,7 @@ class Bar(NamedTuple):
 
 
 def picture(records: dict[str, Record]) -> bytes:
-    """Bars: median tokens per second of each side, lines from the lowest pass to the highest; a panel a comparison."""
+    """A panel for each comparison: bars of median tokens per second, lines from the lowest pass to the highest."""
     from matplotlib.figure import Figure
 
     panels = [panel for name, record in records.items() for panel in panels_of(name, record)]
@@ -57,7 +57,7 @@ def picture(records: dict[str, Record]) -> bytes:
 
 
 def panels_of(name: str, record: Record) -> Iterator[tuple[str, list[Bar]]]:
-    """What was compared, and its bars; with more threads than one there is a panel for each number of them."""
+    """The title and bars of each panel; each number of threads has a panel of its own."""
     if name.startswith("train-"):
         clock = ", of processor time" * (record["clock"] == "cpu_seconds")
         how = f"{record['precision']}, {_threads(record['threads'])}{clock}"
@@ -78,7 +78,7 @@ def panels_of(name: str, record: Record) -> Iterator[tuple[str, list[Bar]]]:
 
 
 def _translating(line: dict[str, Any], unit: float) -> Bar:
-    """A pass is known by its ratio to CTranslate2 in float32; `unit` is the speed of that."""
+    """The bar of a translator: passes are given as ratios to CTranslate2 in float32, whose speed is `unit`."""
     speed = line["pieces per second"]
     low, high = (unit * line[f"{end} ratio"] for end in ("lowest", "highest"))
     return Bar(line["engine"], speed, min(low, speed), max(high, speed))
@@ -89,7 +89,7 @@ def _threads(n: int) -> str:
 
 
 def note(records: dict[str, Record]) -> str:
-    """On which processor, and what the lines are."""
+    """A note on the processor, and on the meaning of the lines."""
     of = [one["stamp"] for name, one in records.items() if name.startswith(("train-", "decode-"))]
     processors = " and ".join(dict.fromkeys(stamp["device"] or stamp["cpu"] for stamp in of))
     return (
@@ -99,6 +99,6 @@ def note(records: dict[str, Record]) -> str:
 
 
 def size_of(record: Record) -> str:
-    """N 2, d_model 128, d_ff 512, h 4."""
+    """The size of a model in words: N 2, d_model 128, d_ff 512, h 4."""
     hyper = record["hyper"]
     return f"N {hyper['n_layers']}, d_model {hyper['d_model']}, d_ff {hyper['d_ff']:,}, h {hyper['n_heads']}"

@@ -1,10 +1,10 @@
-"""How long until the first run of an executor begins, beside one process that makes it itself?
+"""How long until the first run of an executor begins, compared with one process that makes it itself?
 
 A sweep of two runs of one step at `smoke`, as a user types it, from the command to the file that says that a run has
-begun (`run.json`). Imports, the forecast and a look at the text, which was prepared before, are in each, so what an
-executor costs is the difference to `--jobs 1`. The ways take turns; each sweep has folders of its own, and is ended
-when it has begun. Beside the clock stands the processor time that the sweep's own process, and that of a run, have used
-by then: on a machine that does other things the clock says little.
+begun (`run.json`). All include imports, the forecast and a look at the text, which was prepared before, so the cost of
+an executor is the difference from `--jobs 1`. The ways take turns; each sweep has folders of its own, and is ended when
+its run has begun. Beside the time on the clock it prints the processor time that the sweep's own process, and that of
+a run, have used by then: on a busy machine the clock says little.
 
 Run:  python benchmarks/start.py          (half a minute a turn, two cores; Ray has to be installed)
 """
@@ -25,11 +25,11 @@ from repro.storage import atomic
 ROOT = Path(__file__).parent.parent
 ALONE = "--jobs 1"
 WAYS = (ALONE, "--jobs 2", "--on ray")
-LOOK = 0.005  # seconds
+LOOK = 0.005  # seconds between two looks
 
 
 def begins(way: str, folder: Path, cache: Path) -> tuple[float, float, float]:
-    """Seconds from the command to its first run: of the clock, of a processor for the sweep, and for a run apart."""
+    """Seconds from the command to its first run: on the clock, and of processor time for the sweep and for the run."""
     words = ["--scale", "smoke", "--rows", "base", "--steps", "1", "--seeds", "2", "--cache-dir", str(cache)]
     places = ["--runs-dir", str(folder / "runs"), "--results-dir", str(folder / "own")]
     store = ["--tracking-uri", f"sqlite:///{folder / 'mlflow.db'}"]
@@ -52,7 +52,7 @@ def begins(way: str, folder: Path, cache: Path) -> tuple[float, float, float]:
         found = seconds, used(sweep), max(apart, default=0.0)
         while process.poll() is None:
             process.terminate()
-            time.sleep(1.0)  # the second time ends it at once
+            time.sleep(1.0)  # a second signal ends it at once
     return found
 
 

@@ -1,12 +1,12 @@
-"""What does the tracker cost a step of training, when it is well, slow, dead or not there at all?
+"""What does the tracker cost a step of training, when it works, is slow, dead or not used at all?
 
-A step is one update of a small network, about 3 ms on one core, and one line of the journal, as often as no run writes
-one: real runs write a line every few steps, so theirs cost less. The trackers take turns in one process that has
-imported MLflow already. `none` writes the journal and has no mirror; `dead` is a closed port; `hanging` accepts and
-never answers; `slow` answers 503 after 5 s; `sqlite` is the usual store, well. Step times include the append. Each
-figure is the median over the turns, of the median or of the 99th centile of a turn; the ratios compare a turn with
-`none` of the same turn, and the range is over turns. `none again` is a second turn without a mirror: what two turns
-differ by on this machine when nothing differs.
+A step is one update of a small network, about 3 ms on one core, and one line of the journal. Real runs write a line
+only every few steps, so their steps cost less. The trackers take turns in one process that has imported MLflow already.
+`none` writes the journal and has no mirror; `dead` is a closed port; `hanging` accepts and never answers; `slow`
+answers 503 after 5 s; `sqlite` is the usual store, working. Step times include the append. Each figure is the median
+over the turns, of the median or of the 99th centile of a turn; the ratios compare a turn with `none` of the same turn,
+and the range is over turns. `none again` is a second turn without a mirror: it shows by how much two equal turns differ
+on this machine.
 
 Run:  OMP_NUM_THREADS=1 python benchmarks/tracker.py          (about three minutes, one core)
 """
@@ -35,11 +35,11 @@ from repro.tracking.run_folder import write_run
 from repro.tracking.tracker import Tracker
 
 NONE, AGAIN = "none", "none again"
-SECONDS = 5.0  # that the slow tracker thinks
+SECONDS = 5.0  # until the slow tracker answers
 
 
 def serve_slowly(port: Connection) -> None:
-    """Answer 503 to everything, late; in a process of its own, so that it takes nothing from the steps."""
+    """Answer 503 to everything, late; in a process of its own, so that it takes no time from the steps."""
 
     class Slow(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -58,7 +58,7 @@ def serve_slowly(port: Connection) -> None:
 
 @contextmanager
 def trackers(folder: Path) -> Iterator[dict[str, str | None]]:
-    """The address of each tracker, while they live."""
+    """The address of each tracker; they run within this context."""
     with ExitStack() as stack:
         closed, hanging = stack.enter_context(socket.socket()), stack.enter_context(socket.socket())
         for one in (closed, hanging):
@@ -100,7 +100,7 @@ def step_times(folder: Path, uri: str | None, n_steps: int) -> list[float]:
             journal.append("train", step, loss=loss.item(), nll=loss.item(), lr=1e-3, tokens_per_second=1.0)
             seconds.append(time.perf_counter() - began)
     if mirror:
-        threading.Thread(target=mirror.close, daemon=True).start()  # what is left to send is no step's business
+        threading.Thread(target=mirror.close, daemon=True).start()  # sending the rest must not delay the steps
     return seconds
 
 
@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5, help="default: %(default)s")
     parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()
-    turns: dict[str, list[tuple[float, float]]] = {}  # of each tracker: median and 99th centile, ms
+    turns: dict[str, list[tuple[float, float]]] = {}  # tracker -> median and 99th centile of each turn, ms
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, trackers(Path(folder)) as found:
         step_times(Path(folder) / "warm", None, 200)
         for turn in range(options.turns):
@@ -119,7 +119,7 @@ def main() -> None:
                 times = step_times(Path(folder) / f"{turn}{name.replace(' ', '-')}", uri, options.steps)
                 cut = statistics.quantiles(times, n=100)
                 turns.setdefault(name, []).append((1e3 * cut[49], 1e3 * cut[98]))
-                time.sleep(1)  # lets go what the turn began
+                time.sleep(1)  # lets the threads of the turn end
     made = {}
     print(f"{'tracker':<12}{'median ms':>10}{'p99 ms':>9}{'median':>9}{'p99':>8}  p99 over turns, against none")
     for name, of in turns.items():

@@ -1,8 +1,8 @@
 """Trees: seconds to read, clean and linearise 30,000 of them, and to score 2,400 sentences. Paper: section 6.3.
 
-Generated trees, and with --data-dir those of CRAFT as well: of a text that may not be given on, only counts and times
-are printed and kept. To be scored, each tree stands beside one in which a tenth of the brackets is wrong, as silver
-trees have them. Every part is measured in turns; seconds are of one process's processor time, the median and the most.
+Generated trees, and with --data-dir those of CRAFT as well: of a text that may not be redistributed, only counts and
+times are printed and kept. For scoring, each tree is compared with one in which a tenth of the brackets is wrong, as in
+silver trees. Every part is measured in turns; seconds are processor time of one process, the median and the most.
 
 Run:  python benchmarks/trees.py --data-dir FOLDER --json benchmarks/records/trees.json        (a minute, one core)
 """
@@ -26,11 +26,11 @@ from repro.storage import atomic
 
 BOUNDS = {"reading": 10.0, "scoring": 1.0}  # seconds
 N_READ, N_SCORED = 30_000, 2_400
-SEED = 1  # of the generated trees, and of what is wrong in those that are scored
+SEED = 1  # of the generated trees, and of the errors in those that are scored
 
 
 def lines_of(files: Sequence[Path], n: int) -> tuple[list[str], list[Tree]]:
-    """The first n trees of these files as lines of tokens, read and cleaned as a treebank is; and the trees."""
+    """The first n trees of these files, read and cleaned as for a corpus: as lines of tokens, and as trees."""
     lines, trees = [], []
     for raw in itertools.islice((tree for file in files for tree in trees_of(file)), n):
         if (tree := cleaned(raw)) is not None:
@@ -40,7 +40,7 @@ def lines_of(files: Sequence[Path], n: int) -> tuple[list[str], list[Tree]]:
 
 
 def seconds(work: Callable[[], object], turns: int) -> dict[str, float]:
-    """Processor time of a turn."""
+    """Processor seconds of a turn."""
     took = []
     for _ in range(turns):
         started = time.process_time()
@@ -50,7 +50,7 @@ def seconds(work: Callable[[], object], turns: int) -> dict[str, float]:
 
 
 def measured(name: str, files: Sequence[Path], turns: int) -> dict[str, Any]:
-    """One text, read and scored."""
+    """The measurements of one text, read and scored."""
     lines, gold = lines_of(files, N_READ)
     reading = seconds(lambda: lines_of(files, N_READ), turns)
     chance, asked = random.Random(SEED), gold[:N_SCORED]

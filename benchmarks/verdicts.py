@@ -1,8 +1,8 @@
-"""How often does a page hold a wrong verdict, and how often do its verdicts find what is there?
+"""How often does a page have a wrong verdict, and how often do its verdicts find a true effect?
 
-Draws the runs of whole pages of which the truth is known, has them judged by the functions that judge the records, and
-counts pages with any wrong verdict on any score, and claims that are found. What seeds differ by is mostly the same in
-all rows, or each row's own. Writes `benchmarks/records/verdicts.json` and the section of docs/claims.md made of it.
+Draws the runs of whole pages whose truth is known, judges them by the functions that judge the records, and counts
+pages with any wrong verdict on any score, and claims that are found. Differences between seeds are mostly shared by all
+rows, or independent in each. Writes `benchmarks/records/verdicts.json` and the section of docs/claims.md made of it.
 
 Run:  python benchmarks/verdicts.py                    (ten minutes, one core)
       python benchmarks/verdicts.py --render           (only the section, from the record; --check: is it that?)
@@ -35,10 +35,10 @@ from repro.storage import atomic
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "benchmarks" / "records" / "verdicts.json"
 PAGE = ROOT / "docs" / "claims.md"
-SCALE = "captions"  # which judges most of what is judged below `paper`
-SPREAD = 0.5  # BLEU between seeds, half of that of the published runs there
-UNITS = {"nll": 1 / 60, "accuracy": 1 / 200}  # of other scores, times that of BLEU
-SHARED = 0.6  # of the variance between seeds that rows have in common: as in BLEU at captions
+SCALE = "captions"  # the scale that judges most of what is judged below `paper`
+SPREAD = 0.5  # BLEU between seeds: half of the spread of the published runs there
+UNITS = {"nll": 1 / 60, "accuracy": 1 / 200}  # spread of other scores, in times that of BLEU
+SHARED = 0.6  # share of the variance between seeds that rows have in common, as for BLEU at captions
 
 LOST = 3  # rows of a page of which one run diverged
 
@@ -57,11 +57,11 @@ class World:
 
     name: str
     size: float = 0.0
-    spreads: Callable[[Random], Mapping[str, float]] = lambda _: {}  # of rows that are not 1 times as noisy
+    spreads: Callable[[Random], Mapping[str, float]] = lambda _: {}  # rows whose noise is not 1 times the usual
     noise: Callable[[Random, int], Numbers] = lambda random, n: random.standard_normal(n)
-    bad_seed: float = 0.0  # by so many spreads one seed is worse in every row, from half of it to half more
-    halves: bool = False  # whether every second row has other seeds, which those rows share
-    shift: float = 0.0  # spreads between whole rows: their commit's, their processor's
+    bad_seed: float = 0.0  # one seed is worse in every row by this many spreads, times 0.5 to 1.5
+    halves: bool = False  # whether every second row has other seeds, shared by those rows
+    shift: float = 0.0  # spreads by which whole rows differ: from commit or processor
 
 
 def noisy(times: float, *rows: str) -> Callable[[Random], Mapping[str, float]]:
@@ -98,17 +98,17 @@ BEYOND = (
 
 
 def truth(world: World, endpoint: Endpoint, row: str) -> float:
-    """The true score of a row; where nothing is printed that of the base."""
+    """The true score of a row; that of the base if the paper prints none."""
     base, own = (endpoint.printed(PRINTED[one]) or 0.0 for one in (B0, row))
     return base + world.size * (own - base) if own else base
 
 
 def drawn(world: World, random: Random, *, shared: bool) -> dict[str, dict[str, dict[int, float]]]:
-    """The runs of a page: a seed, and a run, that is good on one score is mostly good on the others."""
+    """Draw the runs of a page: a seed or run that is good on one score is mostly good on the others."""
     spreads = dict.fromkeys(ROWS, 1.0) | dict(world.spreads(random))
     bad, luck = int(random.integers(SEEDS)), {row: world.noise(random, SEEDS) for row in ROWS}
     of_seeds = random.standard_normal((len(ROWS), SEEDS))
-    share = {row: i % 2 if world.halves else 0 if shared else i for i, row in enumerate(ROWS)}  # which seeds it has
+    share = {row: i % 2 if world.halves else 0 if shared else i for i, row in enumerate(ROWS)}  # its set of seeds
     shifts = {row: world.shift * random.standard_normal() for row in ROWS}
     lost = dict(zip(random.choice(ROWS, LOST, replace=False), random.integers(SEEDS, size=LOST), strict=True))
     runs: dict[str, dict[str, dict[int, float]]] = {}
@@ -125,7 +125,7 @@ def drawn(world: World, random: Random, *, shared: bool) -> dict[str, dict[str, 
 
 
 def is_wrong(claim: Claim, found: Found, world: World) -> bool:
-    """Whether a verdict on one score says what is not so."""
+    """Whether a verdict on one score is false."""
     effect, outcome = effect_of(claim, found.endpoint, world), found.verdict.outcome
     if outcome == EXCLUDED:
         return found.printed is not None and effect >= found.printed - 1e-9
@@ -133,7 +133,7 @@ def is_wrong(claim: Claim, found: Found, world: World) -> bool:
 
 
 def effect_of(claim: Claim, endpoint: Endpoint, world: World) -> float:
-    """The true difference, slope or lead that a claim is about: positive where it is true."""
+    """The true difference, slope or lead that a claim is about: positive if the claim is true."""
     values = {row: truth(world, endpoint, row) for row in claim.rows}
     if claim.kind == "trend":
         return sum(w * values[row] for w, row in zip(slope_weights(claim.sizes), claim.rows, strict=True))
@@ -144,7 +144,7 @@ def effect_of(claim: Claim, endpoint: Endpoint, world: World) -> float:
 
 
 def count(world: World, pages: int, seed: int, *, shared: bool) -> dict[str, Any]:
-    """Of so many pages the share with a wrong verdict, and how often each claim came out as printed."""
+    """The share of `pages` with a wrong verdict, and how often each claim came out as printed."""
     random, wrong, found = np.random.default_rng(seed), 0, Counter[str]()
     started = time.monotonic()
     for _ in range(pages):
@@ -157,7 +157,7 @@ def count(world: World, pages: int, seed: int, *, shared: bool) -> dict[str, Any
 
 
 def measure(pages: int) -> dict[str, Any]:
-    """Every world, with seeds that rows share and that they do not."""
+    """Measure every world, with seeds that rows share and with seeds that they do not."""
     if missing := [row for row in ROWS if row not in PRINTED]:
         raise ValueError(f"results/laptop/rows.json: expected all rows of claims, got none of {', '.join(missing)}.")
     worlds = (*WORLDS, *BEYOND)
@@ -174,7 +174,7 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def section(record: Mapping[str, Any]) -> str:
-    """What stands between the marks of docs/claims.md."""
+    """The text between the marks of docs/claims.md."""
     by = {(line["world"], line["shared"]): line for line in record["lines"]}
     unsure = 1.96 * (0.05 * 0.95 / record["pages"]) ** 0.5
     promised, beyond = (

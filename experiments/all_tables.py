@@ -1,4 +1,4 @@
-"""Tables 2 and 3, all rows: what is missing is run, what was stopped goes on, and Table 3 comes out as one table.
+"""Tables 2 and 3, all rows: missing runs are made, stopped ones resumed, and Table 3 comes out as one table.
 
 Run:   python experiments/all_tables.py --seeds 3
        python experiments/all_tables.py --dry-run        (rows, parameters, operations and time)

@@ -2,7 +2,7 @@
 
 Others: Wu et al. (2021), text-only Transformer-tiny: 41.02 BLEU on test_2016_flickr, lower-cased and tokenised.
 Run:    python experiments/anchor.py --scale captions --corpus multi30k_tok --steps 4000 --batch-tokens 8192 --rows tiny
-        (half of their updates: with --precision bf16 75 minutes a seed on 1 CPU core that has its instructions)
+        (half of their updates; with --precision bf16, 75 minutes a seed on 1 CPU core with bfloat16 instructions)
 """
 
 from dataclasses import replace
@@ -14,9 +14,9 @@ D_MODEL, WARMUP, PEAK = 128, 2_000, 0.005
 
 
 def tiny(base: Hyper) -> Hyper:
-    """Their model and recipe, in numbers of its own and not as a part of the base: 4 + 4 layers, P_drop 0.3, h = 4.
+    """Their model and recipe, in numbers that ignore the base's: 4 + 4 layers, P_drop 0.3, h = 4.
 
-    Ten checkpoints are averaged. Theirs are those of the last ten epochs; ours lie over the last sixth of the updates.
+    Ten checkpoints are averaged. Theirs are from the last ten epochs; ours lie in the last sixth of the updates.
     """
     return replace(
         base,

@@ -1,8 +1,8 @@
 """Lab: what stands around a sub-layer, and what happens without a part.
 
-Expected: pre-norm is near at N = 3 and needs no warm-up, post-norm does; without norms or residuals it is worse;
-without the feed-forward network too, less so at equal parameters; without the mask the decoder copies what it should
-predict: perplexity falls to almost nothing, and BLEU with it.
+Expected: pre-norm is close to post-norm at N = 3 and needs no warm-up, while post-norm does; scores are worse without
+norms or residuals, and without the feed-forward network, less so at equal parameters; without the mask the decoder
+copies what it should predict: perplexity falls to almost nothing, and BLEU with it.
 Run:      python experiments/lab_parts.py --scale laptop
 """
 
@@ -18,17 +18,17 @@ from repro.model.transformer import Transformer
 
 
 def same(base: Hyper) -> Hyper:
-    """The base, but for the system."""
+    """The base's hyper-parameters: only the system differs."""
     return base
 
 
 def no_warm_up(base: Hyper) -> Hyper:
-    """The rate begins at the peak that the base's rises to."""
+    """The learning rate begins at the peak that the base's rises to."""
     return replace(base, warms_up=False)
 
 
 def deeper(base: Hyper) -> Hyper:
-    """Attention has 12 of the 28 d_model^2 weights of an encoder and a decoder layer: 7/3 as many layers have all."""
+    """7/3 as many layers: attention has 12 of the 28 d_model^2 weights of an encoder and a decoder layer."""
     return replace(base, n_layers=divide(7 * base.n_layers, 3))
 
 

@@ -1,7 +1,7 @@
 """Lab: how a model knows where a token stands.
 
-Expected: none is worst, and usable, since the decoder's mask tells order; one number is poor; one-hot and learned codes
-are near sinusoids; distances are a little better, sinusoids add nothing to them, and a clip of 2 is enough.
+Expected: no positions are worst, but usable, since the decoder's mask tells order; one number is poor; one-hot and
+learned codes are close to sinusoids; distances are a little better, gain nothing by sinusoids; a clip of 2 suffices.
 Run:      python experiments/lab_positions.py --scale laptop
 """
 
@@ -17,7 +17,7 @@ from repro.model.transformer import Transformer
 
 
 def same(base: Hyper) -> Hyper:
-    """The base, but for the system."""
+    """The base's hyper-parameters: only the system differs."""
     return base
 
 

@@ -16,7 +16,7 @@ from repro.model.transformer import Transformer
 
 
 def same(base: Hyper) -> Hyper:
-    """The base, but for the system."""
+    """The base's hyper-parameters: only the system differs."""
     return base
 
 

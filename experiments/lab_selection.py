@@ -1,6 +1,6 @@
 """Lab: how keys are selected, and among which; whether softmax is needed.
 
-Expected: one key alone loses, most where no gradient gets to the scores; each key for itself by sigmoid comes near to
+Expected: a single key loses, most where no gradient reaches the scores; a sigmoid for each key by itself comes close to
 softmax; a short reach and two levels lose little on short sentences; weights that ignore the input lose a lot.
 Run:      python experiments/lab_selection.py --scale laptop
 """
@@ -16,7 +16,7 @@ from repro.model.transformer import Transformer
 
 
 def same(base: Hyper) -> Hyper:
-    """The base, but for the system."""
+    """The base's hyper-parameters: only the system differs."""
     return base
 
 

@@ -1,8 +1,8 @@
 """The ladder: the systems before the Transformer, one above the other, on one text and one budget.
 
-From one vector for a whole sentence over a static context to a look at every word of it, anew at each step. Each
-system is as large as the base outside the embedding, which all share; the rate of each is the schedule of section 5.3
-times the factor that was best on dev, of 0.5, 1 and 2.
+They go from one vector for a whole sentence, over a static context, to a new look at every word at each step. Outside
+the embedding, which all share, each system is as large as the base. Its learning rate is the schedule of section 5.3
+times 0.5, 1 or 2, whichever was best on dev.
 
 Run:   python experiments/ladder.py                        (about a minute and a half a row and seed, 1 CPU core)
        python experiments/ladder.py --rows simple "static, mean" "soft alignment"
@@ -42,7 +42,7 @@ SYSTEMS = {
     "decoder: convolutional": partial(HybridDecoder, slot=GatedConvolution),
     "decoder: nothing": partial(HybridDecoder, slot=Nothing),
 }
-# where another than 1 was best on dev at laptop: ladder_rates.py, seed 1
+# where a factor other than 1 was best on dev at laptop: ladder_rates.py, seed 1
 FACTORS = {
     "simple": 0.5,
     "simple, source reversed": 0.5,

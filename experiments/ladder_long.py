@@ -13,7 +13,7 @@ from repro.model.rivals.attention_rnn import SoftAlignment
 
 
 def thrice(base: Hyper) -> Hyper:
-    """The base with three times the updates; the schedule's rise is as long as it was."""
+    """The base with three times the updates; the warm-up is as long as the base's."""
     return replace(base, steps=3 * base.steps)
 
 

@@ -1,6 +1,6 @@
 """The learning rate of each system of the ladder, the base among them: half the base's, the base's, twice the base's.
 
-What is best on dev at `laptop` with seed 1, which counts in no verdict, stands in ladder.py (`FACTORS`) for all scales.
+The best ones on dev at `laptop` with seed 1, which counts in no verdict, stand in ladder.py (`FACTORS`) for all scales.
 
 Run:   python experiments/ladder_rates.py                  (about a minute and a half a row, 1 CPU core)
 """

@@ -1,6 +1,6 @@
 """Table 3 (B): narrower keys.
 
-Paper: d_k of 16 instead of 64 loses 0.7 BLEU; finding what fits is not easy for a dot product of few numbers.
+Paper: d_k of 16 instead of 64 loses 0.7 BLEU; compatibility is not easy to determine by a dot product of few numbers.
 Run:   python experiments/table3_B.py
 """
 

@@ -13,7 +13,7 @@ from repro.model.config import Hyper
 def big(base: Hyper) -> Hyper:
     """d_model, d_ff and h doubled, so d_k and d_v stay; P_drop 0.3 where the base has 0.1; 300K steps of 100K.
 
-    Checkpoints to be averaged stand closer, 600 updates instead of 1,500: ten minutes each (section 6.1).
+    Averaged checkpoints are closer together, every 600 updates instead of 1,500: ten minutes each (section 6.1).
     """
     return replace(
         base,

@@ -25,7 +25,7 @@ RATE, DROPOUT = 0.5, 1.0
 
 
 def parser(base: Hyper, rate: float = RATE, dropout: float = DROPOUT) -> Hyper:
-    """N = 4 of 6, d_model 1024 of 512, heads as wide as that makes them, dropout of weights as of the rest."""
+    """N = 4 for 6, d_model 1024 for 512, heads twice as wide; attention weights have the dropout of the rest."""
     return replace(
         base,
         lr_factor=rate * base.lr_factor,

@@ -12,12 +12,12 @@ __all__ = ["load", "run", "table"]
 
 
 def __dir__() -> list[str]:
-    """What a shell completes: what can be called, though none of it is imported yet."""
+    """The names that a shell completes, though none of them is imported yet."""
     return ["__version__", *__all__]
 
 
 def __getattr__(name: str) -> Any:
-    """What is called is imported when it is called; `__version__` is that of the package that is installed."""
+    """Import a function when it is first used; `__version__` is that of the installed package."""
     if name == "__version__":
         from repro.runs.command import release
 

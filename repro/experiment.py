@@ -41,7 +41,7 @@ __all__ = ["Paper", "Parsing", "Row", "Translation", "main", "main_of", "printed
 
 
 def main(table: str, rows: Sequence[Row], argv: Sequence[str] | None = None) -> None:
-    """Run what is missing of a table and print it; the `__main__` of every experiment file."""
+    """Make the missing runs of a table and print it; the `__main__` of every experiment file."""
     title, file = _running(table)
     _main(table, [Table(name=table, rows=rows, title=title, file=file)], argv)
 
@@ -55,11 +55,11 @@ def main_of(*experiments: ModuleType, argv: Sequence[str] | None = None) -> None
 
 
 def made_here(table: Table, options: Options) -> Record:
-    """Make one run of a table in this process, or find it made; its record. For programs, as `repro.run`.
+    """Make one run of a table in this process, unless it is finished; returns its record. For programs, as `repro.run`.
 
-    PyTorch's number of threads and its precision of matrix products are those of the run meanwhile, and afterwards what
-    they were. Raises ValueError for what cannot be, KeyboardInterrupt where it was stopped, and RuntimeError where the
-    run failed, for a reason that it printed.
+    PyTorch's number of threads and its precision of matrix products are set for the run, and restored afterwards.
+    Raises ValueError for impossible options, KeyboardInterrupt where it was stopped, and RuntimeError where the run
+    failed, for a reason that it printed.
     """
     import torch
 
@@ -76,7 +76,7 @@ def made_here(table: Table, options: Options) -> Record:
     cell.task.find(cell.task.at(scale).corpus, options.data_dir)  # before anything takes time
     if table.name == PROGRAM:
         named = Session([table], scale, options, [cell])
-        named.open_texts([], lambda said: None)  # the folder is called after a text of one's own
+        named.open_texts([], lambda said: None)  # the folder's name depends on a text of one's own
         place = program_place(options.results_dir / named.scale.name, cell.row.name)
         table, cell = replace(table, first=place), replace(cell, position=place)
     sweep, signals = Sweep(table.name, [table], [cell], scale, options), Signals()
@@ -111,10 +111,10 @@ def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> Non
 
 
 def _end_with_who_is_left(code: int) -> None:
-    """End this process now where a thread is left in it that asks MLflow something.
+    """End this process now if a thread in it is still waiting for MLflow.
 
-    Python's own end throws such a thread out of whatever it does, and where that is a library in C++, such as those
-    that MLflow imports, the process aborts: with another exit code than that of the sweep.
+    Python's normal exit would interrupt such a thread. Inside a library in C++, such as those that MLflow imports, that
+    aborts the process, with another exit code than that of the sweep.
     """
     from repro.tracking.tracker import somebody_is_left_behind
 
@@ -159,7 +159,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             return launch(sys.argv, options.processes)
         streams.outlive_reader()
         if peer is None or peer.is_first:
-            # before what takes seconds
+            # before the slow imports
             they = ", ".join(task.name for task in tasks)
             print(
                 f"{name} at scale {scale.name}{of}: {several(len(asked), 'run')}, {they}, {options.seeds.told}",
@@ -167,7 +167,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             )
         from repro.runs.sweep import Sweep
 
-        # a program is answered at once
+        # for a program, no report is made
         report = _report if argv is None else None
         return Sweep(name, tables, whole, scale, options, peer, again, report).run(signals)
     except BrokenPipeError:
@@ -180,7 +180,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
 
 
 def _report(results: Path, cache: Path) -> Path:
-    """Write the reports of one's own results, and give the page that leads to them."""
+    """Write the reports of one's own results, and return the page that leads to them."""
     from repro.web.files import write_reports
 
     return write_reports(results, own=True, cache=cache)[-1]
@@ -202,7 +202,7 @@ def _show(
     if options.measure:
         refuse_cards(options.products)
         _measure(tables, asked, scale, options)
-    tasks = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # of a machine that is here
+    tasks = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # not for other hardware
     found = dict.fromkeys(_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks)
     at_a_time = parallelism(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
     print(forecast(name, asked, scale, options, at_a_time, standings(asked, scale, options)))
@@ -213,7 +213,7 @@ def _show(
 
 
 def _measure(tables: Sequence[Table], asked: Sequence[Cell], scale: Scale, options: Options) -> None:
-    """Try each row for about three seconds, on its text, which is prepared for that."""
+    """Train each row for about three seconds, on its text, which is prepared first."""
     from repro.runs.measure import measure_run
 
     tell = functools.partial(print, flush=True)
@@ -225,7 +225,7 @@ def _measure(tables: Sequence[Table], asked: Sequence[Cell], scale: Scale, optio
 
 
 def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:
-    """The runs of the sweep. Raises ValueError for a pair that none translates, and updates smaller than its texts."""
+    """The runs of the sweep. Raises ValueError for a pair that no row translates, or too small updates."""
     asked = cells(
         tables,
         scale.base,
@@ -242,7 +242,7 @@ def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell
 
 
 def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:
-    """Whether the text is there; it may come later, but not into a folder that nobody finds."""
+    """Where the text is, or that it is not here. Raises FileNotFoundError if a named folder does not exist."""
     try:
         place = task.find(corpus, data_dir)
     except FileNotFoundError as error:
@@ -253,7 +253,7 @@ def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:
 
 
 def _running(table: str) -> tuple[str, Path | None]:
-    """The first line of the experiment file and its place, where it is what runs; else the table's name."""
+    """The first line and the path of the experiment file if it is what runs; else the table's name and None."""
     running = sys.modules["__main__"]
     file, named = _file(running), getattr(running, "TABLE", None)
     is_running = file is not None and table in (file.stem, named)
@@ -261,7 +261,7 @@ def _running(table: str) -> tuple[str, Path | None]:
 
 
 def _file(module: ModuleType) -> Path | None:
-    """Where a module was read from; None of one that was typed in."""
+    """The path that a module was read from; None for one that was typed in."""
     file = getattr(module, "__file__", None)
     return Path(file) if file else None
 

@@ -183,9 +183,9 @@ def parser(name: str, training: Training) -> PrintedParser:
 
 
 def computed_flops(line: System, pair: Pair) -> float | None:
-    """The cost of a line of Table 2 worked out again; None where the paper does not print what it takes.
+    """The cost of a line of Table 2, computed again; None where the paper does not print what that takes.
 
-    An ensemble costs its members' printed cost, rounded as it is: 8 x 2.3e19 is the 1.8e20 of GNMT's ensemble,
+    An ensemble costs 8 times the printed, rounded cost of its members: 8 x 2.3e19 is the 1.8e20 of GNMT's ensemble,
     where 96 K80 for a day, unrounded, would make it 1.9e20.
     """
     if line.members is not None:

@@ -65,7 +65,7 @@ SHARED_NAMES = {
 }
 # Lines of Python in each folder, tests last: no more than there are. A change that needs more takes them elsewhere.
 MOST_LINES = {
-    "storage": 995,
+    "storage": 994,
     "render": 935,
     "paper": 195,
     "model": 3_566,
@@ -74,11 +74,11 @@ MOST_LINES = {
     "results": 4_197,
     "training": 1_877,
     "tracking": 1_325,
-    "claims": 2_332,
-    "decoding": 1_805,
-    "pages": 3_360,
+    "claims": 2_331,
+    "decoding": 1_804,
+    "pages": 3_359,
     "complexity": 556,
-    "runs": 8_079,
+    "runs": 8_074,
     "figures": 4_113,
     "web": 1_926,
     "experiment": 270,

@@ -1,7 +1,6 @@
-"""What the paper's own numbers come to: claims that need no run. Paper: abstract, sections 5.2 and 6, Tables 2 to 4.
+"""Claims about the paper's own numbers, which need no run. Paper: abstract, sections 5.2 and 6, Tables 2 to 4.
 
-What is printed for systems comes from `repro.paper`, what is printed for rows from their records: no number stands
-here as well.
+The printed numbers of systems come from `repro.paper`, those of rows from their records; none is repeated here.
 """
 
 import itertools
@@ -39,7 +38,7 @@ def best_single_french(_: PrintedRows) -> Checked:
 
 
 def one_french_score(_: PrintedRows) -> Checked:
-    """Whether all editions of the paper print one number for it, Table 2 and section 6.1."""
+    """Whether all editions print the same English-French score of the big model, Table 2 and section 6.1."""
     ours, other, best = BIG_MODEL.bleu["en-fr"], BIG_MODEL.other_bleu["en-fr"], _best("en-fr")
     theirs = best.bleu["en-fr"]
     return Checked(
@@ -79,17 +78,17 @@ def quarter_of_the_cost(_: PrintedRows) -> Checked:
 
 
 def base_takes_its_hours(_: PrintedRows) -> Checked:
-    """Hours over steps against the printed seconds a step, of base."""
+    """Hours divided by steps, compared with the printed seconds per step, for base."""
     return _step_time(BASE_MODEL)
 
 
 def big_takes_its_days(_: PrintedRows) -> Checked:
-    """Days over steps against the printed seconds a step, of big."""
+    """Days divided by steps, compared with the printed seconds per step, for big."""
     return _step_time(BIG_MODEL)
 
 
 def _step_time(model: System) -> Checked:
-    """Section 5.2. What is printed is rounded to a tenth of a second, so the step time is what is held against it."""
+    """The step time compared with the printed one, which is rounded to a tenth of a second, section 5.2."""
     steps, printed = paper.PRINTED_STEPS[model.name], paper.SECONDS_A_STEP[model.name]
     hours = 24 * model.hardware["en-de"].days
     seconds = hours * paper.SECONDS_A_DAY / 24 / steps
@@ -101,12 +100,12 @@ def _step_time(model: System) -> Checked:
 
 
 def costs_of_ours(_: PrintedRows) -> Checked:
-    """GPUs x days x rate of the Transformers against the cost column, Table 2."""
+    """GPUs x days x rate of the Transformers, compared with the cost column, Table 2."""
     return _costs([BASE_MODEL, BIG_MODEL])
 
 
 def costs_of_singles(_: PrintedRows) -> Checked:
-    """The same of those earlier single models whose GPUs and days their own papers print, Table 2."""
+    """The same for the earlier single models whose own papers print GPUs and days, Table 2."""
     return _costs([line for line in TABLE_2 if line.kind == "single"])
 
 
@@ -116,7 +115,7 @@ def costs_of_ensembles(_: PrintedRows) -> Checked:
 
 
 def _costs(lines: Sequence[System]) -> Checked:
-    """Both columns, to the two printed digits; what was fitted to the print, or is not known, is left out."""
+    """Both cost columns, to the two printed digits; costs that are unknown or were fitted to the print are left out."""
     as_printed, told = True, []
     for line in lines:
         for pair, printed in line.flops.items():
@@ -143,7 +142,7 @@ def longest_wave(_: PrintedRows) -> Checked:
 
 
 def one_head_against_the_best(printed: PrintedRows) -> Checked:
-    """What one head loses to the best setting, section 6.2."""
+    """How much one head loses against the best setting, section 6.2."""
     best = max((B0, H4, H16, H32), key=lambda row: _printed(printed, row, "bleu"))
     loss = _printed(printed, best, "bleu") - _printed(printed, H1, "bleu")
     return Checked(
@@ -166,7 +165,7 @@ def bigger_has_less_ppl(printed: PrintedRows) -> Checked:
 
 
 def _bigger(score: str, printed: Callable[[str], float], sign: int) -> Checked:
-    """The paper says that bigger models are better, not that each step is: a step against it is named."""
+    """Bigger models are better, as the paper says; single steps need not be, but those against it are named."""
     ends = [(ladder[0], ladder[-1]) for ladder in LADDERS]
     told = [f"{_label(large)} has {printed(large)} and {_label(small)} {printed(small)}" for small, large in ends]
     steps = [step for ladder in LADDERS for step in itertools.pairwise(ladder)]
@@ -185,14 +184,14 @@ def _parsers(training: str) -> tuple[PrintedParser, list[PrintedParser]]:
 
 
 def above_berkeley(_: PrintedRows) -> Checked:
-    """F1 of training on WSJ alone, Table 4."""
+    """F1 of training on WSJ alone, compared with the BerkeleyParser, Table 4."""
     ours, earlier = _parsers("WSJ only")
     berkeley = next(line for line in earlier if line.name.startswith("Petrov"))
     return Checked(ours.f1 > berkeley.f1, f"{ours.f1} against {berkeley.f1} ({berkeley.name})")
 
 
 def above_all_parsers_but_one(_: PrintedRows) -> Checked:
-    """F1 of semi-supervised training, Table 4."""
+    """F1 of semi-supervised training, compared with all earlier parsers, Table 4."""
     ours, earlier = _parsers("semi-supervised")
     better = [f"{line.name}, {line.training}: {line.f1}" for line in earlier if line.f1 > ours.f1]
     return Checked(len(better) == 1, f"above its {ours.f1} stand {'; '.join(better)}")

@@ -1,9 +1,9 @@
-"""Rows and seeds: how far rows are from each other within the seeds that they share, and how sure that is.
+"""Rows and seeds: how much rows differ within the seeds that they share, and how certain that is.
 
-The order of the data, dropout and the first weights are functions of the seed, the same for all rows: a seed that is
-bad for one row is bad for most. So a seed is a block, and score = row + seed + residual, by least squares. A question
-about rows is a weighted sum of their effects (`Contrast`). Numbers in, numbers out; nothing here knows a claim, a table
-or a file. The rules in words: docs/claims.md.
+A seed gives all rows the same data order, dropout and first weights, so a seed that is bad for one row is bad for most.
+Each seed is therefore a block, and score = row + seed + residual is fitted by least squares. A question about rows is a
+weighted sum of their effects (`Contrast`). Numbers in, numbers out; nothing here knows a claim, a table or a file. The
+rules in words: docs/claims.md.
 """
 
 import math
@@ -18,51 +18,51 @@ from scipy import special
 Scores = Mapping[str, Mapping[int, float]]  # row -> seed -> a number
 
 ALPHA = 0.05  # chance of any wrong verdict on a page
-CONFIDENCE = 0.95  # of an interval that stands by itself
-DETECTED = 0.80  # a difference is "detectable" if it is found this often
-MEDIAN = 0.55  # degrees of freedom of the median of many variances over those of their mean
-ROUNDS = 4  # of weights: the third changes hardly anything
-ROUNDING = 1e-9  # what is smaller than this share of another number is none
+CONFIDENCE = 0.95  # of a single interval
+DETECTED = 0.80  # a difference is "detectable" if it is found with this probability
+MEDIAN = 0.55  # degrees of freedom of the median of many variances, divided by those of their mean
+ROUNDS = 4  # of reweighting; already the third changes hardly anything
+ROUNDING = 1e-9  # a number counts as zero below this share of the number that it is compared with
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
-    """A weighted sum of row effects, its standard error and the degrees of freedom that this rests on."""
+    """A weighted sum of row effects, with its standard error and the degrees of freedom of that error."""
 
     value: float
     se: float
     df: float
 
     def p_above(self, bound: float) -> float:
-        """One-sided, against "at most `bound`"."""
+        """One-sided p-value against "at most `bound`"."""
         return float(special.stdtr(self.df, (bound - self.value) / self.se))
 
     def p_below(self, bound: float) -> float:
-        """One-sided, against "at least `bound`"."""
+        """One-sided p-value against "at least `bound`"."""
         return float(special.stdtr(self.df, (self.value - bound) / self.se))
 
     def interval(self, alpha: float = 1 - CONFIDENCE) -> tuple[float, float]:
-        """Misses the truth with a chance of `alpha`, either way together."""
+        """The interval that misses the true value with a chance of `alpha`, both sides together."""
         half = t_value(alpha / 2, self.df) * self.se
         return self.value - half, self.value + half
 
     def detectable(self, alpha: float) -> float:
-        """The size that is told from zero with a chance of 80 %, at a two-sided level of `alpha`."""
+        """The size that is distinguished from zero with a chance of 80 %, at a two-sided level of `alpha`."""
         return self.se * float(special.nctdtrinc(self.df, 1 - DETECTED, t_value(alpha / 2, self.df)))
 
 
 class _Variance(NamedTuple):
-    """Of residuals."""
+    """A variance of residuals and its degrees of freedom."""
 
     value: float
     df: float
 
 
 class Blocks:
-    """The rows of a page on one score, with the seeds as blocks. A row of fewer than two runs is left out.
+    """The rows of a page on one score, with the seeds as blocks; rows of fewer than two runs are left out.
 
-    A row counts by its own residual variance where that is larger than the common one: judged by the others', a noisy
-    row would look sure. So a row that is far noisier than the rest says little about the seeds, too.
+    A row gets its own residual variance where that is larger than the common one; with the common variance a noisy row
+    would look too certain. So a row that is far noisier than the rest has little weight in the seed effects, too.
     """
 
     def __init__(self, scores: Scores) -> None:
@@ -82,19 +82,19 @@ class Blocks:
             self._fit()
 
     def _fit(self) -> None:
-        """Least squares with the variances found so far as weights, and the variances of what is left."""
+        """Weighted least squares with the variances found so far; then new variances from the residuals."""
         known = np.array([variance.value for variance in self._variances])
         if not known.any():
             return  # nothing varies
         root = 1 / np.sqrt(np.maximum(known / known.max(), ROUNDING)[self._of])
-        self._solve = np.linalg.pinv(self._design * root[:, None]) * root  # makes effects of numbers
-        left = np.eye(len(self._y)) - self._design @ self._solve  # makes residuals of numbers
+        self._solve = np.linalg.pinv(self._design * root[:, None]) * root  # maps numbers to effects
+        left = np.eye(len(self._y)) - self._design @ self._solve  # maps numbers to residuals
         squares, free = (left @ self._y) ** 2, float(np.trace(left))
         own = []
         for i in range(len(self._rows)):
             here = np.flatnonzero(self._of == i)
             of_row = left[np.ix_(here, here)]
-            if (trace := float(np.trace(of_row))) > ROUNDING:  # else all of its seeds are its alone
+            if (trace := float(np.trace(of_row))) > ROUNDING:  # else no other row has any of its seeds
                 own.append((i, _Variance(float(squares[here].sum()) / trace, trace**2 / float((of_row**2).sum()))))
         common = _common(float(squares.sum()), free, [variance for _, variance in own])
         self._variances = [common] * len(self._rows)
@@ -103,9 +103,9 @@ class Blocks:
                 self._variances[i] = variance
 
     def estimate(self, weights: Mapping[str, float]) -> Contrast | None:
-        """The sum of row effects with these weights, which come to zero; degrees of freedom by Satterthwaite.
+        """The sum of row effects with these weights, which add up to zero; degrees of freedom by Satterthwaite.
 
-        None where a row is not there, rows have no seed in common, or nothing varies.
+        None where a row is missing, no common seeds connect the rows, or nothing varies.
         """
         if not {*weights} <= {*self._rows} or not all(variance.df for variance in self._variances):
             return None
@@ -114,7 +114,7 @@ class Blocks:
         of_numbers = wanted @ self._solve
         if not np.allclose(of_numbers @ self._design, wanted, atol=1e-8):
             return None
-        parts: dict[_Variance, float] = {}  # of the squared error, by the variance that it rests on
+        parts: dict[_Variance, float] = {}  # contributions to the squared error, by the variance behind each
         for i, variance in enumerate(self._variances):
             part = float((of_numbers[self._of == i] ** 2).sum()) * variance.value
             parts[variance] = parts.get(variance, 0.0) + part
@@ -126,14 +126,14 @@ class Blocks:
         return Contrast(value=value, se=math.sqrt(squared), df=df)
 
     def difference(self, first: str, second: str) -> Contrast | None:
-        """The effect of `first` less that of `second`."""
+        """The effect of `first` minus that of `second`."""
         return self.estimate({first: 1.0, second: -1.0})
 
 
 def _common(squares: float, free: float, own: Sequence[_Variance]) -> _Variance:
-    """The mean of the rows' variances or, where that is less, their median: few rows may be far noisier than most.
+    """The mean of the rows' variances, or their median if it is smaller, since a few rows may be far noisier than most.
 
-    The median is that of normal noise turned into its variance, and known about half as well as the mean.
+    The median is converted to a variance as for normal noise; it has about half the degrees of freedom of the mean.
     """
     if free <= ROUNDING:
         return _Variance(0.0, 0.0)
@@ -143,7 +143,7 @@ def _common(squares: float, free: float, own: Sequence[_Variance]) -> _Variance:
 
 
 def slope_weights(sizes: Sequence[float]) -> list[float]:
-    """Weights that make of row effects their slope per doubling of size, by least squares in log2(size)."""
+    """Weights that turn row effects into a slope per doubling of size, by least squares in log2(size)."""
     if len({*sizes}) < 2 or min(sizes) <= 0:
         raise ValueError(f"sizes: expected positive numbers, at least two different ones, got {list(sizes)}.")
     logs = np.log2(np.asarray(sizes, dtype=float))
@@ -152,15 +152,15 @@ def slope_weights(sizes: Sequence[float]) -> list[float]:
 
 
 def t_value(alpha: float, df: float) -> float:
-    """What a t-value exceeds with a chance of `alpha`."""
+    """The value that a t-distributed number exceeds with a chance of `alpha`."""
     return float(special.stdtrit(df, 1 - alpha))
 
 
 def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
-    """The level each of a family is tested at, so that any error among them has a chance of at most alpha.
+    """The level at which each test of a family is made, so that the chance of any error among them is at most alpha.
 
-    Step-down: the smallest p-value of m at alpha / m, the next at alpha / (m - 1), and so on; from the first
-    that fails, all others at the level where it failed.
+    Step-down: the smallest of m p-values is tested at alpha / m, the next at alpha / (m - 1), and so on. From the first
+    that fails on, all others get the level at which it failed.
     """
     m, levels = len(p_values), [0.0] * len(p_values)
     rank = 0

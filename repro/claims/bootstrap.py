@@ -1,8 +1,8 @@
 """How much a difference in BLEU depends on which sentences were translated: sacreBLEU's paired bootstrap.
 
-An interval over seeds asks what other runs of the same two rows would have shown on these sentences; this one, what
-these very runs would have shown on other sentences of the kind. Neither holds the other, and the wider one says of
-what there is too little. The draws are those of `repro/results/resampled.py`.
+An interval over seeds asks what other runs of the same two rows would have shown on these sentences. This interval asks
+what the same runs would have shown on other sentences of the kind. Neither includes the other; the wider one says
+whether seeds or sentences are too few. The draws are those of `repro/results/resampled.py`.
 """
 
 import functools
@@ -20,7 +20,7 @@ DIFFERENCES: tuple[Kind, ...] = ("direction", "equivalence")  # claims about two
 
 
 class OverSentences:
-    """The runs of one scale under the same draws of sentences; each is scored once, whatever it is held against."""
+    """The runs of one scale under the same draws of sentences; each run is scored once for all comparisons."""
 
     def __init__(self, runs: Mapping[RunKey, Mapping[str, Scorers]]) -> None:
         """`runs` are the counts of runs by split and scorer (`repro.results.sentences.counts_of_runs`)."""
@@ -33,7 +33,7 @@ class OverSentences:
         """Mean over the runs of one row minus that of another, under resampling of the sentences that all share.
 
         All runs of both rows see the same draws, so with the same seeds in both this is the mean of the seeds' paired
-        differences. None where a run has no counts by this scorer. Raises ValueError for runs of unequally many
+        differences. None where a run has no counts by this scorer. Raises ValueError for runs with different numbers of
         sentences, which are not of one text, and for a row without a run.
         """
         sides = [*better], [*worse]
@@ -49,7 +49,7 @@ class OverSentences:
         return over_draws(row, n_sentences, other)
 
     def _bleu(self, run: RunKey, split: str, score: str) -> Floats:
-        """[1 + R] BLEU of a run on all sentences, then on each resample of them."""
+        """BLEU of a run on all sentences, then on each resample of them, [1 + R]."""
         key = (run, split, score)
         if key not in self._scored:
             summands = self._runs[run][split][score].summands
@@ -58,10 +58,10 @@ class OverSentences:
 
 
 def over_sentences(judged: Iterable[Judged], evidence: Evidence, results: Path) -> dict[Place, Interval]:
-    """The intervals of the differences between two rows, by claim and endpoint, of the runs that its numbers are of.
+    """The intervals of the differences between two rows, by claim and endpoint, from the same runs as its numbers.
 
-    `results` is the folder of the records, which have their counts beside them; a difference of which a run has none,
-    or that is no difference in BLEU, is not there.
+    `results` is the folder of the records, with their counts beside them. Differences not in BLEU, and those for which
+    a run lacks counts, are left out.
     """
     over = OverSentences(counts_of_runs(results, evidence.records))
     found = {}
@@ -75,7 +75,7 @@ def over_sentences(judged: Iterable[Judged], evidence: Evidence, results: Path) 
 
 
 def _runs(evidence: Evidence, one: Judged) -> tuple[list[RunKey], list[RunKey]]:
-    """The finished runs of the better row and of the worse, that its numbers are of."""
+    """The finished runs of the better and of the worse row behind its numbers."""
     fresh = evidence.taken()
     taken = fresh if {*one.claim.rows} <= fresh.keys() else evidence.explored()
     better, worse = (taken.get(row, []) for row in one.claim.rows)

@@ -1,8 +1,8 @@
 """The claims of the paper, and the statements of teaching texts around it: read from claims.toml and statements.toml.
 
-Both are written before the runs that they judge, and their hash stands on every page of verdicts. Statements are judged
-by the same rules with an error rate of their own: no statement takes level from a claim. What the paper's own numbers
-come to stands in `arithmetic.py`.
+Both are written before the runs that judge them, and every page of verdicts shows their hash. Statements are judged by
+the same rules with an error rate of their own, so they do not make the test of any claim stricter. Claims about the
+paper's own numbers are computed in `arithmetic.py`.
 """
 
 import tomllib
@@ -12,12 +12,12 @@ from typing import Any
 from repro.claims import arithmetic
 from repro.claims.claim import ACCURACY, BLEU, BOTH, F1, LOG_PPL, OF_LAST_MEAN, TEST_BLEU, ByHeart, Claim
 
-SCALE_ORDER = ("smoke", "laptop", "captions", "single_gpu", "paper")  # what each may judge, those after it may as well
+SCALE_ORDER = ("smoke", "laptop", "captions", "single_gpu", "paper")  # a scale may judge all that earlier ones may
 ENDPOINTS = {one.name: one for one in (LOG_PPL, BLEU, TEST_BLEU, ACCURACY, F1, *OF_LAST_MEAN)}
 
 
 def read_claims(file: Path) -> tuple[Claim, ...]:
-    """In the order of the file."""
+    """Read claims, in the order of the file."""
     return tuple(_claim(id, **fields) for id, fields in tomllib.loads(file.read_bytes().decode()).items())
 
 
@@ -30,7 +30,7 @@ def _claim(
     tests: tuple[str, ...] = (),
     **rest: Any,
 ) -> Claim:
-    """`over_fits` is the row that must do so, `tests` are files under tests/; a list is an array of the file."""
+    """Make a claim: `over_fits` is the row that must over-fit, `tests` are under tests/; a tuple is a list in TOML."""
     fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in rest.items()}
     return Claim(
         id=id,

@@ -1,4 +1,4 @@
-"""What a claim of the paper is, which scores settle it, and the forms that claims have."""
+"""What a claim of the paper is, which scores settle it, and the kinds of claims."""
 
 import math
 import re
@@ -19,7 +19,7 @@ Hypers = Mapping[str, Mapping[str, Any]]  # "table/row" -> its hyper-parameters 
 
 
 def printed_sizes(row: str) -> dict[str, Any]:
-    """What "table/row" sets at the paper's size, as far as its name says it: d_k 16 of "table3_B/d_k=16"."""
+    """The sizes that the name of "table/row" says it sets at the paper's size: d_k 16 for "table3_B/d_k=16"."""
     named = re.fullmatch(r"[^/]+/(?P<field>\w+)=(?P<value>[\d.]+)", row)
     if named is None:
         return vars(PAPER_BASE)
@@ -28,7 +28,7 @@ def printed_sizes(row: str) -> dict[str, Any]:
 
 
 def filled(template: str, better: Mapping[str, Any], worse: Mapping[str, Any]) -> str:
-    """A sentence such as "Keys of {worse.d_k} numbers are worse than of {better.d_k}" with the sizes of two rows."""
+    """Fill a sentence like "Keys of {worse.d_k} numbers are worse than of {better.d_k}" with two rows' sizes."""
     return template.format(better=SimpleNamespace(**better), worse=SimpleNamespace(**worse))
 
 
@@ -46,27 +46,27 @@ Kind = Literal[
 PrintedRows = Mapping[str, PaperNumbers]  # "table/row" -> what the paper prints for it
 
 
-# What is looked at
+# Endpoints
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """A score by which rows are compared, and which differences in it count as none."""
+    """A score by which rows are compared, and the margin below which differences are nearly none."""
 
     name: str
-    split: str  # dev or test, or one of those as `LAST_MEAN` names it
-    score: str  # as records name it
-    sign: int  # of what is better: +1 where more is
-    margin: float  # smaller differences are nearly none: the paper's words for 0.1 BLEU and for 0.4 lie around it
+    split: str  # dev or test, or one of the names in `LAST_MEAN`
+    score: str  # its name in records
+    sign: int  # +1 where more is better, else -1
+    margin: float  # below it differences are nearly none; in BLEU it lies between 0.1 and 0.4, by the paper's words
     decimals: int
 
     def of(self, record: Record) -> float | None:
-        """More is better; None for a run that diverged or has no such score."""
+        """The run's score, turned so that more is better; None for a run that diverged or has no such score."""
         value = record.score(self.split, self.score)
         return None if record.status == "diverged" or value is None else self.sign * value
 
     def printed(self, paper: PaperNumbers) -> float | None:
-        """The paper's number for it, more is better; None where nothing is printed."""
+        """The paper's number, turned so that more is better; None where nothing is printed."""
         if self.score == "nll":
             return None if paper["ppl"] is None else self.sign * math.log(paper["ppl"])
         if self.score == "f1":  # of section 23, Table 4
@@ -80,7 +80,7 @@ TEST_BLEU = Endpoint(name="BLEU (test)", split="test", score="bleu_published", s
 ACCURACY = Endpoint(name="accuracy", split="dev", score="accuracy", sign=+1, margin=0.003, decimals=4)
 F1 = Endpoint(name="F1", split="test", score="f1", sign=+1, margin=0.3, decimals=2)
 BOTH = (LOG_PPL, BLEU)
-OF_LAST_MEAN = tuple(  # the same by the mean of each run's last checkpoints, and not by the paper's weights
+OF_LAST_MEAN = tuple(  # the same endpoints by the mean of each run's last checkpoints instead of the paper's weights
     replace(one, name=f"{one.name} of the last mean", split=split)
     for split, of in LAST_MEAN.items()
     for one in (LOG_PPL, BLEU, ACCURACY, TEST_BLEU)
@@ -93,7 +93,7 @@ class ByHeart:
     """What must hold for a claim about regularisation to be judged: a row without it over-fits."""
 
     row: str
-    gap: float = 0.1  # nats per token that its training loss must lie below dev at the end, mean over runs
+    gap: float = 0.1  # nats per token by which its final training loss must lie below dev loss, mean over runs
 
     def unmet(self, runs: Sequence[Record]) -> str | None:
         """Why the claim cannot be tested on these runs of the row; None if it can."""
@@ -109,7 +109,7 @@ class ByHeart:
         )
 
     def note(self, runs: Sequence[Record]) -> str:
-        """By how much the row over-fits, where it does; nothing where no curve says so."""
+        """A note on how much the row over-fits; empty where no curve shows it."""
         gaps = [run.curves["dev"]["nll"][-1] - _end(run.curves["train"]["nll"]) for run in runs if _has_curves(run)]
         if not gaps or statistics.fmean(gaps) < self.gap:
             return ""
@@ -122,12 +122,12 @@ def _has_curves(run: Record) -> bool:
 
 
 def _end(curve: Sequence[float]) -> float:
-    """The mean of the last tenth: single batches differ."""
+    """The mean of the last tenth of a curve, since single batches differ."""
     return statistics.fmean(curve[-max(1, len(curve) // 10) :])
 
 
 class Checked(NamedTuple):
-    """What the paper's own numbers come to."""
+    """The result of checking a claim about the paper's own numbers."""
 
     holds: bool
     text: str
@@ -141,16 +141,16 @@ class Claim:
     where: str  # section of the paper
     says: str  # the sentence; {better.d_k} and {worse.d_k} are sizes of its two rows
     kind: Kind
-    rows: tuple[str, ...] = ()  # "table/row"; of two the better first, of a trend from small to large
+    rows: tuple[str, ...] = ()  # "table/row"; for two rows the better first, for a trend from small to large
     endpoints: tuple[Endpoint, ...] = BOTH
     scale: str = "smoke"  # the smallest that may judge it
-    needs: ByHeart | None = None  # what must hold there besides
-    named: tuple[str, ...] = ()  # of a family, the rows said to be best
-    sizes: tuple[float, ...] = ()  # of a trend, as the paper has them: a scale divides them all by one number
-    compute: Callable[[PrintedRows], Checked] | None = None  # of what the paper prints, of systems and of these rows
-    tests: tuple[str, ...] = ()  # which settle it
-    holds: bool = True  # what they settle
-    missing: str = ""  # what it would take, where nothing here settles it
+    needs: ByHeart | None = None  # a further condition on the scale
+    named: tuple[str, ...] = ()  # for a family, the rows said to be best
+    sizes: tuple[float, ...] = ()  # for a trend, the paper's sizes; a scale divides them all by one number
+    compute: Callable[[PrintedRows], Checked] | None = None  # checks it by the printed numbers of systems and rows
+    tests: tuple[str, ...] = ()  # the tests that settle it
+    holds: bool = True  # whether passing tests show that it holds
+    missing: str = ""  # what it would take to settle it, where nothing here does
     note: str = ""  # what a reader of its verdict must know
 
     @property
@@ -160,24 +160,24 @@ class Claim:
 
     @property
     def sentence(self) -> str:
-        """With the paper's sizes."""
+        """The sentence with the paper's sizes."""
         return filled(self.says, *map(printed_sizes, self.rows)) if "{" in self.says else self.says
 
     def sentence_here(self, hypers: Hypers) -> str:
-        """With the sizes that its rows have at a scale; with the paper's where one is not known."""
+        """The sentence with the sizes of its rows at a scale, or with the paper's if one is not known."""
         if "{" not in self.says or not {*self.rows} <= hypers.keys():
             return self.sentence
         return filled(self.says, *(hypers[row] for row in self.rows))
 
     @property
     def table(self) -> str:
-        """The table that the claim stands under; the claims of a whole page share one error rate."""
+        """The table under which the claim stands; the claims of a whole page share one error rate."""
         tables = [row.split("/")[0] for row in (*self.named, *self.rows)]
         return next((table for table in tables if table != BASE), BASE)
 
 
 def rows_scored(claims: Iterable[Claim], split: str) -> set[str]:
-    """The rows that claims look at by any score of this split: they share the spread between seeds."""
+    """The rows that claims compare by any score of this split; they share one estimate of the spread between seeds."""
     return {row for claim in claims if split in {one.split for one in claim.endpoints} for row in claim.rows}
 
 

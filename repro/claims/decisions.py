@@ -1,8 +1,8 @@
-"""Verdicts of known error rate: what rows that were trained with several seeds may be said to show.
+"""Verdicts with a known error rate on rows that were trained with several seeds.
 
-Each kind of claim is a class with a p-value, by which it takes part in the family of its page, and a rule that makes a
-verdict at the level that Holm's procedure gives it. A difference is always turned so that a positive one is what the
-paper says. The rules in words: docs/claims.md.
+Each kind of claim is a class. Its p-value enters the family of its page, and its `verdict` applies the level that
+Holm's procedure gives it. Differences are always turned so that a positive one agrees with the paper. The rules in
+words: docs/claims.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,29 +30,29 @@ Outcome = Literal[
 
 
 class OutcomeWords(NamedTuple):
-    """What a rule may say: the paper is right, it is not, or neither is shown."""
+    """The possible outcomes of a rule: the paper is right, it is not, or neither is shown."""
 
     yes: Outcome
     no: Outcome
     neither: Outcome
 
 
-OF_SIZE = OutcomeWords("reproduced", "contradicted", "inconclusive")  # where the paper's own model and text were used
-OF_SIGN = OutcomeWords("sign as printed", "opposite sign", "undetermined")  # where they were not
-OF_PRINT = OutcomeWords("consistent", "not consistent", "inconclusive")  # of the paper's numbers beside each other
-# of our own code, or measured on our own layers
+OF_SIZE = OutcomeWords("reproduced", "contradicted", "inconclusive")  # with the paper's own model and text
+OF_SIGN = OutcomeWords("sign as printed", "opposite sign", "undetermined")  # without them
+OF_PRINT = OutcomeWords("consistent", "not consistent", "inconclusive")  # for the paper's numbers among themselves
+# for our own code, or measurements of our own layers
 OF_HOUSE = OutcomeWords("holds here", "does not hold here", "inconclusive")
 EXCLUDED: Outcome = "printed size excluded"  # no sign was found, and the difference is smaller than the printed one
 
-FIRST_SEED = 9  # those before it have been looked at while scales, claims and this analysis were made
-SEEDS = 5  # of each row, declared before the runs: one look, at ALPHA
-MIN_RUNS = 3  # finished ones of each row, below which nothing is judged
-MAX_DIVERGED = 1  # of each row, above which it is unstable
+FIRST_SEED = 9  # runs of earlier seeds were looked at while scales, claims and this analysis were made
+SEEDS = 5  # per row, declared before the runs: one look, at ALPHA
+MIN_RUNS = 3  # finished runs per row; with fewer nothing is judged
+MAX_DIVERGED = 1  # diverged runs per row; with more it is unstable
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What came out, why, and what could have come out."""
+    """The outcome, the reason, and the size of difference that could have been found."""
 
     outcome: Outcome
     reason: str
@@ -60,7 +60,7 @@ class Verdict:
 
 
 def unfit(finished: Mapping[str, int], diverged: Mapping[str, Sequence[int]]) -> Verdict | None:
-    """Why rows cannot be judged: more than one run diverged, or fewer than three finished; None if they can."""
+    """Why rows cannot be judged: one has more than one diverged run, or fewer than three finished; None if they can."""
     for row, seeds in diverged.items():
         if len(seeds) > MAX_DIVERGED:
             n = len(seeds) + finished[row]
@@ -75,21 +75,21 @@ def unfit(finished: Mapping[str, int], diverged: Mapping[str, Sequence[int]]) ->
 class Sign:
     """ "B is worse than A", "more is better": a difference, or a slope, is above zero.
 
-    Two-sided: either sign is found with the same certainty.
+    The test is two-sided: either sign is found with the same certainty.
     """
 
     estimate: Contrast
-    printed: float | None  # by the paper; None: it prints nothing
+    printed: float | None  # the paper's number; None: it prints nothing
     words: OutcomeWords
-    of: str = ""  # what the estimate is, in words, where it is no difference
+    of: str = ""  # what the estimate is, in words, unless it is a difference
 
     @property
     def p(self) -> float:
-        """Against "zero"."""
+        """Two-sided p-value against "zero"."""
         return min(1.0, 2 * min(self.estimate.p_above(0.0), self.estimate.p_below(0.0)))
 
     def verdict(self, level: float, lowest: float) -> Verdict:
-        """At the level that Holm's procedure gave; that the printed size is excluded, at the `lowest` of the family."""
+        """The verdict at the level from Holm's procedure; "printed size excluded" at the family's `lowest` level."""
         low, high = self.estimate.interval(level)
         most = self.estimate.interval(lowest)[1]
         outcome, text = self.words.neither, f"between {low:.3g} and {high:.3g}"
@@ -111,16 +111,16 @@ class Equivalence:
     words: OutcomeWords
 
     def _inside(self) -> float:
-        """Against "outside", by two one-sided tests: the larger p-value of the two."""
+        """The p-value against "outside": the larger of two one-sided tests."""
         return max(self.estimate.p_above(-self.margin), self.estimate.p_below(self.margin))
 
     def _outside(self) -> float:
-        """Against "inside", on the side where the difference is."""
+        """The p-value against "inside", on the side of the difference."""
         return min(self.estimate.p_above(self.margin), self.estimate.p_below(-self.margin))
 
     @property
     def p(self) -> float:
-        """The smaller of both: only one can be wrong."""
+        """The smaller of both p-values; only one of the two can be wrong."""
         return min(self._inside(), self._outside())
 
     def verdict(self, level: float, _lowest: float) -> Verdict:
@@ -133,13 +133,13 @@ class Equivalence:
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """ "These rows are the best": each other row is worse than one of them; it is not if one is better than all.
+    """ "These rows are the best": each other row is worse than one of them; it fails if one is better than all of them.
 
-    The first is shown where every one of its parts is, so its p-value is the largest of theirs; where a part has
-    several chances, the smallest of them counts as often as there are.
+    Where all of several comparisons must be shown, the largest p-value counts. Where any one of them is enough, the
+    smallest p-value counts, multiplied by their number.
     """
 
-    leads: Mapping[str, Sequence[Contrast]]  # by each other row: how far those named are ahead of it
+    leads: Mapping[str, Sequence[Contrast]]  # other row -> how far each of the named rows is ahead of it
     words: OutcomeWords
 
     def _named(self) -> float:
@@ -150,7 +150,7 @@ class Best:
 
     @property
     def p(self) -> float:
-        """Either way."""
+        """The p-value for either outcome, hence twice the smaller."""
         return min(1.0, 2 * min(self._named(), self._other()))
 
     def verdict(self, level: float, _lowest: float) -> Verdict:
@@ -166,10 +166,10 @@ Tested = Sign | Equivalence | Best
 
 
 def judged(tests: Sequence[Tested | None], alpha: float = ALPHA) -> list[tuple[Verdict, float] | None]:
-    """A family of claims, each with its verdict and the level it was tested at.
+    """Judge a family of claims; gives each its verdict and the level at which it was tested.
 
-    None is a claim that cannot be tested yet: it keeps its place, so that the levels of the others do not depend on
-    what has been run.
+    None stands for a claim that cannot be tested yet. It keeps its place in the family, so that the levels of the
+    others do not depend on which runs exist.
     """
     levels = holm([1.0 if test is None else test.p for test in tests], alpha)
     lowest = alpha / max(1, len(tests))

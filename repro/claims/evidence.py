@@ -1,8 +1,8 @@
-"""Which runs may settle a claim, and which are exploration, each with the reason. Paper: none of it.
+"""Which runs may settle a claim and which are exploration, with the reasons. Paper: none of it.
 
-A verdict has a known chance of error only where the claim was there before the run, the number of seeds was declared
-before the result, and the rows differ in what they are said to differ in. Runs of which this cannot be said stay in the
-tables, and settle nothing. The rules in words: docs/claims.md.
+A verdict has a known chance of error only if the claim was written before the run, the number of seeds was declared
+before the result, and the rows differ only in what they are said to differ in. Other runs stay in the tables but settle
+nothing. The rules in words: docs/claims.md.
 """
 
 import json
@@ -24,20 +24,20 @@ class Apart(NamedTuple):
     """A run that settles nothing."""
 
     record: Record
-    why: str  # what holds of other such runs as well
+    why: str  # worded so that it fits several such runs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The runs of one scale that may settle a claim, those that have settled some, and the others."""
+    """The runs of one scale: those that may settle a claim, those behind published verdicts, and the others."""
 
-    fresh: Sequence[Record] = ()  # begun under a list of claims that is kept, from the first declared seed on
-    published: Sequence[Record] = ()  # those that published verdicts are of
+    fresh: Sequence[Record] = ()  # begun under a kept list of claims, from the first declared seed on
+    published: Sequence[Record] = ()  # the runs behind published verdicts
     apart: Sequence[Apart] = ()
 
     @property
     def records(self) -> Sequence[Record]:
-        """All that count."""
+        """All runs that count."""
         return [*self.published, *self.fresh]
 
     @property
@@ -46,17 +46,17 @@ class Evidence:
         return [*self.records, *(record for record, _ in self.apart)]
 
     def taken(self) -> dict[str, list[Record]]:
-        """By "table/row" the fresh runs that are judged, in the order of their seeds; no row that lacks one."""
+        """The fresh runs that are judged, by "table/row" and in the order of their seeds; only rows with enough."""
         return {row: of[:SEEDS] for row, of in _by_row(self.fresh).items() if len(of) >= SEEDS}
 
     def explored(self) -> dict[str, list[Record]]:
-        """The same of runs that were known before: the published ones, of other rows all of committed code."""
+        """The runs for exploration, by "table/row": the published ones, and for other rows those of committed code."""
         known = _by_row(self.published)
         clean = [record for record in self.everything if not record.stamp["dirty"]]
         return _by_row(newest(clean)[0]) | known
 
     def count(self, row: str) -> int:
-        """The fresh runs of "table/row"."""
+        """How many fresh runs "table/row" has."""
         return sum(f"{record.table}/{record.row}" == row for record in self.fresh)
 
 
@@ -69,10 +69,10 @@ def _by_row(records: Iterable[Record]) -> dict[str, list[Record]]:
 def gather(
     records: Iterable[Record], lists: Container[str], rows: Rows = NO_ROWS, published: Container[str] = ()
 ) -> Evidence:
-    """Tell evidence from exploration: runs that began under one of these lists of claims, by their digests.
+    """Separate evidence from exploration. Evidence must have begun under one of these `lists` of claims, by digest.
 
-    Whether that list held a claim is asked claim by claim. `rows` are those of the experiments, by which
-    a run has the hyper-parameters that its row makes; `published` are the ids of runs that have verdicts already.
+    Whether that list held a particular claim is checked later, claim by claim. `rows` are those of the experiments; a
+    run must have its row's hyper-parameters. `published` are the ids of the runs that published verdicts rest on.
     """
     everything = [*records]
     known = [record for record in everything if record.run in published and record.claims not in lists]
@@ -85,7 +85,7 @@ def gather(
     apart += [Apart(record, _older(record, kept)) for record in older]
     judged: list[Record] = []
     for of in by_cell(kept).values():
-        of.sort(key=lambda record: record.seed)  # from the first declared seed to the last before a gap
+        of.sort(key=lambda record: record.seed)  # kept: from the first declared seed to the last one before a gap
         unbroken = [record for place, record in enumerate(of) if record.seed == FIRST_SEED + place]
         judged += unbroken
         after_gap = f"after a gap in the seeds, which count from {FIRST_SEED} on"
@@ -94,7 +94,7 @@ def gather(
 
 
 def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
-    """Why one run settles nothing, whatever the others are; None if it may."""
+    """Why a run by itself settles nothing, regardless of the other runs; None if it may."""
     if record.stamp["dirty"]:
         return "of uncommitted code"
     if record.seed < FIRST_SEED:
@@ -117,15 +117,15 @@ def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
 
 
 def _older(record: Record, kept: Iterable[Record]) -> str:
-    """Of a cell's seeds that are no repetitions of its newest run: what they differ in."""
+    """Why an older run is set apart: in what it differs from the newest run of its cell."""
     other = next(one for one in kept if (one.table, one.row) == (record.table, record.row))
     return f"unlike the newest run of their row in {', '.join(differences(other, record))}"
 
 
 def _copies(records: Iterable[Record]) -> dict[int, str]:
-    """By `id` the records that share a run or its weights with another, and with which: one of them is a copy.
+    """Why records are copies, by `id`: they share the run or its weights with a record of another seed or setting.
 
-    Two tables may show one run, of one seed and one setting.
+    Two tables may show one run, if seed and setting are the same.
     """
     shared: dict[tuple[str, str], list[Record]] = {}
     for record in records:
@@ -141,10 +141,10 @@ def _copies(records: Iterable[Record]) -> dict[int, str]:
 
 
 def _misplaced(records: Iterable[Record]) -> dict[int, str]:
-    """By `id` the records whose order of the data is not that of their seed, and why: it is the same for all rows.
+    """Why records have the wrong order of the data, by `id`: a seed gives the same order to all rows.
 
-    Of rows that read one text in updates of one size, equally many. The order that most of them have is that of the
-    seed; of two that have it equally often neither is.
+    This holds for rows with the same text, size of updates and number of updates. The most frequent order is taken as
+    the seed's; if two are equally frequent, neither is.
     """
     found: dict[int, str] = {}
     worlds: dict[str, dict[int, list[Record]]] = {}
@@ -173,7 +173,7 @@ def _order(record: Record) -> str:
 
 
 def _world(record: Record) -> str:
-    """All but the seed that the order of the data follows from."""
+    """Everything, apart from the seed, that determines the order of the data."""
     settings = [record.settings.get(name) for name in ("batch_tokens", "fill")]
     return repr([record.pair, record.corpus["sha256"], record.tokenizer["sha256"], *settings, record.hyper["steps"]])
 
@@ -187,7 +187,7 @@ def why_apart(apart: Sequence[Apart]) -> list[str]:
 
 
 def _rows(records: Iterable[Record]) -> str:
-    """base (seeds 1 to 3), h=1 (seed 1); from six rows on their number."""
+    """The rows and seeds: base (seeds 1 to 3), h=1 (seed 1); from six rows on only how many."""
     seeds: dict[str, list[int]] = {}
     for record in records:
         seeds.setdefault(record.row, []).append(record.seed)
@@ -197,7 +197,7 @@ def _rows(records: Iterable[Record]) -> str:
 
 
 def _span(seeds: Sequence[int]) -> str:
-    """seed 1; seeds 1 to 3; seeds 1, 3"""
+    """The seeds in words: seed 1; seeds 1 to 3; seeds 1, 3."""
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     if [*seeds] == [*range(seeds[0], seeds[-1] + 1)]:
@@ -209,9 +209,9 @@ def _span(seeds: Sequence[int]) -> str:
 
 
 def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
-    """The names of what the rows of one claim differ in beside what a row says: hyper-parameters, system, task.
+    """What the rows of one claim differ in apart from what a row may set: hyper-parameters, system, task.
 
-    Where their tasks differ, so does their text: Table 4 holds a little text against much.
+    Where their tasks differ, their text may differ too: Table 4 compares little text with much.
     """
     first, *others = (of[0] for of in rows.values())
     names = dict.fromkeys(name for other in others for name in differences(first, other))
@@ -219,7 +219,7 @@ def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
     if any(other.about["name"] != first.about["name"] for other in others):
         said |= {"text", "tokenizer"}
     beside = [name for name in names if name not in said]
-    runs = [record for of in rows.values() for record in of]  # one seed scored otherwise is enough to spoil a mean
+    runs = [record for of in rows.values() for record in of]  # a single seed scored differently would spoil a mean
     alike: dict[str, set[Any]] = {
         "language pair": {record.pair for record in runs},
         **{f"sentences of {split}": {record.n_sentences(split) for record in runs} for split in SPLITS},
@@ -229,17 +229,17 @@ def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
 
 
 def _scorers(record: Record) -> tuple[str | None, ...]:
-    """Of dev and of test, by which Table 2 and F1 are judged."""
+    """The signatures of all scores on dev and on test; Table 2 and F1 are judged on test."""
     return tuple(signature(record.scores[split], name) for split in SPLITS for name in record.about["scores"])
 
 
-# Verdicts that were published before seeds were taken for blocks
+# Verdicts that were published before the analysis treated seeds as blocks
 
 FILE = "verdicts.json"
 
 
 class OneVerdict(NamedTuple):
-    """Of one claim."""
+    """The published verdict on one claim."""
 
     verdict: Outcome
     reason: str
@@ -247,20 +247,20 @@ class OneVerdict(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """Those of one scale."""
+    """The published verdicts of one scale."""
 
-    verdicts: Mapping[str, OneVerdict] = field(default_factory=dict)  # by claim; none where they are void
-    runs: frozenset[str] = frozenset()  # the ids of those that they are of
-    void: str = ""  # in words, why they hold no longer
+    verdicts: Mapping[str, OneVerdict] = field(default_factory=dict)  # by claim; empty where they are void
+    runs: frozenset[str] = frozenset()  # the ids of the runs that they rest on
+    void: str = ""  # why they no longer hold, in words
 
 
 NOTHING_PUBLISHED = Published()
 
 
 def read_published(folder: Path, records: Iterable[Record]) -> Published:
-    """Those in the folder of a scale; void where a run that they are of is not among these records.
+    """Read the verdicts in the folder of a scale; they are void if a run that they rest on is missing from `records`.
 
-    The base had seeds that are judged anew: one whose place a fresh run has taken is not missed. A ValueError
+    A base run whose seed is judged again may be missing, if a fresh run has taken its place. Raises ValueError that
     names the file, what was found and what to do.
     """
     if not (file := folder / FILE).exists():

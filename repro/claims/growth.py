@@ -1,6 +1,6 @@
-"""Exponents, laws of growth and comparisons of times: what measurements of layers come to. Paper: Table 1.
+"""Exponents, laws of growth and comparisons of times, from measurements of layers. Paper: Table 1.
 
-The paper prints orders of growth, so a law is what is looked for and its constant factor is shown beside it.
+The paper prints orders of growth, so a law is fitted and its constant factor is shown beside it.
 """
 
 import math
@@ -12,7 +12,7 @@ from repro.claims.blocks import CONFIDENCE
 from repro.claims.decisions import OF_HOUSE, Outcome
 from repro.results.layer_costs import Count, Measured, Steps
 
-LABELS = {  # every layer that is measured
+LABELS = {  # every measured layer
     "self_attention": "self-attention",
     "recurrent": "recurrent",
     "library_recurrent": "recurrent (PyTorch's RNN)",
@@ -32,15 +32,15 @@ ROUNDING = 1e-12  # of a logarithm: sums of some hundred terms in float64, each 
 
 
 class Fit(NamedTuple):
-    """c n^a d^b w^c through some points, by least squares of logarithms."""
+    """A power law c n^a d^b w^c fitted to some points, by least squares of logarithms."""
 
     exponents: dict[str, float]
-    half_widths: dict[str, float]  # of their 95 % t-intervals; NaN where no point is left to judge by
+    half_widths: dict[str, float]  # of their 95 % t-intervals; NaN without degrees of freedom
     points: int
 
 
 def power_law(lines: Sequence[Any], value: Callable[[Any], float], by: Sequence[str] = ("n", "d", "window")) -> Fit:
-    """The exponents of `value` in those sizes of `by` that differ among the lines. The value must be positive."""
+    """The exponents of `value` in those sizes of `by` that vary between the lines; the value must be positive."""
     import numpy as np
     from scipy.special import stdtrit
 
@@ -55,12 +55,12 @@ def power_law(lines: Sequence[Any], value: Callable[[Any], float], by: Sequence[
     left = len(y) - x.shape[1]
     residuals = y - x @ found
     if np.abs(residuals).max() <= ROUNDING * np.abs(y).max():
-        residuals[:] = 0.0  # an exact law: what is left over is noise of the processor
+        residuals[:] = 0.0  # an exact law: the rest is rounding noise
     variance = float((residuals**2).sum()) / left if left else math.nan
     spread = np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))
     quantile = float(stdtrit(left, (1 + CONFIDENCE) / 2)) if left else math.nan
     half_widths = [quantile * float(s) for s in spread[1:]]
-    exponents = [round(float(e), 12) + 0.0 for e in found[1:]]  # one of 0 is rounding noise, of either sign
+    exponents = [round(float(e), 12) + 0.0 for e in found[1:]]  # an exponent of 0 comes with rounding noise and a sign
     return Fit(dict(zip(sizes, exponents, strict=True)), dict(zip(sizes, half_widths, strict=True)), len(y))
 
 
@@ -72,7 +72,7 @@ QUANTITIES: dict[str, Callable[[Count], float]] = {
 
 
 def fits(measured: Measured) -> dict[tuple[str, str], Fit]:
-    """(layer, quantity) -> exponents over the whole grid, for all that is counted and timed."""
+    """(layer, quantity) -> exponents over the whole grid, for everything counted and timed."""
     regular = set(measured.grid["n"])
     found = {}
     for layer in LABELS:
@@ -89,7 +89,7 @@ def fits(measured: Measured) -> dict[tuple[str, str], Fit]:
 
 
 class Growth(NamedTuple):
-    """How steps or paths grow: the law among those tried that leaves the least, with its factor."""
+    """How steps or paths grow: the law with the smallest residuals among those tried, with its factor."""
 
     law: str  # "1", "log" or "n"; with windows w: "1", "log_w(n)" or "n/w"
     factor: float  # value = constant + factor x law
@@ -97,16 +97,16 @@ class Growth(NamedTuple):
 
 
 def growth(lines: Sequence[Any], value: Callable[[Any], int]) -> Growth:
-    """Whether the value is constant, grows with the logarithm of n (to the base of the window) or with n (n / window).
+    """Whether the value is constant, grows with log n (to the base of the window), or with n (n / window).
 
-    Without a window the logarithm is natural. Raises ValueError where fewer than three lengths would have to tell.
+    Without a window the logarithm is natural. Raises ValueError for fewer than three lengths.
     """
     import numpy as np
 
     values = np.array([float(value(line)) for line in lines])
     if len(set(values)) == 1:
         return Growth("1", float(values[0]), 1.0)
-    if (n := len({(line.n, line.window) for line in lines})) < 3:  # two lie on a line of either law
+    if (n := len({(line.n, line.window) for line in lines})) < 3:  # two points fit either law exactly
         raise ValueError(f"expected at least 3 sizes to tell n from its logarithm, got {n}. Measure more.")
     laws: dict[str, list[float]] = {
         "log": [math.log(line.n) / math.log(line.window or math.e) for line in lines],
@@ -121,14 +121,14 @@ def growth(lines: Sequence[Any], value: Callable[[Any], int]) -> Growth:
 
 
 def order(law: str, window: str | None) -> str:
-    """The order as the paper writes it: O(1), O(n), O(log_k(n)), O(n/r)."""
+    """The order of growth as the paper writes it: O(1), O(n), O(log_k(n)), O(n/r)."""
     written = {"1": "1", "log": f"log_{window}(n)" if window else "log(n)", "n": f"n/{window}" if window else "n"}
     return f"O({written[law]})"
 
 
 def steps_of(measured: Measured, layer: str) -> Growth:
-    """How the products that wait for one another grow with n."""
-    # a window is part of the layer, no length: if steps grew with it, no law of n would explain them
+    """How the number of sequential products grows with n."""
+    # a window is part of the layer, not a length: if steps grew with it, no law of n would explain them
     lines = [Steps(line.layer, line.n, None, line.steps) for line in measured.steps if line.layer == layer]
     return growth(lines, lambda line: line.steps)
 
@@ -139,26 +139,26 @@ def longest_path(measured: Measured, layer: str) -> Growth:
     return growth(lines, lambda line: line.path)
 
 
-# Times, two at a time
+# Comparing two times
 
 
 def median_interval(values: Sequence[float], error: float = 1 - CONFIDENCE) -> tuple[float, float] | None:
-    """An interval of two of the values that misses their median at most so often, whatever they are drawn from.
+    """An interval between two of the values that misses the median with at most this `error`, for any distribution.
 
-    None where there are too few values: at 5 % below six.
+    None where there are too few values, at 5 % fewer than six.
     """
     n, ordered = len(values), sorted(values)
-    cut, beyond = -1, 0.0  # values cut off at either end, and the chance that the median lies there
+    cut, beyond = -1, 0.0  # values cut off at either end, and the chance that the median lies beyond them
     while (beyond := beyond + math.comb(n, cut + 1) / 2**n) <= error / 2:
         cut += 1
     return (ordered[cut], ordered[-1 - cut]) if cut >= 0 else None
 
 
 def compare(slower: Sequence[float], faster: Sequence[float], *, sizes: int = 1) -> int:
-    """1 where the first takes longer in the median of the rounds, -1 where the second does, 0 where it is open.
+    """1 if the first takes longer in the median of the rounds, -1 if the second does, 0 if it is undecided.
 
-    That a statement holds at every one of so many `sizes` needs each at 5 %. That it fails at one of them is found with
-    5 % over all together, or the more sizes are asked, the surer one would fail by chance.
+    To hold at every one of the `sizes`, a statement is tested at 5 % at each. To fail at one of them, it is tested at
+    5 % over all together; otherwise, with many sizes, one would fail by chance.
     """
     ratios = [a / b for a, b in zip(slower, faster, strict=True)]
     one, all_together = median_interval(ratios), median_interval(ratios, (1 - CONFIDENCE) / sizes)

@@ -1,10 +1,10 @@
-"""What the records of one scale say to each claim of the paper. Paper: all of it.
+"""Judge each claim of the paper by the records of one scale. Paper: all of it.
 
-A claim about trained rows is judged on the evidence (`evidence.py`) at the one look declared before the runs, by rows +
-seeds (`blocks.py`), on log PPL first and BLEU second, at the smallest scale that may judge it or a larger one; an
-arithmetic claim by the paper's own print; a structural one by named tests. The claims of a page share one error rate.
-Where there are no fresh seeds, a verdict that was published before stands, and the analysis of the same runs beside it
-is exploration. The rules in words: docs/claims.md.
+A claim about trained rows is judged once, as declared before the runs, on the evidence (`evidence.py`). The model is
+rows + seeds (`blocks.py`), on log PPL first and BLEU second, at the smallest scale that may judge the claim or a larger
+one. An arithmetic claim is judged by the paper's printed numbers, a structural one by named tests. The claims of a page
+share one error rate. Without fresh seeds an earlier published verdict stands, and the analysis of the same runs beside
+it is exploration. The rules in words: docs/claims.md.
 """
 
 import itertools
@@ -28,7 +28,7 @@ LayerOutcomes = Mapping[str, tuple[Outcome, str]]  # claim -> its verdict and th
 NOTHING_MEASURED: LayerOutcomes = MappingProxyType({})
 TOO_FEW = "too few runs that count"
 SETTLES_NOTHING: frozenset[Outcome] = frozenset({"not judged", "not testable here", "unstable"})
-# in the order of a page; of two endpoints the first is what a claim's verdict is
+# in the order of a page; if two endpoints differ, the outcome that is listed first is the claim's verdict
 OUTCOMES: tuple[Outcome, ...] = (
     *("unstable", *OF_SIZE, *OF_SIGN[:2], EXCLUDED, OF_SIGN.neither, *OF_PRINT[:2], *OF_HOUSE[:2]),
     *("not testable here", "not judged"),
@@ -37,36 +37,36 @@ OUTCOMES: tuple[Outcome, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """The numbers of one claim on one endpoint. A positive difference is what the paper says."""
+    """The numbers of one claim on one endpoint; a positive difference agrees with the paper."""
 
     endpoint: Endpoint
-    runs: tuple[int, ...]  # finished ones of each row
+    runs: tuple[int, ...]  # number of finished runs of each row
     verdict: Verdict
     value: float | None = None  # difference, or slope per doubling
     low: float | None = None  # its 95 % interval
     high: float | None = None
     printed: float | None = None  # the paper's number for `value`
-    level: float | None = None  # that Holm's procedure gave; None outside it
-    df: float | None = None  # degrees of freedom that the interval rests on
-    means: tuple[float, ...] = ()  # of the rows' runs
-    steps: tuple[float, ...] = ()  # of a trend, from each row to the next
+    level: float | None = None  # significance level from Holm's procedure; None if it took no part
+    df: float | None = None  # degrees of freedom of the interval
+    means: tuple[float, ...] = ()  # mean of each row's runs
+    steps: tuple[float, ...] = ()  # for a trend, the difference from each row to the next
     diverged: str = ""  # which runs, in words
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A claim, what came out, and why."""
+    """A claim, its verdict and the reason."""
 
     claim: Claim
     verdict: Outcome
     reason: str
     found: tuple[Found, ...] = ()
-    explored: Outcome | None = None  # what the analysis of today makes of runs that were known when it was chosen
+    explored: Outcome | None = None  # outcome of today's analysis on runs already known when it was chosen
     sentence_here: str = ""  # the claim's sentence with the sizes of this scale
 
     @property
     def sentence(self) -> str:
-        """What a page says of it."""
+        """The claim's sentence as a page prints it."""
         return self.sentence_here or self.claim.sentence
 
 
@@ -77,8 +77,8 @@ class Suite:
     scale: str
     runs: Mapping[str, Mapping[str, Mapping[int, float]]]  # endpoint -> "table/row" -> seed -> its number
     printed: Mapping[str, PaperNumbers]
-    records: Mapping[str, Sequence[Record]] = field(default_factory=dict)  # those behind the numbers
-    waiting: Mapping[str, int] = field(default_factory=dict)  # rows with too few fresh seeds: how many
+    records: Mapping[str, Sequence[Record]] = field(default_factory=dict)  # the records behind the numbers
+    waiting: Mapping[str, int] = field(default_factory=dict)  # rows with too few fresh seeds: how many they have
 
     def diverged(self, row: str) -> list[int]:
         """The seeds of the row's runs that diverged."""
@@ -89,7 +89,7 @@ class Suite:
 
 
 def evidence_of(records: Iterable[Record], rows: Rows = NO_ROWS, published: Published = NOTHING_PUBLISHED) -> Evidence:
-    """The runs that count, each for the claims of its list; `rows` are those of the experiments."""
+    """The runs that count, each for the claims of its list; `rows` are the rows of the experiments."""
     return gather(records, lists(), rows, published.runs)
 
 
@@ -102,11 +102,11 @@ def judge(
 ) -> list[Judged]:
     """Every claim with its verdict, in the paper's order.
 
-    The `claims` share one error rate, that of their page. `rows` are those of which the printed numbers and the sizes
-    are known without a run; `measured` are the verdicts that no run settles: on layers, from Table 1, by tests that
-    were run, by printed numbers. Raises ValueError where the records are of several scales.
+    The `claims` share one error rate, that of their page. `rows` are rows whose printed numbers and sizes are known
+    without a run. `measured` are the verdicts that need no run: from the measured layers of Table 1, from tests and
+    from printed numbers. Raises ValueError where the records are of several scales.
     """
-    known = {f"{table}/{row}": listed.here for (table, row), listed in rows.items() if listed.here}  # though not run
+    known = {f"{table}/{row}": listed.here for (table, row), listed in rows.items() if listed.here}  # even if not run
     known |= {f"{run.table}/{run.row}": run.hyper for run in evidence.everything}
     fresh = judge_suite(suite(evidence, evidence.taken(), rows), claims)
     explored = judge_suite(suite(evidence, evidence.explored(), rows), claims, is_listed=False)
@@ -119,7 +119,7 @@ def judge(
 
 
 def _latest(fresh: Judged, explored: Judged, published: Published) -> Judged:
-    """By fresh seeds, else as published, else not judged; the numbers are those of the runs there are, as explored."""
+    """The verdict by fresh seeds, else the published one, else "not judged"; these two with the explored numbers."""
     if not fresh.claim.is_trained or all(all(found.runs) or found.diverged for found in fresh.found):
         return fresh
     if (known := published.verdicts.get(fresh.claim.id)) is None:
@@ -128,7 +128,7 @@ def _latest(fresh: Judged, explored: Judged, published: Published) -> Judged:
 
 
 def suite(evidence: Evidence, taken: Mapping[str, Sequence[Record]], rows: Rows = NO_ROWS) -> Suite:
-    """The numbers of these runs, on every endpoint that a claim looks at."""
+    """The numbers of the `taken` runs on every endpoint that claims use. Raises ValueError for several scales."""
     scales = sorted({record.scale for record in evidence.everything})
     if len(scales) > 1:
         raise ValueError(f"Claims: expected records of one scale, got {', '.join(scales)}. Judge each by itself.")
@@ -143,7 +143,7 @@ def suite(evidence: Evidence, taken: Mapping[str, Sequence[Record]], rows: Rows 
 
 
 def _scores(row: str, runs: Sequence[Record], endpoint: Endpoint) -> dict[int, float]:
-    """By seed; of those that have the score."""
+    """The numbers of a row by seed, of the runs that have the score. Raises ValueError for a repeated seed."""
     found: dict[int, float] = {}
     for run in runs:
         if run.seed in found:
@@ -154,11 +154,11 @@ def _scores(row: str, runs: Sequence[Record], endpoint: Endpoint) -> dict[int, f
 
 
 def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bool = True) -> list[Judged]:
-    """Every claim with its verdict; `is_listed` asks that runs began when the claim was listed as it stands."""
+    """Every claim with its verdict; `is_listed` requires that runs began after the claim was listed as it is now."""
     trained = [claim for claim in claims if claim.is_trained]
     blocks = {}
     for one in dict.fromkeys(endpoint for claim in trained for endpoint in claim.endpoints):
-        rows = rows_scored(trained, one.split)  # all that a claim looks at by a score of the same split
+        rows = rows_scored(trained, one.split)  # all rows that some claim uses with a score of the same split
         blocks[one.name] = Blocks({row: of for row, of in suite.runs[one.name].items() if row in rows})
     cells = {
         (claim.id, one.name): _look(suite, claim, one, blocks[one.name], is_listed=is_listed)
@@ -180,31 +180,31 @@ def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bo
 
 
 def may_judge(scale: str, claim: Claim) -> bool:
-    """Whether a scale is large enough."""
+    """Whether a scale is large enough to judge the claim."""
     return place_of_scale(scale) >= SCALE_ORDER.index(claim.scale)
 
 
 def place_of_scale(scale: str) -> int:
-    """In `SCALE_ORDER`; of "laptop-en-fr" the first part counts. An unknown one judges as `smoke`."""
+    """The index of a scale in `SCALE_ORDER`, by the first part of "laptop-en-fr"; an unknown one counts as `smoke`."""
     first = scale.split("-")[0]
     return SCALE_ORDER.index(first if first in SCALE_ORDER else SCALE_ORDER[0])
 
 
 def may_judge_sizes(scale: str) -> bool:
-    """Whether the paper's sizes mean something there: only where its model and its text are."""
+    """Whether the paper's sizes of differences apply at a scale: only with the paper's model and text."""
     return scale.split("-")[0] == SCALE_ORDER[-1]
 
 
 @dataclass
 class _Cell:
-    """One claim on one endpoint on its way: what was found, and the test that is still to be given a level."""
+    """One claim on one endpoint while it is judged: what was found, and the test that still needs a level."""
 
     found: Found
     test: decisions.Tested | None = None
 
 
 def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_listed: bool) -> _Cell:
-    """The numbers of the runs of its rows, and the test if they may be judged."""
+    """The numbers of one claim on one endpoint, and its test if its rows may be judged."""
     runs = {row: suite.runs[endpoint.name].get(row, {}) for row in claim.rows}
     weights = _weights(claim)
     estimate = blocks.estimate(dict(zip(claim.rows, weights, strict=True))) if weights else None
@@ -240,7 +240,7 @@ def _test(
     printed: float | None,
     words: OutcomeWords,
 ) -> decisions.Tested | None:
-    """None where nothing varies."""
+    """The test of a claim; None where nothing varies."""
     if claim.kind == "best of family":
         others = [row for row in claim.rows if row not in claim.named]
         leads = {row: [blocks.difference(named, row) for named in claim.named] for row in others}
@@ -255,7 +255,7 @@ def _test(
 
 
 def _weights(claim: Claim) -> tuple[float, ...]:
-    """What makes one number of its rows; none for a family, which is looked at pair by pair."""
+    """The weights that combine its rows into one number; none for a family, which is compared pair by pair."""
     if claim.kind == "trend":
         return tuple(slope_weights(claim.sizes))
     return () if claim.kind == "best of family" else (1.0, -1.0)
@@ -269,13 +269,13 @@ def _sum(weights: Sequence[float], values: Sequence[float | None]) -> float | No
 
 
 def _steps(means: Sequence[float | None]) -> tuple[float, ...]:
-    """From each row to the next; none where a row has no mean."""
+    """The differences from each row to the next; none where a row has no mean."""
     known = [mean for mean in means if mean is not None]
     return tuple(after - before for before, after in itertools.pairwise(known)) if len(known) == len(means) else ()
 
 
 def _refusal(suite: Suite, claim: Claim, runs: Mapping[str, Mapping[int, float]], *, is_listed: bool) -> Verdict | None:
-    """Why these rows cannot be judged, if they cannot."""
+    """Why these rows cannot be judged; None if they can."""
     if not may_judge(suite.scale, claim):
         return _not_judged(f"needs scale {claim.scale}{' or a larger one' * (claim.scale != SCALE_ORDER[-1])}")
     if missing := [row for row, of in runs.items() if not of and not suite.diverged(row)]:
@@ -300,7 +300,7 @@ def _refusal(suite: Suite, claim: Claim, runs: Mapping[str, Mapping[int, float]]
 
 
 def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
-    """One verdict of two endpoints: what either shows, unless they show opposite things."""
+    """One verdict from two endpoints: what either of them shows, unless they contradict each other."""
     outcomes = {one.verdict.outcome for one in found}
     reasons = {one.endpoint.name: one.verdict.reason + steps_against(claim, one) for one in found}
     if outcomes <= SETTLES_NOTHING and len({*reasons.values()}) == 1:
@@ -320,7 +320,7 @@ def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
 
 
 def steps_against(claim: Claim, found: Found) -> str:
-    """The steps of a trend against the sign that its slope was found to have, each with its number."""
+    """The steps of a trend whose sign is opposite to that found for its slope, each with its number."""
     if found.verdict.outcome not in (*OF_SIZE[:2], *OF_SIGN[:2]) or found.value is None:
         return ""
     pairs = zip(itertools.pairwise(claim.rows), found.steps, strict=False)
@@ -333,7 +333,7 @@ def steps_against(claim: Claim, found: Found) -> str:
 
 
 def verdicts_of_print(printed: Mapping[str, PaperNumbers], claims: Iterable[Claim]) -> LayerOutcomes:
-    """The verdict on each claim about the paper's own numbers that has them all; `printed` are those of rows."""
+    """The verdict on each claim about the paper's own numbers, if `printed` has all of its rows."""
     found: dict[str, tuple[Outcome, str]] = {}
     for claim in claims:
         if claim.compute and printed.keys() >= {*claim.rows}:
@@ -343,7 +343,7 @@ def verdicts_of_print(printed: Mapping[str, PaperNumbers], claims: Iterable[Clai
 
 
 def _untrained(claim: Claim, suite: Suite) -> Judged:
-    """Claims that need no training: by arithmetic, by tests, or not here."""
+    """The verdict on a claim that needs no training: by arithmetic, by tests, or not judged here."""
     if claim.compute:
         if found := verdicts_of_print(suite.printed, [claim]):
             verdict, reason = found[claim.id]

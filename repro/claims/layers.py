@@ -1,4 +1,4 @@
-"""A verdict on each claim about layers, from the measurements. Paper: sections 3.2.1 and 4, Table 1."""
+"""The verdict on each claim about layers, from the measurements. Paper: sections 3.2.1 and 4, Table 1."""
 
 import math
 import re
@@ -10,8 +10,8 @@ from repro.claims.decisions import OF_HOUSE, Outcome
 from repro.claims.growth import LABELS, Growth, compare, fits, judged_growth, longest_path, order, steps_of
 from repro.results.layer_costs import Count, Measured, ScoringCount, ScoringTime
 
-NEAR = 0.05  # an exponent or a ratio this close to the printed one is it: printed exponents are 1 apart
-SAME_ORDER = 10.0  # costs whose ratio lies within this factor of 1 are of one order
+NEAR = 0.05  # an exponent or ratio this close to the printed one agrees with it: printed exponents are 1 apart
+SAME_ORDER = 10.0  # costs whose ratio lies within this factor of 1 are of the same order
 Scored = TypeVar("Scored", ScoringCount, ScoringTime)
 
 # What the paper prints
@@ -25,16 +25,16 @@ class Printed(NamedTuple):
     complexity: str
     steps: str
     path: str
-    dilated: bool = False  # measured beside it, of the paths alone
+    dilated: bool = False  # a variant for which only paths are measured
 
     @property
     def connects(self) -> str:
-        """The layer of the paths."""
+        """The layer whose paths are measured."""
         return "dilated" if self.dilated else self.layer
 
     @property
     def exponents(self) -> dict[str, int]:
-        """Of the mixing, as the complexity is printed: {"window": 1, "n": 1, "d": 2} of O(k n d^2)."""
+        """The printed exponents of the complexity, for the mixing: {"window": 1, "n": 1, "d": 2} for O(k n d^2)."""
         factors = re.findall(r"([nkrd])(?:\^(\d))?", self.complexity)
         return {"window" if size in "kr" else size: int(power or 1) for size, power in factors}
 
@@ -142,10 +142,10 @@ def _c21(measured: Measured) -> LayerVerdict:
 
 
 def _c22(measured: Measured) -> LayerVerdict:
-    """Timed: at every n < d of the grid, which must go beyond d / 2. Counted: the n at which both cost the same.
+    """Times are compared at every n < d of the grid, which must go beyond d / 2; counts by the n at which they meet.
 
-    By count, self-attention does as many operations as the plain step at n = d / 2 already. What lies beyond is what
-    the claim has to be asked about, and of the recurrence that is compiled as a whole.
+    By count, self-attention reaches the operations of the plain recurrent step already at n = d / 2. So the claim must
+    be tested beyond that, also for the recurrence that is compiled as a whole.
     """
     times = {(time.layer, time.n, time.d): time.seconds for time in measured.times}
     if unasked := _unasked(times.keys()):
@@ -175,7 +175,7 @@ Times = Mapping[Size, Sequence[float]]
 
 
 def _unasked(sizes: Iterable[Size]) -> str:
-    """What of the claim was not measured; nothing where all was."""
+    """Which part of the claim was not measured; empty where all was."""
     found = set(sizes)
     lacking = [LABELS[layer] for layer in RECURRENCES if layer not in {size[0] for size in found}]
     reach = _reach(found)
@@ -186,13 +186,13 @@ def _unasked(sizes: Iterable[Size]) -> str:
 
 
 def _reach(sizes: Iterable[Size]) -> float:
-    """The largest n below d, in units of d, that is there for every d."""
+    """The largest n below d, in units of d, that was measured for every d."""
     below = [(n / d, d) for _, n, d in sizes if n < d]
     return min((max(share for share, of in below if of == d) for d in {d for _, d in below}), default=0.0)
 
 
 def _told(times: Times, outcomes: Mapping[Size, int], layer: str) -> str:
-    """recurrent 1.28 to 3.2 (12 sizes decided for self-attention, 0 against, 1 open)"""
+    """The ratios in words: recurrent 1.28 to 3.2 (12 decided for self-attention, 0 against, 1 open)."""
     keys = [key for key in outcomes if key[0] == layer]
     ratios = [statistics.median(times[key]) / statistics.median(times["self_attention", *key[1:]]) for key in keys]
     found = [outcomes[key] for key in keys]
@@ -203,10 +203,10 @@ def _told(times: Times, outcomes: Mapping[Size, int], layer: str) -> str:
 
 
 def _crossovers(measured: Measured, layer: str, value: Callable[[Count], float]) -> list[float]:
-    """For each d the n / d where self-attention costs as much as the recurrence, between and beyond the counts.
+    """For each d the n / d at which self-attention costs as much as the recurrence, also outside the measured sizes.
 
-    Both are polynomials of n without a constant: a n^2 + b n and c n. Two counts of the first and one of the second
-    give the n at which they meet.
+    Both costs are polynomials in n without a constant, a n^2 + b n and c n, so two counts of the first and one of the
+    second give the n at which they meet.
     """
     cost = {
         (count.layer, count.n, count.d): value(count)
@@ -238,10 +238,10 @@ def _c23(measured: Measured) -> LayerVerdict:
 
 
 def _c24(measured: Measured) -> LayerVerdict:
-    """Of the same order: the ratio of both costs lies within `SAME_ORDER` of 1, whatever n and d.
+    """Of the same order: the ratio of both costs lies within `SAME_ORDER` of 1 at all n and d.
 
-    In Table 1's terms: of self-attention the work that brings positions together, and beside it the feed-forward
-    network; with the projections, of which the paper's formula does not speak, as well.
+    The costs are in Table 1's terms: the work of self-attention that combines positions, and beside it the feed-forward
+    network. They are also compared with the projections included, which the paper's formula leaves out.
     """
     cost = {
         (count.layer, count.n, count.d): count
@@ -249,7 +249,7 @@ def _c24(measured: Measured) -> LayerVerdict:
         if count.layer != "separable" or count.window == count.n
     }
     whole = [count for key, count in cost.items() if key[0] == "separable"]
-    # the feed-forward network is linear in n, so any length tells its cost at another
+    # the feed-forward network is linear in n, so its cost at one length gives its cost at any other
     n = min(measured.grid["n"])
     feed_forward = [cost["feed_forward", n, c.d].flops * c.n / n for c in whole]
     attention = [cost["self_attention", c.n, c.d] for c in whole]
@@ -267,14 +267,14 @@ def _c24(measured: Measured) -> LayerVerdict:
 
 
 def extent(values: Iterable[float]) -> str:
-    """2.0 to 5.1, or 2.0 where that is the same."""
+    """The range of values in words: 2.0 to 5.1, or only 2.0 if both ends are the same."""
     ordered = sorted(values)
     low, high = f"{ordered[0]:.3g}", f"{ordered[-1]:.3g}"
     return low if low == high else f"{low} to {high}"
 
 
 def in_words(found: Growth, window: str | None) -> str:
-    """2.1 n/k (99.8 % of the variance)."""
+    """A law of growth in words: 2.1 n/k (99.8 % of the variance)."""
     if found.law == "1":
         return f"always {found.factor:.0f}"
     share = "" if found.explained > 0.99995 else f" ({100 * found.explained:.1f} % of the variance)"

@@ -1,9 +1,9 @@
-"""Which lists of claims there were, and which claims each held, so that a claim that comes later voids no run.
+"""All lists of claims so far, and the claims in each, so that adding a claim does not invalidate earlier runs.
 
-Claims of the paper and statements of texts around it are one list here, and two on pages.
+Claims of the paper and statements of texts around it form one list here, but two on pages.
 
-A record keeps the digest of the list that was there when its run began. `lists.json` says which claims that list held,
-each by the digest of all that decides its verdict: a run may settle those, and none that was added or changed since.
+A record keeps the digest of the list that was current when its run began. `lists.json` has the claims of each list, by
+the digest of everything that decides their verdicts. A run may settle those, but none added or changed since.
 
 Run:  python -m repro.claims.lists          (notes the list of today; after a change of the catalogue, before any run)
 """
@@ -23,27 +23,27 @@ from repro.claims.decisions import FIRST_SEED, MAX_DIVERGED, MIN_RUNS, SEEDS
 from repro.storage.atomic import write_json
 
 FILE = Path(__file__).with_name("lists.json")
-WORDS = frozenset({"where", "says", "missing", "note", "decimals"})  # decide nothing
-MODEL = "rows + seeds, Holm"  # the analysis; a new name here asks for new runs
-LEVELS = (MODEL, SCALE_ORDER, ALPHA, FIRST_SEED, SEEDS, MIN_RUNS, MAX_DIVERGED)  # of all claims
+WORDS = frozenset({"where", "says", "missing", "note", "decimals"})  # fields that decide no verdict
+MODEL = "rows + seeds, Holm"  # the analysis; a new name here requires new runs
+LEVELS = (MODEL, SCALE_ORDER, ALPHA, FIRST_SEED, SEEDS, MIN_RUNS, MAX_DIVERGED)  # common to all claims
 
 
 def catalogue_digest(claims: tuple[Claim, ...] = LISTED) -> str:
-    """16 digits of the SHA-256 of all that decides a verdict, and of no word."""
+    """16 digits of the SHA-256 of everything that decides verdicts, without their wording."""
     return digest_of([claim_digest(claim) for claim in claims])
 
 
-@functools.cache  # a page asks it of each claim for every run
+@functools.cache  # a page needs it for each claim and every run
 def claim_digest(claim: Claim) -> str:
-    """The same of one claim: its kind, rows, scale, scores with their margins, what must hold for it, and LEVELS.
+    """The same for one claim: its kind, rows, scale, scores with their margins, condition, and LEVELS.
 
-    Tests and computations by their names, not by what they do.
+    Tests and computations count by their names, not by their code.
     """
     return digest_of([LEVELS, _plain(claim)])
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it, without words."""
+    """A value as JSON stores it, without wording."""
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.name not in WORDS}
     if isinstance(value, tuple):
@@ -52,15 +52,15 @@ def _plain(value: Any) -> Any:
 
 
 def digest_of(value: Any) -> str:
-    """Of what JSON can hold: 16 digits of its SHA-256."""
+    """16 digits of the SHA-256 of a JSON value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @functools.cache
 def lists() -> Mapping[str, frozenset[str]]:
-    """By its digest each list that there was: the digests of its claims. Today's is there, noted or not.
+    """The digests of the claims of each list so far, by the list's digest. Today's is included, noted or not.
 
-    Raises ValueError where the file was edited: the digest of a list is that of its claims.
+    Raises ValueError where the file was edited: the digest of a list must be that of its claims.
     """
     noted = json.loads(FILE.read_bytes())
     for digest, claims in noted.items():
@@ -71,12 +71,12 @@ def lists() -> Mapping[str, frozenset[str]]:
 
 
 def held(digest: str | None, claim: Claim) -> bool:
-    """Whether the list of this digest held the claim as it stands today."""
+    """Whether the list with this digest held the claim as it is today."""
     return digest is not None and claim_digest(claim) in lists().get(digest, ())
 
 
 def note(claims: Sequence[Claim] = LISTED) -> str:
-    """Write the list of today among the others; returns its digest."""
+    """Add today's list to the others; returns its digest."""
     today = [claim_digest(claim) for claim in claims]
     write_json(FILE, json.loads(FILE.read_bytes()) | {digest_of(today): today})
     return digest_of(today)

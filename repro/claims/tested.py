@@ -1,7 +1,7 @@
-"""What the tests came to that settle claims, and the one file that keeps it: results/tests.json. Paper: section 3.
+"""Outcomes of the tests that settle claims, and the one file that keeps them: results/tests.json. Paper: section 3.
 
-A claim about how the model is built is settled by named tests. They must have been run for a page to say so:
-`python -m repro report --tests` runs exactly those, and pages read what came out.
+A claim about how the model is built is settled by named tests, which must have been run before a page says so.
+`python -m repro report --tests` runs exactly these tests, and pages read the outcomes.
 """
 
 import ast
@@ -34,7 +34,7 @@ class Ran:
     """One named test, all its parameters together."""
 
     test: str  # "tests/model/test_attention.py::test_equals_the_library"
-    outcome: Literal["passed", "failed", "not run"]  # the last where one of its cases was skipped, or none is there
+    outcome: Literal["passed", "failed", "not run"]  # "not run" if one of its cases was skipped, or it has none
     cases: int
     code: str  # digest of the test and of what its file imports of this package, see `code_of`
 
@@ -58,11 +58,11 @@ def named_tests(claims: Iterable[Claim]) -> list[str]:
 
 
 def run(tests: Sequence[str], root: Path) -> SuiteRun:
-    """Have pytest run exactly these, in a process of its own. Raises ValueError where it cannot begin."""
+    """Run exactly these tests by pytest, in a process of its own. Raises ValueError where it cannot begin."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         options = ("-q", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib", f"--junitxml={report}")
-        # a report in memory only would be lost with the process; what it prints is for whoever waits
+        # the report goes to a file, since memory would be lost with the process; its output is for the waiting user
         done = subprocess.run([sys.executable, "-m", "pytest", *options, *tests], cwd=root, env=os.environ, check=False)
         if done.returncode not in (0, 1) or not report.exists():
             raise ValueError(
@@ -92,9 +92,9 @@ def _outcome(cases: Counter[str]) -> tuple[Literal["passed", "failed", "not run"
 
 
 def code_of(test: str, root: Path) -> str:
-    """16 digits of the SHA-256 of a test and of each module of ours that its file imports: what makes a run of it old.
+    """16 digits of the SHA-256 of a test and of each of our modules that its file imports; a change outdates its runs.
 
-    Neither comments nor what those modules import in turn, or every commit would; the test suite runs them all anyway.
+    Comments and indirect imports do not count, else every commit would outdate them; the test suite runs all tests too.
     """
     file, _, name = test.partition("::")
     tree = ast.parse((root / file).read_bytes())
@@ -117,7 +117,7 @@ def _imported(tree: ast.Module, root: Path) -> list[Path]:
 
 
 def _words(node: ast.AST) -> str | None:
-    """f-strings are no matter."""
+    """Ignore the content of f-strings."""
     return "words" if isinstance(node, ast.JoinedStr) else None
 
 
@@ -125,14 +125,14 @@ def _words(node: ast.AST) -> str | None:
 
 
 def write_outcomes(results: Path, tests: SuiteRun) -> Path:
-    """Write what came out, signed; returns the file."""
+    """Write the outcomes with their checksum; returns the file."""
     content = {"format": FORMAT, "stamp": dict(tests.stamp), "tests": [asdict(one) for one in tests.ran]}
     signed_json.write(results / FILE, content)
     return results / FILE
 
 
 def read_outcomes(results: Path) -> SuiteRun:
-    """Read it; nothing where no test was run. A ValueError names the file, what was found and what to do."""
+    """Read the outcomes; empty where no test was run. Raises ValueError that names file, finding and remedy."""
     file = results / FILE
     if not file.exists():
         return NOTHING_RUN
@@ -147,7 +147,7 @@ def read_outcomes(results: Path) -> SuiteRun:
 
 
 def verdicts_of_tests(claims: Iterable[Claim], tests: SuiteRun) -> dict[str, tuple[Outcome, str]]:
-    """By claim: what its tests show, or that they were not run."""
+    """The verdict on each claim by its tests, or that they were not run."""
     outcomes = {one.test: one.outcome for one in tests.ran}
     return {claim.id: _verdict(claim, outcomes) for claim in claims if claim.tests}
 

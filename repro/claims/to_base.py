@@ -1,4 +1,4 @@
-"""How far each row is from the base, by rows + seeds: the numbers of the verdicts, for every row that has runs."""
+"""How far each row is from the base, by rows + seeds as for the verdicts, but for every row that has runs."""
 
 import functools
 import statistics
@@ -18,23 +18,23 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class ToBase:
-    """A row less the base by one score: above zero where the row is better."""
+    """A row minus the base by one score; positive where the row is better."""
 
     value: float
     over_seeds: Interval | None  # 95 %; None where the runs do not count, or cannot be compared
-    runs: tuple[Sequence[Record], Sequence[Record]]  # of the row and of the base, that the value is the difference of
-    counts: bool  # whether these settle, or have settled, a claim
+    runs: tuple[Sequence[Record], Sequence[Record]]  # the runs of the row and of the base behind the value
+    counts: bool  # whether these runs settle, or have settled, a claim
 
 
 class Agreement(NamedTuple):
-    """How well our differences to the base go with the printed ones."""
+    """How well our differences to the base agree with the printed ones."""
 
     rank_correlation: float
     rows: int
 
 
 class Distances:
-    """The rows of one scale against its base."""
+    """The differences of one scale's rows to its base."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._sets = [evidence.taken(), evidence.explored()]
@@ -42,7 +42,7 @@ class Distances:
         self._blocks = functools.cache(self._fitted)
 
     def __call__(self, row: str, endpoint: Endpoint) -> ToBase | None:
-        """Of "table/row"; None where it or the base has no finished run with this score."""
+        """The difference of "table/row"; None where it or the base has no finished run with this score."""
         for place, runs in enumerate(self._sets):
             pair = [[run for run in runs.get(one, ()) if endpoint.of(run) is not None] for one in (row, B0)]
             if all(pair):
@@ -60,7 +60,7 @@ class Distances:
 
     def _fitted(self, place: int, row: str, endpoint: Endpoint) -> Blocks:
         pages = [rows_scored([one for one in of if one.is_trained], endpoint.split) for of in (CLAIMS, STATEMENTS)]
-        page = next((rows for rows in pages if row in rows), set[str]()) | {row, B0}  # a row with those of its page
+        page = next((rows for rows in pages if row in rows), set[str]()) | {row, B0}  # all rows judged on the same page
         runs = {name: of for name, of in self._sets[place].items() if name in page}
         return Blocks(
             {
@@ -70,7 +70,7 @@ class Distances:
         )
 
     def agreement(self, printed: Mapping[str, PaperNumbers], endpoint: Endpoint) -> Agreement | None:
-        """Spearman's rank correlation over the rows of Table 3 that have both; None of fewer than three."""
+        """Spearman's rank correlation over the rows of Table 3 that have both numbers; None for fewer than three."""
         of_base = endpoint.printed(printed[B0]) if B0 in printed else None
         pairs = [
             (ours.value, theirs - of_base)
@@ -85,7 +85,7 @@ class Distances:
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
-    """From 1 up; equal numbers share the middle of their ranks. Printed numbers are rounded, so equal ones are."""
+    """Ranks from 1 up; equal numbers, which are frequent as printed ones are rounded, share the mean of their ranks."""
     ordered = sorted(round(value, 9) for value in values)
     return [
         ordered.index(rounded) + (ordered.count(rounded) + 1) / 2 for rounded in (round(value, 9) for value in values)

@@ -1,6 +1,6 @@
-"""The one command, `python -m repro`: what there is, and which module does it; that is imported only when asked for.
+"""The command `python -m repro`: its commands, and the module of each, which is imported only when it is used.
 
-Each command is a function of its words that gives an exit code: 0 done, 1 failed or differs, 2 not understood.
+Each command is a function of its arguments that returns an exit code: 0 done, 1 failed or differs, 2 not understood.
 """
 
 import sys
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _found(name: str) -> Callable[[list[str]], int]:
-    """What does it; each module is imported only when it is asked for."""
+    """The function of a command; its module is imported only now."""
     match name:
         case "run":
             from repro.cli import run
@@ -103,7 +103,7 @@ def overview() -> str:
 
 
 def _version() -> str:
-    """Of the package, and of the code that decides results: what a record calls its fingerprint."""
+    """The version of the package, and the fingerprint of the code that decides results, as records have it."""
     from repro.results.provenance import fingerprint
 
     return f"{DISTRIBUTION} {release()}, code {fingerprint()[:12]}"
@@ -115,5 +115,5 @@ def _unknown(word: str) -> str:
 
 
 def console() -> NoReturn:
-    """What the console command `repro` and `python -m repro` begin with."""
+    """The entry point of the console command `repro` and of `python -m repro`."""
     sys.exit(ended(main))

@@ -17,7 +17,7 @@ from repro.runs.command import Parser, code_of, ours
 from repro.runs.load import finished
 from repro.runs.options import add_options
 
-LOOKS = 6  # at least, at the curves of two runs, and at most twice as many
+LOOKS = 6  # points of two curves that are shown, at least; at most twice as many
 SHOWN = 3  # sentences
 NOT_TOLD = ("machine", "claim")  # settings that change nothing
 MINUS = "\N{MINUS SIGN}"
@@ -93,7 +93,7 @@ def _scores(ours: Record, theirs: Record) -> Iterator[tuple[str, str, str, str]]
 
 
 def _common_steps(ours: Record, theirs: Record) -> list[int]:
-    """After which both have read dev: some of them, evenly, and the last."""
+    """Steps after which both runs have read dev: some of them, evenly spaced, and the last."""
     both = sorted({*ours.curves["dev"]["step"]} & {*theirs.curves["dev"]["step"]})
     return both[:: -max(1, len(both) // LOOKS)][::-1]
 
@@ -106,7 +106,7 @@ def _numbers(name: str, digits: int, ours: float | None, theirs: float | None) -
 def _texts(
     folders: Sequence[Path], runs: Sequence[Record], cache: Path
 ) -> tuple[list[tuple[str, str]], list[list[str]]] | None:
-    """Sources and references of dev, and what each run made of them; None where these are not of one text at hand."""
+    """Sources and references of dev, and what each run made of them; None unless both are of one text that is here."""
     from repro.runs.outputs import at_hand
 
     files = [folder / "dev.hyp" for folder in folders]

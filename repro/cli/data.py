@@ -6,8 +6,8 @@
     python -m repro data inspect wmt14-en-de
     python -m repro data fetch craft                  (trees for Table 4: no pair)
 
-Left to themselves they choose the vocabulary and the longest sentence of the scale that reads the corpus, so an
-experiment at that scale finds it prepared.
+By default, they take the vocabulary and the longest sentence of the scale that reads the corpus, so that an experiment
+at that scale finds it prepared.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from repro.runs.task import Task, Translation
 if TYPE_CHECKING:
     from repro.data.shards import Prepared
 
-ARCHIVES = "archives"  # folder of what was received, beside that of its texts
+ARCHIVES = "archives"  # folder of downloaded archives, beside that of their texts
 FETCHABLE = f"{', '.join(COLLECTIONS)}; craft, which has trees"
 PAPER = SCALES["paper"]
 SHOWN = 3  # pairs
@@ -206,7 +206,7 @@ def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
 
     known = _collection(name, pair)
     for source in known.sources:
-        copies(source, options.mirror)  # refuses what is no address, before anything is done
+        copies(source, options.mirror)  # refuses a bad address before anything is done
     archives, texts = options.data_dir / ARCHIVES, options.data_dir / FETCHED
     lacking = missing(known, archives, texts)
     print(
@@ -272,7 +272,7 @@ def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
 
 
 def _task(name: str, pair: str) -> Task:
-    """What reads the corpus."""
+    """The task that reads the corpus."""
     return Parsing() if name in TREEBANKS else Translation(pair)
 
 
@@ -306,7 +306,7 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
 
 
 def _inspect(prepared: "Prepared") -> None:
-    """The card, what an epoch is cut into, and the first pairs as they are read."""
+    """Print the data card, the updates of an epoch, and the first pairs as they are read."""
     from repro.data.batching import BATCH_BY, Plan
     from repro.data.shards import pair_lengths
 

@@ -89,7 +89,7 @@ def export(argv: Sequence[str] | None = None) -> int:
 
 
 def run_parser(name: str, does: str | None) -> Parser:
-    """What these commands share."""
+    """A parser with the options that these commands share."""
     parser = Parser(prog=ours(name), description=does)
     parser.add_argument("run", help=f"a finished run: {run_names()}, its folder, its id or the beginning of it")
     parser.add_argument("--model", metavar="RUN", help="the same, if it is not to stand first")
@@ -102,13 +102,13 @@ def run_parser(name: str, does: str | None) -> Parser:
 def parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
     """The options of such a command: `--model RUN` is RUN in the first place."""
     named = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    named.add_argument("--model", nargs="?")  # without a name there is no run, which is said of it
+    named.add_argument("--model", nargs="?")  # without a name, the parser says that there is no run
     found, words = named.parse_known_args(argv)
     return parser.parse_intermixed_args(words if found.model is None else [found.model, *words])
 
 
 def done(command: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> int:
-    """The exit code of a command; what is wrong with its input is said in a sentence."""
+    """Run a command and return its exit code; an error is printed in one sentence."""
     try:
         command(options)
     except BrokenPipeError:
@@ -120,7 +120,7 @@ def done(command: Callable[[argparse.Namespace], None], options: argparse.Namesp
 
 
 def named_run(options: argparse.Namespace) -> Path:
-    """The folder of the run that is meant; which it is, is said before what takes seconds, on the other stream."""
+    """The folder of the chosen run, which is named on standard error before the slow work begins."""
     folder = run_folder(options.run, options.runs_dir)
     run = finished(folder)
     print(
@@ -142,7 +142,7 @@ def _translate(options: argparse.Namespace) -> None:
     check_translates(finished(run_folder(options.run, options.runs_dir)))
     _check_files(options.source)
     folder = named_run(options)
-    lines = list(read_lines(options.source))  # what is no text is named before the model is built
+    lines = list(read_lines(options.source))  # bad lines are reported before the model is built
     warn_of_unseen(finished(folder), lines)
     trained = opened_run(folder, options)
     for _, text in outputs(trained, lines, search, **_by(options)):
@@ -150,7 +150,7 @@ def _translate(options: argparse.Namespace) -> None:
 
 
 def warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
-    """Say which share of the words a run on generated text never saw: to others than those it has no answer."""
+    """Warn which share of the words a run on generated text never saw: what it makes of them means nothing."""
     if run.corpus["name"] != "grammar":
         return
     from repro.corpora.grammar.generate import sentences
@@ -175,7 +175,7 @@ def _words(line: str) -> list[str]:
 
 
 def _check_files(*files: Path) -> None:
-    """Raise ValueError where one of them is no file, before what takes seconds."""
+    """Raise ValueError where one of them is no file, before the slow work begins."""
     for file in files:
         if not file.exists() or file.is_dir():
             found = "a folder" if file.is_dir() else "none"
@@ -183,7 +183,7 @@ def _check_files(*files: Path) -> None:
 
 
 def _by(options: argparse.Namespace) -> dict[str, Any]:
-    """What computes, and how."""
+    """The backend and its precision, as arguments of a search or a score."""
     return {"backend": options.backend, "bf16": options.precision == "bf16"}
 
 

@@ -87,7 +87,7 @@ def _explain(options: argparse.Namespace) -> None:
 
 
 def _check(run: Record, options: argparse.Namespace) -> None:
-    """Raise ValueError for what cannot be explained, before what takes seconds."""
+    """Raise ValueError for what cannot be explained, before the slow work begins."""
     if run.system is not None:
         raise ValueError(
             f"expected a run of the Transformer as printed, got row {run.row!r} of {run.table}, a {run.system}, whose "

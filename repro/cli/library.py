@@ -1,6 +1,6 @@
 """The suite from Python: `load` a finished run, `run` a row, a `table` of records. See `docs/python.md`.
 
-`import repro` costs nothing: what is heavy is imported when one of them is called.
+`import repro` costs nothing: heavy modules are imported when one of them is called.
 """
 
 import difflib
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from repro.runs.use import Attention, SentenceScores
 
 FIRST = f"table3_A/{BASE}"  # the base stands in every table
-# options of an experiment that say something of one run in this process
+# options of an experiment that apply to one run in this process
 TAKEN = (
     "corpus", "pair", "data_dir", "steps", "batch_tokens", "device_tokens", "vocab_size", "clean", "batch_by",
     "threads", "precision", "backend", "tracking_uri", "results_dir", "runs_dir", "cache_dir", "fork",
 )  # fmt: skip
 
 
-ONE_AT_A_TIME = threading.RLock()  # a search lays the weights of its model otherwise while it lasts: threads wait
+ONE_AT_A_TIME = threading.RLock()  # a search rearranges the weights of its model: other threads wait
 
 
-@dataclass(frozen=True, eq=False)  # each is itself: a key of a cache, a member of a set
+@dataclass(frozen=True, eq=False)  # compared by identity, so it can be a key of a cache
 class Loaded:
     """A finished run, ready to be asked."""
 
@@ -56,9 +56,9 @@ class Loaded:
     def translate(
         self, lines: Iterable[str], *, beam: int = PAPER_SEARCH.beam, alpha: float = PAPER_SEARCH.alpha
     ) -> list[str]:
-        """The translation of each line; of a blank line nothing.
+        """The translation of each line; empty for a blank line.
 
-        Raises ValueError for what is no line of text, a search that cannot be, and a run that parses.
+        Raises ValueError for what is no line of text, an impossible search, and a run that parses.
         """
         from repro.runs.use import check_translates, outputs
 
@@ -67,7 +67,7 @@ class Loaded:
             return [text for _, text in outputs(self.trained, _lines(lines, "lines"), _search(beam, alpha))]
 
     def parse(self, sentences: Iterable[str]) -> list[str]:
-        """The tree of each sentence of words between blanks, in brackets; of a blank one nothing."""
+        """The tree of each sentence, in brackets; words are separated by spaces. Empty for a blank sentence."""
         from repro.data.treebank import bracketed, tokens_of
         from repro.runs.use import check_parses, trees
 
@@ -88,7 +88,7 @@ class Loaded:
             return score_sentences(self.trained, _lines(sources, "sources"), _lines(targets, "targets"))
 
     def attention(self, source: str, target: str) -> "Attention":
-        """Where each head looks while `target` is read as the output for `source`. ValueError: there are no heads."""
+        """Where each head looks while `target` is read as the output for `source`. Raises ValueError without heads."""
         from repro.runs.use import attention_of
 
         [read], [written] = _lines([source], "source"), _lines([target], "target")
@@ -108,7 +108,7 @@ def load(
 ) -> Loaded:
     """A finished run by "latest", its folder, its id or the beginning of that; or a folder exported to safetensors.
 
-    `system` is that of its row, needed where a program made both and no experiment file has them. `cache_dir` has the
+    `system` is that of its row, needed for a row of a program, which no experiment file has. `cache_dir` has the
     tokenizers of older runs. Raises ValueError that says what is missing.
     """
     from repro.results.latest import run_folder
@@ -119,7 +119,7 @@ def load(
 
 
 def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: Any) -> Record:
-    """Train, decode and score one row, in this process; its record. A finished run is not repeated.
+    """Train, decode and score one row in this process; returns its record. A finished run is not repeated.
 
     `row` is its table and name, such as "table3_A/h=4", or "base", or a `repro.experiment.Row` of your own. `options`
     are those of an experiment file by their names, such as `runs_dir` or `corpus`. Ctrl-C stops at the next update,
@@ -145,7 +145,7 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
 def table(
     name: str, *, scale: str = "laptop", results_dir: Path | str | None = None, every_column: bool = False
 ) -> "DataFrame":
-    """A table, a line a row: runs, means over seeds of dev and test with half-widths of 95 %, the paper's numbers.
+    """A table with a line per row: runs, means of dev and test over seeds, 95 % half-widths, the paper's numbers.
 
     `name` is that of an experiment, "own" for the rows of your programs, or "table3" for all of Table 3. Columns and
     numbers are those of `results/<scale>/<name>.csv`; `every_column` gives all of them. It is made from your own
@@ -226,7 +226,7 @@ def _folder(value: Any, name: str) -> Path:
 def _lines(lines: Iterable[str], name: str) -> list[str]:
     """Lines as they were given, blank ones as "". Raises ValueError for one text instead of several, and for no line.
 
-    What is a line of a file is one here: text of at most so many characters, without NUL, and without a line feed.
+    A line is what it is in a file: text of limited length, without NUL and without a line feed.
     """
     from repro.corpora.parallel_text import as_text
 
@@ -256,7 +256,7 @@ def _search(beam: int, alpha: float) -> Search:
 
 
 def _readable(frame: "DataFrame") -> "DataFrame":
-    """The columns that a person compares, of those scores that the paper prints for some row, or of perplexity."""
+    """The columns that a person compares, for those scores that the paper prints for some row, else for perplexity."""
     printed = [name.removeprefix("paper/") for name in frame.columns if name.startswith("paper/")]
     printed.sort(key=lambda name: name != "ppl")
     scores = [name for name in printed if f"dev/{name}_half_width" in frame.columns] or ["ppl"]

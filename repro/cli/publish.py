@@ -29,7 +29,7 @@ class _Plan(NamedTuple):
 
     name: str
     added: list[str]  # what is new, or stays one's own
-    replaced: list[str]  # each thing that another one takes the place of: old -> new
+    replaced: list[str]  # each thing that is replaced by another: old -> new
     verdicts: list[str]  # those that change: old -> new
     write: Callable[[], object]
 
@@ -40,7 +40,7 @@ class _Plan(NamedTuple):
 
     @property
     def changes(self) -> list[str]:
-        """What is no more as it was."""
+        """What would no longer be as it was."""
         return [*self.replaced, *self.verdicts]
 
 
@@ -86,9 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _plans(options: argparse.Namespace) -> list[_Plan]:
-    """What would be done for each name; nothing is written before all of it may be.
+    """The plan for each name; nothing is written unless all plans are allowed.
 
-    Raises ValueError with every reason why something may not.
+    Raises ValueError with every reason why one is not.
     """
     from repro.pages.build import scales
 

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _shown(options: argparse.Namespace, results: Path) -> list[Path]:
-    """Of which folders a report is made: where none was named, of what is published and of your own."""
+    """The folders to report on: the one that was named, else the published results and your own."""
     return [results] if options.results or options.own else [PUBLISHED, OWN]
 
 
@@ -80,7 +80,7 @@ def _report(results: Path, *, own: bool, cache: Path) -> None:
 
 
 def _tested(results: Path) -> bool:
-    """Run the tests that settle claims and keep what came out; whether one of them did not pass."""
+    """Run the tests that settle claims and keep what came out; returns whether one of them did not pass."""
     from repro.claims.catalogue import LISTED
     from repro.claims.tested import named_tests, read_outcomes, run, write_outcomes
 
@@ -113,7 +113,7 @@ def _made(texts: Mapping[Path, str], *, check: bool) -> int:
 def write_changed(texts: Mapping[Path, str]) -> Iterator[str]:
     """Write the files that do not hold their text, and say of each whether it is new, changed or gone.
 
-    One without a text, which no record makes, goes.
+    A file without a text, which no record makes, is deleted.
     """
     from repro.pages.build import read
 

@@ -15,7 +15,7 @@ from repro.runs.command import BAD_INPUT, guess, ours
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Become the experiment file of that name, with the other words as its own; without a name, list what there is."""
+    """Replace this process by the experiment file of that name, given the other words; without a name, list them."""
     name, *others = list(sys.argv[1:] if words is None else words) or ["--help"]
     files = experiments()
     if name in ("-h", "--help"):
@@ -34,7 +34,7 @@ def experiments() -> dict[str, Path]:
 
 
 def unknown_experiment(name: str) -> str | None:
-    """What to say of a name that none of them has; None of one that is there."""
+    """The message for a name that no experiment has; None for one that is there."""
     files = experiments()
     if name in files:
         return None
@@ -42,7 +42,7 @@ def unknown_experiment(name: str) -> str | None:
 
 
 def listing(files: Mapping[str, Path]) -> str:
-    """Each file by its name with the first line of what it says of itself; none is run."""
+    """Each file by its name, with the first line of its docstring; no file is executed."""
     width = max(map(len, files), default=0) + 2
     lines = [f"  {name:<{width}}{_first_line(file)}" for name, file in files.items()]
     return "\n".join(

@@ -47,7 +47,7 @@ def _world(one: Ended) -> str:
 
 
 def _listing(runs: Iterable[Ended]) -> list[str]:
-    """A line for each run, below what its columns are called."""
+    """A line for each run, below the names of the columns."""
     lines = [HEAD, *map(_line, runs)]
     return ["  " + "  ".join(line).rstrip() for line in aligned(list(zip(*lines, strict=True)), TO_THE_LEFT)]
 

@@ -91,7 +91,7 @@ def published(results: Path, folders: list[Path], runs: Path) -> list[Path]:
 
 
 def mirrored(uri: str, folder: Path) -> dict[str, str]:
-    """Bring MLflow in line with a run's folder; gives its tags."""
+    """Bring MLflow in line with a run's folder; returns its tags."""
     tags: dict[str, str] = describe(folder)["tags"]
     sync(uri, folder)
     return tags

@@ -61,7 +61,7 @@ def free_port(wanted: int) -> int:
 
 @contextmanager
 def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Run MLflow's server on a SQLite store while the block lasts; gives its address once it answers."""
+    """Run MLflow's server on a SQLite store while the block lasts; yields its address once it answers."""
     store = sqlite_path(uri)
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", sqlite_uri(store), "--workers", "1"]
     command += ["--host", LOOPBACK, "--port", str(port), "--uvicorn-opts", "--log-level warning"]
@@ -106,7 +106,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
                 process.poll()
                 os.killpg(process.pid, 0)  # raises when the last of them is gone
                 time.sleep(0.05)
-        except (ProcessLookupError, PermissionError):  # the second: macOS, of those that have only just ended
+        except (ProcessLookupError, PermissionError):  # the second: on macOS, for those that have only just ended
             break
     process.wait()
 
@@ -150,13 +150,13 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
         print(f"{table} has no saved view at scale {scale}. Its experiment saves one when it ends. All runs:")
     link = address + (view_path(*found) if found else "/")
     print(link, flush=True)
-    # without a desktop the browser would be one of text, in this very terminal
+    # without a desktop, a text browser would open in this terminal
     if browser and (sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
         webbrowser.open(link)
 
 
 def _way_to_runs(table: str, scale: str) -> str:
-    """What makes runs of a table; of a name that no scale has what it may be: "laptop-en-fr" is a world of a scale."""
+    """How to make runs of a table; for a name that is no scale, what it may be: "laptop-en-fr" is made by options."""
     if scale in SCALES:
         return f"Type: {experiment_command(table)} --scale {scale}"
     options = "Options of the command make it one of its own." if scale.split("-")[0] in SCALES else ""
@@ -198,7 +198,7 @@ def main(argv: list[str] | None = None) -> int:
         port = free_port(wanted.port)
         if port != wanted.port:
             print(f"Port {wanted.port} is taken; using {port}.")
-        # all named, as a shell starts its background jobs with SIGINT ignored
+        # SIGINT as well, since a shell starts its background jobs with it ignored
         for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(name, _interrupt)
         print("Starting MLflow ...", flush=True)

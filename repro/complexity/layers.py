@@ -1,7 +1,7 @@
-"""The layers of Table 1: four ways for the positions of a sequence to learn of one another. Paper: section 4.
+"""The layers of Table 1: four ways to exchange information between the positions of a sequence. Paper: section 4.
 
-Each maps [B, n, d] to [B, n, d] and does so in three parts: output(mix(*project(x))). `project` and `output` treat
-every position by itself; `mix` alone brings positions together, and its work is what the paper's formulas count.
+Each maps [B, n, d] to [B, n, d] in three parts: output(mix(*project(x))). `project` and `output` treat every position
+by itself. Only `mix` combines positions, and its work is what the paper's formulas count.
 
 Shapes: B batch, n positions, d width, H heads, E width of one head, R neighbourhood r; windows are odd and centred.
 """
@@ -32,15 +32,15 @@ class FullAttention(SelfAttention):
         super().__init__(d_model=d, n_heads=n_heads, d_k=d // n_heads, d_v=d // n_heads)
 
     def mix(self, q_BHnE: Tensor, k_BHnE: Tensor, v_BHnE: Tensor) -> Tensor:
-        """Every position asks every other: 2 n^2 d multiplications. [B, n, d], heads side by side."""
+        """Every position attends to every other: 2 n^2 d multiplications. [B, n, d], heads side by side."""
         return attention(q_BHnE, k_BHnE, v_BHnE).transpose(1, 2).flatten(-2)
 
 
 class RestrictedAttention(FullAttention):
-    """Self-attention of each position to the r nearest, itself in their middle. Paper: Table 1, row 4.
+    """Self-attention of each position to the r positions centred on it. Paper: Table 1, row 4.
 
-    Scores exist for the band only, n r of them instead of n^2. At either end of the sequence the neighbourhood is
-    cut off, not shifted.
+    Scores are computed only for this band, n r of them instead of n^2. At either end of the sequence the neighbourhood
+    is cut off, not shifted.
     """
 
     def __init__(self, *, d: int, n_heads: int, r: int) -> None:
@@ -48,24 +48,24 @@ class RestrictedAttention(FullAttention):
         self.side = centred(r)
 
     def mix(self, q_BHnE: Tensor, k_BHnE: Tensor, v_BHnE: Tensor) -> Tensor:
-        """Every position asks its neighbours: 2 r n d multiplications. [B, n, d], heads side by side."""
+        """Every position attends to its neighbours: 2 r n d multiplications. [B, n, d], heads side by side."""
         n, q_BHn1E = q_BHnE.shape[2], q_BHnE.unsqueeze(3)
         bias_n1R = hidden_bias(self._inside(n, q_BHnE.device), q_BHnE.dtype).unsqueeze(1)
         heads_BHn1E = attention(q_BHn1E, self._neighbours(k_BHnE), self._neighbours(v_BHnE), bias_n1R)
         return heads_BHn1E.squeeze(3).transpose(1, 2).flatten(-2)
 
     def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
-        """x [B, n, d] asks its neighbourhood; there is no other mask."""
+        """Each position of x [B, n, d] attends to its neighbourhood; there is no other mask."""
         joined: Tensor = self.output(self.mix(*self.project(x)))
         return joined
 
     def _neighbours(self, t_BHnE: Tensor) -> Tensor:
-        """[B, H, n, R, E]: what each position sees, zeros beyond the ends."""
+        """The neighbours of each position, [B, H, n, R, E], with zeros beyond the ends."""
         padded = F.pad(t_BHnE, (0, 0, self.side, self.side))
         return padded.unfold(2, 2 * self.side + 1, 1).transpose(-2, -1)
 
     def _inside(self, n: int, device: torch.device) -> Tensor:
-        """bool [n, R]: whether a neighbour is a position of the sequence."""
+        """Whether each neighbour is a position of the sequence, bool [n, R]."""
         offsets = torch.arange(-self.side, self.side + 1, device=device)
         seen = torch.arange(n, device=device).unsqueeze(1) + offsets
         return (seen >= 0) & (seen < n)
@@ -76,7 +76,7 @@ class ElmanCell(nn.Module):
 
     def __init__(self, d: int) -> None:
         super().__init__()
-        self.input = nn.Linear(d, d)  # W: asks no state, so all positions may go through it at once
+        self.input = nn.Linear(d, d)  # W: needs no state, so it is applied to all positions at once
         self.state = nn.Linear(d, d, bias=False)  # U
 
     def forward(self, projected: Tensor, state: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ class GatedCell(nn.Module):
 class Recurrent(nn.Module):
     """A cell carried along the sequence, one position after the other. Paper: Table 1, row 2.
 
-    Position i learns of all before it and of none after.
+    The output at position i depends on all positions before it and on none after it.
     """
 
     def __init__(self, cell: ElmanCell | GatedCell) -> None:
@@ -112,7 +112,7 @@ class Recurrent(nn.Module):
         self.cell = cell
 
     def project(self, x: Tensor) -> tuple[Tensor]:
-        """The share of the input in every step, all positions at once."""
+        """The input's part of every step, for all positions at once."""
         return (self.cell.input(x),)
 
     def mix(self, projected: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ class Recurrent(nn.Module):
 
 
 class Convolution(nn.Module):
-    """Each position from the k around it, zeros beyond the ends. Paper: Table 1, row 3."""
+    """A convolution: each position from the k around it, with zeros beyond the ends. Paper: Table 1, row 3."""
 
     def __init__(self, *, d: int, k: int) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class Convolution(nn.Module):
 class SeparableConvolution(Convolution):
     """One kernel for each of the d channels, then a d x d product at each position. Paper: section 4.
 
-    k n d multiplications bring positions together, n d^2 bring channels together.
+    k n d multiplications combine positions, n d^2 combine channels.
     """
 
     def __init__(self, *, d: int, k: int) -> None:
@@ -168,15 +168,15 @@ Layer = FullAttention | Recurrent | Convolution
 
 
 def contiguous(*, d: int, k: int, depth: int) -> nn.Sequential:
-    """Convolutions one upon another: each lets a position see (k - 1) / 2 further. Paper: O(n/k) layers to see all."""
+    """Stacked convolutions: each lets a position see (k - 1) / 2 further. Paper: O(n/k) layers to see all."""
     return nn.Sequential(*(Convolution(d=d, k=k) for _ in range(depth)))
 
 
 class Dilated(nn.Module):
-    """Convolutions one upon another with dilations 1, k, k^2 .. Paper: section 4, O(log_k(n)) layers to see all.
+    """Stacked convolutions with dilations 1, k, k^2 .. Paper: section 4, O(log_k(n)) layers to see all.
 
-    Zeros are put beyond the ends once, for all layers. Put there anew for each, they would cut off every way between
-    two positions that leads beyond an end, and some pairs would not be connected at any depth.
+    The ends are padded with zeros once, for all layers. Padding anew in each layer would cut every path between two
+    positions that leads beyond an end, and some pairs would not be connected at any depth.
     """
 
     def __init__(self, *, d: int, k: int, depth: int) -> None:
@@ -185,21 +185,21 @@ class Dilated(nn.Module):
         self.kernels = nn.Sequential(*(nn.Conv1d(d, d, k, dilation=k**layer) for layer in range(depth)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Each layer takes off what it cannot see to both sides of."""
+        """Each layer drops the positions at the ends that lack a full window."""
         wide = F.pad(x.transpose(1, 2), (self.reach, self.reach))
         result: Tensor = self.kernels(wide).transpose(1, 2)
         return result
 
 
 def restricted(*, d: int, r: int, depth: int) -> nn.Sequential:
-    """Restricted self-attention one upon another, one head each. Paper: O(n/r) layers to see all."""
+    """Stacked restricted self-attention, one head each. Paper: O(n/r) layers to see all."""
     return nn.Sequential(*(RestrictedAttention(d=d, n_heads=1, r=r) for _ in range(depth)))
 
 
 def additive_attention(q_BQE: Tensor, k_BKE: Tensor, v_BKE: Tensor, w_E: Tensor) -> Tensor:
-    """softmax(w . tanh(q_i + k_j)) v, [B, Q, E]: a network with one hidden layer scores. Paper: section 3.2.1.
+    """softmax(w . tanh(q_i + k_j)) v, [B, Q, E]: scores from a network with one hidden layer. Paper: section 3.2.1.
 
-    Its two matrices treat positions one by one, as those of dot-product attention do, and are taken to be in q and k.
+    Its two matrices treat positions one by one, like those of dot-product attention; q and k are already multiplied.
     """
     scores_BQK = F.linear(torch.tanh(q_BQE.unsqueeze(2) + k_BKE.unsqueeze(1)), w_E.unsqueeze(0)).squeeze(-1)
     return scores_BQK.softmax(dim=-1) @ v_BKE
@@ -209,5 +209,5 @@ Scoring = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]  # q, k, v, w -> [B
 
 
 def dot_product_attention(q_BQE: Tensor, k_BKE: Tensor, v_BKE: Tensor, w_E: Tensor) -> Tensor:
-    """softmax(q k^T / sqrt(d_k)) v, [B, Q, E]; w_E is not asked. Paper: equation (1)."""
+    """softmax(q k^T / sqrt(d_k)) v, [B, Q, E]; w_E is not used. Paper: equation (1)."""
     return attention(q_BQE, k_BKE, v_BKE)

@@ -1,7 +1,7 @@
-"""What the layers of Table 1 cost, taken from the layers themselves, never from a formula. Paper: sections 3.2.1 and 4.
+"""Measure the cost of the layers of Table 1 on the layers themselves, without formulas. Paper: sections 3.2.1 and 4.
 
-Operations and memory are counted on tensors without data, so they are exact and the same on every machine. Steps
-and paths are read from the graph that the gradient takes. Only time is a measurement of this machine.
+Operations and memory are counted on tensors without data, so they are exact and the same on every machine. Steps and
+paths are read from the graph of autograd. Only time depends on the machine.
 """
 
 import gc
@@ -42,7 +42,7 @@ from repro.training import cpu_tuning
 N_HEADS = 8
 FEED_FORWARD = 4  # d_ff / d_model of the base model
 PRODUCTS = {"MmBackward0", "AddmmBackward0", "BmmBackward0", "ConvolutionBackward0"}  # as autograd names them
-PROBE_WIDTH = 2  # d of the layers whose gradients are followed; it changes no path
+PROBE_WIDTH = 2  # d of the layers whose gradients are followed; paths do not depend on it
 ROWS_AT_ONCE = 16  # outputs whose gradients are followed together
 
 WITHOUT_WINDOW: dict[str, Callable[[int], Layer]] = {
@@ -55,7 +55,7 @@ WITH_WINDOW: dict[str, Callable[[int, int], Layer]] = {
     "separable": lambda d, k: SeparableConvolution(d=d, k=k),
     "restricted": lambda d, r: RestrictedAttention(d=d, n_heads=N_HEADS, r=r),
 }
-STACKS: dict[str, Callable[[int, int], nn.Module]] = {  # (window, depth) -> layers one upon another
+STACKS: dict[str, Callable[[int, int], nn.Module]] = {  # (window, depth) -> stacked layers
     "convolution": lambda k, depth: contiguous(d=PROBE_WIDTH, k=k, depth=depth),
     "dilated": lambda k, depth: Dilated(d=PROBE_WIDTH, k=k, depth=depth),
     "restricted": lambda r, depth: restricted(d=PROBE_WIDTH, r=r, depth=depth),
@@ -67,10 +67,10 @@ Clock = Callable[[], float]
 
 
 def measure_layers(grid: Grid, *, threads: int = 1) -> Measured:
-    """All of Table 1 at the sizes of this grid, PyTorch on this many threads."""
+    """Measure all of Table 1 at the sizes of this grid, with PyTorch on this many threads."""
     torch.set_num_threads(threads)
     made = cpu_tuning.tune(product=0)
-    # on one thread what else the machine does need not count; several are there to make the wall clock shorter
+    # on one thread processor time leaves out other work on the machine; several threads need wall-clock time
     clock = process_time if threads == 1 else perf_counter
     settings = {"n_heads": N_HEADS, "batch": 1, "dtype": "float32", "clock": clock.__name__, "machine": list(made)}
     return Measured(
@@ -99,7 +99,7 @@ def layers(d: int, windows: Iterable[int]) -> Iterator[tuple[str, int | None, La
 
 
 def counts(grid: Grid) -> Iterator[Count]:
-    """Each layer, and the feed-forward network beside it, at every n, d and window."""
+    """The counts of each layer, and of the feed-forward network beside it, at every n, d and window."""
     with torch.device("meta"):
         for d in grid.d:
             for name, window, layer in layers(d, grid.windows):
@@ -114,7 +114,7 @@ def counts(grid: Grid) -> Iterator[Count]:
 
 
 def count(name: str, layer: Layer, *, n: int, d: int, window: int | None) -> Count:
-    """Operations of the whole layer and of its mixing alone, and the bytes it keeps for its gradient."""
+    """Operations of the whole layer and of its mixing alone, and the bytes saved for the backward pass."""
     x = torch.empty(1, n, d, requires_grad=True, device=next(layer.parameters()).device)
     projected = layer.project(x)
     with FlopCounterMode(display=False) as counter:
@@ -131,23 +131,23 @@ def count(name: str, layer: Layer, *, n: int, d: int, window: int | None) -> Cou
 
 
 def flops(work: Callable[[], object]) -> int:
-    """Multiplications and additions of all matrix products and convolutions that `work` has PyTorch do."""
+    """Multiplications and additions of all matrix products and convolutions in `work`."""
     with FlopCounterMode(display=False) as counter:
         work()
     return counter.get_total_flops()
 
 
 def saved_bytes(work: Callable[[], object], *, without: Iterable[Tensor] = ()) -> int:
-    """Bytes that autograd keeps of `work` for the backward pass, each storage once, those of `without` not at all.
+    """Bytes that autograd saves during `work` for the backward pass, each storage once, except those of `without`.
 
-    Parameters are left out: they exist whatever n is. So are the temporaries of a single operation, which would
-    depend on the library's kernels.
+    Parameters are left out because they do not depend on n. Temporaries of a single operation are left out because
+    they would depend on the library's kernels.
     """
     kept = {}
 
     def keep(saved: Tensor) -> Tensor:
         storage = saved.untyped_storage()
-        kept[storage._cdata] = storage  # held, so that its place is not given to another
+        kept[storage._cdata] = storage  # kept alive, so that its address is not reused
         return saved
 
     with saved_tensors_hooks(keep, lambda saved: saved):
@@ -158,11 +158,11 @@ def saved_bytes(work: Callable[[], object], *, without: Iterable[Tensor] = ()) -
     return sum(storage.nbytes() for storage in kept.values())
 
 
-# What has to wait, and how far a signal goes
+# Sequential steps and path lengths
 
 
 def steps(grid: Grid) -> Iterator[Steps]:
-    """The longest chain of products in the mixing of each layer, at every n of the paths."""
+    """The longest chain of products in the mixing of each layer, at every n of `n_paths`."""
     for n in grid.n_paths:
         for name, window, layer in layers(N_HEADS, grid.windows):
             projected = [part.detach().requires_grad_() for part in layer.project(torch.randn(1, n, N_HEADS))]
@@ -170,10 +170,10 @@ def steps(grid: Grid) -> Iterator[Steps]:
 
 
 def chain(result: Tensor) -> int:
-    """The most matrix products, each waiting for the one before, on any way through the graph of `result`."""
+    """The number of matrix products on the longest path through the graph of `result`."""
     longest: dict[torch.autograd.graph.Node | None, int] = {None: 0}
     stack = [result.grad_fn]
-    while stack:  # a loop, because a recurrence is deeper than Python may recurse
+    while stack:  # a loop, because a recurrence exceeds Python's recursion limit
         node = stack[-1]
         before = [other for other, _ in node.next_functions] if node else []
         waiting = [other for other in before if other not in longest]
@@ -199,7 +199,7 @@ def paths(grid: Grid) -> Iterator[Path]:
 
 
 def full_attention(depth: int) -> nn.Sequential:
-    """Self-attention one upon another, one head each."""
+    """Stacked self-attention, one head each."""
     return nn.Sequential(*(FullAttention(d=PROBE_WIDTH, n_heads=1) for _ in range(depth)))
 
 
@@ -223,12 +223,12 @@ def depth(stack: Callable[[int], nn.Module], n: int) -> int:
 
 
 def connects_all(stack: nn.Module, n: int) -> bool:
-    """Whether d output[i] / d input[j] is other than zero for all i and j of n positions."""
-    stack.double()  # after a hundred layers a gradient is smaller than float32 can tell from zero
+    """Whether d output[i] / d input[j] is nonzero for all i and j of n positions."""
+    stack.double()  # after a hundred layers a gradient is too small for float32
     for first in range(0, n, ROWS_AT_ONCE):
         rows = torch.arange(first, min(first + ROWS_AT_ONCE, n))
         x = torch.randn(n, PROBE_WIDTH, dtype=torch.float64).expand(len(rows), -1, -1).requires_grad_()
-        asked = stack(x)[torch.arange(len(rows)), rows]  # of its own copy of the sequence each output asks
+        asked = stack(x)[torch.arange(len(rows)), rows]  # each output is taken from its own copy of the sequence
         (gradient,) = torch.autograd.grad(asked.sum(), x)
         if not (gradient != 0).any(dim=-1).all():
             return False
@@ -236,7 +236,7 @@ def connects_all(stack: nn.Module, n: int) -> bool:
 
 
 def steps_to_first(layer: Recurrent, n: int) -> int:
-    """The steps through which the gradient of the last output goes before it arrives at the first input."""
+    """The number of steps through which the gradient of the last output reaches the first input."""
     passed = 0
 
     def seen(_: nn.Module, __: object, gradients: tuple[Tensor, ...]) -> None:
@@ -255,12 +255,12 @@ def steps_to_first(layer: Recurrent, n: int) -> int:
 
 
 def times(grid: Grid, clock: Clock) -> list[Time]:
-    """Forward and backward of each layer at every n and d, the first of the windows, one sequence."""
+    """Time forward and backward of each layer at every n and d, with the first window and one sequence."""
     window = grid.windows[0]
     work: dict[tuple[str, int, int, int | None], Callable[[], object]] = {}
     for d in grid.d_timed:
         ours = list(layers(d, [window]))
-        # the recurrences as fast as PyTorch has them
+        # the fastest recurrences that PyTorch has
         library = {"library_recurrent": nn.RNN(d, d, batch_first=True), "library_gated": nn.GRU(d, d, batch_first=True)}
         for n in grid.n_timed:
             x = torch.randn(1, n, d, requires_grad=True)
@@ -272,17 +272,17 @@ def times(grid: Grid, clock: Clock) -> list[Time]:
 
 
 def forward_backward(layer: nn.Module, x: Tensor) -> None:
-    """The layer's output and the gradients of every parameter and of the input."""
+    """Compute the layer's output and the gradients of every parameter and of the input."""
     result = layer(x)
     if isinstance(layer, nn.RNNBase):
-        result, _ = result  # the library gives the last state as well
+        result, _ = result  # the library returns the last state as well
     torch.autograd.grad(result.sum(), (x, *layer.parameters()))
 
 
 def interleaved(work: Mapping[T, Callable[[], object]], rounds: int, clock: Clock) -> dict[T, list[float]]:
-    """Seconds of each piece of work in each round; a round does every piece once, after one that is not kept.
+    """Seconds of each piece of work in each round; a round does every piece once. A first round is not kept.
 
-    What slows the machine down for a while then slows a few rounds of everything, not everything of one.
+    A temporary slowdown of the machine then affects a few rounds of every piece, not all rounds of one piece.
     """
     seconds: dict[T, list[float]] = {key: [] for key in work}
     with no_collection():
@@ -298,7 +298,7 @@ def interleaved(work: Mapping[T, Callable[[], object]], rounds: int, clock: Cloc
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Python's collector of cycles at rest: it would run in whatever is timed just then."""
+    """Switch Python's garbage collector off, as it would run during whatever is being timed."""
     gc.collect()
     gc.disable()
     try:
@@ -311,13 +311,13 @@ def no_collection() -> Iterator[None]:
 
 
 def queries_keys_values(n: int, d_k: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The heads of one sequence side by side, and the vector that additive attention scores with, drawn small."""
+    """Queries, keys and values of one sequence's heads, and the vector of additive attention, drawn small."""
     q, k, v = (torch.randn(N_HEADS, n, d_k, requires_grad=True) for _ in range(3))
     return q, k, v, torch.randn(d_k).div(math.sqrt(d_k)).requires_grad_()
 
 
 def scoring_counts(grid: Grid) -> Iterator[ScoringCount]:
-    """Operations and kept bytes of the two ways to score, at every n and d_k."""
+    """Operations and saved bytes of both kinds of scores, at every n and d_k."""
     with torch.device("meta"):
         for d_k in grid.d_k:
             for n in grid.n_scored:
@@ -328,7 +328,7 @@ def scoring_counts(grid: Grid) -> Iterator[ScoringCount]:
 
 
 def scoring_times(grid: Grid, clock: Clock) -> list[ScoringTime]:
-    """Forward and backward of the two ways to score, at every n and d_k, all heads of a sequence."""
+    """Time forward and backward of both kinds of scores, at every n and d_k, with all heads of a sequence."""
     work: dict[tuple[str, int, int], Callable[[], object]] = {}
     for d_k in grid.d_k:
         for n in grid.n_scored:
@@ -339,5 +339,5 @@ def scoring_times(grid: Grid, clock: Clock) -> list[ScoringTime]:
 
 
 def scored_and_back(scoring: Scoring, parts: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
-    """The heads' outputs and the gradients of their queries, keys and values."""
+    """Compute the heads' outputs and the gradients of their queries, keys and values."""
     torch.autograd.grad(scoring(*parts).sum(), parts[:3])

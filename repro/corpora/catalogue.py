@@ -16,9 +16,9 @@ from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, verified
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # of an installed package: where one works
-GIVEN = "vocab"  # the file of tokens in a folder of one's own text
-DEV_NAMES = ("dev", "valid", "val")  # what its dev text may be called; where several are there, nobody said which
+PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # if installed: the current folder
+GIVEN = "vocab"  # the file of tokens in a folder of your own text
+DEV_NAMES = ("dev", "valid", "val")  # what its dev text may be called; several at once are refused
 NEWSTEST_2014 = ("newstest2014_full", "newstest2014")  # en-de: 3,003 lines, or 2,737 of them; en-fr: the same 3,003
 FETCHED = "wmt"  # the folder of the texts that `python -m repro data fetch` unpacks
 
@@ -28,7 +28,7 @@ class NamedCorpus:
     """What is known about a corpus before it is opened."""
 
     folders: Mapping[str, str]  # language pair -> its folder; empty: any pair, in the folder given
-    train: tuple[str, ...] = ("train",)  # stems of the files, the first that exists counts
+    train: tuple[str, ...] = ("train",)  # stems of the files; the first that exists counts
     dev: tuple[str, ...] = ("dev",)
     test: tuple[str, ...] = ("test",)
     licence: str
@@ -36,11 +36,11 @@ class NamedCorpus:
     subwords: Mapping[str, Subwords] = field(default_factory=dict)  # language pair -> the paper's vocabulary for it
     in_tokens: bool = False  # the text is Moses tokens, with their escapes
     further: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other test sets: name -> stems of files
-    of_trees: bool = False  # it is no parallel text, but becomes some (`treebanks.py`)
+    of_trees: bool = False  # trees, which become parallel text (`treebanks.py`)
 
     @property
     def is_generated(self) -> bool:
-        """Whether it lies nowhere."""
+        """Whether it is generated, so that it has no folder."""
         return "" in self.folders.values()
 
 
@@ -154,7 +154,7 @@ class GrammarSizes:
     n_dev: int
     n_test: int
     seed: int = 0
-    n_silver: int = 0  # of trees: pairs beside those of train, with errors in them
+    n_silver: int = 0  # for trees: pairs with errors, added to those of train
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,21 +166,21 @@ class Corpus:
     train: tuple[Parallel, ...]  # its parts, one after the other
     dev: Parallel
     test: Parallel
-    subset: Subset | None = None  # of test, where its files are there; it decides nothing but its own score
-    vocabulary: Path | None = None  # the tokens that came with text that is split into sub-words already
-    in_tokens: bool = False  # the text is Moses tokens, with their escapes: to be scored as it is cut
-    pieces: str = ""  # the scheme by which its words are cut (`data/vocabulary.py`); "": they are whole
+    subset: Subset | None = None  # of test, if its files are there; it only adds a score
+    vocabulary: Path | None = None  # the tokens that came with text already split into sub-words
+    in_tokens: bool = False  # the text is Moses tokens with escapes, and is scored as such
+    pieces: str = ""  # the scheme by which words are cut (`data/vocabulary.py`); "": whole words
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
     origin: str
     whole: tuple[str, ...] = ()  # words that are never cut into tokens
-    about: Mapping[str, str] = field(default_factory=dict)  # what else its data card says, by what it is about
-    left_out: Mapping[str, int] = field(default_factory=dict)  # of train, before it became pairs; by reason
-    further: Mapping[str, Parallel] = field(default_factory=dict)  # other test sets whose files are there, by name
+    about: Mapping[str, str] = field(default_factory=dict)  # what else its data card says, by topic
+    left_out: Mapping[str, int] = field(default_factory=dict)  # left out of train before it became pairs, by reason
+    further: Mapping[str, Parallel] = field(default_factory=dict)  # other test sets whose files exist, by name
     notes: tuple[str, ...] = ()  # sentences that a reader of its scores must know
 
     def subwords(self, of_scale: Subwords, *, asked: int | None) -> Subwords:
-        """The vocabulary of the text: its own where it came with one, which leaves no size to ask for."""
+        """The vocabulary of the text: its own if it came with one, and then `asked`, a size, must be None."""
         if self.vocabulary is None:
             return replace(of_scale, whole=self.whole)
         if asked is not None:
@@ -191,7 +191,7 @@ class Corpus:
 
     @property
     def sha256(self) -> str:
-        """Of all texts and their places; plain or gzip, and where they lie, is all one."""
+        """A hash of all texts and their names; plain or gzip, and which folder, make no difference."""
         return hashlib.sha256("".join(f"{file} {sha256}\n" for file, sha256 in self.files.items()).encode()).hexdigest()
 
 
@@ -206,8 +206,8 @@ def open_corpus(
 ) -> Corpus:
     """Find (or generate) the files of a corpus and refuse what is missing, unequal, empty or altered.
 
-    A named corpus is looked for in `data_dir` and nowhere else if that is given; else in the folder that the
-    environment variable REPRO_DATA names, then in `data/` of the project.
+    If `data_dir` is given, a named corpus is looked for only there; else in the folder that the environment
+    variable REPRO_DATA names, then in `data/` of the project.
     """
     folder = find(name, pair, data_dir) or generated(name, cache, sizes)
     known = CORPORA[name]
@@ -215,7 +215,7 @@ def open_corpus(
     texts: dict[str, list[Parallel]] = {"train": [], "dev": [], "test": []}
     for split, part, stems in _wanted(folder, name, pair):
         sides = _sides(folder, stems, pair)
-        assert sides is not None  # _find looked, generating wrote
+        assert sides is not None  # _find has seen them, or they were just generated
         for path in sides:
             if warning := slow_to_read(path):
                 tell(warning)
@@ -250,7 +250,7 @@ def open_corpus(
 
 
 def _are_one_text(dev: Parallel, test: Parallel) -> bool:
-    """Whether two texts are the same sentences on both sides, one by one."""
+    """Whether two texts have the same sentences on both sides, in the same order."""
     if [one.n_lines for one in dev.fingerprints()] != [one.n_lines for one in test.fingerprints()]:
         return False
     pairs = zip(dev.pairs(), test.pairs(), strict=True)
@@ -258,7 +258,7 @@ def _are_one_text(dev: Parallel, test: Parallel) -> bool:
 
 
 def _form(folder: Path, known: NamedCorpus, texts: Mapping[str, list[Parallel]], vocabulary: Path | None) -> Cut:
-    """How the text is cut: what has a name is known, what is the reader's own shows it."""
+    """How the text is cut: known for a named corpus, found out for the reader's own text."""
     held_out = {split: texts[split][0] for split in ("dev", "test")}
     if not known.folders:
         return form_of(texts["train"], held_out, folder, has_vocabulary=vocabulary is not None)
@@ -268,14 +268,14 @@ def _form(folder: Path, known: NamedCorpus, texts: Mapping[str, list[Parallel]],
 
 
 def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
-    """The folder that has the files of a corpus, None where they are generated; nothing of them is read.
+    """The folder that has the files of a corpus, None if they are generated; no file is read.
 
-    Raises ValueError for a corpus or a pair that cannot be, FileNotFoundError for text that is not here.
+    Raises ValueError for an unknown corpus or a pair that it lacks, FileNotFoundError for text that is not here.
     """
     if name not in CORPORA:
         raise ValueError(f"Unknown corpus {name!r}; expected one of {', '.join(CORPORA)}.")
     known = CORPORA[name]
-    languages(pair)  # refuses what is none
+    languages(pair)  # raises if it is no pair
     if known.folders and pair not in known.folders:
         raise ValueError(f"Corpus {name!r} has no pair {pair!r}; expected one of {', '.join(known.folders)}.")
     if known.of_trees:
@@ -302,7 +302,7 @@ def _further(folder: Path, name: str, pair: str) -> dict[str, Parallel]:
     """The other test sets of a corpus that lie beside its own, by name."""
     found = {}
     for test, by_hand in CORPORA[name].further.items():
-        stems = (*by_hand, f"{name}_{test}")  # the last as fetching names it
+        stems = (*by_hand, f"{name}_{test}")  # the last is what fetching names it
         if sides := _sides(folder, stems, pair):
             found[test] = Parallel(*sides)
             _recognised(found[test], name, pair, stems)
@@ -310,9 +310,9 @@ def _further(folder: Path, name: str, pair: str) -> dict[str, Parallel]:
 
 
 def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    """(split, part, stems) of each text: the training text whole or, where that is not there, in its parts.
+    """(split, part, stems) of each text: the training text whole or, if that is absent, in its parts.
 
-    The stems are those of files got by hand, then those of what fetching unpacks.
+    The stems are those of files got by hand, then those of files that fetching unpacks.
     """
     known = CORPORA[name]
     if (fetched := COLLECTIONS.get(f"{name}-{pair}")) is None:
@@ -349,7 +349,7 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
 
 
 def refuse_several(folder: Path, dev_names: Collection[str]) -> None:
-    """Of dev texts by several names in a folder of one's own nobody said which is meant."""
+    """Raise ValueError if a folder of your own text has dev texts by several names: any might be meant."""
     if len(dev_names) > 1:
         raise ValueError(
             f"{folder} has {' and '.join(f'{name}.*' for name in dev_names)}: expected one dev text, got "
@@ -358,7 +358,7 @@ def refuse_several(folder: Path, dev_names: Collection[str]) -> None:
 
 
 def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
-    """Where to look, in this order."""
+    """The folders in which to look, in this order."""
     known = CORPORA[name]
     inside = dict.fromkeys((known.folders[pair], name, FETCHED)) if known.folders else {}
     if data_dir is not None:
@@ -370,7 +370,7 @@ def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
 
 
 def _sides(folder: Path, stems: tuple[str, ...], pair: str) -> tuple[Path, Path] | None:
-    """The two files of a text, in `folder` or in the folder of its own that fetching makes; None if one is missing."""
+    """The two files of a text, in `folder` or in the subfolder that fetching makes; None if one is missing."""
     for stem in stems:
         for place in (folder, folder / f"{stem}-{pair}"):
             source, target = (_plain_or_gzip(place / f"{stem}.{language}") for language in languages(pair))
@@ -388,16 +388,16 @@ def _expected(stems: tuple[str, ...], pair: str) -> str:
 
 
 def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) -> tuple[Fingerprint, Fingerprint]:
-    """Refuse a text that is known to be another. What fetching unpacked is known by its archive."""
+    """Raise ValueError if a text is not the known one; for text that fetching unpacked, its archive was checked."""
     found = text.fingerprints()
     place = text.source.parent
-    is_named = bool(CORPORA[name].folders)  # beside text of the reader's own any file of that name may lie
+    is_named = bool(CORPORA[name].folders)  # the reader's own folder may have a file of that name
     if (place / MANIFEST).exists() and (is_named or is_made(place)):
         _check_fetched(place, found, pair, is_held_out=not text.may_drop)
         return found
     folder = CORPORA[name].folders.get(pair)
     for path, language, one in zip((text.source, text.target), languages(pair), found, strict=True):
-        # by the name it has, or by the usual one where that is a name of others for the same
+        # known by its own name or, if it goes by another name, by the usual one
         usual = SHA256.get(f"{folder}/{stems[0]}.{language}", one.sha256)
         expected = SHA256.get(f"{folder}/{path.name.removesuffix('.gz')}", usual)
         if one.sha256 != expected:
@@ -409,7 +409,7 @@ def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) ->
 
 
 def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: str, is_held_out: bool) -> None:
-    """Refuse unpacked text that is not what was unpacked; training text is read whole only before it is encoded."""
+    """Raise ValueError if unpacked text was changed; training text is hashed only before it is encoded."""
     facts = verified(folder) if is_held_out else stated(folder)[0]
     if "archive" not in facts:  # it was generated, not unpacked
         return
@@ -423,13 +423,13 @@ def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: s
 
 
 def _vocabulary(folder: Path, known: NamedCorpus) -> Path | None:
-    """The file of given tokens, one a line: text of the reader's own says by it that it is in tokens."""
+    """The file of given tokens, one a line; the reader's own text is split into tokens if it has one."""
     return place if not known.folders and (place := folder / GIVEN).is_file() else None
 
 
 def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
-    """The folder of an embedded corpus; another generator or size is another folder."""
-    from repro.corpora.grammar import generate  # here, not above: the names of the corpora are wanted without it
+    """The folder of a generated corpus; another generator or size gives another folder."""
+    from repro.corpora.grammar import generate  # here, not above: the names of the corpora do not need it
 
     if sizes is None:
         raise ValueError(f"Corpus {name!r} needs its sizes; the scales state them.")

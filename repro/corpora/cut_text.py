@@ -1,8 +1,8 @@
-"""Text that comes cut: by which of the schemes in `repro/data/vocabulary.py`, as marks in its lines show.
+"""Text that comes cut into pieces: finds by which scheme of `repro/data/vocabulary.py`, from marks in its lines.
 
-Scored as it stands such text is worth another number: most pieces of a word are right where the word is. So the head
-of a text is looked at. Pieces become words before a score, in translations by the tokenizer and in references by
-`whole_words`; Moses tokens are left to the scorers (`repro/decoding/bleu.py`), which count them as they are cut.
+Scored as it is, such text would get another score: most pieces of a word are right if the word is. So the first lines
+of a text are looked at. Pieces are joined to words before scoring, in translations by the tokenizer and in references
+by `whole_words`; Moses tokens are left to the scorers (`repro/decoding/bleu.py`), which count them as they are cut.
 """
 
 import functools
@@ -16,17 +16,17 @@ from pathlib import Path
 from repro.corpora.parallel_text import Parallel
 from repro.data.vocabulary import SCHEMES, whole_words
 
-CUT = "cut"  # the file in a folder of one's own text that says how it is cut
+CUT = "cut"  # the file in a folder of your own text that says how it is cut
 _LOOKED_AT = 10_000  # pairs at the head of a text
-_MARKED_FROM = 0.01  # of the lines: rarer marks are chance, as the 2 "@@" in 29,000 German captions
-_ESCAPED_FROM = 0.001  # likewise of escapes where full stops stand apart
-_APART_FROM = 0.5  # of the lines that end in a full stop
-_EXPECTED = 20  # marked lines that a text should have: where they are fewer, that it has none may be chance
+_MARKED_FROM = 0.01  # share of lines: rarer marks are chance, as the 2 "@@" in 29,000 German captions
+_ESCAPED_FROM = 0.001  # the same for escapes, if full stops stand apart
+_APART_FROM = 0.5  # share of the lines that end in a full stop
+_EXPECTED = 20  # marked lines to expect in a text: if fewer are expected, none may be chance
 _SIDES = ("source", "target")
 _MOSES, _PLAIN = "moses", "plain"  # what that file may say beside the names of SCHEMES
 _ESCAPED, _APART, _NFD, _BYTES = "escaped", "apart", "nfd", "bytes"  # what else is looked for
 
-# what is told of lines with a mark, and of those of the target what comes of it
+# what is told of lines with a mark, and what it means for those of the target
 _TOLD = {
     name: (f"bear the marks of pieces of words ({name})", "they are joined before a score") for name in SCHEMES
 } | {
@@ -53,10 +53,10 @@ class Cut:
 
 
 def form_of(train: Sequence[Parallel], held_out: Mapping[str, Parallel], folder: Path, *, has_vocabulary: bool) -> Cut:
-    """How a reader's own text is cut: as the file CUT says, else as its marks do.
+    """How a reader's own text is cut: as the file CUT says, else as its marks show.
 
-    With a vocabulary, text without other marks is pieces of Moses tokens, as that of Britz et al. Raises ValueError
-    where pieces cannot be joined, and where training and held-out text are not cut alike.
+    With a vocabulary, text without other marks counts as pieces of Moses tokens, as that of Britz et al. Raises
+    ValueError if pieces cannot be joined, and if training and held-out text are not cut alike.
     """
     heads = _heads(train)
     _, target = heads
@@ -78,7 +78,7 @@ def form_of(train: Sequence[Parallel], held_out: Mapping[str, Parallel], folder:
 
 
 def refuse_mixed(train: Sequence[Parallel], held_out: Mapping[str, Parallel]) -> None:
-    """Raise ValueError where training and held-out text are not cut alike: a score would be one of the cutting."""
+    """Raise ValueError if training and held-out text are not cut alike: the score would measure the cutting."""
     for text in held_out.values():
         for one, other in zip(_heads(train), _heads([text]), strict=True):
             for name in (*SCHEMES, _APART):
@@ -98,7 +98,7 @@ class _Head:
     """What the first lines of one side of a text show."""
 
     path: Path
-    counts: Mapping[str, tuple[int, int]]  # how many lines have a mark, and of how many that could
+    counts: Mapping[str, tuple[int, int]]  # lines with a mark, and lines that could have it
 
     def share(self, name: str) -> float:
         n, of = self.counts[name]
@@ -113,13 +113,13 @@ class _Head:
 
     @property
     def is_moses(self) -> bool:
-        """By escapes and joiners, unless full stops stand at words: then the text was only escaped."""
+        """Whether it has escapes or joiners; if full stops are attached to words, the text was only escaped."""
         if self.has(_APART):
             return self.share(_ESCAPED) >= _ESCAPED_FROM
         return self.has(_ESCAPED) and not self.counts[_APART][1]
 
     def notes(self, side: str) -> Iterator[str]:
-        """What a reader is told of the cut, with the share of lines."""
+        """What a reader is told of the cut, with the share of lines that show it."""
         kinds = [_MOSES] if self.is_moses else [name for name in (_ESCAPED, _APART) if self.has(name)]
         for name in (*self.schemes, *kinds):
             have, done = _TOLD[name]
@@ -137,7 +137,7 @@ class _Head:
             )
 
     def refuse_unknown(self) -> None:
-        """Raise ValueError where nobody can tell how pieces are joined."""
+        """Raise ValueError if it is unknown how to join the pieces."""
         which = f"Say in a file {CUT!r} beside it which is meant: {', '.join((*SCHEMES, _MOSES, _PLAIN))}."
         if len(self.schemes) > 1:
             shares = " and ".join(f"{name} in {self.share(name):.1%}" for name in self.schemes)
@@ -150,7 +150,7 @@ class _Head:
 
 
 def _heads(texts: Sequence[Parallel]) -> tuple[_Head, _Head]:
-    """Source and target of a text in one or several parts."""
+    """The heads of source and target of a text in one or several parts."""
     parts = [_head(text, *(one.sha256 for one in text.fingerprints())) for text in texts]
     source, target = (
         _Head(of_side[0].path, {name: _sums([part.counts[name] for part in of_side]) for name in of_side[0].counts})
@@ -166,7 +166,7 @@ def _sums(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 @functools.cache
 def _head(text: Parallel, *_: str) -> tuple[_Head, _Head]:
-    """Of one part; looked at once in a process while it stays the same."""
+    """The heads of one part, read once per process unless it changes."""
     pairs = list(islice(text.pairs(), _LOOKED_AT))
     sources, targets = ([pair[i] for pair in pairs] for i in range(2))
     return _Head(text.source, _counted(sources)), _Head(text.target, _counted(targets))
@@ -188,7 +188,7 @@ def _counted(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
 
 
 def _stated(file: Path) -> set[str] | None:
-    """What a reader says of the text; None where nothing is said."""
+    """What the file CUT says of the text; None if there is none."""
     if not file.is_file():
         return None
     said = file.read_bytes().decode("utf-8-sig").split()

@@ -1,7 +1,7 @@
 """The data card: what a model was trained on, on one page, and the same as JSON. Paper: section 5.1.
 
-Shards are encoded by processes that know nothing of each other, and each leaves a few numbers; here they are added
-up. The card is a function of those numbers alone: the same data gives the same bytes, so it bears no date.
+Shards are encoded by independent processes, and each leaves a few numbers; here they are added up. The card depends
+on those numbers alone: the same data gives the same bytes, so it has no date.
 """
 
 from collections import Counter
@@ -25,8 +25,8 @@ NAME = "data_card"
 SEEN = ("seen", "seen_pairs")  # held-out lines that training text repeats: the source, or both sides
 SIDES = ("source", "target")
 NOTHING = "–"
-TOLD_FROM = 0.01  # of the tokens of a side: fewer that the vocabulary lacks are on the card, but nobody is told
-REFUSED_FROM = 0.1  # of the training text: it came with another vocabulary
+TOLD_FROM = 0.01  # share of a side's tokens that the vocabulary lacks: from here on the reader is told
+REFUSED_FROM = 0.1  # the same share of the training text: from here on the vocabulary is refused
 
 
 # Overlap ---------------------------------------------------------------------------------------------------
@@ -37,8 +37,8 @@ LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz0123456789")) 
 class Overlap:
     """The held-out pairs, to be looked for in training text.
 
-    Lines are compared by their words (`same_sentence.py`). A line without a word is never found. The memory
-    it takes is that of the held-out text, however long the training text.
+    Lines are compared by their words (`same_sentence.py`). A line without a word is never found. Memory
+    holds the held-out text only, however long the training text is.
     """
 
     def __init__(self, held_out: Mapping[str, Iterable[tuple[str, str]]]) -> None:
@@ -48,12 +48,12 @@ class Overlap:
             for number, (source, target) in enumerate(pairs, start=1):
                 if normal := normalised(source):
                     self._places.setdefault(normal, []).append((split, number, normalised(target)))
-        # Lines that are equal have equal Latin letters and digits, which are far cheaper to pick than the words.
+        # Equal lines have equal Latin letters and digits, which are far cheaper to extract than the words.
         self._latin = {_latin(normal) for normal in self._places}
 
     def seen(self, sources: Iterable[str], targets: Iterable[str]) -> dict[str, dict[str, list[int]]]:
-        """Of each split the numbers, from 1, of the lines whose source stands among `sources`: `seen`; and of those
-        that stand there with the same target: `seen_pairs`."""
+        """The line numbers, from 1, of each split whose source is among `sources` (`seen`), and of those that are there
+        with the same target as well (`seen_pairs`)."""
         found: dict[str, dict[str, set[int]]] = {what: {name: set() for name in self._splits} for what in SEEN}
         for source, target in zip(sources, targets, strict=True):
             if _latin(normalize("NFC", source).casefold()) not in self._latin:
@@ -73,18 +73,18 @@ def _latin(lower: str) -> bytes:
 
 # Sums ------------------------------------------------------------------------------------------------------
 
-Shards = Sequence[Mapping[str, Any]]  # the facts of each
+Shards = Sequence[Mapping[str, Any]]  # the facts of each shard
 
 
 def card(train: Shards, dev: Shards, test: Shards, *, rules: Mapping[str, str], **said: Any) -> dict[str, Any]:
-    """The card as JSON: what is said of the data, the sums over the shards of each part and of all, what follows.
+    """The card as JSON: what is `said` of the data, sums over the shards of each part and of all, numbers from these.
 
     The facts of a shard of train, in the order of the text: `part`, `lines` (raw), `pairs` (kept), `dropped` (pairs by
-    reason), `seen` and `seen_pairs` (see Overlap), `same_sides` (pairs whose source is their target), and of each side
+    reason), `seen` and `seen_pairs` (see Overlap), `same_sides` (pairs whose source is their target), and for each side
     [source, target] `words`, `characters`, `pieces` (tokens, an end symbol in each sentence), `unknown` and
     `byte_pieces` (tokens that are unknown, or a lone byte), `lengths` (how many sentences have i tokens, for each i).
-    Of dev and test: the same from `pairs` on, none dropped and none seen. `rules` are the cleaning rules with their
-    identity; `prepare.py` says the rest.
+    Shards of dev and test have the same from `pairs` on, with none dropped and none seen. `rules` are the cleaning
+    rules with their identity; `prepare.py` says the rest.
     """
     parts: dict[str, list[Mapping[str, Any]]] = {}
     for shard in train:
@@ -118,7 +118,7 @@ def _seen(train: Shards, split: str, shards: Shards) -> dict[str, Any]:
 
 
 def repeats(card: Mapping[str, Any]) -> dict[str, float]:
-    """The shares of text that stands where it should not: see `repro/results/repeats.py`."""
+    """The shares of text that is repeated where it should not be: see `repro/results/repeats.py`."""
     found = {"same_sides": _ratio(card["train"]["same_sides"], card["train"]["pairs"]) or 0.0}
     for split, one in card["overlap"].items():
         found |= {f"{split}_sources": one["share"] or 0.0, f"{split}_pairs": one["pairs_share"] or 0.0}
@@ -126,7 +126,7 @@ def repeats(card: Mapping[str, Any]) -> dict[str, float]:
 
 
 def unlisted(card: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each side of each split of which the vocabulary lacks more than a few tokens."""
+    """A sentence for each side of each split if the vocabulary lacks more than a few of its tokens."""
     for split in ("train", "dev", "test"):
         for side, share in _unlisted(card[split]).items():
             if share >= TOLD_FROM:
@@ -148,7 +148,7 @@ def refuse_unlisted(card: Mapping[str, Any], vocabulary: Path) -> None:
 
 
 def _unlisted(text: Mapping[str, Any]) -> dict[str, float]:
-    """Of each side the share of tokens, end symbols aside, that the vocabulary does not have."""
+    """For each side the share of tokens, without end symbols, that the vocabulary lacks."""
     return {side: (text[side]["unknown_per_million"] or 0.0) / 1e6 for side in SIDES}
 
 
@@ -186,13 +186,13 @@ def _side(shards: Shards, i: int) -> dict[str, Any]:
 
 
 def _lengths(shards: Iterable[Mapping[str, Any]], i: int) -> NDArray[np.int64]:
-    """[longest + 1] how many sentences of side i have so many tokens."""
+    """[longest + 1] the number of sentences of side i that have 0, 1, 2, ... tokens."""
     columns = zip_longest(*(shard["lengths"][i] for shard in shards), fillvalue=0)
     return np.array([sum(of_shards) for of_shards in columns], np.int64)
 
 
 def _quantile(lengths: NDArray[np.int64], per_mille: int) -> int | None:
-    """The least length that so many of a thousand sentences do not exceed."""
+    """The least length that `per_mille` of a thousand sentences do not exceed."""
     if not lengths.sum():
         return None
     return int(np.argmax(lengths.cumsum() * 1000 >= per_mille * lengths.sum()))
@@ -206,7 +206,7 @@ def _ratio(part: float, whole: float) -> float | None:
 
 
 def write_card(card: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Leave the card in `folder`: data_card.json and data_card.md. There are no facts to keep beside it."""
+    """Write the card to data_card.json and data_card.md in `folder`. It returns no facts, as the card has them."""
     atomic.write_json(folder / f"{NAME}.json", card)
     atomic.write_text(folder / f"{NAME}.md", markdown(page(card)))
     return {}
@@ -299,7 +299,7 @@ def _parts(card: Mapping[str, Any]) -> tuple[Table, ...]:
 
 
 def _dropped(card: Mapping[str, Any]) -> tuple[Text | Listing | Table, ...]:
-    """The rules, then the pairs lost by reason, of each part and in all."""
+    """The rules, then the pairs dropped for each reason, in each part and in all."""
     train, parts = card["train"], card["parts"]
     limit = "no limit of length" if card["max_length"] is None else f"at most {card['max_length']:,} tokens a side"
     rules = {rule["name"]: f"{rule['meaning']} (version {rule['identity']})" for rule in card["rules"]}
@@ -321,7 +321,7 @@ def _dropped(card: Mapping[str, Any]) -> tuple[Text | Listing | Table, ...]:
 
 
 def _by_count(dropped: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The most frequent reason first; JSON keeps no order."""
+    """The reasons with their counts, the most frequent first; JSON keeps no order."""
     return sorted(dropped.items(), key=lambda item: (-item[1], item[0]))
 
 

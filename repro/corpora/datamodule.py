@@ -1,4 +1,4 @@
-"""A corpus by its name as the LightningDataModule that runs train on, for any `Trainer` (`docs/lightning.md`)."""
+"""A named corpus as a LightningDataModule for any `Trainer`, the one that runs train on (`docs/lightning.md`)."""
 
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ def corpus_data(
     max_length: int = 128,
     **plan: Any,
 ) -> TranslationData:
-    """Its text, prepared once: of several processes one does it, and the others wait for what it leaves in the cache.
+    """The corpus, prepared once: one of several processes prepares it, and the others wait and read its cache.
 
-    Arguments are those of `open_corpus` and `prepare`; `plan` is those of `TranslationData`, `budget` and `seed` first.
+    Arguments are those of `open_corpus` and `prepare`; `plan` is for `TranslationData`, `budget` and `seed` first.
     """
     cache, data_dir = Path(cache), Path(data_dir) if data_dir else None
     opened = open_corpus(corpus, pair, data_dir=data_dir, cache=cache, sizes=sizes)

@@ -1,9 +1,9 @@
-"""Cleaning: which training pairs are dropped beyond those that are no text or too long. By default none.
+"""Cleaning: which training pairs are dropped besides those that are no text or too long. By default none.
 
 Paper: section 5.1 trains on WMT 2014 as it stands, and so does the first public code; every rule here is an option
-with a name. A rule looks at a pair and at nothing else, so text may be read in chunks of any size by any number of
-processes; `duplicates` alone needs all of the text and works on hashes, once each pair has one. What a rule
-decides is the same on every machine: it decides which data a model sees.
+with a name. A rule looks at one pair only, so text may be read in chunks of any size by any number of processes;
+only `duplicates` needs all of the text, and works on the hashes of all pairs. A rule decides the same on every
+machine, as it decides which data a model sees.
 """
 
 import functools
@@ -21,17 +21,17 @@ from repro.corpora.pair import languages
 from repro.corpora.same_sentence import same_spelling
 from repro.data.unspaced import tokeniser_of
 
-# 3 is the usual ratio of word counts (OPUS: OpusFilter). Moses' clean-corpus-n.perl lets pass 9, which finds nearly
-# nothing; fairseq's 1.5 costs 3 % of a news test, see below. The allowance spares short right pairs: with it none of
-# 19,183 en-de pairs of news tests falls, without it four do.
+# 3 is the usual ratio of word counts (OPUS: OpusFilter). Moses' clean-corpus-n.perl allows 9, which drops nearly
+# nothing; fairseq's 1.5 costs 3 % of a news test, see below. The allowance spares short correct pairs: with it none
+# of 19,183 en-de pairs of news tests is dropped, without it four are.
 MOST_TIMES = 3
 ALLOWANCE = 5  # words
 
 # What the authors of fairseq left out of WMT 2014 en-fr for ConvS2S: of 40.8 million pairs 35,509,317 stayed, near the
 # "36M" that papers print (facebookresearch/fairseq-lua#59). They counted Moses tokens; our count of words and signs
-# drops 318 of 4,972 pairs of Europarl, theirs 323, both 316; counting what stands between blanks shares 265. Their
+# drops 318 of 4,972 pairs of Europarl, theirs 323, both 316; counting words between blanks shares 265. Their
 # later scripts (prepare-wmt14en2de.sh, -en2fr.sh) apply 1.5 and a limit of 250 to byte-pair tokens instead. Of the
-# 3,000 pairs of newstest2013, all right, the rule drops 95.
+# 3,000 pairs of newstest2013, all correct, the rule drops 95.
 FAIRSEQ_WORDS = 175
 FAIRSEQ_TIMES = 1.5
 
@@ -50,12 +50,12 @@ class Rule:
 
     name: str
     meaning: str  # one sentence
-    check: Check | None  # of each pair why it breaks the rule, or None; no check: the rule needs all of the text
-    version: int = 1  # raise it when the rule decides otherwise; older caches lie idle then
+    check: Check | None  # for each pair why it breaks the rule, or None; None: the rule needs all of the text
+    version: int = 1  # raise it when the rule decides otherwise; older caches are then not used
 
 
 def _refuse_without_blanks(rule: str, pair: str) -> None:
-    """Raise ValueError for languages whose words cannot be counted: right pairs would be dropped."""
+    """Raise ValueError for languages whose words cannot be counted: correct pairs would be dropped."""
     if found := [language for language in languages(pair) if tokeniser_of(language)]:
         raise ValueError(
             f"Rule {rule!r} compares numbers of words and {found[0]!r} of pair {pair!r} is written without blanks "
@@ -65,7 +65,7 @@ def _refuse_without_blanks(rule: str, pair: str) -> None:
 
 @functools.cache
 def _word() -> re.Pattern[str]:
-    """A word, with the marks and joiners within it, or a sign."""
+    """The pattern of a word, with the marks and joiners within it, or of a sign."""
     inside = (chr(i) for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) in ("Mn", "Mc", "Me", "Cf"))
     letter = rf"\w{re.escape(''.join(inside))}"
     return re.compile(rf"[{letter}]+|[^\s{letter}]")
@@ -124,7 +124,7 @@ FILTER_RULES = {
 
 
 def check_rules(names: Iterable[str]) -> tuple[str, ...]:
-    """The rules in the order in which they are applied, however they were named; unknown and double ones refused."""
+    """The rules in the order in which they are applied. Raises ValueError for unknown or repeated names."""
     wanted = list(names)
     if unknown := [name for name in wanted if name not in FILTER_RULES]:
         raise ValueError(f"Unknown cleaning rule {unknown[0]!r}; expected some of {', '.join(FILTER_RULES)}.")
@@ -134,12 +134,12 @@ def check_rules(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def identity(names: Iterable[str]) -> dict[str, str]:
-    """Of each rule what decides beside its name: for the key of cached data, and for the card."""
+    """The version of each rule by name: for the key of cached data, and for the card."""
     return {name: f"{FILTER_RULES[name].version}" for name in check_rules(names)}
 
 
 def reasons(names: Iterable[str], pair: str, sources: Sequence[str], targets: Sequence[str]) -> Reasons:
-    """Of each pair the reason why it is dropped, from the first rule that it breaks, or None.
+    """For each pair why it is dropped, by the first rule that it breaks, or None.
 
     For the rules that look at one pair; `duplicates` is the work of `first_occurrences`.
     """
@@ -161,7 +161,7 @@ AT_ONCE = 1 << 22  # hashes that are sorted together
 
 
 def pair_hashes(sources: Sequence[str], targets: Sequence[str]) -> NDArray[np.uint64]:
-    """[pairs] 64 bits of each, the same in every process; among 36 million pairs two different ones collide with
+    """[pairs] a 64-bit hash of each, the same in every process; among 36 million pairs two different ones collide with
     a probability of 36e6^2 / 2^65, or 1 in 28,000."""
     digests = (
         hashlib.blake2b(f"{same_spelling(source)}\n{same_spelling(target)}".encode(), digest_size=8).digest()
@@ -171,11 +171,11 @@ def pair_hashes(sources: Sequence[str], targets: Sequence[str]) -> NDArray[np.ui
 
 
 def first_occurrences(hashes: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.bool_]]:
-    """Of each array, in order, which of its hashes stood nowhere before.
+    """For each array, in order, which of its hashes did not occur before.
 
-    The hashes are sorted a class at a time, those with the same high bits, so that memory-mapped arrays stay on
-    disk and 36 million take 200 MB. Equal pairs fall to the same rules, so it is all one whether pairs that
-    other rules drop are among them.
+    The hashes are sorted in classes that share their high bits, one class at a time, so that memory-mapped arrays
+    stay on disk and 36 million take 200 MB. Equal pairs break the same rules, so it makes no difference whether
+    pairs that other rules drop are included.
     """
     keep = [np.zeros(len(part), np.bool_) for part in hashes]
     bits = max(1, (sum(map(len, hashes)) // AT_ONCE).bit_length())

@@ -1,8 +1,8 @@
-"""Text of one's own, in the forms that it comes in, into a folder as `--data-dir` takes it.
+"""Imports your own text, in any of its usual forms, into a folder that `--data-dir` takes.
 
 A text is a table (TSV, CSV, JSON lines, Parquet) or two files of lines, plain or packed (.gz, .xz, .zst). It is read
-once, as a stream. A line that cannot be read is named and nothing is written; an empty line of a table is left out and
-counted; what is no sentence (empty, far too long) stays in the training text, where preparing drops and counts it.
+once, as a stream. If a line cannot be read, it is named and nothing is written. Empty lines of a table are left out and
+counted. Training lines that are no sentence (empty, far too long) are kept: preparing drops and counts them.
 """
 
 import csv
@@ -31,7 +31,7 @@ from repro.corpora.same_sentence import normalised
 from repro.storage import atomic
 from repro.storage.folder_cache import made_new
 
-SPLITS = {"train": ("train",), "dev": DEV_NAMES, "test": ("test",)}  # and what the files may be called
+SPLITS = {"train": ("train",), "dev": DEV_NAMES, "test": ("test",)}  # split -> what its files may be called
 UNPACK: dict[str, Callable[[str], Any]] = {
     ".gz": gzip.open,
     ".xz": lzma.open,
@@ -53,8 +53,8 @@ class Imported:
 
     pairs: Mapping[str, int]  # by split
     first: tuple[str, str]  # pair of the training text, as it was read
-    joined: int  # sentences that were on several lines
-    empty: int  # lines of tables that held nothing, and were left out
+    joined: int  # sentences that stretched over several lines
+    empty: int  # empty lines of tables, which were left out
 
 
 def import_text(
@@ -69,8 +69,8 @@ def import_text(
     """Write `folder` whole or not at all: train, dev and test of the pair, a sentence a line.
 
     `text` is a folder with the three, or the training text alone. `held_out` says where dev and test are, `shares` how
-    much of the training text is to become one of them. That is drawn by a hash of the words of the source: the same
-    in every run, and no source sentence stands on both sides, however often it comes.
+    much of the training text becomes one of them. Which pairs do is decided by a hash of the source's words: the same
+    in every run, and copies of a source sentence always go to the same split.
     """
     sides = languages(pair)
     if columns and len({int(name) if name.isdecimal() else name for name in columns}) == 1:
@@ -123,9 +123,9 @@ def _written(
     streams: Mapping[str, Pairs],
     texts: Mapping[str, Path],
     drawn: Mapping[str, float],
-    files: Mapping[str, "Sequence[io.BufferedWriter[Any]]"],  # no class of Python 3.11 can be asked for its kind
+    files: Mapping[str, "Sequence[io.BufferedWriter[Any]]"],  # quoted: Python 3.11 cannot subscript the class
 ) -> Imported:
-    """Write each pair to its split, those of the training text to the one that they fall to."""
+    """Write each pair to its split; pairs of the training text go where `share_of` sends them."""
     pairs, first, joined, empty = dict.fromkeys(SPLITS, 0), ("", ""), 0, 0
     for split, stream in streams.items():
         number = 0
@@ -154,7 +154,7 @@ def _written(
 
 
 def share_of(source: str, drawn: Mapping[str, float]) -> str:
-    """The split that a pair of the training text falls to, by a hash of the words of its source."""
+    """The split to which a pair of the training text goes, by a hash of the words of its source."""
     words = normalised(source) or source
     place = int.from_bytes(hashlib.blake2b(words.encode(), digest_size=8).digest()) / 2**64
     for split, share in drawn.items():
@@ -177,7 +177,7 @@ def _is_sentence(line: str) -> bool:
 
 
 def _found(text: Path, sides: Names, given: Container[str]) -> dict[str, Path]:
-    """The texts of a folder, by split, but those that are given; of anything else it is the training text."""
+    """The texts in a folder by split, except those given; if `text` is no folder, it is the training text."""
     if not text.is_dir():
         return {"train": text}
     found: dict[str, Path] = {}
@@ -190,7 +190,7 @@ def _found(text: Path, sides: Names, given: Container[str]) -> dict[str, Path]:
 
 
 def _of_stem(stem: Path, sides: Names) -> Path | None:
-    """The table, or the two files, whose names begin with this. Raises ValueError where there is more than one text."""
+    """The table, or the two files, named `stem` plus an ending. Raises ValueError if there is more than one text."""
     tables = (stem.with_name(f"{stem.name}{form}{packing}") for form in TABLES for packing in ("", *PACKED))
     found = [path for path in tables if path.is_file()]
     if files := _two_files(stem, sides):
@@ -205,7 +205,7 @@ def _of_stem(stem: Path, sides: Names) -> Path | None:
 
 
 def _two_files(stem: Path, sides: Names) -> tuple[Path, Path] | None:
-    """The file of each language: named by what stands before it, or by one of the two."""
+    """The file of each language, found by the stem of the two names or by one of the names; None if one is missing."""
     plain = stem.name.removesuffix(stem.suffix) if stem.suffix in PACKED else stem.name
     for name in (stem.name, *(plain.removesuffix(f".{side}") for side in sides)):
         source, target = (
@@ -218,7 +218,7 @@ def _two_files(stem: Path, sides: Names) -> tuple[Path, Path] | None:
 
 
 def _pairs(text: Path, sides: Names, columns: Names | None) -> Pairs:
-    """The pairs of a text in whatever form it has."""
+    """The pairs of a text, whatever its form."""
     form = (text.with_suffix("") if text.suffix in PACKED else text).suffix
     if text.is_file() and form in TABLES:
         if form in (".tsv", ".csv"):
@@ -247,7 +247,7 @@ def _of_lines(source: Path, target: Path) -> Pairs:
 
 
 def _cells(path: Path, form: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a TSV, which knows no quotes, or of a CSV; each with the number of its line."""
+    """The rows of a TSV, which has no quotes, or of a CSV, each with its line number."""
     if form == ".tsv":
         yield from enumerate((line.split("\t") for line in _lines(path)), 1)
         return
@@ -279,7 +279,7 @@ def _of_cells(path: Path, rows: Iterator[tuple[int, list[str]]], sides: Names, c
 
 
 def _places(where: str, first: list[str], sides: Names, columns: Names | None) -> tuple[tuple[int, int], bool]:
-    """Which columns are source and target, and whether the first line names them; nothing is guessed."""
+    """Which columns are source and target, and whether the first line names them; never a guess."""
     known = [sides, ("source", "target")]
     if columns and all(name.isdecimal() for name in columns):
         source, target = (int(name) - 1 for name in columns)
@@ -328,7 +328,7 @@ def _of_parquet(path: Path, sides: Names, columns: Names | None) -> Pairs:
 
 
 def _chosen(row: Mapping[str, Any], sides: Names, columns: Names | None, where: str) -> tuple[str, str]:
-    """Source and target of a row whose columns have names, or of the `translation` in it."""
+    """Source and target of a row with named columns, or of its column `translation`."""
     for one, other in [columns] if columns else [sides, ("source", "target")]:
         for level in (row, row.get("translation")):
             if isinstance(level, dict) and one in level and other in level:
@@ -350,7 +350,7 @@ def _text(value: Any, where: str) -> str:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file without their ends; a ValueError names the line that is no text."""
+    """The lines of a file without their ends. Raises ValueError that names the line that is not UTF-8."""
     unpack = UNPACK.get(path.suffix, io.FileIO)
     try:
         with io.BufferedReader(unpack(str(path))) as file:
@@ -364,5 +364,5 @@ def _lines(path: Path) -> Iterator[str]:
                     ) from None
                 yield line.removeprefix(BOM) if number == 1 else line
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        brief = str(error).partition("\n")[0]  # a ValueError, or it would pass for one of the file that is written
+        brief = str(error).partition("\n")[0]  # no OSError: it would blame the output file
         raise ValueError(f"{path} cannot be read as a whole {path.suffix} file ({brief}). Get it again.") from error

@@ -2,14 +2,14 @@
 
 import re
 
-LANGUAGE = re.compile(r"[a-z]{2,3}", re.ASCII)  # what begins a tag; the rest of one is longer or has capitals
+LANGUAGE = re.compile(r"[a-z]{2,3}", re.ASCII)  # the first part of a tag; later parts are longer or have capitals
 
 
 def languages(pair: str) -> tuple[str, str]:
-    """Source and target language. A ValueError says what is expected.
+    """Source and target language. Raises ValueError that says what is expected.
 
-    One dash stands between the two, whatever they are called. Where there are more, a tag begins at each part of two
-    or three small letters and goes on over the parts after it, as language tags do (BCP 47): "zh-Hans", "pt-BR".
+    A single dash separates the two, whatever their names. With more dashes, each part of two or three small letters
+    begins a tag, and the parts after it belong to it, as in language tags (BCP 47): "zh-Hans", "pt-BR".
     """
     parts = pair.split("-")
     starts = [0, 1] if len(parts) == 2 else [i for i, part in enumerate(parts) if LANGUAGE.fullmatch(part)]

@@ -1,10 +1,10 @@
 """Parallel text: two files, where line i of one translates line i of the other.
 
 A file is plain or gzip (its first bytes decide) and strict UTF-8. Only a line feed ends a line, so U+2028,
-U+0085 and the form feed stay inside it. Three things are no text, and a file with them reads as one without:
-a byte order mark at the head of the file, one carriage return at the end of a line, and the line feed at the
-end of the file. A bad line takes its pair with it: training text drops the pair and counts the reason,
-held-out text refuses, because a test set that shrinks silently is another test set.
+U+0085 and the form feed stay inside it. Three things are not part of the text: a byte order mark at the start
+of the file, one carriage return at the end of a line, and the line feed at the end of the file. A bad line
+makes its pair bad: training text drops the pair and counts the reason; held-out text raises ValueError,
+because a test set that shrinks silently is another test set.
 """
 
 import codecs
@@ -26,14 +26,14 @@ from typing import BinaryIO
 MAX_CHARACTERS = 5_000  # longer lines are no sentences; the bound also keeps memory and BPE time small
 MAX_BYTES = 4 * MAX_CHARACTERS  # UTF-8 takes at most four bytes a character
 READ_AT_ONCE = 1 << 20
-CHUNK = 1 << 18  # lines that one process reads and encodes at once, and at most loses when it is killed
-GZIP = b"\x1f\x8b"  # how such a file begins
+CHUNK = 1 << 18  # lines that one process reads and encodes at once, and may lose when it is killed
+GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
 SLOW_GZIP = 1 << 26  # bytes; what is smaller holds few chunks
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a text file is known by."""
+    """What identifies a text file."""
 
     sha256: str  # of the text: uncompressed and without the three things above
     n_lines: int
@@ -85,7 +85,7 @@ class Parallel:
     name: str = ""  # of a part
 
     def fingerprints(self) -> tuple[Fingerprint, Fingerprint]:
-        """Of source and target. Refuses sides of different length and sides without a line."""
+        """Those of source and target. Raises ValueError if the sides differ in length or have no line."""
         with ThreadPoolExecutor(2) as threads:  # hashing lets other threads run
             source, target = threads.map(text_fingerprint, (self.source, self.target))
         if source.n_lines != target.n_lines:
@@ -119,10 +119,10 @@ class Parallel:
 
 
 def text_fingerprint(path: Path) -> Fingerprint:
-    """Hash and count a file; it is read once per process while it stays the same.
+    """Hash and count a file; it is read once per process unless it changes.
 
-    The hash does not tell plain from gzip or Windows from Unix line ends. For a plain file with Unix line ends it is
-    what `sha256sum` prints.
+    The hash is the same for plain and gzip, for Windows and Unix line ends. For a plain file with Unix line ends it
+    is what `sha256sum` prints.
     """
     status = path.stat()
     return _fingerprint(path, status.st_size, status.st_mtime_ns)
@@ -134,7 +134,7 @@ def _fingerprint(path: Path, size: int, mtime_ns: int) -> Fingerprint:
     with _opened(path) as file:
         marks.append(place := file.tell())
         while block := held + file.read(READ_AT_ONCE):
-            if block == held:  # a carriage return is the last byte of the file
+            if block == held:  # the last byte of the file is a carriage return
                 break
             cut = len(block) - block.endswith(b"\r")  # its line feed may open the next block
             held, raw = block[cut:], block[:cut]
@@ -154,7 +154,7 @@ def _fingerprint(path: Path, size: int, mtime_ns: int) -> Fingerprint:
 
 
 def slow_to_read(path: Path) -> str | None:
-    """What to do about a large gzip file, before it is read: from its middle it can only be read from its beginning."""
+    """A warning about a large gzip file, or None: to read from its middle, all before it must be unpacked."""
     size = path.stat().st_size
     with open(path, "rb") as file:
         if size < SLOW_GZIP or file.read(2) != GZIP:
@@ -167,9 +167,9 @@ def slow_to_read(path: Path) -> str | None:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of one text; those of white space, whichever of Unicode's it is, come as "".
+    """The lines of one text; a line of nothing but white space (any of Unicode's) comes as "".
 
-    A ValueError names the line that is no text.
+    Raises ValueError that names the line that is no text.
     """
     for number, line in enumerate(_lines(path, 0), 1):
         if len(line) <= MAX_BYTES and not line.decode(errors="replace").strip():
@@ -198,7 +198,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _lines(path: Path, mark: int) -> Iterator[bytes]:
-    """Every line from `mark` on, without its end; of one over MAX_BYTES only the head, enough to call it too long."""
+    """Every line from `mark` on, without its end; one over MAX_BYTES is cut, but stays too long."""
     with _opened(path) as file:
         if mark:
             file.seek(mark)
@@ -210,7 +210,7 @@ def _lines(path: Path, mark: int) -> Iterator[bytes]:
 
 
 def as_text(line: bytes) -> str:
-    """The line as text; a ValueError says what is wrong with it."""
+    """The line as text. Raises ValueError that says what is wrong with it."""
     too_long = f"is longer than {MAX_CHARACTERS:,} characters"
     if len(line) > MAX_BYTES:
         raise ValueError(too_long)

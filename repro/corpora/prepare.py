@@ -1,8 +1,8 @@
 """From lines to ids, once per corpus, vocabulary and set of rules; each step is kept in the cache.
 
-Learn the tokens on the training text, then encode each split, a chunk of text into a shard of ids. As many processes
-as there are cores make the shards; each shard is whole or absent, so whatever kills the work, it goes on at a shard,
-and processes that prepare the same corpus at once share the work without knowing of each other.
+Learn the tokens on the training text, then encode each split, a chunk of text into a shard of ids. One process for
+each core makes shards. A shard is whole or absent, so work that was killed goes on at the next shard, and programs
+that prepare the same corpus at once share the work without knowing of each other.
 """
 
 import functools
@@ -36,15 +36,15 @@ from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, alone, made_once, stated, verified
 from repro.storage.process_pool import check_main_is_guarded, process_pool
 
-FolderFacts = dict[str, Any]  # what a step says of the folder that it filled
+FolderFacts = dict[str, Any]  # what a step returns about the folder that it filled
 Tell = Callable[[str], None]
-TELL_SECONDS = 10.0  # between two words about the work
+TELL_SECONDS = 10.0  # between two reports of progress
 
 FORMAT = 1  # raise it when the rules of reading or the tokens change: every plan changes with it
-LAYOUT = 3  # raise it when shards leave other facts: they are made again, and ids and plans stay
-APART_FROM = 1 << 18  # lines; the memory that learning from fewer takes is not worth a process
+LAYOUT = 3  # raise it when the facts of shards change: shards are made again, ids and plans stay
+APART_FROM = 1 << 18  # lines; learning from fewer takes too little memory to need a process of its own
 PAIRS_AT_ONCE = 20_000
-LEARN_FROM = 1_500_000  # pairs; of a larger text an evenly spaced part, or the words would not fit into 2 GB
+LEARN_FROM = 1_500_000  # pairs; from a larger text an evenly spaced part is taken, so that words fit in 2 GB
 
 
 def prepare(
@@ -57,11 +57,11 @@ def prepare(
     workers: int | None = None,
     tell: Tell = lambda said: None,
 ) -> Prepared:
-    """Have the ids of a corpus.
+    """Return the ids of a corpus; make those that the cache lacks.
 
-    Training pairs with a side of more than `max_length` tokens, EOS among them, are dropped and counted, and those that
-    break one of `rules` (`repro/corpora/filters.py`). The result does not depend on `workers`, the number of processes.
-    Shards are read and compared with their hashes at every start.
+    Training pairs that have more than `max_length` tokens on a side, EOS included, or break one of `rules`
+    (`repro/corpora/filters.py`), are dropped and counted. The result does not depend on `workers`, the number of
+    processes. At every start, shards are read and compared with their hashes.
     """
     check_main_is_guarded()
     started = time.perf_counter()
@@ -70,7 +70,7 @@ def prepare(
             raise ValueError(f"{name} must be at least 1, got {number}.")
     _refuse_other(corpus, subwords)
     rules, workers = check_rules(rules), workers or usable_cores()
-    reasons(rules, corpus.pair, [], [])  # now, not in every process, if a rule lacks something
+    reasons(rules, corpus.pair, [], [])  # raise here, not in every process, if a rule cannot work
     version = _version(corpus, subwords, max_length, rules)
     folder = cache / f"{corpus.name}-{corpus.pair}-{subwords.size}-{version[:12]}"
 
@@ -78,7 +78,7 @@ def prepare(
 
     # 1. the tokens
     tokenizer = _tokenizer(corpus, subwords, folder, tell)
-    # so ids are never read with another tokenizer, nor shards of another size
+    # the name keeps apart the ids of other tokenizers and shards of other sizes
     encoded = folder / f"encoded-{LAYOUT}-{tokenizer.sha256[:12]}-{parallel_text.CHUNK}"
 
     # 2. held-out text as it is, training text by the rules
@@ -131,9 +131,9 @@ def _hash(of_shards: Iterable[str]) -> str:
 
 
 def _version(corpus: Corpus, subwords: Subwords, max_length: int, rules: tuple[str, ...]) -> str:
-    """A hash of all that decides the ids, but for the tokens that are learned."""
+    """A hash of all that decides the ids, except the learned tokens."""
     vocabulary = corpus.vocabulary and hashlib.sha256(corpus.vocabulary.read_bytes()).hexdigest()
-    # what is usual goes unsaid: adding a choice must not change the plans of data made without it
+    # usual values are left out: a new choice must not change the plans of data made without it
     choices: dict[str, tuple[Any, Any]] = {
         "kind": (subwords.kind, "bpe"),
         "rules": (identity(rules), {}),
@@ -154,7 +154,7 @@ def _n_lines(corpus: Corpus) -> int:
 
 
 def _every(corpus: Corpus) -> int:
-    """Sub-words are learned on the first of so many parts of each chunk: 1 means on all text."""
+    """The n for which sub-words are learned on the first 1/n of each chunk; 1 means on all text."""
     return -(-_n_lines(corpus) // LEARN_FROM)
 
 
@@ -163,27 +163,27 @@ def _part_of_text(every: int) -> str:
 
 
 def _tokenizer(corpus: Corpus, subwords: Subwords, folder: Path, tell: Tell) -> Tokenizer:
-    """Have the tokenizer in `folder`, learned or given."""
+    """The tokenizer in `folder`; it is learned, or made from a given vocabulary, if absent."""
     every = _every(corpus)
     with alone(folder / ".tokenizer.lock", tell):
         if not whole([folder / "tokenizer"]):
             if not corpus.vocabulary:
                 tell(f"learning {subwords.size:,} tokens on {_part_of_text(every)}")
             task = functools.partial(_learn, corpus, subwords, every)
-            # in a process of its own, if it takes memory that is worth having back
+            # in a process of its own if it takes much memory, which then is freed
             for _ in made_each({folder / "tokenizer": task}, workers=1, apart=_n_lines(corpus) > APART_FROM):
                 pass
     return Tokenizer.load(folder / "tokenizer" / "tokenizer.json")
 
 
 def _described(tokenizer: Tokenizer, corpus: Corpus, subwords: Subwords) -> dict[str, Any]:
-    """What the data card says of it."""
+    """What the data card says of the tokenizer."""
     learned = {} if corpus.vocabulary else {"learned_on": _part_of_text(_every(corpus))}
     return {"kind": subwords.kind, "size": tokenizer.size, "sha256": tokenizer.sha256} | learned
 
 
 def _refuse_other(corpus: Corpus, subwords: Subwords) -> None:
-    """A text has the sub-words that it came with, or learns some."""
+    """Raise ValueError if `subwords` do not fit: a text has those it came with, or they are learned."""
     if corpus.vocabulary and subwords.kind != "given":
         raise ValueError(
             f"{corpus.name} came split into sub-words, those of {corpus.vocabulary}; expected "
@@ -214,7 +214,7 @@ def _learn(corpus: Corpus, subwords: Subwords, every: int, folder: Path) -> Fold
 
 
 def _pieces(vocabulary: Path) -> list[str]:
-    """A piece a line, after a byte order mark and with line ends of either kind, as texts are read."""
+    """The pieces of a vocabulary, one a line; as in texts, a byte order mark and Windows line ends are allowed."""
     lines = vocabulary.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
     return [line.removesuffix("\r") for line in lines] if all(line.endswith("\r") for line in lines) else lines
 
@@ -230,17 +230,17 @@ class Encoder:
     sha256: str  # of the tokenizer
     pair: str
     rules: tuple[str, ...] = ()
-    limit: int | None = None  # tokens of a side
+    limit: int | None = None  # most tokens of a side
     overlap: Overlap | None = None  # with the held-out text
 
     def hashes(self, chunk: Chunk, folder: Path) -> FolderFacts:
-        """Write the hash of every pair that is text; equal pairs break the same rules, so those need not be asked."""
+        """Write the hash of every pair that is text; rules need not be asked, as equal pairs break the same ones."""
         found = [pair_hashes(*lines) for lines in _chunks(chunk, Counter())]
         atomic.write_bytes(folder / "hashes", np.concatenate([np.empty(0, np.uint64), *found]).tobytes())
         return {}
 
     def shard(self, chunk: Chunk, part: str, firsts: Path | None, folder: Path) -> FolderFacts:
-        """Write the ids of both sides; `firsts` says which of the pairs stood nowhere before."""
+        """Write the ids of both sides; `firsts` says which of the pairs are first occurrences."""
         tokenizer = loaded_tokenizer(self.tokenizer, self.sha256)
         is_first = np.fromfile(firsts, bool) if firsts else None
         dropped: Counter[str] = Counter()
@@ -287,7 +287,7 @@ class Encoder:
 
 
 def _chunks(chunk: Chunk, dropped: Counter[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Sources and targets, many at a time."""
+    """The sources and targets of a chunk, PAIRS_AT_ONCE at a time."""
     pairs = chunk.pairs(dropped)
     while some := list(islice(pairs, PAIRS_AT_ONCE)):
         sources, targets = zip(*some, strict=True)
@@ -295,7 +295,7 @@ def _chunks(chunk: Chunk, dropped: Counter[str]) -> Iterator[tuple[tuple[str, ..
 
 
 class _Side:
-    """What one side of a shard will hold."""
+    """One side of a shard, as far as it has been encoded."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -317,7 +317,7 @@ class _Side:
 
 @functools.cache
 def loaded_tokenizer(path: Path, sha256: str) -> Tokenizer:
-    """Once per process, for all its shards."""
+    """The tokenizer, loaded once per process. Raises ValueError if the file has changed."""
     tokenizer = Tokenizer.load(path)
     if tokenizer.sha256 != sha256:
         raise ValueError(f"{path} changed: expected SHA-256 {sha256}, got {tokenizer.sha256}. Prepare again.")
@@ -334,7 +334,7 @@ def _split(
     workers: int,
     tell: Tell,
 ) -> tuple[Split, list[FolderFacts]]:
-    """Have all shards of a split, and the facts of each."""
+    """Make the shards of a split that are lacking; returns the split and the facts of each shard."""
     chunks = [(part, chunk) for part in parts for chunk in part.chunks()]
     firsts = _first_occurrences(parts, encoder, folder, workers, tell) if "duplicates" in encoder.rules else None
     tasks = {
@@ -357,7 +357,7 @@ def _split(
 
 
 def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path, workers: int, tell: Tell) -> Path:
-    """A folder with one file a shard: of each clean pair, whether it stood nowhere before."""
+    """A folder with a file for each shard: whether each clean pair is its first occurrence."""
     place = folder.with_name("first-occurrences")
 
     def find(empty: Path) -> FolderFacts:
@@ -379,7 +379,7 @@ def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path
 
 
 # Processes -------------------------------------------------------------------------------------------------
-# Folders that many processes fill together, each whole or absent; nothing here knows what is in them.
+# Many processes fill folders together, each whole or absent. Nothing here depends on what is in them.
 
 
 def made_all(
@@ -388,13 +388,13 @@ def made_all(
     workers: int,
     tell: Tell,
 ) -> list[FolderFacts]:
-    """Have every folder as its task fills it, and the facts of each, in order."""
+    """Fill every folder that is absent or damaged by its task; return the facts of all, in order."""
     made = whole(tasks)
     if missing := [folder for folder in tasks if folder not in made]:
         for part in parts:
             if (part.source.parent / MANIFEST).exists():  # fetching unpacked it
                 verified(part.source.parent)
-        # each process goes its own way, so those that prepare the same corpus at once rarely make the same shard
+        # each program takes its own order: those that prepare the same corpus at once rarely make the same shard
         random.Random(f"{socket.gethostname()}/{os.getpid()}").shuffle(missing)
         started = told = time.monotonic()
         for n, (folder, facts) in enumerate(made_each({folder: tasks[folder] for folder in missing}, workers), 1):
@@ -406,7 +406,7 @@ def made_all(
 
 
 def whole(folders: Iterable[Path]) -> dict[Path, FolderFacts]:
-    """The facts of the folders that are there and undamaged: each is read and compared with its hashes."""
+    """The facts of the folders that exist and are undamaged: each is read and compared with its hashes."""
 
     def found(folder: Path) -> FolderFacts | None:
         try:
@@ -422,8 +422,8 @@ def whole(folders: Iterable[Path]) -> dict[Path, FolderFacts]:
 def made_each(
     tasks: Mapping[Path, Callable[[Path], FolderFacts]], workers: int, apart: bool = False
 ) -> Iterator[tuple[Path, FolderFacts]]:
-    """Make each folder, in as many processes as may work; in whatever order they come. One needs no other process,
-    unless it is to work `apart`, with as many threads as it likes.
+    """Make each folder, in at most `workers` processes, and yield each when it is done. A single worker is
+    this process, unless it is to work `apart`, in a process with as many threads as it likes.
     """
     workers = min(workers, len(tasks))
     if workers == 1 and not apart:
@@ -441,12 +441,12 @@ def made_each(
 
 
 def usable_cores() -> int:
-    """That this process may use; of several that train together each has its share."""
+    """The cores that this process may use; processes that train together share them equally."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     together = os.environ.get("LOCAL_WORLD_SIZE", "")
-    return max(1, cores // max(1, int(together))) if together.isdecimal() else cores  # "0" or "x" no launcher says
+    return max(1, cores // max(1, int(together))) if together.isdecimal() else cores  # no launcher sets "0" or "x"
 
 
 def _allow_threads(allow: bool) -> None:
-    """Of several processes each has one thread."""
+    """Let tokenizers use threads, or not: each of several processes has one thread."""
     os.environ["TOKENIZERS_PARALLELISM"] = str(allow).lower()

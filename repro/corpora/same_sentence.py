@@ -1,7 +1,7 @@
 """When two lines are the same sentence: one definition for all that compares text.
 
-The reader of test sets and their parts, the shares that are drawn from training text, the cleaner's duplicates, and the
-card's counts of repeated text all ask here.
+It is used to find a part in its test set, to draw shares of the training text, to clean duplicates, and to count
+repeated text for the data card.
 """
 
 import hashlib
@@ -12,16 +12,16 @@ from unicodedata import category, normalize
 from repro.corpora.parallel_text import Parallel
 
 QUOTES = {"'": "‘’‚‛′‹›ʼ＇", '"': "“”„‟″«»＂"}
-_UNSEEN = {" ": "\u200b\u2060\ufeff", "": "\ufe0e\ufe0f"}  # places to break or not; how an emoji is drawn
+_UNSEEN = {" ": "\u200b\u2060\ufeff", "": "\ufe0e\ufe0f"}  # marks of where a line may break; how an emoji is drawn
 _PLAIN = str.maketrans({other: one for one, others in (QUOTES | _UNSEEN).items() for other in others})
-_MARKS = ("Mn", "Mc", "Me")  # of letters: accents that no letter has by itself, and the vowels of Hindi
+_MARKS = ("Mn", "Mc", "Me")  # marks on letters: accents without a letter of their own, and the vowels of Hindi
 _WORD = re.compile(r"[^\W_]+")
 
 
 def same_spelling(line: str) -> str:
-    """The line in the one way that all its spellings share: Unicode's NFC, plain quotes, one blank between words.
+    """The line in one standard spelling: Unicode's NFC, plain quotes, one blank between words.
 
-    Two lines are the same sentence where this is the same.
+    Two lines are the same sentence if their standard spellings are equal.
     """
     if not line.isascii():
         line = normalize("NFC", line).translate(_PLAIN)
@@ -29,7 +29,7 @@ def same_spelling(line: str) -> str:
 
 
 def normalised(line: str) -> str:
-    """The words of the line in lower case, a blank between each two: its letters and digits with their marks."""
+    """The words of the line in lower case with blanks between them: only letters and digits, with their marks."""
     line = same_spelling(line).casefold()
     if line.isascii():
         return " ".join(_WORD.findall(line))
@@ -41,7 +41,7 @@ class Subset:
     """A part of a test set that is a test set of its own, as 2,737 of the 3,003 lines of newstest2014 en-de are.
 
     One translation of the whole gives the scores of both. Which lines are in the part is found by comparing the two
-    texts and written nowhere: their orders differ, and the order in one archive says nothing about another's.
+    texts and is not written down: their orders differ, and may differ between archives.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Subset:
 
 
 def subset_of(name: str, part: Parallel, whole: Parallel) -> Subset:
-    """Where the source lines of `part` stand in `whole`. Raises ValueError that names one that does not.
+    """Finds the source lines of `part` in `whole`. Raises ValueError that names a line that is not there.
 
-    Of a line that stands there twice the first place is as good as the second: they are translated alike.
+    If a line is there twice, its first place is as good as the second: both are translated alike.
     """
     known: dict[str, int] = {}
     for i, (source, _) in enumerate(whole.pairs()):

@@ -1,7 +1,7 @@
 """Corpora of trees: where their files are, how they are split, and how they become parallel text. Paper: section 6.3.
 
-`en` has the words of a sentence between blanks, `tree` its brackets and tags (`treebank.py`); all that follows reads
-them as it reads two languages. Silver text is trees that a parser made, beside the gold ones of train alone.
+`en` has the words of a sentence with blanks between them, `tree` its brackets and tags (`treebank.py`); the later
+steps treat them as two languages. Silver text is trees that a parser made; they are added to the gold ones of train.
 """
 
 import functools
@@ -27,8 +27,8 @@ TREES = "en-tree"  # the pair: words, and the tree over them
 VERSION = 1  # raise it when the same files give other lines
 SPLITS = ("train", "dev", "test")
 OF_TREES = ("*.mrg", "*.MRG", "*.ptb", "*.tree")  # files of brackets
-MASKED = "_"  # what stands for each word of a text that may not be given on
-LONGEST_LIST = 40  # labels that a data card names
+MASKED = "_"  # replaces each word of a text that may not be redistributed
+LONGEST_LIST = 40  # most labels that a data card names
 Files = Mapping[str, Sequence[Path]]  # split -> its files, in the order of the text
 
 
@@ -37,20 +37,20 @@ class Treebank:
     """What is known of a corpus of trees beside its licence and origin (`corpora.py`)."""
 
     about: str  # which text it is
-    splits: Callable[[Path], Files]  # of the folder; raises FileNotFoundError for what is missing
-    places: tuple[str, ...]  # of the folder, below one of data
-    is_here: str  # a folder that it has
+    splits: Callable[[Path], Files]  # split -> files of its folder; raises FileNotFoundError if some are missing
+    places: tuple[str, ...]  # where its folder may be, below a folder of data
+    is_here: str  # a subfolder by which it is recognised
     held_out: tuple[int, int] | None = None  # trees of dev and of test, where they are always the same
-    silver: tuple[str, ...] = ()  # folders of silver text, below one of data
-    only_data_dir: bool = False  # it is nobody's to leave lying about
-    attribution: str = ""  # what its licence asks to be said with what is made of it
+    silver: tuple[str, ...] = ()  # folders of silver text, below a folder of data
+    only_data_dir: bool = False  # its licence forbids redistribution: only the folder that the user names
+    attribution: str = ""  # what its licence asks to be printed with results
 
 
 # Splits ------------------------------------------------------------------------------------------------------
 
 
 def _craft(folder: Path) -> Files:
-    """By the corpus's own lists of documents; only of the published files."""
+    """The splits of the corpus's own lists of documents; only the published files are accepted."""
     check_craft(folder)
     found: dict[str, list[Path]] = {}
     for split in SPLITS:
@@ -60,7 +60,7 @@ def _craft(folder: Path) -> Files:
 
 
 def _wsj(folder: Path) -> Files:
-    """Sections 02 to 21, 22 and 23, each a folder. Paper: section 6.3, after all parsers before it."""
+    """Sections 02 to 21, 22 and 23, each a folder. Paper: section 6.3, as in earlier work on parsing."""
     sections = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}
     found: dict[str, list[Path]] = {}
     for split, numbers in sections.items():
@@ -119,9 +119,9 @@ TREEBANKS = {
 
 
 def find_trees(name: str, data_dir: Path | None, *, silver: bool = False) -> Path | None:
-    """The folder of a treebank, None where it is generated; none of its trees is read.
+    """The folder of a treebank, None if it is generated; no tree is read.
 
-    Raises ValueError for what is no treebank, FileNotFoundError for one that is not here, or has no silver text.
+    Raises ValueError if it is no treebank, FileNotFoundError if it is not here or lacks the silver text asked for.
     """
     if name not in TREEBANKS:
         raise ValueError(f"Corpus {name!r} has no trees; expected one of {', '.join(TREEBANKS)}.")
@@ -145,7 +145,7 @@ def find_trees(name: str, data_dir: Path | None, *, silver: bool = False) -> Pat
 
 
 def _looked(known: Treebank, data_dir: Path | None) -> list[Path]:
-    """Where it may lie, in this order."""
+    """The folders in which to look, in this order."""
     if data_dir is not None:
         return [data_dir, *(data_dir / place for place in known.places)]
     if known.only_data_dir:
@@ -155,7 +155,7 @@ def _looked(known: Treebank, data_dir: Path | None) -> list[Path]:
 
 
 def _silver_files(name: str, data_dir: Path | None) -> list[Path]:
-    """Trees that a parser made; only where the user says that they are."""
+    """The files of trees that a parser made; looked for only in the folder that the user names."""
     places = TREEBANKS[name].silver
     folder = next((data_dir / place for place in places if (data_dir / place).is_dir()), None) if data_dir else None
     if folder is None or not (files := list(_files_of_trees(folder))):
@@ -181,7 +181,7 @@ def open_trees(
 ) -> Corpus:
     """The words and trees of a treebank as parallel text, made in `cache` once; with `silver`, train has that part too.
 
-    Trees of train that cannot be read are left out and counted by reason, in held-out text they are refused.
+    Trees of train that cannot be read are left out and counted by reason; in held-out text they raise ValueError.
     """
     folder = find_trees(name, data_dir, silver=silver)
     made = folder or generated(name, cache, sizes)
@@ -213,7 +213,7 @@ def open_trees(
 
 
 def _converted(name: str, files: Files, cache: Path, tell: Callable[[str], object]) -> Path:
-    """The folder that has `<split>.en` and `<split>.tree` of each split; other files are another folder."""
+    """The folder that has `<split>.en` and `<split>.tree` of each split; other files give another folder."""
     known = {split: [text_fingerprint(file).sha256 for file in of] for split, of in files.items()}
     version = hashlib.sha256(json.dumps([VERSION, known]).encode()).hexdigest()
     folder = cache / f"{name}-{'-'.join(files)}-{version[:12]}"
@@ -229,7 +229,7 @@ def _parallel(folder: Path, split: str, name: str = "") -> Parallel:
 
 
 def _fingerprints(texts: Iterable[tuple[str, Parallel]]) -> dict[str, str]:
-    """The SHA-256 of each file, by the name that it has in a corpus."""
+    """The SHA-256 of each file, by its name in a corpus."""
     return {
         f"{split}/{text.name}.{language}" if text.name else f"{split}.{language}": one.sha256
         for split, text in texts
@@ -238,7 +238,7 @@ def _fingerprints(texts: Iterable[tuple[str, Parallel]]) -> dict[str, str]:
 
 
 def _written(files: Sequence[Path], folder: Path, split: str) -> dict[str, Any]:
-    """Write both sides of a split; returns what its trees are like."""
+    """Write both sides of a split; returns facts about its trees."""
     facts: dict[str, Any] = {"trees": 0, "depth": 0, "deepest": 0}
     facts |= {name: Counter() for name in ("labels", "tags", "mended", "left out")}
     source, target = (folder / f"{split}.{language}" for language in languages(TREES))
@@ -256,7 +256,7 @@ def _written(files: Sequence[Path], folder: Path, split: str) -> dict[str, Any]:
 
 
 def _clean(files: Sequence[Path], facts: dict[str, Any], *, may_drop: bool) -> Iterator[Tree]:
-    """The clean trees on their way from files to lines, counted in `facts`; held-out text must be whole."""
+    """The cleaned trees of the files, counted in `facts`. Raises ValueError if held-out text has a bad tree."""
     for file in files:
         for number, raw in enumerate(trees_of(file, facts["left out"] if may_drop else None), 1):
             tree, reason = cleaned(raw, facts["mended"]), _no_text(raw)
@@ -280,7 +280,7 @@ def _no_text(tree: Tree) -> str:
 
 
 def _about(facts: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> dict[str, str]:
-    """What the data card says of the trees; of train in its parts, dev and test."""
+    """What the data card says of the trees: those of each part of train, of dev and of test."""
     names = [*parts, "dev", "test"]
 
     def listed(what: str, is_counted: bool = False) -> str:
@@ -303,5 +303,5 @@ def _about(facts: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> dict[str
 
 
 def with_left_out(dropped: Mapping[str, int], corpus: Corpus) -> dict[str, int]:
-    """What training lost: trees that could not be read, then pairs that were left out of what was."""
+    """What training lost, by reason: trees that could not be read, and pairs that were dropped later."""
     return dict(sum((Counter(one) for one in (corpus.left_out, dropped)), Counter()))

@@ -1,6 +1,6 @@
 """One micro-batch as the model reads it: padded ids, and the target shifted right. Paper: section 3.1.
 
-B sentences, S source and T target tokens of the longest, end of sentence included.
+B sentences; S source and T target tokens in the longest of them, end of sentence included.
 """
 
 from collections.abc import Callable
@@ -21,22 +21,22 @@ from repro.model.special_tokens import PAD
 
 @dataclass
 class Batch:
-    """The micro-batch of one update that one process reads at once."""
+    """One micro-batch: the part of an update that one process reads at once."""
 
-    sentence: Tensor  # int64 [B] numbers in the corpus; -1 for the row that stands in for an empty micro-batch
+    sentence: Tensor  # int64 [B] numbers in the corpus; -1 for the placeholder row of an empty micro-batch
     source: Tensor | Ragged  # int64 [B, S] x1 .. xm EOS PAD ..
-    decoder_in: Tensor | Ragged  # int64 [B, T] PAD y1 .. yn, of a shorter one EOS PAD .. as well: what came before ...
-    target: Tensor | Ragged  # int64 [B, T] y1 .. yn EOS PAD ..: ... what comes next
+    decoder_in: Tensor | Ragged  # int64 [B, T] PAD y1 .. yn, then EOS PAD .. in shorter sentences: the tokens before
+    target: Tensor | Ragged  # int64 [B, T] y1 .. yn EOS PAD ..: the tokens to predict
     n_source: int  # tokens in `source` that are not padding
     n_target: int
     n_update: int  # target tokens of the whole update, over all its micro-batches
-    micro: int  # this is micro-batch number `micro` of its update in this process
+    micro: int  # number of this micro-batch within its update and process, from 0
     step: int  # number of the update, from 0
 
     def to(self, device: torch.device | str) -> Self:
-        """What the model reads on that device; the numbers of its sentences stay. Called by Lightning.
+        """Copy what the model reads to a device; the sentence numbers stay on the host. Called by Lightning.
 
-        Of pinned memory a GPU is sent its part without being waited for.
+        From pinned memory the copy to a GPU runs in the background.
         """
         sent_on = torch.device(device).type == "cuda"
         return self._each(lambda side: side.to(device, non_blocking=sent_on))
@@ -46,7 +46,7 @@ class Batch:
         return self._each(lambda side: side.pin_memory())
 
     def _each(self, change: Callable[[Any], Any]) -> Self:
-        """With each tensor changed, and once where two sides share it: of sentences in a row all but the ids."""
+        """Apply `change` to each tensor, once if two sides share it: ragged decoder_in and target share all but ids."""
         target, read = change(self.target), self.decoder_in
         if isinstance(read, Ragged) and isinstance(self.target, Ragged) and read.ends is self.target.ends:
             decoder_in = replace(target, ids=change(read.ids))
@@ -56,7 +56,7 @@ class Batch:
 
     @property
     def slots(self) -> int:
-        """Places of both sides, padding included."""
+        """Token places of both sides, padding included."""
         return self.source.numel() + self.target.numel()
 
 
@@ -70,7 +70,7 @@ def make_batch(
     step: int = 0,
     packed: bool = False,
 ) -> Batch:
-    """Pad and shift these sentences, or put them in a row. None give padding, which weighs nothing in the loss."""
+    """Pad or pack these sentences, and shift the target. No sentences give padding, which the loss does not count."""
     (flat_source, n_source), (flat_target, n_target) = (_taken(side, sentences) for side in (source, target))
     read: Tensor | Ragged
     decoder_in: Tensor | Ragged
@@ -98,7 +98,7 @@ Flat = NDArray[np.unsignedinteger]  # ids, sentence after sentence
 
 
 def _taken(side: Side, sentences: Ints) -> tuple[Flat, NDArray[np.int64]]:
-    """Ids and lengths of these sentences, of which there may be none."""
+    """Ids and lengths of these sentences; there may be none."""
     return side.gather(sentences) if len(sentences) else (np.empty(0, np.uint16), np.empty(0, np.int64))
 
 

@@ -1,3 +1,3 @@
-"""The two ways to count the size of a batch, by name: what is counted in each stands in `repro/data/batching.py`."""
+"""The names of the two ways to count the size of a batch; `repro/data/batching.py` says what each counts."""
 
-RECORDED = {"padded_tokens": "slots", "tokens": "tokens"}  # what records, run ids and names of folders call them
+RECORDED = {"padded_tokens": "slots", "tokens": "tokens"}  # their names in records, run ids and folder names

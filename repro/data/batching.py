@@ -4,21 +4,21 @@
 of sentence pairs containing approximately 25000 source tokens and 25000 target tokens."
 
 The plan of an epoch is a pure function of the data, the seed and the epoch: the same batches in the same
-order on every machine, for any number of processes. So a checkpoint needs to keep nothing but the number
-of updates done, and the number of tokens in an update is known before its first forward pass.
+order on every machine, for any number of processes. So a checkpoint only has to keep the number of updates
+done, and the number of tokens in an update is known before its first forward pass.
 
-A side of a batch is a rectangle of *padded tokens* (`slots`), its sentences times the longest of them; what no real
-token fills is padding. Lengths count EOS. The size of a batch is counted in one of two ways: `by_tokens` as the paper
-says, real tokens only, or `by_padded_tokens` as its first public code does, padding included.
+A side of a batch is a rectangle of *padded tokens* (`slots`): the number of sentences times the length of the longest.
+Slots without a real token hold padding. Lengths count EOS. The size of a batch is counted in one of two ways:
+`by_tokens` counts real tokens only, as the paper says; `by_padded_tokens` counts padding too, as its first code does.
 
-Epochs differ in which of the sentences of equal lengths stands where. How long the sentences of each batch
-are does not change, so all numbers of the batches come from how many pairs there are of each kind, and the
-pairs themselves are looked at only to sort them: 36 million are planned in seconds.
+From epoch to epoch, sentences with equal lengths change places. The lengths in each batch do not change, so the sizes
+of all batches follow from the number of pairs of each kind. The pairs themselves are only needed for sorting: 36
+million are planned in seconds.
 
-A text of `GROUPS_FROM` pairs or more is planned in two levels, as nobody can hold all of it: its shards, in an order of
-their own for each (data, seed), are cut into groups, an epoch is one group after the other, and the batches of a group
-are made from its shards as those of a smaller text are from all of it. So a process plans one group at a time, wherever
-it begins. Which shards make up a group is the same in every epoch, hence the number of updates is too.
+A text of `GROUPS_FROM` pairs or more does not fit in memory and is planned in two levels. Its shards are shuffled, once
+for each (data, seed), and cut into groups. An epoch reads one group after the other. The batches of a group are made
+from its shards just as the batches of a smaller text are made from the whole text. So a process plans one group at a
+time, wherever it starts. A group has the same shards in every epoch, so every epoch has the same number of updates.
 """
 
 import hashlib
@@ -35,15 +35,15 @@ from repro.data.lengths import Counts, PairLengths, Whole, chunks, merged
 
 Ints = NDArray[np.integer]
 
-GROUPS_FROM = 50_000_000  # pairs; the order of a smaller text is for ever what it was before there were groups
-GROUP = 2**25  # pairs of a group, give or take a shard: while it is planned 20 bytes of each are in memory
+GROUPS_FROM = 50_000_000  # pairs; a smaller text keeps the order that it had before there were groups
+GROUP = 2**25  # pairs of a group, give or take a shard; planning a group takes 20 bytes of memory a pair
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EpochPlan:
-    """The batches of one epoch, or of a group in one, in the order of training; each sentence is in one of them."""
+    """The batches of one epoch, or of one group in it, in training order; each sentence is in exactly one batch."""
 
-    order: Ints  # [n_sentences] sentence numbers, batch after batch; uint32 where that is enough, or int64
+    order: Ints  # [n_sentences] sentence numbers, batch after batch; uint32 if that is wide enough, else int64
     starts: Ints  # [n_batches + 1] where each batch begins in `order`, and the end
     source_tokens: Ints  # [n_batches] tokens, without padding
     target_tokens: Ints  # [n_batches]
@@ -58,7 +58,7 @@ class EpochPlan:
 
     @property
     def padding(self) -> float:
-        """The padding ratio: of all slots, both sides together, how many hold padding."""
+        """The padding ratio: the share of slots that hold padding, both sides together."""
         slots = int(self.slots.sum())
         return (slots - int(self.source_tokens.sum() + self.target_tokens.sum())) / slots
 
@@ -85,7 +85,7 @@ class Update:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairKinds:
-    """All pairs in the order of their kinds: pairs of equal lengths are one kind and stand together."""
+    """All pairs sorted by kind; two pairs are of one kind if their source lengths and target lengths are equal."""
 
     keys: NDArray[np.int64]  # [n_kinds] ascending
     ends: NDArray[np.int64]  # [n_kinds] where each kind ends: the number of pairs up to there
@@ -98,17 +98,17 @@ class PairKinds:
         return np.maximum(self.source, self.target)
 
 
-BatchBy = Callable[[PairKinds, int], Ints]  # from sorted pairs and a budget a side to where batches begin, and the end
+BatchBy = Callable[[PairKinds, int], Ints]  # (sorted pairs, budget of a side) -> where batches begin, and the end
 
 
 def by_padded_tokens(kinds: PairKinds, budget: int) -> Ints:
-    """As many pairs as keep each side within `budget` padded tokens: what a device holds.
+    """Fill each batch with pairs until a side would exceed `budget` padded tokens, which is what a device holds.
 
     A batch whose longest sentence has n tokens has room for budget // n sentences, and cannot reach beyond
-    the last sentence of n tokens. The best n is taken.
+    the last sentence of n tokens. The n that gives the most pairs is taken.
     """
     longest = kinds.longest
-    last = np.flatnonzero(np.diff(longest, append=0))  # of the kinds that agree in it
+    last = np.flatnonzero(np.diff(longest, append=0))  # the last kind of each longest length
     up_to, room = kinds.ends[last], budget // longest[last]
     bounds = [0]
     while bounds[-1] < up_to[-1]:
@@ -117,17 +117,17 @@ def by_padded_tokens(kinds: PairKinds, budget: int) -> Ints:
 
 
 def by_tokens(kinds: PairKinds, budget: int) -> Ints:
-    """As many pairs as keep each side within `budget` real tokens. Paper: "approximately 25000" of each."""
+    """Fill each batch until a side would exceed `budget` real tokens. Paper: "approximately 25000" of each."""
     ends = kinds.ends.tolist()
     sizes = np.diff(kinds.ends, prepend=0)
-    # of each side: the length in each kind, and the tokens up to the end of each
+    # for each side: its length in each kind, and the number of tokens up to the end of each kind
     sides = [(side.tolist(), np.cumsum(sizes * side).tolist()) for side in (kinds.source, kinds.target)]
 
     def reach(begin: int, lengths: list[int], tokens: list[int]) -> int:
-        """Where a batch from pair `begin` on is full on this side."""
+        """Where a batch that starts at pair `begin` is full on this side."""
         kind = bisect_right(ends, begin)
         limit = tokens[kind] - (ends[kind] - begin) * lengths[kind] + budget
-        kind = bisect_right(tokens, limit)  # the first that does not fit whole
+        kind = bisect_right(tokens, limit)  # the first kind that does not fit completely
         return ends[-1] if kind == len(ends) else ends[kind] + (limit - tokens[kind]) // lengths[kind]
 
     bounds = [0]
@@ -141,11 +141,11 @@ BATCH_BY: dict[str, BatchBy] = {"padded_tokens": by_padded_tokens, "tokens": by_
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
-    """Shards whose pairs are batched with each other, and the batches before they are shuffled."""
+    """Shards whose pairs are batched together, and their batches before shuffling."""
 
     shards: Sequence[int]
     kinds: PairKinds
-    bounds: Ints  # [n_batches + 1] where each begins among the sorted pairs, and the end
+    bounds: Ints  # [n_batches + 1] where each batch begins among the sorted pairs, and the end
     source_tokens: Ints  # [n_batches] tokens, without padding
     target_tokens: Ints  # [n_batches]
     slots: Ints  # [n_batches] slots of both sides
@@ -156,40 +156,40 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """Which pairs make up which update, for ever: a function of (text, seed)."""
+    """Which pairs make up which update, in all epochs: a function of (text, seed)."""
 
     lengths: PairLengths
-    budget: int  # tokens of a side of a batch, padded or real
+    budget: int  # tokens on each side of a batch, padded or real
     batch_by: BatchBy = by_padded_tokens
     data_hash: str
     seed: int
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """All groups, from how many pairs have which lengths. Raises ValueError for a text that has no plan."""
+        """All groups, made from the numbers of pairs of each kind. Raises ValueError for a text that has no plan."""
         if not sum(self.lengths.sizes):
             raise ValueError("Expected at least one sentence pair, got none. Check the training files.")
         return tuple(map(self._group, _grouped(self.lengths.sizes, f"{self.data_hash}/{self.seed}/groups")))
 
     @cached_property
     def updates_per_epoch(self) -> int:
-        """The number of batches: the same in every epoch, as only sentences of equal lengths change places."""
+        """The number of batches, the same in every epoch: only sentences of equal lengths change places."""
         return sum(map(len, self.groups))
 
     @property
     def tokens(self) -> tuple[int, int]:
-        """Of an epoch, source and target."""
+        """The real tokens of an epoch, source and target."""
         groups = self.groups
         return sum(int(one.source_tokens.sum()) for one in groups), sum(int(one.target_tokens.sum()) for one in groups)
 
     @property
     def padding(self) -> float:
-        """The padding ratio of an epoch, as `EpochPlan.padding`."""
+        """The padding ratio of an epoch, see `EpochPlan.padding`."""
         slots = sum(int(group.slots.sum()) for group in self.groups)
         return (slots - sum(self.tokens)) / slots
 
     def updates(self, start: int = 0) -> Iterator[Update]:
-        """All updates from number `start` on, epoch after epoch, without end and without any saved state."""
+        """All updates from number `start` on, epoch after epoch, without end. No saved state is needed."""
         step = start
         for epoch, group, done in self._groups_from(start):
             plan = self.planned(epoch, group)
@@ -202,19 +202,19 @@ class Plan:
                     target_tokens=int(plan.target_tokens[i]),
                 )
                 step += 1
-            del plan  # before the next one is made
+            del plan  # free its memory before the next plan is made
 
     def planned(self, epoch: int, number: int = 0) -> EpochPlan:
         """The batches of group `number` in an epoch."""
         group, name = self.groups[number], f"{self.data_hash}/{self.seed}/{epoch}"
         source, target = (_joined(parts) for parts in zip(*map(self.lengths.of, group.shards), strict=True))
-        if [*group.shards] == list(range(len(self.lengths.sizes))):  # all of the text, in its order
+        if [*group.shards] == list(range(len(self.lengths.sizes))):  # the whole text, in its own order
             return _shuffled(source, target, group, name)
         made = _shuffled(source, target, group, f"{name}/{number}")
         return replace(made, order=self._sentences(group)[made.order])
 
     def digest(self, step: int) -> str:
-        """SHA-256 of how the text is cut, and of all batches of the group that update `step` belongs to."""
+        """SHA-256 of how the text is cut into groups and batches, and of all batches of the group of update `step`."""
         sha256 = hashlib.sha256()
         for group in self.groups:
             for numbers in (group.shards, group.bounds):
@@ -224,7 +224,7 @@ class Plan:
         return sha256.hexdigest()
 
     def _groups_from(self, step: int) -> Iterator[tuple[int, int, int]]:
-        """From update `step` on, without end: epoch, group, and how many of its batches stand before."""
+        """From update `step` on, without end: epoch, group, and how many batches of the group to skip."""
         first, done = divmod(step, self.updates_per_epoch)
         for epoch in itertools.count(first):
             random = _philox(f"{self.data_hash}/{self.seed}/{epoch}/groups")
@@ -250,7 +250,7 @@ class Plan:
         )
 
     def _sentences(self, group: Group) -> Ints:
-        """[pairs] their numbers in the text, shard by shard."""
+        """The numbers of the group's pairs in the text, shard by shard: [pairs]."""
         starts = list(itertools.accumulate(self.lengths.sizes, initial=0))
         dtype = np.uint32 if starts[-1] <= 2**32 else np.int64
         return np.concatenate([np.arange(starts[shard], starts[shard + 1], dtype=dtype) for shard in group.shards])
@@ -270,7 +270,7 @@ class Plan:
                 )
 
     def _first(self, side: int, length: int) -> int:
-        """The first sentence of that length."""
+        """The number of the first sentence with this length on this side."""
         starts = itertools.accumulate(self.lengths.sizes, initial=0)
         found = (np.flatnonzero(self.lengths.of(i)[side] == length) for i in range(len(self.lengths.sizes)))
         return next(start + int(places[0]) for start, places in zip(starts, found, strict=False) if len(places))
@@ -286,7 +286,7 @@ def plan_epoch(
     seed: int,
     epoch: int,
 ) -> EpochPlan:
-    """Cut a text whose lengths are at hand into batches of at most `budget` tokens a side, and shuffle them."""
+    """The plan of one epoch from lengths in memory: shuffled batches of at most `budget` tokens a side."""
     plan = _at_hand(source_lengths, target_lengths, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed)
     return plan.planned(epoch)
 
@@ -294,7 +294,7 @@ def plan_epoch(
 def updates_per_epoch(
     source_lengths: Ints, target_lengths: Ints, *, budget: int, batch_by: BatchBy = by_padded_tokens
 ) -> int:
-    """Of a text whose lengths are at hand: the number of batches."""
+    """The number of batches in an epoch, from lengths in memory."""
     plan = _at_hand(source_lengths, target_lengths, budget=budget, batch_by=batch_by, data_hash="", seed=0)
     return plan.updates_per_epoch
 
@@ -309,7 +309,7 @@ def updates(
     seed: int,
     start: int = 0,
 ) -> Iterator[Update]:
-    """Of a text whose lengths are at hand: all updates from number `start` on, see `Plan.updates`."""
+    """All updates from number `start` on, from lengths in memory; see `Plan.updates`."""
     plan = _at_hand(source_lengths, target_lengths, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed)
     return plan.updates(start)
 
@@ -324,14 +324,14 @@ def _at_hand(
 def share(sentences: Ints, part: int, n_parts: int) -> Ints:
     """One of the `n_parts` micro-batches of a batch; it may be empty.
 
-    Every n-th sentence, not a run of neighbours: a batch is sorted by length, so all parts get short and
-    long sentences alike and hold nearly equally many tokens.
+    It takes every n-th sentence, not a run of neighbours. A batch is sorted by length, so every part gets short
+    and long sentences, and the parts have nearly equally many tokens.
     """
     return sentences[part::n_parts]
 
 
 def _grouped(sizes: Sequence[int], name: str) -> list[list[int]]:
-    """The shards of each group: all in one, or shuffled and cut where their pairs pass equal shares of the text."""
+    """The shards of each group: all shards in one group, or shuffled shards cut into groups of about equal size."""
     n, n_pairs = sum(sizes), np.array(sizes)
     if n < GROUPS_FROM:
         return [list(range(len(sizes)))]
@@ -342,12 +342,12 @@ def _grouped(sizes: Sequence[int], name: str) -> list[list[int]]:
 
 
 def _joined(parts: Sequence[Ints]) -> Ints:
-    """One after the other; one alone is not copied."""
+    """The parts concatenated; a single part is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _shuffled(source_lengths: Ints, target_lengths: Ints, group: Group, name: str) -> EpochPlan:
-    """The batches of a group in the epoch of that name; sentences are numbered as their lengths stand."""
+    """The shuffled batches of a group; `name` seeds the shuffling, sentences are numbered by their place in it."""
     random, bounds = _philox(name), group.bounds
 
     # 1. sort by length, in random order among equals
@@ -370,8 +370,8 @@ def _shuffled(source_lengths: Ints, target_lengths: Ints, group: Group, name: st
 
 def _sort(source_lengths: Ints, target_lengths: Ints, kinds: PairKinds, random: np.random.Philox) -> NDArray[np.uint64]:
     """Sentence numbers by their kinds, in random order among equals."""
-    # One number a sentence: its kind in the high bits, random bits below, its own number lowest. No two are
-    # equal, so the order depends on no sorting algorithm; and numbers alone sort faster than `argsort`.
+    # One key for each sentence: its kind in the high bits, then random bits, its own number in the low bits. No two
+    # keys are equal, so every sorting algorithm gives the same order; and sorting them is faster than `argsort`.
     n, most = len(source_lengths), int(kinds.longest[-1])
     kind_bits, index_bits = int(kinds.keys[-1]).bit_length(), (n - 1).bit_length()
     if kind_bits + index_bits > 64:
@@ -379,7 +379,7 @@ def _sort(source_lengths: Ints, target_lengths: Ints, kinds: PairKinds, random: 
             f"{n} sentences of up to {most} tokens cannot be planned: expected keys of at most 64 bits, "
             f"got {kind_bits + index_bits}. Drop the longest sentences."
         )
-    keys = random.random_raw(n)  # the one array of 64 bits a sentence: all that follows happens in its place
+    keys = random.random_raw(n)  # the only array of 64 bits a sentence: it is changed in place below
     for part in chunks(n):
         chunk, kind = keys[part], _keys(source_lengths[part], target_lengths[part], most)
         chunk >>= kind_bits
@@ -393,7 +393,7 @@ def _sort(source_lengths: Ints, target_lengths: Ints, kinds: PairKinds, random: 
 
 
 def _pair_kinds(counts: Counts) -> PairKinds:
-    """The kinds of pairs in their order."""
+    """The kinds of pairs, sorted."""
     keys = _keys(counts[:, 0], counts[:, 1], int(counts[:, :2].max()))
     ascending = np.argsort(keys)
     source, target, sizes = counts[ascending].T
@@ -402,7 +402,7 @@ def _pair_kinds(counts: Counts) -> PairKinds:
 
 def _counts(kinds: PairKinds, bounds: Ints) -> tuple[Ints, Ints, Ints]:
     """Source tokens, target tokens and slots of both sides, [n_batches] each, of batches cut at `bounds`."""
-    edges = np.union1d(bounds, kinds.ends)  # between two neighbours all pairs are of one kind and in one batch
+    edges = np.union1d(bounds, kinds.ends)  # between two neighbouring edges all pairs have one kind and one batch
     sizes, kind = np.diff(edges), np.searchsorted(kinds.ends, edges[:-1], side="right")
     first = np.searchsorted(edges, bounds[:-1])
     source, target = kinds.source[kind], kinds.target[kind]
@@ -411,11 +411,11 @@ def _counts(kinds: PairKinds, bounds: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _keys(source_lengths: Ints, target_lengths: Ints, most: int) -> NDArray[np.int64]:
-    """One number for both lengths: it sorts by the longer of the two sides, then by the sides' difference.
+    """One sort key for both lengths: it sorts by the longer of the two sides, then by the sides' difference.
 
-    The difference runs up for even lengths and down for odd ones, so neighbours are alike on *both* sides
-    also where one length ends and the next begins. On 29,000 captions, 2048 slots a side, 2.0 % is padding;
-    by source length and then target length, run up and down likewise, it is 2.6 %, in more batches.
+    The difference ascends for even lengths and descends for odd ones. So neighbours are alike on *both* sides,
+    even where one length ends and the next begins. On 29,000 captions with 2048 slots a side, 2.0 % is padding.
+    Sorting by source length and then target length, alternating likewise, gives 2.6 % and more batches.
     No length is above `most`.
     """
     source, target = source_lengths.astype(np.int64), target_lengths.astype(np.int64)
@@ -426,8 +426,8 @@ def _keys(source_lengths: Ints, target_lengths: Ints, most: int) -> NDArray[np.i
 
 
 def _philox(name: str) -> np.random.Philox:
-    """The stream of random numbers of that name.
+    """The random numbers that belong to this name.
 
-    numpy promises the raw stream of a bit generator for ever, but not what `Generator` makes of it.
+    NumPy guarantees the raw stream of a bit generator for all versions, but not what `Generator` makes of it.
     """
     return np.random.Philox(key=int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "little"))

@@ -1,7 +1,7 @@
 """Prepared text as a LightningDataModule: this process's micro-batches, in the order of the plan.
 
-Works with any `Trainer` (`docs/lightning.md`), and without one. A trainer gets no `DataLoader`, into which it would put
-a sampler: the plan shares batches out itself, so that its processes read each sentence once.
+It works with any `Trainer` (`docs/lightning.md`) and without one. A trainer would put a sampler into a `DataLoader`, so
+it gets none: the plan itself distributes the batches, so that the processes together read each sentence once.
 """
 
 from collections.abc import Iterator
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 def place() -> tuple[int, int]:
-    """The number of this process and of all, as PyTorch's own samplers find it."""
+    """This process's rank and the number of processes, found as PyTorch's own samplers do."""
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
     return 0, 1
 
 
 class Epochs:
-    """The micro-batches of one process, an epoch each time it is iterated; each epoch has an order of its own.
+    """The micro-batches of one process; each iteration is one epoch, and each epoch has its own order.
 
-    Where it begins is asked for with its first batch. A trainer knows: it counts epochs and batches, and restores both
-    from its checkpoints. Without one every iteration is the next epoch, from its beginning.
+    The starting point is determined when iteration begins. A trainer knows it: it counts epochs and batches, and
+    restores both from its checkpoints. Without a trainer every iteration is the next epoch, from its beginning.
     """
 
     def __init__(self, data: "TranslationData") -> None:
@@ -54,18 +54,18 @@ class Epochs:
         yield from islice(self.data.batches(epoch * n + start, (epoch + 1) * n), micro, None)
 
     def _where(self) -> tuple[int, int] | None:
-        """What the trainer says, if it trains on these very batches; who reads others beside it reads whole epochs."""
+        """The trainer's epoch and micro-batch if it trains on these very batches; None otherwise."""
         trainer = self.data.trainer
         if trainer is None or trainer.state.status != TrainerStatus.RUNNING or trainer.train_dataloader is not self:
             return None
         return self.data.where()
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing; that the method is there tells Lightning that training can go on within an epoch."""
+        """Nothing; the existence of this method tells Lightning that training can resume within an epoch."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Refuse where nobody would say where to go on."""
+        """Raise ValueError if there is no trainer that knows where to resume."""
         if self.data.trainer is None:
             raise ValueError(
                 "These batches alone cannot go on within an epoch; expected the data module. Write "
@@ -74,12 +74,12 @@ class Epochs:
 
 
 class TranslationData(L.LightningDataModule):
-    """Any text that has been prepared: training by the plan, an epoch at a time; dev and test by length.
+    """Any prepared text: training batches by the plan, an epoch at a time; dev and test batches by length.
 
     Sides are (source, target) as ids; `from_prepared` takes those of a corpus, and its tokenizer.
     """
 
-    endless = False  # training is one epoch without end, from the update that the trainer is at
+    endless = False  # if true, training is one endless epoch that begins with the trainer's current update
 
     def __init__(
         self,
@@ -102,21 +102,21 @@ class TranslationData(L.LightningDataModule):
                 raise ValueError(f"{name}: expected a whole number from {least} on, got {number!r}.")
         self.train, self.dev, self.test, self.data_hash = train, dev, test, data_hash
         self.tokenizer = tokenizer
-        self.budget, self.batch_by = budget, batch_by  # of a side of one update, over all processes and micro-batches
+        self.budget, self.batch_by = budget, batch_by  # for a side of one update, over all processes and micro-batches
         self.seed, self.accumulate, self.workers = seed, accumulate, workers
-        self.packed = packed  # training batches come without padding, as a GPU likes them
-        # epoch and micro-batch of the checkpoint to go on from, and how many micro-batches an epoch had there
+        self.packed = packed  # training batches come without padding, which is fast on a GPU
+        # epoch and micro-batch of the checkpoint to resume from, and the number of micro-batches an epoch had then
         self._saved: tuple[int, int, int | None] | None = None
 
     @classmethod
     def from_prepared(cls, text: "Prepared", **plan: Any) -> "TranslationData":
-        """All splits of a corpus; `plan` is `budget`, `seed` and the other choices above."""
+        """The data module for all splits of a corpus; `plan` holds `budget`, `seed` and the other arguments above."""
         train, dev, test = ((split.source, split.target) for split in (text.train, text.dev, text.test))
         return cls(train, dev, test, data_hash=text.data_hash, tokenizer=text.tokenizer, **plan)
 
     @property
     def vocab_size(self) -> int:
-        """Tokens of both languages, as a model needs to know. AttributeError: what came as ids alone does not say."""
+        """The size of the shared vocabulary, which a model needs. Raises AttributeError if there is no tokenizer."""
         if self.tokenizer is None:
             raise AttributeError("There is no tokenizer here: expected TranslationData(..., tokenizer=...).")
         return self.tokenizer.size
@@ -133,20 +133,20 @@ class TranslationData(L.LightningDataModule):
         )
 
     def plan_digest(self, step: int) -> str:
-        """SHA-256 of the plan around update `step`: what processes that train together must agree on."""
+        """SHA-256 of the plan around update `step`, on which processes that train together must agree."""
         return self.plan.digest(step)
 
     def order_digest(self, steps: int, n_shares: int) -> str:
-        """What the sentences of the first `steps` updates add up to, in `n_shares` each (`data/order_digest.py`)."""
+        """The expected digest of the first `steps` updates, each in `n_shares` micro-batches; see `order_digest.py`."""
         return order_digest.planned(islice(self.plan.updates(), steps), n_shares)
 
     @property
     def updates_per_epoch(self) -> int:
-        """As many for every epoch."""
+        """The number of updates in an epoch, the same for every epoch."""
         return self.plan.updates_per_epoch
 
     def batches(self, start: int, stop: int | None = None) -> DataLoader[Batch]:
-        """This process's micro-batches from update `start` on, over all epochs, to before `stop` or without end."""
+        """This process's micro-batches of the updates from `start` to before `stop` (None: no end), over all epochs."""
         rank, world = place()
         return loader(
             TrainingBatches(
@@ -163,23 +163,23 @@ class TranslationData(L.LightningDataModule):
         )
 
     def setup(self, stage: str | None = None) -> None:
-        """Forget the checkpoint of an earlier fit, in which nothing was left to train."""
+        """Forget the checkpoint of an earlier fit that had nothing left to train."""
         if stage == TrainerFn.FITTING:
             self._saved = None
 
     def train_dataloader(self) -> Epochs | DataLoader[Batch]:
-        """The next epoch each time it is iterated. Make it once: a new one begins with the first epoch."""
+        """Batches that give the next epoch each time they are iterated. Make it once: a new one starts at epoch 0."""
         if self.endless:
-            assert self.trainer is not None  # it has restored `global_step` before it asks
+            assert self.trainer is not None  # it restores `global_step` before it calls this
             return self.batches(self.trainer.global_step)
         return Epochs(self)
 
     def val_dataloader(self) -> DevBatches:
-        """Batches of the size of a micro-batch, so what fits in training fits here."""
+        """Batches of dev, of the size of a training micro-batch, so they fit in memory if training does."""
         return self._held_out(self.dev)
 
     def test_dataloader(self) -> DevBatches:
-        """Batches of test, of the size of those of dev. ValueError: there is no test text."""
+        """Batches of test, of the same size as those of dev. Raises ValueError if there is no test text."""
         if self.test is None:
             raise ValueError(
                 "There is no test text here: expected a third pair of sides, TranslationData(train, dev, test)."
@@ -187,7 +187,7 @@ class TranslationData(L.LightningDataModule):
         return self._held_out(self.test)
 
     def predict_dataloader(self) -> DevBatches:
-        """What `trainer.predict` translates: test, or dev where there is no test."""
+        """The batches that `trainer.predict` translates: test, or dev if there is no test text."""
         return self.val_dataloader() if self.test is None else self.test_dataloader()
 
     def _held_out(self, sides: tuple[Side, Side]) -> DevBatches:
@@ -195,7 +195,7 @@ class TranslationData(L.LightningDataModule):
         return DevBatches(*sides, budget=self.budget // self.accumulate, rank=rank, world=world)
 
     def where(self) -> tuple[int, int] | None:
-        """Epoch and micro-batch that the trainer is about to train on; None without a trainer that trains."""
+        """The trainer's next epoch and micro-batch, None if none is fitting. ValueError: they do not suit the plan."""
         trainer = self.trainer
         if trainer is None or trainer.state.fn != TrainerFn.FITTING:
             return None
@@ -220,7 +220,7 @@ class TranslationData(L.LightningDataModule):
         here = epochs, loop.epoch_loop.batch_progress.current.ready
         if self._saved:
             (epoch, batch, of), self._saved = self._saved, None
-            whole = batch == (of or trainer.num_training_batches)  # the epoch may count as ended already, or not yet
+            whole = batch == (of or trainer.num_training_batches)  # the finished epoch may or may not be counted yet
             if here not in ([(epoch, 0), (epoch + 1, 0)] if whole else [(epoch, batch)]):
                 raise ValueError(
                     f"The checkpoint was written after batch {batch} of epoch {epoch}, the trainer would go on after "
@@ -230,13 +230,13 @@ class TranslationData(L.LightningDataModule):
         return here
 
     def _identity(self) -> dict[str, Any]:
-        """What decides the order, but for the epoch."""
+        """Everything except the epoch that decides the order."""
         fields = {name: getattr(self, name) for name in ("data_hash", "seed", "budget", "accumulate")}
-        way = self.batch_by.__name__.replace("padded_tokens", "slots")  # as checkpoints have said it from the first
+        way = self.batch_by.__name__.replace("padded_tokens", "slots")  # the name that checkpoints have always used
         return fields | {"fill": way}
 
     def state_dict(self) -> dict[str, Any]:
-        """For a trainer's checkpoint; nothing where updates alone say what comes next."""
+        """The state for a trainer's checkpoint; empty if `endless`, where the number of updates is enough."""
         if self.endless:
             return {}
         if self.trainer is None:
@@ -245,9 +245,9 @@ class TranslationData(L.LightningDataModule):
         return self._identity() | {"at": at, "of": self.trainer.num_training_batches}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Refuse to go on in another order than that of the checkpoint."""
+        """Raise ValueError if the checkpoint belongs to another order than this one."""
         if self.trainer is not None and self.trainer.state.fn != TrainerFn.FITTING:
-            return  # held-out text is read whole, in whatever order
+            return  # held-out text is read completely, so its order does not matter
         own = self._identity()
         different = [
             f"{name} {state.get(name)!r} there, {own[name]!r} here" for name in own if state.get(name) != own[name]
@@ -258,4 +258,4 @@ class TranslationData(L.LightningDataModule):
             )
         if "at" in state:
             epoch, batch = state["at"]
-            self._saved = epoch, batch, state.get("of")  # checkpoints of before have none
+            self._saved = epoch, batch, state.get("of")  # older checkpoints lack "of"

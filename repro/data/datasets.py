@@ -1,4 +1,4 @@
-"""Prepared text as PyTorch's datasets of batches: the micro-batches of one process, and held-out text by length."""
+"""Prepared text as PyTorch datasets of batches: the micro-batches of one process, and held-out text by length."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -12,20 +12,20 @@ from repro.data.shards import Side
 
 
 def loader(batches: Dataset[Batch], workers: int) -> DataLoader[Batch]:
-    """What reads them, in as many processes beside this one."""
+    """A loader of these batches, with this many worker processes."""
     return DataLoader(
         batches,
-        batch_size=None,  # they are batches already
+        batch_size=None,  # the dataset's items are batches already
         num_workers=workers,
         pin_memory=torch.cuda.is_available(),
     )
 
 
 class TrainingBatches(IterableDataset[Batch]):
-    """Micro-batches of one process from update `start` on, to before update `stop` or without end.
+    """Micro-batches of one process from update `start` up to, but not including, update `stop`, or without end.
 
-    Part number micro * world + rank of an update is micro-batch `micro` of process `rank`, so that two
-    processes read what one process accumulates, part by part.
+    Part number micro * world + rank of an update is micro-batch `micro` of process `rank`. So two processes
+    read the same parts that one process would accumulate.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class TrainingBatches(IterableDataset[Batch]):
         self.accumulate, self.rank, self.world = accumulate, rank, world
 
     def __iter__(self) -> Iterator[Batch]:
-        # the loader takes one batch from each worker in turn: worker w of W makes every W-th
+        # the loader takes one batch from each worker in turn: worker w of W makes every W-th batch
         worker = get_worker_info()
         first, stride = (worker.id, worker.num_workers) if worker else (0, 1)
         updates = islice(self.plan.updates(self.start), None if self.stop is None else self.stop - self.start)
@@ -64,9 +64,9 @@ class TrainingBatches(IterableDataset[Batch]):
 
 
 class DevBatches(Dataset[Batch]):
-    """One process's part of every batch of held-out text: equally many for all, some perhaps empty.
+    """One process's part of every batch of held-out text; a part may be empty.
 
-    Equally many because processes that wait for each other in every forward pass must all make it.
+    All processes have equally many parts: those that wait for each other in a forward pass must all make it.
     """
 
     def __init__(self, source: Side, target: Side, *, budget: int, rank: int, world: int) -> None:
@@ -85,5 +85,5 @@ class DevBatches(Dataset[Batch]):
         return make_batch(self.source, self.target, sentences, n_update=n_update, step=i)
 
     def __iter__(self) -> Iterator[Batch]:
-        # without workers: to start them for each validation takes longer than to make the batches
+        # without workers: starting them for each validation takes longer than making the batches
         return iter(loader(self, workers=0))

@@ -1,7 +1,7 @@
-"""How long the pairs of a text are, shard by shard: all that a plan knows of a text.
+"""The lengths of a text's pairs, shard by shard: all that a plan knows of a text.
 
-Lengths count EOS. How many pairs have which lengths (`counted`) is a few thousand numbers however long the text is;
-only what is about to be read needs the lengths of each pair, and nobody holds those of a whole large text.
+Lengths count EOS. The number of pairs of each kind (`counted`) takes a few thousand numbers, however long the text is.
+The lengths of every single pair are only needed for what is read next; those of a large text are never all in memory.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,9 +11,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.int64]  # [kinds, 3] source length, target length, number of pairs; by length, no kind twice
+Counts = NDArray[np.int64]  # [kinds, 3] source length, target length, number of pairs; sorted, each kind once
 
-NUMBERS_AT_ONCE = 2**18  # the few temporary arrays of that length stay in the processor's cache
+NUMBERS_AT_ONCE = 2**18  # a few temporary arrays of this length fit in the processor's cache
 
 
 class PairLengths(Protocol):
@@ -21,21 +21,21 @@ class PairLengths(Protocol):
 
     @property
     def sizes(self) -> Sequence[int]:
-        """[shards] pairs of each."""
+        """The number of pairs in each shard, [shards]."""
         ...
 
     def counts(self, shard: int) -> Counts:
-        """How many pairs of a shard have which lengths."""
+        """The number of pairs of each kind in a shard."""
         ...
 
     def of(self, shard: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """[pairs] of a shard, source and target."""
+        """The source lengths and the target lengths of a shard, [pairs] each."""
         ...
 
 
 @dataclass(frozen=True)
 class Whole:
-    """Lengths that are at hand, as one shard."""
+    """Lengths in memory, as one shard."""
 
     source: NDArray[np.integer]  # [pairs]
     target: NDArray[np.integer]
@@ -59,12 +59,12 @@ class Whole:
 
 
 def counted(source: NDArray[np.integer], target: NDArray[np.integer]) -> Counts:
-    """How many pairs have which lengths."""
+    """The number of pairs of each kind, that is, of each pair of lengths."""
     return merged(_counted(source[part], target[part]) for part in chunks(len(source)))
 
 
 def merged(counts: Iterable[Counts]) -> Counts:
-    """Of several parts of a text together."""
+    """The counts of several parts of a text added up."""
     all_of_them = np.concatenate([np.empty((0, 3), np.int64), *counts])
     keys, place = np.unique(_keys(all_of_them[:, 0], all_of_them[:, 1]), return_inverse=True)
     pairs = np.zeros(len(keys), np.int64)
@@ -73,7 +73,7 @@ def merged(counts: Iterable[Counts]) -> Counts:
 
 
 def chunks(n: int) -> Iterator[slice]:
-    """The numbers below n in turn, `NUMBERS_AT_ONCE` at a time."""
+    """Slices that cut range(n) into parts of at most `NUMBERS_AT_ONCE`."""
     for begin in range(0, n, NUMBERS_AT_ONCE):
         yield slice(begin, min(begin + NUMBERS_AT_ONCE, n))
 
@@ -83,7 +83,7 @@ def _counted(source: NDArray[np.integer], target: NDArray[np.integer]) -> Counts
 
 
 def _keys(source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One number for two lengths below 2^31."""
+    """Two lengths below 2^31 packed into one number."""
     return source << 32 | target
 
 

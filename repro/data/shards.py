@@ -1,7 +1,7 @@
-"""Ids on disk, in shards that are memory-mapped: a billion pairs cost little memory and no start-up time.
+"""Ids on disk, in memory-mapped shards: a billion pairs cost little memory and no start-up time.
 
-A shard is one file, opened when it is first read, and few are open at a time: a batch costs the shards that it
-touches. `repro/corpora/prepare.py` makes them. In the file stand, little-endian, one after the other:
+A shard is one file. It is opened when it is first read, and few are open at a time: a batch opens only the shards that
+it touches. `repro/corpora/prepare.py` makes them. The file contains, little-endian, one after the other:
 
     pairs, kinds, source tokens, target tokens             4 numbers of 64 bits
     counts [kinds, 3]: two lengths, and how many pairs     32 bits, see `repro/data/lengths.py`
@@ -30,10 +30,10 @@ from repro.data.vocabulary import whole_words
 from repro.storage import atomic
 
 SIDES = ("source", "target")
-OPEN_FILES = 1_024  # a usual limit of a process
-OTHER_FILES = 512  # of them, for whatever else the process opens
-MOST_FILES = 32_768  # open at a time, where the system allows more; a process may map 65,530
-SHARD = "pairs"  # the name of its file
+OPEN_FILES = 1_024  # the usual limit of open files for a process
+OTHER_FILES = 512  # of these, reserved for other files of the process
+MOST_FILES = 32_768  # open at a time, even if the system allows more; a process may map 65,530
+SHARD = "pairs"  # the name of a shard's file
 HEAD, OFFSETS = np.dtype("<u8"), np.dtype("<u4")
 N_HEAD = 4
 
@@ -41,19 +41,19 @@ Ids = NDArray[np.unsignedinteger]
 
 
 def shard_folder(folder: Path, shard: int) -> Path:
-    """Where shard number `shard` of a split lies."""
+    """The folder of shard number `shard` of a split."""
     return folder / f"{shard:05d}"
 
 
 def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A file as a read-only array. Each such array keeps a file open."""
-    if not path.stat().st_size:  # of a shard whose pairs were all dropped; an empty file cannot be mapped
+    """A file as a read-only array. Each such array keeps its file open."""
+    if not path.stat().st_size:  # an empty file cannot be mapped; all pairs of the shard were dropped
         return np.empty(0, dtype)
     return np.asarray(np.memmap(path, dtype, mode="r"))
 
 
 def _open_at_once(shards: int) -> int:
-    """How many of so many shards may be open; this process's limit is raised as far as that wants and may be."""
+    """How many of this many shards may be open at once. Increases the process's limit of open files if needed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(max(OPEN_FILES, shards + OTHER_FILES), MOST_FILES)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -63,7 +63,7 @@ def _open_at_once(shards: int) -> int:
 
 
 def write_shard(folder: Path, ids: tuple[Ids, Ids], lengths: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
-    """Write a shard: of both sides the ids [tokens] of all sentences, one after the other, and the lengths [pairs]."""
+    """Write a shard: for each side the ids [tokens] of all sentences, concatenated, and the lengths [pairs]."""
     counts = counted(*lengths)
     head = np.array([len(lengths[0]), len(counts), len(ids[0]), len(ids[1])], HEAD)
     offsets = [np.concatenate([np.zeros(1, np.int64), side.cumsum()]).astype(OFFSETS) for side in lengths]
@@ -80,7 +80,7 @@ class Side(Protocol):
 
     @property
     def lengths(self) -> NDArray[np.integer]:
-        """[sentences], each with its EOS."""
+        """The lengths of all sentences, each with its EOS: [sentences]."""
         ...
 
     @property
@@ -101,7 +101,7 @@ class Side(Protocol):
 
 @dataclass(frozen=True)
 class Encoded:
-    """A side in memory, as `Tokenizer.encode` gives it."""
+    """A side in memory, as returned by `Tokenizer.encode`."""
 
     ids: NDArray[np.unsignedinteger]  # [tokens] of all sentences, one after the other
     offsets: NDArray[np.integer]  # [sentences + 1]
@@ -129,7 +129,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Shard:
-    """What stands in one file, read-only. Views, as slices of those cost a third of slices of arrays."""
+    """The content of one file, read-only, as memoryviews: slicing one costs a third of slicing an array."""
 
     counts: NDArray[np.uint32]  # [kinds, 3] as `Counts`
     offsets: tuple[memoryview, memoryview]  # [pairs + 1] of source and target
@@ -137,7 +137,7 @@ class Shard:
 
 
 class Shards:
-    """The shards of one split; of their files as many are open as the process may have, those that were read last.
+    """The shards of one split. The files read last stay open, as many as the process may have.
 
     Only names are pickled: a data worker opens what it reads instead of receiving a copy.
     """
@@ -150,29 +150,29 @@ class Shards:
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
-        """Of an id."""
+        """The type of an id."""
         return self._dtype
 
     @cached_property
     def heads(self) -> NDArray[np.int64]:
-        """[shards, 4] pairs, kinds, source tokens, target tokens of each: its file is opened for them and closed."""
+        """Pairs, kinds, source tokens and target tokens of each shard, [shards, 4]. Each file is opened and closed."""
         return np.array([self._head(shard) for shard in range(self._n_shards)], np.int64).reshape(-1, N_HEAD)
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """[shards + 1]: where each shard begins among the sentences, and the end."""
+        """Where each shard begins among the sentences, and the end: [shards + 1]."""
         return np.concatenate([[0], self.heads[:, 0].cumsum()])
 
     @cached_property
     def opened(self) -> Callable[[int], Shard]:
-        """Open a shard, or find it open."""
+        """A function that returns a shard, opening it if it is not open."""
         return functools.lru_cache(_open_at_once(self._n_shards))(self._opened)
 
     def _path(self, shard: int) -> Path:
         return shard_folder(self._folder, shard) / SHARD
 
     def _head(self, shard: int) -> list[int]:
-        """Refuses a file that is not as long as it says."""
+        """The head of one shard. Raises ValueError if the file does not have the length that the head says."""
         path, length = self._path(shard), N_HEAD * HEAD.itemsize
         with open(path, "rb", buffering=0) as file:
             raw, size = file.read(length), os.fstat(file.fileno()).st_size
@@ -185,7 +185,7 @@ class Shards:
         return head
 
     def _places(self, head: Sequence[int]) -> list[int]:
-        """Where counts, offsets and ids begin, in bytes, and the end."""
+        """Where counts, offsets and ids begin in the file, in bytes, and the end."""
         pairs, kinds, *tokens = (int(one) for one in head)
         word, id = OFFSETS.itemsize, self._dtype.itemsize
         sizes = [N_HEAD * HEAD.itemsize, 3 * word * kinds, *[word * (pairs + 1)] * 2, *(id * n for n in tokens)]
@@ -207,11 +207,11 @@ class Store:
 
     @cached_property
     def lengths(self) -> NDArray[np.uint16]:
-        """[sentences] of all shards, each with its EOS. The longest line that is read has 20,000 bytes."""
+        """The lengths of all sentences with EOS, [sentences]. 16 bits suffice: no line read is over 20,000 bytes."""
         return np.concatenate([self.lengths_of(shard) for shard in range(len(self.shards.heads))])
 
     def lengths_of(self, shard: int) -> NDArray[np.uint16]:
-        """[sentences] of one shard."""
+        """The lengths of the sentences of one shard, [sentences]."""
         return np.diff(np.asarray(self._views(shard)[0])).astype(np.uint16)
 
     @property
@@ -235,7 +235,7 @@ class Store:
             raise IndexError(f"Sentences {wanted.min()} to {wanted.max()} wanted, there are {len(self)}.")
         shard = np.searchsorted(starts, wanted, "right") - 1
         local, numbers = (wanted - starts[shard]).tolist(), shard.tolist()
-        # a plain loop: with arrays it would take a dozen calls for each shard, and a batch touches a hundred
+        # a plain loop: arrays would need a dozen calls for each shard, and a batch touches a hundred shards
         opened = {number: self._views(number) for number in sorted(set(numbers))}
         found, lengths = [], []
         for number, i in zip(numbers, local, strict=True):
@@ -253,7 +253,7 @@ class Store:
 
 @dataclass(frozen=True)
 class StoredLengths:
-    """The lengths of a text's pairs as its shards have them (`PairLengths`)."""
+    """The lengths of a text's pairs, read from its shards (`PairLengths`)."""
 
     source: Store
     target: Store
@@ -271,7 +271,7 @@ class StoredLengths:
 
 
 def pair_lengths(source: Side, target: Side) -> PairLengths:
-    """Shard by shard where both are the sides of one text on disk, else whole."""
+    """The lengths of two sides: shard by shard if both belong to one text on disk, else all in memory."""
     match source, target:
         case Store(side=0), Store(side=1) if source.shards is target.shards:
             return StoredLengths(source, target)
@@ -279,7 +279,7 @@ def pair_lengths(source: Side, target: Side) -> PairLengths:
 
 
 class Lines(Protocol):
-    """A text on both sides (`repro/corpora/parallel_text.py`)."""
+    """The lines of a text on both sides (`repro/corpora/parallel_text.py`)."""
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Each (source, target) in order."""
@@ -293,8 +293,8 @@ class Split:
     source: Side
     target: Side
     text: tuple[Lines, ...]
-    dropped: dict[str, int]  # pairs by reason; only training text loses any
-    pieces: str = ""  # the scheme by which the words of its target came cut; "": they are whole
+    dropped: dict[str, int]  # number of pairs by reason; only training text loses any
+    pieces: str = ""  # the scheme by which the words of the target were already cut; "": they are whole
 
     def __len__(self) -> int:
         return len(self.source)
@@ -314,13 +314,13 @@ class Prepared:
     train: Split
     dev: Split
     test: Split
-    data_hash: str  # of all that decides the ids; the plan is a function of it
-    ids_hash: str  # of all ids of all splits, as shards hold them: what a run reads is known by it
-    manifest_hash: str  # of every shard that was written and what was counted in it
+    data_hash: str  # of everything that decides the ids; the plan is a function of it
+    ids_hash: str  # of all ids of all splits, as stored in shards: it identifies what a run reads
+    manifest_hash: str  # of every shard that was written and the counts in it
     card: Path  # folder of data_card.md and data_card.json
-    repeats: Mapping[str, float]  # shares of text that stands where it should not, see `repro/results/repeats.py`
-    notes: tuple[str, ...]  # sentences that a reader of its scores must know
-    seconds: float  # that this call took
+    repeats: Mapping[str, float]  # shares of text that is also where it should not be, see `repro/results/repeats.py`
+    notes: tuple[str, ...]  # sentences that a reader of the scores must know
+    seconds: float  # how long this call took
 
     @property
     def counts(self) -> dict[str, dict[str, Any]]:

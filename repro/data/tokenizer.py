@@ -1,19 +1,19 @@
 """Sub-word tokens: one vocabulary for both languages. Paper: section 5.1.
 
 Two kinds are learned: byte-pair merges, as in the paper's English-German, and word-pieces, as in its English-French.
-With either, every line is text before it is tokens: any line, blanks and control characters included, comes back
-exactly. Three choices make that so and keep the vocabulary small:
+With both, decoding gives back exactly the line that was encoded, blanks and control characters included. Three choices
+ensure this and keep the vocabulary small:
 
 - tokens are made of bytes, so no character is unknown;
-- each line is read with one blank before it, which decoding takes off again, so the first word of a line has
-  the tokens of the same word inside one;
-- "<pad>" and "</s>" have ids and no spelling: a line that holds the letters "</s>" does not end there.
+- each line is read with one blank before it, which decoding removes; so the first word of a line has the same
+  tokens as inside a line;
+- "<pad>" and "</s>" have ids but no spelling: a line that contains the letters "</s>" does not end there.
 
-Words that are named may be kept whole beside merges: the labels of trees, each a token of its own.
+With merges, some words can be kept whole: the labels of trees are one token each.
 
-The third kind is given: the text comes in tokens and brings its vocabulary. What that does not list is unknown.
+The third kind is given: the text is already tokens and brings its vocabulary. Tokens not in it are unknown.
 
-Whatever its kind, a tokenizer is its file: how lines are cut, looked up and joined again is all in there.
+A tokenizer of any kind is defined by its file, which says how lines are cut, looked up and joined again.
 """
 
 import hashlib
@@ -36,27 +36,27 @@ from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.storage import atomic
 
 MIN_SIZE = len(SPECIAL) + 256  # every byte is a token
-MIN_WORD_PIECES = MIN_SIZE + 256  # every byte is a token that begins, and another that goes on
-GOES_ON = "\u203f"  # before a word-piece inside a word; no byte is spelled so, hence no text is taken for it
+MIN_WORD_PIECES = MIN_SIZE + 256  # every byte is two tokens: one that begins a word, one that continues it
+GOES_ON = "\u203f"  # stands before a word-piece inside a word; no byte is spelled so, so no text is mistaken for it
 LONGEST_PART = 64  # bytes cut into word-pieces at once: the time grows with the square
-UNKNOWN = " <unk>"  # in a given vocabulary; like its tokens, and unlike PAD and EOS, it has the blank before it
+UNKNOWN = " <unk>"  # in a given vocabulary; like its tokens, and unlike PAD and EOS, it starts with a blank
 SYMBOLS = {*SPECIAL, "<unk>", "<s>"}  # a given vocabulary may list them, but they are no tokens of text
 
-# The byte-level cut of GPT-2 and its kin, but that letters and digits take the marks after them, and letters joiners:
-# without, a Hindi word of six characters is six parts, and no token can span two.
+# The byte-level cut of GPT-2, except that letters and digits keep the marks that follow, and letters keep joiners.
+# Otherwise a Hindi word of six characters would be six parts, and no token could span two of them.
 WITH_MARKS = (
     r"'(?:s|t|re|ve|m|ll|d)(?!\p{M})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}[\p{N}\p{M}]*"
     r"| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 )
 
-LINES_AT_ONCE = 1_000  # so few that their words stay in the processor's cache
-MOST_KNOWN = 1 << 20  # words whose ids are remembered: about 160 MB
-LONGEST_KNOWN = 64  # characters of such a word
-IDS_AT_ONCE = 1 << 24  # counted; a corpus has more than fit into memory
+LINES_AT_ONCE = 1_000  # few enough that their words stay in the processor's cache
+MOST_KNOWN = 1 << 20  # words whose ids are cached: about 160 MB
+LONGEST_KNOWN = 64  # characters of the longest word that is cached
+IDS_AT_ONCE = 1 << 24  # ids counted at a time, as a corpus has more than fit into memory
 
 
 class Tokenizer:
-    """Lines to ids and back; the same file is the same tokenizer, wherever it was trained."""
+    """Converts lines to ids and back; the same file gives the same tokenizer on every machine."""
 
     def __init__(self, contents: bytes) -> None:
         self._contents = contents
@@ -67,31 +67,31 @@ class Tokenizer:
         self.size = self._engine.get_vocab_size()
         self.sha256 = hashlib.sha256(contents).hexdigest()
         self.dtype = np.dtype("<u2" if self.size <= 1 << 16 else "<u4")
-        self.unknown: int | None = self._engine.token_to_id(UNKNOWN)  # None: there is nothing that has no tokens
+        self.unknown: int | None = self._engine.token_to_id(UNKNOWN)  # None: every text has tokens
         self._known: dict[str, bytes] = {}
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[bytes]]:
         return Tokenizer, (self._contents,)
 
     def encode(self, lines: Sequence[str]) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
-        """ids [tokens] of all lines, each with EOS at its end; offsets [lines + 1] of where they begin."""
+        """The ids [tokens] of all lines, each ending in EOS, and the offsets [lines + 1] where the lines begin."""
         starts = range(0, len(lines), LINES_AT_ONCE)
         ids = np.frombuffer(b"".join(self._read(lines[i : i + LINES_AT_ONCE]) for i in starts), self.dtype)
         return ids, np.append(0, np.flatnonzero(ids == EOS) + 1)
 
     def _read(self, lines: Sequence[str]) -> bytes:
-        """The ids of some lines, one after the other. The engine reads a word once; after that it is looked up.
+        """The ids of some lines, concatenated. The engine encodes each word once; later it is looked up.
 
-        No token reaches over a blank unless white space stands before it, and no token depends on what comes after
-        such a blank. So a line has the tokens of its words, each read with the blank before it.
+        No token spans a blank unless white space stands before that blank, and no token depends on what follows such a
+        blank. So the tokens of a line are those of its words, each read with the blank before it.
         """
-        # 1. cut all lines into words    2. let the engine read what is new    3. look every word up
+        # 1. cut all lines into words    2. let the engine encode new words    3. look every word up
         words = [line.split(" ") for line in lines]
         if len(self._known) > MOST_KNOWN:
-            self._known = dict(islice(self._known.items(), MOST_KNOWN // 2))  # the frequent ones were met early
+            self._known = dict(islice(self._known.items(), MOST_KNOWN // 2))  # the first half: frequent words are early
         new = set(chain.from_iterable(words)).difference(self._known)
         apart: dict[str, bytes] = {}
-        if leaning := {word for word in new if not _stands_alone(word)}:  # never known, so always among the new
+        if leaning := {word for word in new if not _stands_alone(word)}:  # never cached, so always among the new words
             cut = zip(lines, words, strict=True)
             apart = self._spelled([line for line, parts in cut if not leaning.isdisjoint(parts)])
         self._known.update(self._spelled(list(new - leaning)))
@@ -102,7 +102,7 @@ class Tokenizer:
         return self._packed([EOS]).join([*ids, b""])
 
     def _spelled(self, texts: list[str]) -> dict[str, bytes]:
-        """Words or lines with their ids, as the engine reads them: each with one blank before it."""
+        """Words or lines with their ids from the engine, which reads each with one blank before it."""
         encodings = self._engine.encode_batch_fast(texts)
         return {text: self._packed(encoding.ids) for text, encoding in zip(texts, encodings, strict=True)}
 
@@ -110,19 +110,19 @@ class Tokenizer:
         return struct.pack(f"<{len(ids)}{self.dtype.char}", *ids)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The line up to EOS; PAD is nothing. Of any ids at all it makes one line."""
+        """The text of the ids up to EOS, without PAD. Always a single line, whatever the ids."""
         tokens = []
         for id in ids:
             if id == EOS:
                 break
             if id != PAD:
                 tokens.append(int(id))
-        # No line holds a line feed, but an untrained model may write one, and a file has as many as lines.
+        # An untrained model may write a line feed, which would add a line to a file.
         return self._engine.decode(tokens).replace("\n", " ")
 
     @cached_property
     def is_lone_byte(self) -> NDArray[np.bool_]:
-        """[size]: whether a token is one byte of a character that takes several."""
+        """Whether a token is one byte of a character with several bytes: [size]."""
         one_byte = "".join(map(chr, range(128)))
         [(letters, _)] = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(one_byte)
         parts = set(pre_tokenizers.ByteLevel.alphabet()).difference(letters)
@@ -143,28 +143,28 @@ class Tokenizer:
 
 
 def _stands_alone(word: str) -> bool:
-    """Whether the blank after a word surely ends a token, and the word is short enough to be remembered.
+    """Whether the blank after a word certainly ends a token, and the word is short enough to be cached.
 
-    White space to the engine is `isspace` here, which is true of four characters more.
+    `isspace` stands for the engine's definition of white space; it is true for four more characters.
     """
     return 0 < len(word) <= LONGEST_KNOWN and not word[-1].isspace()
 
 
 def n_unknown(tokenizer: Tokenizer, ids: NDArray[np.unsignedinteger]) -> int:
-    """How many of the ids stand for something that the vocabulary does not have."""
+    """How many of the ids are the unknown token."""
     return 0 if tokenizer.unknown is None else int(np.count_nonzero(ids == tokenizer.unknown))
 
 
 def n_lone_bytes(tokenizer: Tokenizer, ids: NDArray[np.unsignedinteger]) -> int:
-    """How many of the ids are single bytes of characters that take several: text the vocabulary is not made for."""
+    """How many of the ids are single bytes of multi-byte characters, as in text that the vocabulary is not made for."""
     parts = (ids[i : i + IDS_AT_ONCE] for i in range(0, len(ids), IDS_AT_ONCE))
     return sum(int(np.count_nonzero(tokenizer.is_lone_byte[part])) for part in parts)
 
 
 def train_tokenizer(lines: Iterable[str], subwords: Subwords, *, pieces: str = "") -> Tokenizer:
-    """Learn at most `subwords.size` tokens, fewer where the text has no pair of tokens left that occurs twice.
+    """Learn at most `subwords.size` tokens; fewer if no pair of tokens occurs twice any more.
 
-    Of text whose words came cut, `pieces` is the scheme (`vocabulary.py`): the tokenizer decodes to whole words.
+    If the words of the text were already cut, `pieces` is the scheme (`vocabulary.py`): decoding gives whole words.
     """
     if subwords.kind == "given":
         raise ValueError(f"{subwords} come with their text and are not learned; make them with given_tokenizer.")
@@ -178,7 +178,7 @@ def train_tokenizer(lines: Iterable[str], subwords: Subwords, *, pieces: str = "
 
 
 def _merges(lines: Iterable[str], size: int, pieces: str) -> tokenizers.Tokenizer:
-    """Byte-pair encoding: the two neighbours that occur together most often become one token, again and again."""
+    """Byte-pair encoding: repeatedly, the most frequent pair of neighbouring tokens becomes one token."""
     marks = _Marks(lines)
     engine = _learned(_bytes(with_marks=True), marks, size, pieces)
     engine.pre_tokenizer = _bytes(with_marks=marks.found)
@@ -186,10 +186,10 @@ def _merges(lines: Iterable[str], size: int, pieces: str) -> tokenizers.Tokenize
 
 
 class _Marks:
-    """Lines on their way to be learned from, and whether one of them had a mark or a joiner.
+    """Passes training lines on, and records whether one of them had a combining mark or a joiner.
 
-    Where none has, both cuts are the same, and a tokenizer names the usual one: its file, and hence every run that
-    was made with it, stays as it was before letters took their marks.
+    Without any, both cuts give the same parts, and the tokenizer's file names the usual one. So the file, and every run
+    made with it, is the same as before marks were kept with their letters.
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -204,12 +204,12 @@ class _Marks:
 
 @cache
 def _marks() -> frozenset[str]:
-    """All combining marks, and what joins letters or keeps them apart."""
+    """All combining marks, and the characters that join letters or keep them apart."""
     return frozenset(one for one in map(chr, range(sys.maxunicode + 1)) if category(one)[0] == "M") | {*"\u200c\u200d"}
 
 
 def _bytes(*, with_marks: bool) -> pre_tokenizers.PreTokenizer:
-    """Cut text into words, each with the blank before it, and spell these in bytes."""
+    """A pre-tokenizer that cuts text into words, each with the blank before it, and spells them in bytes."""
     if not with_marks:
         return pre_tokenizers.ByteLevel(add_prefix_space=False)
     words = pre_tokenizers.Split(tokenizers.Regex(WITH_MARKS), "isolated")
@@ -217,7 +217,7 @@ def _bytes(*, with_marks: bool) -> pre_tokenizers.PreTokenizer:
 
 
 def _joining(pieces: str) -> list[decoders.Decoder]:
-    """What makes words of pieces, and takes off the blank before the line."""
+    """The decoders that join pieces to words and remove the blank before the line."""
     joins = SCHEMES[pieces].joins if pieces else ()
     return [*(decoders.Replace(tokenizers.Regex(cut), whole) for cut, whole in joins), decoders.Strip(" ", 1, 0)]
 
@@ -225,7 +225,7 @@ def _joining(pieces: str) -> list[decoders.Decoder]:
 def _learned(
     cut: pre_tokenizers.PreTokenizer, lines: Iterable[str], size: int, pieces: str = ""
 ) -> tokenizers.Tokenizer:
-    """Merges of text that is first cut so."""
+    """Learn merges of text that is first split by the pre-tokenizer `cut`."""
     engine = tokenizers.Tokenizer(models.BPE())
     engine.normalizer = normalizers.Prepend(" ")
     engine.pre_tokenizer = cut
@@ -242,9 +242,9 @@ def _learned(
 
 
 def _merges_beside(whole: Sequence[str], lines: Iterable[str], subwords: Subwords) -> Tokenizer:
-    """Byte-pair encoding of text that is cut into words already, at its blanks, beside words that are never cut.
+    """Byte-pair encoding of text that is split into words at its blanks, beside words that are never split.
 
-    Those are left out of the text that is learned from, whichever side they stand on.
+    The words that are never split are left out of the training text, on both sides.
     """
     if subwords.kind != "bpe" or subwords.size - len(whole) < MIN_SIZE:
         raise ValueError(
@@ -258,19 +258,19 @@ def _merges_beside(whole: Sequence[str], lines: Iterable[str], subwords: Subword
     engine = _learned(pre_tokenizers.Sequence([apart, spelling]), learned_from, subwords.size - len(whole))
     contents = json.loads(engine.to_str())
     vocabulary = contents["model"]["vocab"]
-    # letters that spell a special token stay letters: between blanks nothing else cuts them
+    # no merge may spell a special token: its letters must stay letters, and between blanks nothing else splits them
     contents["model"]["merges"] = [pair for pair in contents["model"]["merges"] if "".join(pair) not in SPECIAL]
     for word in whole:
         [(spelled, _)] = spelling.pre_tokenize_str(f" {word}")
         vocabulary.setdefault(spelled, len(vocabulary))
-    contents["model"]["ignore_merges"] = True  # what the vocabulary has is taken as it is
+    contents["model"]["ignore_merges"] = True  # a word in the vocabulary is taken whole
     return _finished(tokenizers.Tokenizer.from_str(json.dumps(contents)))
 
 
 def _word_pieces(lines: Iterable[str], size: int, pieces: str) -> tokenizers.Tokenizer:
-    """Word-pieces: learned like the merges, but a word is cut at the longest token that it begins with, and so on."""
+    """Word-pieces: learned like merges, but a word is split greedily, taking the longest token that fits each time."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    engine = tokenizers.Tokenizer(models.WordPiece(unk_token=UNKNOWN))  # which is no token, and never needed
+    engine = tokenizers.Tokenizer(models.WordPiece(unk_token=UNKNOWN))  # not in the vocabulary, and never needed
     engine.normalizer = normalizers.Prepend(" ")
     parts = pre_tokenizers.FixedLength(LONGEST_PART)
     engine.pre_tokenizer = pre_tokenizers.Sequence([_bytes(with_marks=True), parts])
@@ -278,7 +278,7 @@ def _word_pieces(lines: Iterable[str], size: int, pieces: str) -> tokenizers.Tok
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=2,
-        # Bytes that go on are listed with the special ones: else only those that occur would have a token.
+        # Continuing bytes are listed as special tokens; otherwise only those that occur would get a token.
         special_tokens=[*SPECIAL, *(GOES_ON + letter for letter in alphabet)],
         initial_alphabet=alphabet,
         continuing_subword_prefix=GOES_ON,
@@ -291,11 +291,11 @@ def _word_pieces(lines: Iterable[str], size: int, pieces: str) -> tokenizers.Tok
 
 
 def given_tokenizer(vocabulary_lines: Iterable[str], *, pieces: str = "@@") -> Tokenizer:
-    """The vocabulary of text that comes in tokens: one a line, with the marks of `pieces` where words are cut.
+    """A tokenizer from the vocabulary of pre-tokenised text: one token a line, with the marks of `pieces`.
 
-    The pre-processed English-German of Britz et al. (2017), which the paper cites and its first code reads, is such:
-    there "@@" ends a token that the next one goes on.
-    The tokens keep their order; lines that name symbols are left out, for the symbols have ids here already.
+    An example is the pre-processed English-German of Britz et al. (2017), which the paper cites and its first code
+    reads: there "@@" at the end of a token says that the next token continues the word.
+    The tokens keep their order. Lines that name symbols are left out, as the symbols already have ids here.
     """
     tokens = [token for token in dict.fromkeys(vocabulary_lines) if token and token not in SYMBOLS]
     if broken := [token for token in tokens if " " in token]:
@@ -313,5 +313,5 @@ def given_tokenizer(vocabulary_lines: Iterable[str], *, pieces: str = "@@") -> T
 
 def _finished(engine: tokenizers.Tokenizer) -> Tokenizer:
     contents = json.loads(engine.to_str())
-    contents["added_tokens"] = []  # else the library finds "</s>" in text
+    contents["added_tokens"] = []  # otherwise the library recognises "</s>" in text
     return Tokenizer(json.dumps(contents, ensure_ascii=False, indent=0).encode())

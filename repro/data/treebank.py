@@ -1,13 +1,13 @@
-"""Trees of phrases: read from brackets, cleaned, written as a line of tokens, and back. Paper: section 6.3.
+"""Phrase-structure trees: read from brackets, cleaned, written as a line of tokens, and back. Paper: section 6.3.
 
-A tree is its words and the brackets over them. Each bracket is a label and a span, in the order in which brackets are
-opened, so nothing here calls itself, and a tree may be as deep as it likes:
+A tree is its words and the brackets over them. A bracket is a label and a span; brackets are listed in the order in
+which they open. So no function here is recursive, and a tree may have any depth:
 
     (TOP (S (NP-SBJ (NNP Anna)) (VP (VBZ sleeps)) (. .)))     as treebanks write it
-    (S (NP NNP )NP (VP VBZ )VP . )S                           as the model reads and writes it: no word is in it
+    (S (NP NNP )NP (VP VBZ )VP . )S                           as the model reads and writes it, without words
 
-The second form is that of Vinyals et al. (arXiv 1412.7449), with the tags kept. Tokens that open a bracket, tokens that
-close one and tags differ in their first character, since some treebanks have labels that are tags as well.
+The second form is that of Vinyals et al. (arXiv 1412.7449), with the tags kept. Opening tokens, closing tokens and tags
+differ in their first character, since some treebanks use the same name as a label and as a tag.
 """
 
 import functools
@@ -19,9 +19,9 @@ from itertools import accumulate, compress
 from pathlib import Path
 from typing import NamedTuple
 
-EMPTY_ELEMENT = "-NONE-"  # its tag: a trace, an omitted subject
+EMPTY_ELEMENT = "-NONE-"  # the tag of empty elements, such as a trace or an omitted subject
 OUTER = frozenset({"", "TOP", "ROOT", "S1"})  # labels of the bracket that treebanks put around a tree
-UNTAGGED = "XX"  # the tag of a word for which nobody wrote one
+UNTAGGED = "XX"  # the tag of a word for which none was written
 FUNCTION = re.compile("([^-=|][^-=|]*)[-=|].*", re.DOTALL)  # NP-SBJ-1 is an NP, ADVP|PRT an ADVP; -LRB- stays
 NO_TEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\udc80-\udcff]")  # the last are bytes that are not UTF-8
 # B is a blank between tokens and T is text; other white space may stand in a word
@@ -30,7 +30,7 @@ TOKEN = re.compile(_TOKEN.replace("B", r"[ \t\r\n]").replace("T", r"[^() \t\r\n]
 TEXT = re.compile(r"[^ \t\r\n]+")
 OPENED, CLOSED = re.compile(r"\(([^()]+)"), re.compile(r"\)([^()]*)")
 NEXT_TREE = re.compile(r"\n\(")
-DEPENDENCIES = re.compile(r"\s*(#.*\n\s*)*\d+\t\S+\t(\S+\t){3}")  # CoNLL: a numbered word a line, between tabs
+DEPENDENCIES = re.compile(r"\s*(#.*\n\s*)*\d+\t\S+\t(\S+\t){3}")  # CoNLL: one numbered word a line, tab-separated
 NOT_CLOSED = "a tree that is not closed"
 
 
@@ -42,7 +42,7 @@ class Leaf(NamedTuple):
 
 
 class Bracket(NamedTuple):
-    """A phrase: the words from `begin` on, before `end`."""
+    """A phrase: the words from `begin` up to, but not including, `end`."""
 
     label: str
     begin: int
@@ -51,10 +51,10 @@ class Bracket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Words and the brackets over them: none is empty, none cuts another."""
+    """Words and the brackets over them: no bracket is empty, no two overlap without nesting."""
 
     leaves: tuple[Leaf, ...]
-    brackets: tuple[Bracket, ...]  # as they are opened: by `begin`, the outer one first
+    brackets: tuple[Bracket, ...]  # in the order in which they open: by `begin`, the outer one first
 
     @property
     def words(self) -> list[str]:
@@ -62,8 +62,8 @@ class Tree:
 
     @property
     def depth(self) -> int:
-        """The most brackets that stand around one word."""
-        deepest, around = 0, list[int]()  # where those that are open end
+        """The largest number of brackets around one word."""
+        deepest, around = 0, list[int]()  # ends of the open brackets
         for bracket in self.brackets:
             while around and around[-1] <= bracket.begin:
                 around.pop()
@@ -73,7 +73,7 @@ class Tree:
 
 
 class Bad(NamedTuple):
-    """What stands where a tree should."""
+    """Text that is no tree, where a tree should be."""
 
     line: int  # from 1
     reason: str
@@ -83,9 +83,9 @@ class Bad(NamedTuple):
 
 
 def read_trees(text: str) -> Iterator[Tree | Bad]:
-    """The trees of a text, as they stand: one a line, several, or one over many lines.
+    """The trees of a text in order, whether one a line, several a line, or one over many lines.
 
-    What cannot be read is told in its place, and reading goes on where the next line begins with a bracket.
+    Where no tree can be read, a `Bad` comes in its place; reading resumes at the next line that begins with a bracket.
     """
     place: int | None = 0
     while place is not None:
@@ -103,10 +103,10 @@ def read_trees(text: str) -> Iterator[Tree | Bad]:
 
 
 def _trees(text: str, place: int) -> Iterator[Tree | tuple[int, int, str]]:
-    """Trees from a place on; at the first thing that is none where it stands, where its tree began, and the reason."""
+    """Trees from a place on; at the first error: where it is, where its tree began, and the reason. Then it ends."""
     leaves: list[Leaf] = []
     made: list[tuple[str, int, int]] = []
-    around: list[int] = []  # those of `made` that are open
+    around: list[int] = []  # indices in `made` of the open brackets
     begun = place
     for token in TOKEN.finditer(text, place):
         kind, at = token.lastgroup, token.start()
@@ -119,7 +119,7 @@ def _trees(text: str, place: int) -> Iterator[Tree | tuple[int, int, str]]:
             leaves.append(Leaf(token["tag"], token["word"]))
         elif kind == "label":
             if around and token["label"] in OUTER:
-                yield begun, begun, NOT_CLOSED  # said of the line in which it begins
+                yield begun, begun, NOT_CLOSED  # reported for the line in which the tree begins
                 return
             around.append(len(made))
             made.append((token["label"], len(leaves), -1))
@@ -148,9 +148,9 @@ def _trees(text: str, place: int) -> Iterator[Tree | tuple[int, int, str]]:
 
 
 def trees_of(path: Path, dropped: Counter[str] | None = None) -> Iterator[Tree]:
-    """The trees of a file. With `dropped`, what cannot be read is left out and counted by reason, else it is refused.
+    """The trees of a file. With `dropped`, bad trees are skipped and counted by reason; else they raise ValueError.
 
-    No message has a word of the text: it may be somebody's who does not want that.
+    No message quotes the text, which may be private.
     """
     text = path.read_bytes().decode("utf-8-sig", "surrogateescape")
     if DEPENDENCIES.match(text):
@@ -171,7 +171,7 @@ def trees_of(path: Path, dropped: Counter[str] | None = None) -> Iterator[Tree]:
 
 
 def bracketed(tree: Tree, outer: str = "") -> str:
-    """The tree on a line, as treebanks have it; with `outer`, in a bracket of that label."""
+    """The tree on one line, in the notation of treebanks; with `outer`, inside a bracket of that label."""
     parts = [f"({outer}"] if outer else []
     for kind, label, word in _walk(tree):
         parts.append(f"({label} {word})" if kind == "leaf" else f"({label}" if kind == "open" else ")")
@@ -179,7 +179,7 @@ def bracketed(tree: Tree, outer: str = "") -> str:
 
 
 def _walk(tree: Tree) -> Iterator[tuple[str, str, str]]:
-    """("open", label, "") and ("close", label, "") of each bracket, ("leaf", tag, word) of each word, as they stand."""
+    """In order: ("open", label, "") and ("close", label, "") for each bracket, ("leaf", tag, word) for each word."""
     around: list[Bracket] = []
     coming = 0
     for i, (tag, word) in enumerate(tree.leaves):
@@ -196,7 +196,7 @@ def _walk(tree: Tree) -> Iterator[tuple[str, str, str]]:
 
 
 def without_empty_elements(tree: Tree) -> Tree:
-    """The tree without its traces and without the brackets that they leave empty; where there are none, itself."""
+    """The tree without empty elements and without the brackets that become empty; the same tree if it has none."""
     kept = [leaf.tag != EMPTY_ELEMENT for leaf in tree.leaves]
     if all(kept):
         return tree
@@ -209,9 +209,9 @@ def without_empty_elements(tree: Tree) -> Tree:
 def cleaned(tree: Tree, mended: Counter[str] | None = None) -> Tree | None:
     """The tree as parsers learn it: no empty elements, no outer bracket, labels without functions, and one root.
 
-    None where no word is left. `mended` counts the trees that had several roots.
+    None if no word is left. `mended` counts the trees that had several roots.
     """
-    # 1. leave out the empty elements    2. and the brackets around the tree    3. have one root
+    # 1. remove empty elements    2. remove the brackets around the tree    3. give it one root
     spoken = without_empty_elements(tree)
     if not spoken.leaves:
         return None
@@ -227,15 +227,15 @@ def cleaned(tree: Tree, mended: Counter[str] | None = None) -> Tree | None:
 
 @functools.cache
 def _plain(label: str) -> str:
-    """The category alone."""
+    """The label without its function tags: NP for NP-SBJ-1."""
     has_function = FUNCTION.fullmatch(label)
     return has_function[1] if has_function else label
 
 
 def _rooted(brackets: Sequence[Bracket], written: int, n: int) -> list[Bracket]:
-    """Brackets over the first `written` of n words, with one around all: where it is missing, it is as the first.
+    """Give brackets over the first `written` of n words a root over all n; a new root copies the first label.
 
-    Words without any bracket keep none.
+    Without any bracket there is no root either.
     """
     if not brackets:
         return []
@@ -246,35 +246,35 @@ def _rooted(brackets: Sequence[Bracket], written: int, n: int) -> list[Bracket]:
 
 
 def linearised(tree: Tree) -> str:
-    """The tree as a line of tokens between blanks, without its words: what the model learns to write."""
+    """The tree as a line of tokens separated by blanks, without its words: what the model learns to write."""
     form = {"open": "({}", "close": "){}", "leaf": "{}"}
     return " ".join(form[kind].format(label) for kind, label, _ in _walk(tree))
 
 
 def tokens_of(line: str) -> list[str]:
-    """What stands between the blanks of treebanks: the words of a sentence, or the brackets and tags of a line."""
+    """The tokens between the blanks of a line: the words of a sentence, or brackets and tags."""
     return TEXT.findall(line)
 
 
 class Mended(NamedTuple):
-    """A tree made of what a model wrote, and what had to be done to it."""
+    """A tree made from a model's output, and the repairs that this needed."""
 
     tree: Tree
-    kinds: Counter[str]  # of mending -> how often; empty: it was a tree
+    kinds: Counter[str]  # kind of repair -> how often; empty: the output was a tree
 
 
 def mended(line: str, words: Sequence[str]) -> Mended:
-    """The tree over these words that a model meant. Any line gives one, always the same; a true one comes back exactly.
+    """Turn a model's output into a tree over these words. Any line gives one tree; a correct line is kept exactly.
 
-    A word takes the tag that was written for it.
+    Each word gets the tag that was written for it.
     """
     kinds: Counter[str] = Counter()
     tags: list[str] = []
     made: list[Bracket] = []
     around: list[int] = []
-    # 1. read what was written: leaves beyond the last word and closes without an open are dropped
+    # 1. read the output: drop leaves beyond the last word and closing brackets without an opening one
     for token in tokens_of(line):
-        # bytes are tokens too, and may spell what no tree over words has: an empty element, a bracket around all
+        # tokens of bytes may spell what no tree over words has: an empty element, an outer bracket
         if NO_TEXT.search(token) or token == EMPTY_ELEMENT or token.strip("()") in OUTER:
             kinds["no token of trees"] += 1
         elif token[0] not in "()" and not {"(", ")"} & {*token}:
@@ -293,13 +293,13 @@ def mended(line: str, words: Sequence[str]) -> Mended:
             last = around.pop()
             kinds["a close of another name"] += closed[1] != made[last].label
             made[last] = made[last]._replace(end=len(tags))
-    # 2. close what is open    3. leave out brackets without leaves
+    # 2. close open brackets    3. remove brackets without leaves
     kinds["never closed"] += len(around)
     for last in around:
         made[last] = made[last]._replace(end=len(tags))
     brackets = [bracket for bracket in made if bracket.begin < bracket.end]
     kinds["a bracket without leaves"] += len(made) - len(brackets)
-    # 4. missing leaves hang under the root, at the end    5. several roots get one above them
+    # 4. add missing leaves at the end, under the root    5. put one root above several
     missing = len(words) - len(tags)
     kinds["a leaf missing"] += missing
     rooted = _rooted(brackets, len(tags), len(words))

@@ -1,4 +1,4 @@
-"""Which vocabulary of sub-words is wanted, and the schemes by which text comes cut already. Paper: section 5.1."""
+"""The choice of sub-word vocabulary, and the schemes that mark already split text. Paper: section 5.1."""
 
 import re
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ SubwordKind = Literal["bpe", "wordpiece", "given"]
 class Subwords:
     """One vocabulary for both languages.
 
-    "bpe" merges frequent neighbours, as the paper's English-German; "wordpiece" reads the longest token first, as
-    its English-French; "given" takes text that is split into sub-words already, with the vocabulary that came with it.
+    "bpe" merges frequent neighbours, as for the paper's English-German; "wordpiece" takes the longest token first, as
+    for its English-French; "given" takes text that is already split into sub-words, with the vocabulary that it brings.
     """
 
     kind: SubwordKind
-    size: int  # tokens asked for; a small text may have fewer, and what is given has as many as it has
-    whole: tuple[str, ...] = ()  # of "bpe": words that are one token each and are never cut, counted in `size`
+    size: int  # tokens to learn; a small text may give fewer, and "given" has the size of its own vocabulary
+    whole: tuple[str, ...] = ()  # for "bpe": words that are one token each, never split, and counted in `size`
 
     def __post_init__(self) -> None:
-        """Raises ValueError for another kind, which would pass for word-pieces."""
+        """Raises ValueError for an unknown kind, which would otherwise be treated as word-pieces."""
         if self.kind not in get_args(SubwordKind):
             raise ValueError(f"Sub-words: expected one of {', '.join(get_args(SubwordKind))}, got {self.kind!r}.")
 
@@ -30,7 +30,7 @@ class Scheme:
     """How words were cut into pieces."""
 
     mark: re.Pattern[str]
-    joins: tuple[tuple[str, str], ...]  # pattern and replacement, one after the other; a blank stands before the line
+    joins: tuple[tuple[str, str], ...]  # (pattern, replacement), applied in order to the line with a blank before it
 
 
 SCHEMES = {
@@ -43,7 +43,7 @@ SCHEMES = {
 
 
 def whole_words(line: str, pieces: str) -> str:
-    """The words of a line that is cut by a scheme."""
+    """Join the pieces of a line that was cut by this scheme ("": none) into whole words."""
     if not pieces:
         return line
     line = f" {line}"

@@ -1,4 +1,4 @@
-"""Who translates and scores: this suite's own search, or CTranslate2 on the same weights."""
+"""What translates and scores: this suite's own search, or CTranslate2 with the same weights."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ COMPUTE: dict[Name, str] = {"ctranslate2": "float32", "ctranslate2-int8": "int8"
 
 
 class Backend(Protocol):
-    """A trained model, ready to be asked."""
+    """A trained model, ready to score and to translate."""
 
     def score_tokens(self, batches: Iterable[Batch]) -> TokenScores:
         """How well it predicts the next token of given translations (teacher forcing)."""
@@ -42,10 +42,10 @@ class Backend(Protocol):
 
 @contextmanager
 def opened(name: Name, model: TranslationSystem, *, bf16: bool = False) -> Iterator[Backend]:
-    """The backend of that name, given the weights of `model`; `bf16` has the own one make its products in bfloat16.
+    """The backend of that name with the weights of `model`; with `bf16` our own one makes its products in bfloat16.
 
-    The own one takes the model to the GPU, if there is one: Lightning leaves it on the CPU when training ends.
-    Raises ImportError where CTranslate2 is asked for and not installed.
+    Our own one moves the model to the GPU, if there is one: Lightning leaves it on the CPU when training ends.
+    Raises ImportError if CTranslate2 is asked for and not installed.
     """
     if name == "torch":
         yield _Own(model.to(_device()), bf16)
@@ -56,7 +56,7 @@ def opened(name: Name, model: TranslationSystem, *, bf16: bool = False) -> Itera
 
 
 def _device() -> torch.device:
-    """Of the search: as of training, no other kind of GPU."""
+    """The device of the search: CUDA or the CPU, as for training; no other kind of GPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

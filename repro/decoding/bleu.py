@@ -1,12 +1,11 @@
-"""BLEU by two scorers, never without a signature. Paper: section 6.1, which does not say how it scored.
+"""BLEU by two scorers, always with a signature. Paper: section 6.1, which does not say how it scored.
 
-The same translations are worth different numbers to different scorers. `sacrebleu_score` is the one to
-compare with others by; `published_score`, some tenths to a whole point above it, the one to hold against
-the paper's tables.
+Different scorers give the same translations different numbers. Use `sacrebleu_score` to compare with other work,
+and `published_score`, which is some tenths to a whole point higher, to compare with the paper's tables.
 
-Text may come as Moses tokens already, with their escapes (`&quot;` for a quotation mark). Cut again, those would be
-three tokens each, most of them right by chance: so both sides are unescaped, and then counted as they are cut or, for
-sacreBLEU, which cuts for itself, joined to plain text.
+Text may already be Moses tokens, with escapes (`&quot;` for a quotation mark). Tokenised again, each escape would be
+three tokens, most of them right by chance. So both sides are unescaped. `published_score` then counts the tokens as
+they are; sacreBLEU has its own tokeniser, so for it they are joined to plain text.
 """
 
 import re
@@ -24,22 +23,22 @@ from repro.decoding.search import Named
 
 LANGUAGES = ("de", "en", "fr")  # the paper's
 
-PUNCTUATION = MosesPunctNormalizer()  # of it only the part that is replace-unicode-punctuation.perl
+PUNCTUATION = MosesPunctNormalizer()  # only its port of replace-unicode-punctuation.perl is used
 LOW_QUOTE = str.maketrans("„", '"')
-# Moses' deescape-special-chars.perl; "bar", "bra" and "ket" are of its older versions
+# Moses' deescape-special-chars.perl; "bar", "bra" and "ket" come from its older versions
 ESCAPES = {"quot": '"', "apos": "'", "lt": "<", "gt": ">", "#91": "[", "#93": "]", "#124": "|", "amp": "&"} | {
     "bar": "|",
     "bra": "[",
     "ket": "]",
 }
 ESCAPE = re.compile(f"&({'|'.join(ESCAPES)});")
-# a mark inside a word, where Moses was told to cut compounds itself (and WikiText numbers), or the authors' script did
+# a mark inside a word: from Moses' own option to split compounds (also in WikiText numbers), or the authors' script
 INSIDE = re.compile(r" (?:@([^\w\s])@|##AT##(-)##AT##) ")
 
 
 @dataclass(frozen=True)
 class Score:
-    """A BLEU score and what it was made of."""
+    """A BLEU score and the numbers it is computed from."""
 
     bleu: float  # 0 to 100
     signature: str  # every step and version that decides the number
@@ -54,7 +53,7 @@ def sacrebleu_score(
 ) -> Score:
     """sacreBLEU of plain text: the tokeniser of the target language, mixed case, exponential smoothing.
 
-    With `are_tokens` both sides are Moses tokens, and are made plain text first.
+    With `are_tokens` both sides are Moses tokens, which are first joined to plain text.
     """
     scorer = BLEU(tokenize=sacrebleu_tokeniser(language), smooth_method="exp", force=True)
     if not are_tokens:
@@ -67,7 +66,7 @@ def sacrebleu_score(
 def translation_scores(
     hypotheses: Sequence[str], references: Sequence[str], language: str, *, are_tokens: bool
 ) -> Named:
-    """By sacreBLEU, and as the paper's authors took it, where that is defined; arguments are those of both."""
+    """The scores of `sacrebleu_score`, and of `published_score` if it is defined for the language; same arguments."""
     plain = sacrebleu_score(hypotheses, references, language, are_tokens=are_tokens)
     published = None
     if published_protocol(language) is None:
@@ -81,12 +80,12 @@ def translation_scores(
 
 
 def sacrebleu_tokeniser(language: str) -> str:
-    """The tokeniser by which sacreBLEU counts a target language: 13a where blanks stand between words."""
+    """sacreBLEU's tokeniser for a target language: 13a for languages with blanks between words."""
     return tokeniser_of(language) or "13a"
 
 
 def published_protocol(language: str) -> str | None:
-    """None where translations into the language can be scored as published, else in words why they cannot."""
+    """None if translations into the language can be scored as published, else the reason why not, in words."""
     if _rules(language) in LANGUAGES:
         return None
     return (
@@ -98,10 +97,10 @@ def published_protocol(language: str) -> str | None:
 def published_score(
     hypotheses: Sequence[str], references: Sequence[str], language: str, *, are_tokens: bool = False
 ) -> Score:
-    """BLEU of plain text as the authors' script has it: `multi-bleu` of Moses tokens with compounds split.
+    """BLEU of plain text as the authors' script computes it: `multi-bleu` of Moses tokens with compounds split.
 
-    Case counts and nothing is smoothed: where no 4-gram matches, BLEU is 0, as `multi-bleu` has it. Only for
-    languages that have a `published_protocol`. With `are_tokens` both sides are Moses tokens and are not cut again.
+    Case counts and nothing is smoothed: if no 4-gram matches, BLEU is 0, as in `multi-bleu`. Only for languages
+    with a `published_protocol`. With `are_tokens` both sides are Moses tokens and are not tokenised again.
     """
     cut = given_tokens if are_tokens else published_tokens
     multi_bleu = BLEU(tokenize="none", smooth_method="none", force=True)
@@ -112,10 +111,10 @@ def published_score(
 
 
 def published_tokens(line: str, language: str) -> str:
-    """The line as the authors counted it, tokens between spaces: get_ende_bleu.sh of their first release.
+    """Tokenise a line as the authors did, with spaces between tokens: get_ende_bleu.sh of their first release.
 
     Their script replaces Unicode punctuation in the hypotheses; in the reference they had done so by hand,
-    low quotes included (tensorflow/tensor2tensor#317). Here both sides go through all of it.
+    low quotes included (tensorflow/tensor2tensor#317). Here all steps are applied to both sides.
     """
     line = PUNCTUATION.replace_unicode_punct(line).translate(LOW_QUOTE)
     line = _moses(language).tokenize(line, return_str=True, escape=False)
@@ -123,37 +122,37 @@ def published_tokens(line: str, language: str) -> str:
 
 
 def given_tokens(tokens: str, language: str) -> str:
-    """The same of a line that is Moses tokens: nothing is cut but compounds, and those by the authors' rule alone."""
+    """The same for a line of Moses tokens: only compounds are split, and only by the authors' rule."""
     _refuse_unpublished(language)
     line = PUNCTUATION.replace_unicode_punct(unescaped(tokens)).translate(LOW_QUOTE)
     return split_compounds(line)
 
 
 def plain_text(tokens: str, language: str) -> str:
-    """Moses tokens as the line that they were cut from, as far as can be told."""
+    """Moses tokens joined to the line that they came from, as far as it can be recovered."""
     joined: str = _joiner(_joining(language)).detokenize(unescaped(tokens).split(), unescape=False)
     return joined
 
 
 def unescaped(tokens: str) -> str:
-    """Moses tokens without its escapes, in one pass, for `&amp;lt;` was written `&lt;`; and with compounds whole."""
+    """Moses tokens without escapes and with compounds joined; in one pass, as `&amp;lt;` stands for `&lt;`."""
     return INSIDE.sub(lambda found: found[1] or found[2], ESCAPE.sub(lambda found: ESCAPES[found[1]], tokens))
 
 
 def split_compounds(line: str) -> str:
     """`rich-text` becomes `rich ##AT##-##AT## text`.
 
-    In bytes, as the script's Perl reads: a match uses up a byte on either side, so that `1-0-1` is split
-    once and `ä-ö-ü`, of two bytes a letter, twice. Not Moses' aggressive splitting, which would take both.
+    It works on bytes, as the script's Perl does. A match consumes a byte on either side, so `1-0-1` is split
+    once and `ä-ö-ü`, with two bytes a letter, twice. Moses' aggressive splitting, not used here, splits both twice.
     """
     return re.sub(rb"(\S)-(\S)", rb"\1 ##AT##-##AT## \2", line.encode("utf-8")).decode("utf-8")
 
 
 @cache
 def _moses(language: str) -> MosesTokenizer:
-    """Moses' tokenizer.perl. Its port lists the letters of Unicode and leaves out Han and Hangul, among others.
+    """Moses' tokenizer.perl. The port has a list of Unicode letters that lacks Han and Hangul, among others.
 
-    A letter that is not listed would stand for itself, cut out of its word: Perl's IsAlnum has them all.
+    A letter outside the list would be cut out of its word as a token of its own. Perl's IsAlnum has all letters.
     """
     _refuse_unpublished(language)
     tokenizer = MosesTokenizer(_rules(language))
@@ -172,17 +171,17 @@ def _refuse_unpublished(language: str) -> None:
 
 
 def _rules(language: str) -> str:
-    """The language whose rules a tag such as de-AT goes by."""
+    """The language whose rules apply to a tag: de for de-AT."""
     return language.split("-")[0]
 
 
 def _joining(language: str) -> str:
-    """The rules by which tokens are joined: beyond the paper's languages those that hold for any."""
+    """The rules for joining tokens: the language's own for the paper's languages, general ones for all others."""
     return _rules(language) if published_protocol(language) is None else "any"
 
 
 def _score(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """Score, signed by the metric itself. Its `force` only silences a guess that the text is tokenised."""
+    """The score with the metric's own signature. Its `force` only silences the warning that text looks tokenised."""
     if len(hypotheses) != len(references):
         raise ValueError(
             f"expected one hypothesis for each reference, got {len(hypotheses)} for {len(references)}: "

@@ -1,16 +1,16 @@
 """A second backend for the same model: CTranslate2, which shares no line of code with ours.
 
-An independent witness that the model is the standard Transformer (`tests/decoding/test_ctranslate.py`), which
-also translates in 8 bits where that is wanted. Optional: the extra [fast].
+It is independent evidence that the model is the standard Transformer (`tests/decoding/test_ctranslate.py`), and
+it can translate in 8 bits. Optional: the extra [fast].
 
-Two rules of CTranslate2's search differ from `repro.decoding.beam`, so now and then a translation does:
+Two rules of CTranslate2's search differ from `repro.decoding.beam`, so a few translations differ:
 
 - of the 2 W candidates of a step, an end symbol counts only among the first W; for us among all of them;
 - a sentence is done when W of its hypotheses have ended; for us when no live one can win. At alpha 0 it
-  looks until its best candidate is an end, after which nothing can win either.
+  searches until its best candidate is an end symbol, after which nothing can win either.
 
-Both keep the same hypotheses alive, so what CTranslate2 finds is among what we find, scoring no higher. Which of those
-found is the answer is decided here, by our length penalty and not by its own, log-probability / length^alpha.
+Both keep the same hypotheses live, so we find all that CTranslate2 finds and our answer never scores lower. Which of
+its hypotheses is the answer is decided here by our length penalty, not by its own, log-probability / length^alpha.
 """
 
 import os
@@ -38,8 +38,8 @@ from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 from repro.storage import atomic
 
-POSITIONS = 4_096  # of sinusoids, which the format wants as a table; CTranslate2 refuses what is longer
-WEIGHTS = "model.bin"  # the file that makes a folder a model: written last
+POSITIONS = 4_096  # rows of the table of sinusoids that the format requires; CTranslate2 refuses longer sentences
+WEIGHTS = "model.bin"  # written last: a folder with this file is a complete model
 
 INSTALL = "Install it: pip install 'attention-repro[fast]', or in a clone pip install -c constraints.txt -e '.[fast]'."
 
@@ -73,7 +73,7 @@ def export(model: TranslationSystem, folder: Path) -> None:
     spec.register_source_vocabulary(names)
     spec.register_target_vocabulary(names)
     spec.config.eos_token = names[EOS]
-    # padding: what the decoder reads first is the zero vector; an unknown token, of which we have none, is not written
+    # names padding: the decoder starts from the zero vector, and we have no unknown token, so none is ever written
     spec.decoder.start_from_zero_embedding = True
     spec.config.decoder_start_token = spec.config.bos_token = spec.config.unk_token = names[PAD]
 
@@ -98,10 +98,10 @@ def refuse(model: TranslationSystem) -> None:
 
 
 def load(folder: Path, *, compute_type: str = "float32", threads: int | None = None) -> Any:
-    """A `ctranslate2.Translator` of an exported model, for as many batches at once as there are `threads`.
+    """A `ctranslate2.Translator` of an exported model, which works on as many batches at once as it has `threads`.
 
-    `compute_type` is "float32", or "int8" for weights and products in 8 bits. `threads` are torch's by default; a
-    batch each keeps them busier than one batch for all.
+    `compute_type` is "float32", or "int8" for weights and products in 8 bits. `threads` is torch's number by default.
+    One batch for each thread keeps them busier than one batch for all.
     """
     library = _library()
     if not (folder / WEIGHTS).is_file():
@@ -125,11 +125,11 @@ def translate_ctranslate2(
     batch_tokens: int = BATCH_TOKENS,
     between: Callable[[int], None] = lambda done: None,
 ) -> list[Sequence[int]]:
-    """The best hypothesis of each sentence as ids without the end symbol, as `translate.translate`."""
+    """The best hypothesis of each sentence as ids without the end symbol, as in `translate.translate`."""
     lengths = np.asarray(source.lengths, np.int64)
 
     def start(sentences: Iterable[int], limit: int) -> list[Any]:
-        """Begin to search these sentences for at most `limit` tokens each; whoever asks a result waits for it."""
+        """Start translating these sentences into at most `limit` tokens each; asking for a result waits for it."""
         return translator.translate_batch(
             [_names(source.sentence(i)) for i in sentences],
             asynchronous=True,
@@ -150,7 +150,7 @@ def translate_ctranslate2(
     for batch, results in zip(batches, begun, strict=True):
         for i, pending in zip(batch, results, strict=True):
             limit, result = int(lengths[i]) + search.extra, pending.result()
-            if max(map(len, result.hypotheses)) > limit:  # it had the limit of the longest sentence of its batch
+            if max(map(len, result.hypotheses)) > limit:  # the batch had the limit of its longest sentence
                 result = start([i], limit)[0].result()
             found[i] = _best(result, search)
         between(len(found))
@@ -158,7 +158,7 @@ def translate_ctranslate2(
 
 
 def score_tokens_ctranslate2(translator: Any, batches: Iterable[Batch]) -> TokenScores:
-    """As `translate.score_tokens`, but for the accuracy: CTranslate2 tells of no token but the given one."""
+    """As `translate.score_tokens`, but without accuracy: CTranslate2 gives the probability of the given token only."""
     begun = []
     for batch in batches:
         source, target = batch.source, batch.target
@@ -170,7 +170,7 @@ def score_tokens_ctranslate2(translator: Any, batches: Iterable[Batch]) -> Token
 
 
 def _begin_to_score(translator: Any, source: Tensor, target: Tensor) -> list[Any]:
-    """Begin to score these rows; whoever asks a result waits for it."""
+    """Start scoring these rows; asking for a result waits for it."""
     sides = [[_names(row[row != PAD].tolist()) for row in side] for side in (source, target)]
     without_end = [names[:-1] for names in sides[1]]  # CTranslate2 adds it
     begun: list[Any] = translator.score_batch(sides[0], without_end, max_input_length=0, asynchronous=True)
@@ -178,11 +178,11 @@ def _begin_to_score(translator: Any, source: Tensor, target: Tensor) -> list[Any
 
 
 def _best(result: Any, search: Search) -> Sequence[int]:
-    """The hypothesis that scores best by our rules: those that ended come before those cut at the limit."""
+    """The hypothesis with the best score by our rules: any that ended beats any that was cut at the limit."""
 
     def worth(place: int) -> tuple[bool, float]:
         names, score = result.hypotheses[place], result.scores[place]
-        log_prob = score * len(names) if search.alpha else score  # at length penalty 1 it is a mean
+        log_prob = score * len(names) if search.alpha else score  # at length penalty 1 the score is a mean
         return names[-1] == str(EOS), log_prob / search.penalty(len(names))
 
     best = result.hypotheses[max(range(len(result.hypotheses)), key=worth)]
@@ -190,12 +190,12 @@ def _best(result: Any, search: Search) -> Sequence[int]:
 
 
 def _names(ids: Iterable[int]) -> list[str]:
-    """Tokens as CTranslate2 wants them, as text: ids in digits."""
+    """Token names for CTranslate2, which wants text: the ids in digits."""
     return [str(id) for id in ids]
 
 
 def _set_attention(theirs: Any, ours: MultiHeadAttention, norm: nn.Module) -> None:
-    """Their heads are as wide for values as for keys: the narrower of d_k and d_v is filled up with zeros."""
+    """Copy an attention. CTranslate2 needs d_k = d_v, so the narrower of the two is padded with zeros."""
     widths = [ours.d_k, ours.d_k, ours.d_v]
     width = max(widths)
 
@@ -238,12 +238,12 @@ def _array(tensor: Any) -> Array:
 
 
 def check_installed() -> None:
-    """Refuse now what would fail after training."""
+    """Raise ImportError now if CTranslate2 is missing, rather than after training."""
     _library()
 
 
 def _library() -> Any:
-    """CTranslate2, imported when it is wanted."""
+    """CTranslate2, imported on first use. Raises ImportError if it is not installed."""
     try:
         import ctranslate2
     except ImportError as error:

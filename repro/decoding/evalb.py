@@ -1,10 +1,10 @@
 """Labelled F1 of parsers, by the rules of EVALB with COLLINS.prm. Paper: section 6.3, Table 4.
 
-A bracket that was found is right where the gold tree has one of the same label over the same words. Before that, both
-trees lose what treebanks do not agree on: punctuation, the outer bracket, functions of labels.
+A predicted bracket is right if the gold tree has one with the same label over the same words. Before the comparison,
+both trees lose what treebanks do not agree on: punctuation, the outer bracket, function tags of labels.
 
-EVALB reads off each tree's own tags which words are punctuation, and leaves a sentence out where the two do not agree.
-Here the gold tags say it for both trees, so that every sentence counts: `docs/parsing.md` has the difference.
+EVALB takes the punctuation of each tree from that tree's own tags, and skips a sentence if the two trees disagree.
+Here the gold tags decide for both trees, so every sentence counts; `docs/parsing.md` gives the difference.
 """
 
 from collections import Counter
@@ -17,19 +17,19 @@ from repro.decoding.search import Named
 
 VERSION = 1  # raise it when the rules change
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags of words that are left out
-SAME = {"PRT": "ADVP"}  # labels that count as one
-Key = tuple[str, int, int]  # a label, and the span it stands over
-SHORT = 40  # words of the sentences that the second column is of, punctuation counted
+SAME = {"PRT": "ADVP"}  # labels that count as the same
+Key = tuple[str, int, int]  # a label and its span
+SHORT = 40  # the column for short sentences has those of at most so many words, punctuation counted
 
 
 @dataclass(frozen=True)
 class BracketCounts:
-    """What F1 is made of, of one sentence or of many: all of it adds up."""
+    """The counts that F1 is computed from, for one sentence or many; they can be added."""
 
     matched: int = 0
-    found: int = 0  # brackets of the tree that was found
+    found: int = 0  # brackets of the predicted tree
     gold: int = 0
-    exact: int = 0  # sentences of which all three are equal
+    exact: int = 0  # sentences for which the three counts are equal
     sentences: int = 0
 
     def __add__(self, other: "BracketCounts") -> "BracketCounts":
@@ -37,12 +37,12 @@ class BracketCounts:
 
     @property
     def precision(self) -> float:
-        """Per cent of the brackets found that are right; 0 where none was found."""
+        """Per cent of the predicted brackets that are right; 0 if none was predicted."""
         return _percent(self.matched, self.found)
 
     @property
     def recall(self) -> float:
-        """Per cent of the gold brackets that were found; 0 where there is none."""
+        """Per cent of the gold brackets that were found; 0 if there are none."""
         return _percent(self.matched, self.gold)
 
     @property
@@ -52,33 +52,33 @@ class BracketCounts:
 
     @property
     def exact_match(self) -> float:
-        """Per cent of the sentences of which every bracket is right."""
+        """Per cent of the sentences in which every bracket is right."""
         return _percent(self.exact, self.sentences)
 
 
 @dataclass(frozen=True)
 class F1Score:
-    """What trees are worth, and what that was made by."""
+    """The score of some trees, and how it was computed."""
 
     counts: BracketCounts
     mended: float  # per cent of the sentences
-    scorer: str  # rules, version, how many sentences of which length
+    scorer: str  # rules, version, number of sentences and their length
 
     @property
     def signature(self) -> str:
-        """All that decides the number."""
+        """Everything that the number depends on."""
         return f"{self.scorer}|mended:{self.mended:.2f}%"
 
 
 def count_brackets(gold: Tree, found: Tree) -> BracketCounts:
-    """Of one sentence. Which words are punctuation is read off the gold tags: no tag of the tree found decides it."""
+    """The counts of one sentence. Only the gold tags decide which words are punctuation."""
     of_gold, of_found = (Counter(filter(None, keys)) for keys in _both(gold, found))
     matched, n_found, n_gold = (of_gold & of_found).total(), of_found.total(), of_gold.total()
     return BracketCounts(matched, n_found, n_gold, exact=matched == n_found == n_gold, sentences=1)
 
 
 def wrong_brackets(gold: Tree, found: Tree) -> tuple[list[int], list[int]]:
-    """Which brackets of the gold tree were not found, and which of those found are wrong: their places in each tree.
+    """The places of the gold brackets that were not found, and of the predicted brackets that are wrong.
 
     For trees without empty elements.
     """
@@ -89,9 +89,9 @@ def wrong_brackets(gold: Tree, found: Tree) -> tuple[list[int], list[int]]:
 def score_trees(
     gold: Sequence[Tree], found: Sequence[Tree], *, mended: Container[int] = (), at_most: int | None = None
 ) -> "F1Score":
-    """Of many sentences, or of those among them that have at most so many words. Sums first: the mean of F1 is not F1.
+    """The score of many sentences, or only those of `at_most` words. Counts are summed first: a mean of F1 is not F1.
 
-    `mended` are the numbers, from 0, of the sentences whose tree was made of something that was none.
+    `mended` holds the numbers, from 0, of the sentences whose output was no tree and had to be mended.
     """
     if len(gold) != len(found):
         raise ValueError(f"expected one tree for each gold one, got {len(found)} for {len(gold)}: not parallel.")
@@ -104,9 +104,9 @@ def score_trees(
 
 
 def parse_scores(outputs: Sequence[str], references: Sequence[str]) -> Named:
-    """Of lines of brackets and tags: F1 asks for no word, only for how many there are.
+    """The scores of lines of brackets and tags; F1 needs only the number of words, not the words.
 
-    Beside the three: sentences that are wholly right, F1 of short ones, and of how many the output was no tree.
+    Besides F1, precision and recall: exact matches, F1 of short sentences, and the share of outputs that were no tree.
     """
     gold = [tree_of(line, n_leaves(line)) for line in references]
     found = [tree_of(line, len(one.tree.leaves)) for line, one in zip(outputs, gold, strict=True)]
@@ -121,28 +121,28 @@ def parse_scores(outputs: Sequence[str], references: Sequence[str]) -> Named:
         "f1_short": short.counts.f1,
         "mended": score.mended,
     }
-    scorers = dict.fromkeys(values, score.scorer) | {"f1_short": short.scorer}  # `mended` stands beside them
+    scorers = dict.fromkeys(values, score.scorer) | {"f1_short": short.scorer}  # without the share mended
     return {**values, **{f"{name}_signature": scorer for name, scorer in scorers.items()}}
 
 
 def n_leaves(line: str) -> int:
-    """How many words a true line of brackets and tags is over."""
+    """The number of words of a well-formed line of brackets and tags."""
     return sum(token[0] not in "()" for token in tokens_of(line))
 
 
 def tree_of(line: str, n_words: int) -> Mended:
-    """The tree that a line means, over words that nobody needs to know."""
+    """The tree that a line means, over placeholder words."""
     return mended(line, ["_"] * n_words)
 
 
 def n_words(tree: Tree) -> int:
-    """Its length as EVALB has it: empty elements do not count, punctuation does."""
+    """The length of a sentence as EVALB counts it: without empty elements, with punctuation."""
     return sum(leaf.tag != EMPTY_ELEMENT for leaf in tree.leaves)
 
 
 def _both(gold: Tree, found: Tree) -> tuple[list[Key | None], list[Key | None]]:
-    """What the brackets of both trees are compared by."""
-    wanted, had = (without_empty_elements(tree) for tree in (gold, found))  # each side by its own tags
+    """The keys by which the brackets of both trees are compared."""
+    wanted, had = (without_empty_elements(tree) for tree in (gold, found))  # each tree by its own tags
     if len(wanted.leaves) != len(had.leaves):
         raise ValueError(
             f"expected two trees of the same words, got one of {len(wanted.leaves)} and one of {len(had.leaves)}: "
@@ -153,7 +153,7 @@ def _both(gold: Tree, found: Tree) -> tuple[list[Key | None], list[Key | None]]:
 
 
 def _keys(tree: Tree, counted: Sequence[bool]) -> list[Key | None]:
-    """Of each bracket its label and its span over the words that count; None where it does not count itself."""
+    """For each bracket its label and its span over the words that count; None if the bracket does not count."""
     place = [0, *accumulate(counted)]
     found: list[Key | None] = []
     for label, begin, end in tree.brackets:
@@ -164,7 +164,7 @@ def _keys(tree: Tree, counted: Sequence[bool]) -> list[Key | None]:
 
 
 def _without_partner(keys: Sequence[Key | None], others: Sequence[Key | None]) -> list[int]:
-    """The places of those that the others do not have; of one that both have, as many as they have are right."""
+    """The places of the keys without a partner among the others; each of the others is partner of one key only."""
     left = Counter(filter(None, others))
     alone = []
     for i, key in enumerate(keys):

@@ -1,4 +1,4 @@
-"""The weights of heads, as they are looked at: by word, by entropy, in a byte each. Paper: figures 3 to 5.
+"""The weights of heads, prepared for viewing: by word, by entropy, one byte each. Paper: figures 3 to 5.
 
 Q queries    K keys
 """
@@ -22,7 +22,7 @@ def rounded_weights(weights: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def entropies(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[..., Q, K] -> [..., Q], in nats: 0 for a head that looks at one key only, ln K for all alike."""
+    """The entropy of each row of weights, [..., Q, K] -> [..., Q], in nats: 0 for one key, ln K for equal weights."""
     return np.asarray(-(weights * np.log(np.where(weights > 0, weights, 1.0))).sum(-1))
 
 
@@ -35,9 +35,9 @@ def split_words(sentence: str) -> list[tuple[str, int]]:
 
 
 def by_words(ids: Sequence[int], tokenizer: "Tokenizer") -> dict[str, list[Any]]:
-    """Tokens as they are spelled, the words that they make up, and of each token the number of its word.
+    """The tokens as text, the words that they make up, and for each token the number of its word.
 
-    A token that reaches over several words, as a model may write it, makes one word of them.
+    If a token spans several words, as a model may write, they count as one word.
     """
     text = [tokenizer.decode(ids[:n]) for n in range(len(ids) + 1)]
     ends = [end for _, end in split_words(text[-1])] or [len(text[-1])]

@@ -1,8 +1,8 @@
-"""What a trained model does inside: where each head looks on a few sentences, and how its search found the translation.
+"""What a trained model does inside: where each head looks on a few sentences, and how the search found the translation.
 
-Each sentence is translated by the search of the run, watched (`observed.py`), in the type of the weights: the run's own
-translation may be another one where it was made in bfloat16 or by CTranslate2. Then the model reads source and
-translation as in training, and the weights of every head are kept. Paper: figures 3 to 5, section 6.1.
+Each sentence is translated by the run's search, observed (`observed.py`), in the type of the weights. A run that
+translates in bfloat16 or by CTranslate2 may have another translation. Then the model reads source and translation as
+in training, and the weights of every head are kept. Paper: figures 3 to 5, section 6.1.
 
     L layers    H heads    Q queries    K keys
 """
@@ -23,17 +23,17 @@ from repro.decoding.translate import stepping
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 
-KINDS = {  # of attention: the modules of a Transformer that it is in, by the number of their layer
+KINDS = {  # kinds of attention: the names of their modules in a Transformer, to be filled in with the layer number
     "encoder": "encoder.{}.self_attention",
     "decoder": "decoder.{}.self_attention",
     "cross": "decoder.{}.cross_attention",
 }
 BEGIN = "(begin)"  # what the decoder reads first: padding
-DIGITS = 4  # after the point, of log-probabilities and scores
+DIGITS = 4  # decimal places of log-probabilities and scores
 
 
 class LookedAt(NamedTuple):
-    """A source, and where it is from."""
+    """A source sentence, and where it is from."""
 
     about: str
     ids: Sequence[int]  # the end symbol included
@@ -42,13 +42,13 @@ class LookedAt(NamedTuple):
 class Glimpse(NamedTuple):
     """What was seen on one sentence."""
 
-    content: dict[str, Any]  # what JSON can hold
-    weights: bytes  # round(255 w) of each kind in turn, [L, H, Q, K]
+    content: dict[str, Any]  # can be written as JSON
+    weights: bytes  # round(255 w), one kind after the other, each [L, H, Q, K]
 
 
 @torch.inference_mode()
 def look_inside(model: TranslationSystem, tokenizer: Tokenizer, sentence: LookedAt, search: Search) -> Glimpse:
-    """Translate one sentence and see how; a system without heads has its search alone."""
+    """Translate one sentence and record search tree and attention weights; a system without heads has only the tree."""
     model.eval()
     source = torch.tensor([[int(id) for id in sentence.ids]])
     step = stepping(model, model.embedding.weight.dtype)
@@ -70,7 +70,7 @@ def look_inside(model: TranslationSystem, tokenizer: Tokenizer, sentence: Looked
 
 
 def _maps(model: TranslationSystem, source: Tensor, decoder_in: Sequence[int]) -> dict[str, NDArray[np.float64]]:
-    """The weights by kind, [L, H, Q, K]; of kinds whose rows are no weights (negative, or above one) none."""
+    """The weights by kind, [L, H, Q, K], leaving out kinds with values below 0 or above 1, which are no weights."""
     if not hasattr(model, "attention_maps"):
         return {}
     seen = model.attention_maps(source, torch.tensor([[*decoder_in]]))
@@ -85,7 +85,7 @@ def _maps(model: TranslationSystem, source: Tensor, decoder_in: Sequence[int]) -
 
 
 def _told(tree: SearchTree, tokenizer: Tokenizer, before: int) -> dict[str, Any]:
-    """A tree as JSON has it: nodes are [parent, number of a piece, log-probability, score, fate]."""
+    """A tree as JSON: nodes are [parent, number of the piece, log-probability, score, fate]."""
     pieces: dict[int, str] = {}
     lead = tokenizer.decode([before])
     for node in tree.nodes:

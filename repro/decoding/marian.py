@@ -1,17 +1,17 @@
 """The same model as Hugging Face's MarianMT: a folder that `transformers` opens without a line of our code.
 
-MarianMT is the Transformer as printed, in another order of its dimensions. What is done so that it says the same:
+MarianMT is the Transformer as printed, with its dimensions in another order. The differences, and how they are bridged:
 
-- Its positions have all sines before all cosines, ours are interleaved as printed. A permutation of the model's
-  dimensions, taken throughout, turns one into the other; no logit changes by it.
-- Our decoder begins with a zero vector. Here that is a start symbol of its own, the last id of the vocabulary, whose
+- Its positions have all sines before all cosines; ours are interleaved, as printed. Permuting the model's dimensions
+  everywhere turns one into the other and changes no logit.
+- Our decoder begins with a zero vector. Here that is an extra start symbol, the last id of the vocabulary, whose
   embedding is zero and whose bias in the softmax keeps its probability at exactly zero.
 - Its layer norms divide by sqrt(variance + 1e-5), ours by sqrt(variance + 1e-6), and it has no setting for that. This
-  is the one difference that stays: log-probabilities differ a little, and now and then a hypothesis wins for it.
+  difference remains: log-probabilities differ a little, and now and then another hypothesis wins.
 - Its search ranks hypotheses by log-probability / length^penalty; ours, as Wu et al. (2016), by log-probability /
-  ((5 + length) / 6)^alpha. Both rank alike at 0. `generation_config.json` gives it our alpha for its penalty.
+  ((5 + length) / 6)^alpha. Both rank alike at 0. `generation_config.json` sets its penalty to our alpha.
 
-It is written with the `safetensors` library alone: `transformers` is needed to open it, not to make it.
+The folder is written with the `safetensors` library alone: `transformers` is needed to open it, not to write it.
 """
 
 import json
@@ -33,16 +33,16 @@ from repro.model.transformer import Transformer
 from repro.storage import atomic
 
 START = "<s>"  # what MarianMT's decoder reads first
-# A logit whose exponential is exactly 0 in float32 beside any other above -96; half precision holds it, and as a class
-# of a smoothed loss it weighs 200 epsilon / V.
+# A logit whose exponential is exactly 0 in float32 beside any other above -96. Half precision can hold it. As a class
+# in a label-smoothed loss it adds 200 epsilon / V.
 NEVER = -200.0
-LONGEST = 1_024  # tokens of a sentence: of positions, which `transformers` computes when it opens a model
-LONGEST_OUTPUT = 512  # its searches have one limit for all sentences; ours is that of the source and 50
+LONGEST = 1_024  # tokens of a sentence: the number of positions that `transformers` computes when it opens a model
+LONGEST_OUTPUT = 512  # tokens: its search has one limit for all sentences, ours is the source length plus 50
 WEIGHTS_FILE = "model.safetensors"
 
 
 def export_marian(model: TranslationSystem, tokenizer: Tokenizer, folder: Path) -> None:
-    """Write weights, tokenizer and configuration into `folder`. Raises ValueError for what MarianMT cannot express."""
+    """Write weights, tokenizer and configuration to `folder`. Raises ValueError for what MarianMT cannot express."""
     refuse_marian(model)
     assert isinstance(model, Transformer)
     size = len(model.embedding.weight)
@@ -74,13 +74,13 @@ def refuse_marian(model: TranslationSystem) -> None:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Write tensors by their names, in the format of `safetensors`, whole or not at all."""
+    """Write named tensors to a file in the format of `safetensors`, completely or not at all."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     atomic.write_bytes(path, safetensors.torch.save(whole, metadata={"format": "pt"}))
 
 
 def _tensors(model: Transformer) -> Iterator[tuple[str, Tensor]]:
-    """The weights by MarianMT's names, in its order of dimensions."""
+    """The weights under MarianMT's names, with the dimensions in its order."""
     d_model = model.embedding.weight.shape[1]
     order = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])  # sines, then cosines
     matrix = model.embedding.weight.detach().cpu()
@@ -98,7 +98,7 @@ def _tensors(model: Transformer) -> Iterator[tuple[str, Tensor]]:
 def _layer(
     name: str, layer: Any, attentions: dict[str, MultiHeadAttention], order: Tensor
 ) -> Iterator[tuple[str, Tensor]]:
-    """One layer: its attentions, its feed-forward network and the norm after each, our norms being in that order."""
+    """One layer: its attentions, its feed-forward network and the norm after each; our norms are in this order."""
     for theirs, ours in attentions.items():
         widths = [ours.n_heads * d for d in (ours.d_k, ours.d_k, ours.d_v)]
         parts = zip(
@@ -121,7 +121,7 @@ def _layer(
 
 
 def _config(model: Transformer) -> dict[str, Any]:
-    """config.json: the row in MarianMT's words."""
+    """config.json: the model's sizes under MarianMT's names."""
     size, d_model = model.embedding.weight.shape
     first: Any = model.decoder_layers[0]
     n_layers = len(model.decoder_layers)
@@ -164,7 +164,7 @@ def _generation(size: int) -> dict[str, Any]:
         "length_penalty": PAPER_SEARCH.alpha,
         "early_stopping": False,
         "max_length": LONGEST_OUTPUT,
-        "suppress_tokens": [PAD],  # it has its share of the probability and is never written
+        "suppress_tokens": [PAD],  # padding has a share of the probability, but is never written
     }
 
 
@@ -174,12 +174,12 @@ def _symbols(size: int) -> dict[str, Any]:
         "eos_token_id": EOS,
         "bos_token_id": size,
         "decoder_start_token_id": size,
-        "forced_eos_token_id": None,  # a translation that is too long is cut, and does not claim to have ended
+        "forced_eos_token_id": None,  # a translation that is too long is cut, without an end symbol
     }
 
 
 def _tokenizer_config() -> dict[str, Any]:
-    """tokenizer_config.json. The letters "</s>" in a text are text, as for us."""
+    """tokenizer_config.json. The letters "</s>" in a text are plain text, as in our tokenizer."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "pad_token": SPECIAL[PAD],
@@ -193,7 +193,7 @@ def _tokenizer_config() -> dict[str, Any]:
 
 
 def _with_symbols(plain: dict[str, Any], size: int) -> dict[str, Any]:
-    """tokenizer.json: ours, and beside it the names of the symbols and the end symbol after each line."""
+    """tokenizer.json: our tokenizer, with the names of the symbols and an end symbol after each line added."""
     symbols = [
         {"id": id, "content": name, "special": True, "single_word": False, "lstrip": False, "rstrip": False}
         | {"normalized": False}

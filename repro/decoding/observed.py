@@ -1,8 +1,8 @@
-"""One sentence's search, watched from outside: the tree of hypotheses as the search weighed them. Paper: section 6.1.
+"""The search of one sentence, observed from outside, as a tree of the hypotheses it weighed. Paper: section 6.1.
 
-`beam_search` is given a step that remembers what it answered and a state that remembers which rows lived on. The tree
-is made from these alone, and is held against what the search did at each token and against what it found: one that
-differs is refused.
+`beam_search` is given a step that records its answers and a state that records which rows live on. The tree is made
+from these records alone. It is then compared with what the search did at each token and with its result; a difference
+raises an error.
 """
 
 import math
@@ -21,19 +21,19 @@ from repro.model.special_tokens import EOS
 class Fate(IntEnum):
     """What became of a candidate."""
 
-    DROPPED = 0  # among the likeliest, but no place was left in the beam
+    DROPPED = 0  # among the likeliest, but the beam was full
     LIVED = 1  # extended by the next token
-    ENDED = 2  # with the end symbol; a translation that competes
-    CUT = 3  # alive at the limit when none had ended
+    ENDED = 2  # with the end symbol; competes for the answer
+    CUT = 3  # the likeliest at the limit, when none had ended
 
 
 class Node(NamedTuple):
     """A candidate: a token after the hypothesis of its parent."""
 
-    parent: int  # its number; -1: nothing was written before
+    parent: int  # the parent's place in `nodes`; -1: nothing was written before
     token: int
     log_prob: float  # of all tokens so far
-    score: float | None  # over the length penalty, where it competes
+    score: float | None  # log_prob over the length penalty, if it competes for the answer
     fate: Fate
 
 
@@ -41,7 +41,7 @@ class Weighed(NamedTuple):
     """What a search compares after each token."""
 
     penalty: float  # of this length
-    hope: float | None  # what the likeliest live hypothesis would score if it reached the limit for nothing
+    hope: float | None  # score of the likeliest live hypothesis if its tokens up to the limit had probability one
     best: float | None  # the best score so far
 
 
@@ -81,9 +81,9 @@ class _Watched:
 
 
 def observe(step: Step[Any], state: Any, limit: int, search: Search) -> tuple[Hypothesis, SearchTree]:
-    """What `beam_search` finds for one sentence, and the tree it found it in; the arguments are its own.
+    """What `beam_search` finds for one sentence, and its search tree; the arguments are those of `beam_search`.
 
-    Raises RuntimeError where the tree is not the search's: then one of the two was changed without the other.
+    Raises RuntimeError if the tree does not match the search: then one of the two was changed without the other.
     """
     seen: list[_Seen] = []
 
@@ -138,7 +138,7 @@ def _tree(seen: list[_Seen], limit: int, search: Search) -> SearchTree:
 def _refuse_others(
     parents: Tensor, last: Tensor, lived: list[tuple[int, int, int]], tokens: list[int], length: int
 ) -> None:
-    """Raise where the search went on with others than those that the tree says lived."""
+    """Raise RuntimeError if the search went on with other hypotheses than those that lived in the tree."""
     n = len(lived)
     went_on = [*zip(parents[:n].tolist(), last[:n].tolist(), strict=False)]
     if went_on != (expected := [*zip((row for _, row, _ in lived), tokens, strict=True)]):
@@ -146,7 +146,7 @@ def _refuse_others(
 
 
 def _refuse_other(tree: SearchTree, found: Hypothesis) -> None:
-    """Raise where the tree leads to another translation than the search found."""
+    """Raise RuntimeError if the tree leads to another translation than the search found."""
     if tree.best is None:
         if found.log_prob != -math.inf:
             raise RuntimeError(f"expected a tree that leads to {found}, got one that leads nowhere.")

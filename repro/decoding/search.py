@@ -1,4 +1,4 @@
-"""How a trained model is searched, as one value, and what its outputs are scored by. Paper: section 6.1."""
+"""The settings of a search as one value, and the interface of what scores the outputs. Paper: section 6.1."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ Named = dict[str, float | str | None]  # "bleu": 25.8, "bleu_signature": "nrefs:
 
 @dataclass(frozen=True)
 class Search:
-    """The settings of a beam search; as they stand here, the paper's for translation."""
+    """The settings of a beam search; the defaults are the paper's for translation."""
 
     beam: int = 4  # hypotheses of each sentence; 1 is greedy search
     alpha: float = 0.6  # strength of the length penalty
-    extra: int = 50  # the longest output: source length + 50
+    extra: int = 50  # the longest output has source length + 50 tokens
 
     def __post_init__(self) -> None:
-        # below 0 a penalty falls with length, and a search that stops early would stop too early
+        # with alpha below 0 the penalty falls with length, and early stopping would stop too early
         if self.beam < 1 or not 0 <= self.alpha <= sys.float_info.max or self.extra < 0:
             raise ValueError(
                 f"A search of {self}: expected a beam of at least 1, an alpha that is finite and at least 0, and 0 "
@@ -32,11 +32,11 @@ class Search:
 
     @property
     def settings(self) -> dict[str, int | float]:
-        """As a record keeps it."""
+        """The settings as a record keeps them."""
         return {"beam": self.beam, "alpha": self.alpha, "extra_length": self.extra}
 
     def penalty(self, length: Any) -> Any:
-        """What log p is divided by; `length` is a number or a tensor of them, the end symbol counted.
+        """The divisor of log p; `length` is a number or a tensor of numbers, the end symbol counted.
 
         ((5 + length) / 6)^alpha: Wu et al. (2016), equation 14; paper: section 6.1.
         """
@@ -48,9 +48,9 @@ class Search:
 
 @dataclass(frozen=True)
 class LengthNormalised(Search):
-    """Ranks by log p / length^alpha, as fairseq does and with it the anchor's authors: the mean over tokens.
+    """Ranks by log p / length^alpha (at alpha 1, the mean over tokens), as fairseq and the anchor's authors do.
 
-    It pays more for length than the paper's penalty, which at alpha 0.6 makes a token cost more than it earns sooner.
+    It favours length more than the paper's penalty with alpha 0.6, under which a further token stops paying off sooner.
     """
 
     beam: int = 5
@@ -72,13 +72,13 @@ SEARCHES = {"paper": PAPER_SEARCH, "fairseq": LengthNormalised()}
 
 
 class Scorer(Protocol):
-    """What a run asks its task for."""
+    """What a run needs from its task."""
 
     @property
     def search(self) -> Search:
-        """The paper's for it."""
+        """The paper's search for this task."""
         ...
 
     def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
-        """What outputs are worth: each score and its signature. `in_tokens`: both sides are Moses tokens."""
+        """The scores of the outputs, each with its signature. `in_tokens`: both sides are Moses tokens."""
         ...

@@ -1,8 +1,8 @@
 """The likeliest next tokens of many hypotheses, straight from the decoder's output. Paper: section 3.4.
 
-The softmax over the whole vocabulary is half of what a search computes, and most of what it moves through memory if it
-makes all logits, then sums, divides and searches them. Here they are made a block of the vocabulary at a time, and each
-block is summed and its maxima noted while it lies in the processor's cache.
+The softmax over the whole vocabulary is half of the computation of a search. It is most of the memory traffic if all
+logits are made first, then summed, divided and searched. Here they are made one block of the vocabulary at a time; the
+block's sum and its maxima are taken while it is in the processor's cache.
 
     R hypotheses    D d_model    V tokens    C tokens of a block    G groups of tokens    K tokens wanted
 """
@@ -18,32 +18,32 @@ from torch import Tensor
 from repro.model.prepacked import PackedLinear, can_prepack
 from repro.model.special_tokens import PAD
 
-GROUP = 32  # tokens with one maximum, at most: the K likeliest stand in the K groups of largest maxima
-BLOCK = 4_096  # tokens of a block: of a hundred rows as many as a core caches
-SIGN = 2**31 - 1  # the bits of a float32 that a negative one counts downward
+GROUP = 32  # tokens that share a maximum, at most: the K likeliest are in the K groups with the largest maxima
+BLOCK = 4_096  # tokens of a block: the logits of a hundred rows fit into a core's cache
+SIGN = 2**31 - 1  # the bits of a float32 that are flipped in negative numbers, so that keys sort like numbers
 
 
 class Softmax:
-    """The softmax matrix, asked for the likeliest tokens only."""
+    """The softmax matrix, prepared to find only the likeliest tokens."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype | None = None) -> None:
         """weight [V, D]; products are made in `dtype`, sums in float32 at least."""
         self.n_tokens, self.dtype = len(weight), dtype or weight.dtype
         matrix = weight.detach().to(self.dtype)
-        # a GPU takes all at once
+        # a GPU takes the whole vocabulary as one block
         self.width = self.n_tokens + -self.n_tokens % GROUP if matrix.is_cuda else BLOCK
         self._blocks: list[Callable[[Tensor], Tensor]] = [
             PackedLinear(part, None, self.dtype) if can_prepack(part, self.dtype) else partial(F.linear, weight=part)
             for part in matrix.split(self.width)
         ]
-        # for logits; made once, for clearing fresh memory costs as much as they do
+        # memory for the logits, kept: clearing fresh memory costs as much as computing them
         self._room = matrix.new_empty(0)
 
     def top_k(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Of each row of hidden [R, D] the k likeliest tokens: log-probabilities and ids, both [R, k], likeliest first.
+        """The k likeliest tokens of each row of hidden [R, D]: log-probabilities and ids, both [R, k], likeliest first.
 
-        Of equals the lower id. Padding has its share of the probability and is never among them. Where there are fewer
-        than k, the rest have log-probability -inf.
+        Among equals the lower id comes first. Padding has a share of the probability but is never returned. If there
+        are fewer than k tokens, the rest have log-probability -inf.
         """
         n_rows, n_tokens = len(hidden), self.n_tokens
         width, group = self.width, _group(n_tokens, k)
@@ -51,7 +51,7 @@ class Softmax:
         if len(self._room) < n_rows * slots:
             self._room = self._room.new_empty(n_rows * slots)
 
-        # 1. Make the logits block by block; of each, [R, C], keep the sum and the maximum of every group.
+        # 1. Make the logits block by block, [R, C]; keep the sum of each block and the maximum of each group.
         rows, groups, tops, sums = hidden.to(self.dtype), [], [], []
         for begin, product in zip(range(0, n_tokens, width), self._blocks, strict=True):
             stop = min(begin + width, n_tokens)
@@ -70,39 +70,39 @@ class Softmax:
         top_R1 = tops_RB.amax(1, keepdim=True)
         log_sum_R1 = (torch.cat(sums, dim=1) * (tops_RB - top_R1).exp()).sum(1, keepdim=True).log()
 
-        # 2. Look into the groups of largest maxima, in the order of their tokens.
+        # 2. Take the groups with the largest maxima, in the order of their tokens.
         _, chosen_RK = first_largest(torch.cat(groups, dim=1), k)
         chosen_RK = chosen_RK.sort(1).values
-        begin_RK = chosen_RK * group // width * width  # of its block
+        begin_RK = chosen_RK * group // width * width  # where the group's block begins
         width_RK = (slots - begin_RK).clamp(max=width)
         row_R1 = torch.arange(n_rows, device=hidden.device)[:, None]
         place_RK = n_rows * begin_RK + row_R1 * width_RK + chosen_RK * group - begin_RK
         members_RM = self._room.view(-1, group)[place_RK // group].flatten(1)
 
-        # 3. The likeliest of those.
+        # 3. Take the likeliest tokens of these groups.
         logit_RK, member_RK = first_largest(members_RM, k)
         token_RK = chosen_RK.gather(1, member_RK // group) * group + member_RK % group
-        token_RK = token_RK.clamp(max=n_tokens - 1)  # beyond are those of -inf that fill the last group
+        token_RK = token_RK.clamp(max=n_tokens - 1)  # beyond it are only the -inf entries that fill the last group
         log_prob_RK = logit_RK - top_R1 - log_sum_R1
         missing = k - log_prob_RK.shape[1]
         return F.pad(log_prob_RK, (0, missing), value=-math.inf), F.pad(token_RK, (0, missing), value=n_tokens - 1)
 
     def _block(self, n_rows: int, begin: int, width: int, slots: int) -> Tensor:
-        """Room for the logits of one block: blocks lie one after the other, each [R, C]."""
+        """The memory for the logits of one block, [R, C]; blocks lie one after the other."""
         stop = min(begin + width, slots)
         return self._room[n_rows * begin : n_rows * stop].view(n_rows, stop - begin)
 
 
 def _group(n_tokens: int, k: int) -> int:
-    """Tokens with one maximum: where as many maxima are looked through as tokens of the k groups, it takes least."""
+    """The number of tokens that share a maximum; fastest if there are as many maxima as tokens in the k groups."""
     return min(GROUP, max(8, 2 ** math.ceil(math.log2(max(1, n_tokens / k)) / 2)))
 
 
 def first_largest(x_RN: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row (all, where there are fewer) and their places, largest first; of equals the first.
+    """The k largest values of each row (or all) and their indices, largest first; among equals the lower index first.
 
-    `topk` promises no order among equals, of which bfloat16 has many, and a stable sort of everything is 30 times
-    slower. So `topk` is given keys that are never equal: the bits of the number, then the place from the end.
+    `topk` guarantees no order among equals, which are common in bfloat16, and a stable sort of whole rows is 30 times
+    slower. So `topk` gets keys that are never equal: the bits of the number, then the index counted from the end.
     """
     n = x_RN.shape[1]
     if x_RN.dtype == torch.float64:  # too long for a key

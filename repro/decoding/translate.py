@@ -1,6 +1,6 @@
 """From a trained model to translations, perplexity and accuracy. Paper: sections 5.4 and 6.1.
 
-Sentences are translated in batches of like length and come back in their own order.
+Sentences are translated in batches of similar length and returned in their original order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,19 +22,19 @@ from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import PAD
 
 BATCH_TOKENS = 4_096  # source tokens searched at once, padding included, with the paper's beam or a narrower one
-GPU_BATCH_TOKENS = 32_768  # the same on a GPU, which takes about as long for so many
+GPU_BATCH_TOKENS = 32_768  # the same on a GPU, which needs hardly more time for so many
 
 
 class TokenScores(NamedTuple):
     """Means over the target tokens of a text, each given those before it; end symbols count, padding does not."""
 
     nll: float  # negative log-likelihood in nats, unsmoothed; its exponential is the perplexity of Table 3
-    # share of tokens that are the most probable of the vocabulary, of equals the lowest id; None: not told
+    # share of tokens that the model ranks first (the lowest id among equals); None: the backend does not tell
     accuracy: float | None
 
 
 def stepping(model: TranslationSystem, dtype: torch.dtype) -> Step[Any]:
-    """What a search asks at each step; the softmax matrix is multiplied in `dtype`."""
+    """The step function that a search calls; products with the softmax matrix are made in `dtype`."""
     softmax = Softmax(model.embedding.weight, dtype)
 
     def step(last: Tensor, state: Any, k: int) -> tuple[Tensor, Tensor, Any]:
@@ -55,8 +55,8 @@ def translate(
 ) -> list[Sequence[int]]:
     """The best hypothesis of each sentence as ids without the end symbol, in the order of `source`.
 
-    `batch_tokens` of the source are searched at once; None: as many as suit the device. `between` is called with the
-    number of sentences done, after each batch.
+    At most `batch_tokens` source tokens are searched at once; None: as many as suit the device. `between` is called
+    after each batch, with the number of sentences done.
     """
     model.eval()
     device = model.embedding.weight.device
@@ -93,23 +93,23 @@ def score_tokens(model: TranslationSystem, batches: Iterable[Batch]) -> TokenSco
 
 
 def _dtype(model: TranslationSystem) -> torch.dtype:
-    """What the softmax matrix is multiplied in: as under autocast where that is on."""
+    """The type of products with the softmax matrix: autocast's where that is on, else the type of the weights."""
     device = model.embedding.weight.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else model.embedding.weight.dtype
 
 
 def at_once(device: torch.device) -> int:
-    """Tokens of the source that suit a device."""
+    """How many source tokens to search at once on a device."""
     return GPU_BATCH_TOKENS if device.type == "cuda" else BATCH_TOKENS
 
 
 def tokens_at_once(batch_tokens: int, search: Search) -> int:
-    """With a beam wider than the paper's fewer: as many hypotheses, so that they take no more memory."""
+    """Source tokens at once: fewer with a beam wider than the paper's, so that the hypotheses take no more memory."""
     return batch_tokens * PAPER_SEARCH.beam // max(search.beam, PAPER_SEARCH.beam)
 
 
 def batches_by_length(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Sentences longest first, cut so that number x longest stays within `batch_tokens`."""
+    """Batches of sentence numbers, longest first; sentences times longest length stays within `batch_tokens`."""
     order = np.argsort(-lengths, kind="stable")
     i = 0
     while i < len(order):

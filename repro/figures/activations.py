@@ -1,6 +1,6 @@
-"""Mean and variance of what flows from sub-layer to sub-layer, before training and after it, with and without norms.
+"""Mean and variance of activations between sub-layers, before and after training, with and without norms.
 
-The first weights are those that the run's seed draws, the last those of its checkpoints. Paper: section 3.1.
+The first weights are drawn from the run's seed, the last come from its checkpoints. Paper: section 3.1.
 
     B sentences    T tokens    D d_model
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NAME, MEASURED = "activations", "activations.json"
 ROWS = (Wanted(BASE, BASE), Wanted("lab_parts", "no norm"))
 COMMAND = 'python experiments/lab_parts.py --rows base "no norm"'
-N_SENTENCES = 64  # of dev, the first
+N_SENTENCES = 64  # the first of dev
 STACKS = {"encoder": ("self-attention", "feed-forward"), "decoder": ("self-attention", "source", "feed-forward")}
 WHEN = {"first": "first step", "last": "last step"}
 
@@ -40,7 +40,7 @@ Moments = dict[str, list[tuple[float, float]]]  # by stack: mean and variance of
 
 @contextmanager
 def watched_stream(model: "Transformer") -> "Iterator[dict[str, list[Tensor]]]":
-    """While it lasts: by stack what its first layer read, and what each sub-layer handed on, [B, T, D] each."""
+    """Collect, while the context lasts, each stack's input and the output of its sub-layers, [B, T, D] each."""
     kept: dict[str, list[Tensor]] = {stack: [] for stack in STACKS}
     layers: list[tuple[Any, Any, list[Tensor]]] = [
         (layer, layer.around, kept[stack]) for stack in STACKS for layer in getattr(model, stack)
@@ -62,7 +62,7 @@ def watched_stream(model: "Transformer") -> "Iterator[dict[str, list[Tensor]]]":
 
 
 def moments(model: "Transformer", batch: "Batch") -> Moments:
-    """Over all elements of all tokens of a padded batch, padding left out; dropout is off."""
+    """Both moments over all elements of all tokens of a padded batch, without padding; dropout is off."""
     import torch
 
     from repro.model.special_tokens import PAD
@@ -80,7 +80,7 @@ def moments(model: "Transformer", batch: "Batch") -> Moments:
 
 
 def measure(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
-    """Both moments of each run, with its first weights and its last, on the same sentences of dev."""
+    """Both moments of each run, with its first and its last weights, on the same sentences of dev."""
     import torch
 
     from repro.data.batch import make_batch
@@ -113,7 +113,7 @@ def places_of(stack: str, n_layers: int) -> list[str]:
 
 
 def draw_activations(to: Path, measured: dict[str, Any]) -> list[Path]:
-    """Mean and variance, sub-layer by sub-layer; and the numbers."""
+    """Draw mean and variance by sub-layer, and write the numbers."""
     rows = [
         (run["row"], run["seed"], WHEN[when], stack, number, place, *of[when][stack][number])
         for run, of in zip(measured["runs"], measured["moments"], strict=True)
@@ -129,7 +129,7 @@ def draw_activations(to: Path, measured: dict[str, Any]) -> list[Path]:
 
 
 def paint_activations(figure: Figure, measured: dict[str, Any]) -> None:
-    """Encoder above, decoder below; mean left, variance right."""
+    """Paint the encoder above, the decoder below; mean left, variance right."""
     panels = figure.subplots(2, 2, sharey="col")
     for (left, right), stack in zip(panels, STACKS, strict=True):
         for moment, axes in enumerate((left, right)):
@@ -158,7 +158,7 @@ def paint_activations(figure: Figure, measured: dict[str, Any]) -> None:
 
 
 def _name_layers(axes: Axes, stack: str, n: int) -> None:
-    """Layers below the middle of their sub-layers, lines between them."""
+    """Label the layers below the middle of their sub-layers, with lines between layers."""
     parts = len(STACKS[stack])
     n_layers = n // parts
     axes.set_xticks(

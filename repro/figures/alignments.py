@@ -1,7 +1,7 @@
-"""Where soft alignment looks while it translates, beside the base on the same sources. Bahdanau et al. (2015).
+"""Attention of soft alignment during translation, beside the base's on the same sources. Bahdanau et al. (2015).
 
-From what runs left of their inside (`repro/results/inside.py`), so no checkpoint is needed. Weights are shown by word:
-those of a word's pieces summed where they are looked at, averaged where they look. Paper: section 3.2.3.
+The weights come from files beside the records (`repro/results/inside.py`), so no checkpoint is needed. They are shown
+by word: summed over the pieces of a key word, averaged over the pieces of a query word. Paper: section 3.2.3.
 
     L layers    H heads    Q queries: words written    K keys: words of the source
 """
@@ -28,16 +28,16 @@ NAME = "soft_alignment"
 TABLE, ROW = "ladder", "soft alignment"
 COMMAND = f'python experiments/{TABLE}.py --rows base "{ROW}"'
 MOST = 4  # sentences
-LETTERS = 14  # of a word that is longer the rest is not written
+LETTERS = 14  # longer words are cut to this length
 
 
 @dataclass(frozen=True)
 class Aligned:
-    """What one run looked at while it translated one sentence."""
+    """The attention of one run while it translated one sentence."""
 
     about: str
     source: list[str]  # K words, the end symbol last
-    target: list[str]  # Q words as this run wrote them
+    target: list[str]  # Q words, as this run wrote them
     heads: Array  # [L, H, Q, K]; rows sum to one
 
     @property
@@ -47,37 +47,37 @@ class Aligned:
 
     @property
     def entropy(self) -> Array:
-        """Of each row of `weights`, [Q], in nats."""
+        """The entropy of each row of `weights`, [Q], in nats."""
         return entropies(self.weights)
 
     @property
     def own_entropy(self) -> Array:
-        """The mean of the heads' own entropies, [Q], in nats: never above that of their mean."""
+        """The mean of the heads' own entropies, [Q], in nats; never above the entropy of their mean."""
         return np.asarray(entropies(self.heads).mean((0, 1)))
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A run of each system, on the same sentences."""
+    """One run of each system, on the same sentences."""
 
     runs: tuple[Record, Record]
     sentences: list[tuple[Aligned, Aligned]]
 
 
 def aligned_sentences(records: Sequence[Record], results: Path) -> Iterator[tuple[Record, list[Aligned]]]:
-    """Each finished run with the sentences that it left, of the lowest seed first."""
+    """Each finished run with the sentences stored beside its record, lowest seed first."""
     for record, sentences in seen_sentences(records, results):
         found = []
         for told, weights in sentences:
             if "cross" in weights:
                 merged = merged_to_words(weights["cross"], told["target"]["of"], told["source"]["of"])
-                whole = merged / merged.sum(-1, keepdims=True)  # a byte each: not quite one
+                whole = merged / merged.sum(-1, keepdims=True)  # weights were stored as bytes: sums are not quite one
                 found.append(Aligned(told["about"], told["source"]["words"], told["target"]["words"], whole))
         yield record, found
 
 
 def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str) -> Compared:
-    """Soft alignment and the base, of the lowest seed each, the same one if possible.
+    """The run of soft alignment with the lowest seed, and a run of the base, of the same seed if possible.
 
     Raises ValueError, which names the command to run, where a run is missing.
     """
@@ -104,7 +104,7 @@ def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results:
 def draw_alignments(
     to: Path, rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str
 ) -> list[Path]:
-    """The picture, its weights and its entropies. Raises ValueError where a run is missing."""
+    """Write the picture, its weights and its entropies. Raises ValueError where a run is missing."""
     found = compared_alignments(rows, base, results, command=command)
     each = [
         (record.row, record.seed, one)
@@ -144,7 +144,7 @@ def alignments_height(found: Compared) -> float:
 
 
 def paint_alignments(figure: Figure, found: Compared) -> None:
-    """Of each sentence both systems side by side: words written by words read, and the entropy of each row."""
+    """Paint both systems side by side for each sentence: target by source words, and the entropy of each row."""
     width, height = (72 * inches for inches in figure.get_size_inches())
     most = max(math.log(len(one.source)) for one, _ in found.sentences) * 1.04
     top = height - TOP
@@ -166,7 +166,7 @@ def paint_alignments(figure: Figure, found: Compared) -> None:
 
 
 def _face(one: Aligned) -> float:
-    """Of words of the source: so small that no two touch."""
+    """The font size of source words: small enough that no two touch."""
     return min(6.6, 0.82 * PANEL / len(one.source))
 
 

@@ -1,7 +1,7 @@
 """The encoder-decoder, drawn from the operations of the model itself. Paper: figure 1.
 
-`columns` says what stands in the picture, `paint` puts it on paper. Whoever adds, drops or renames a sub-layer of
-`repro.model` gets another picture.
+`stacks` finds what the picture shows, `paint_architecture` draws it. Adding, removing or renaming a sub-layer of
+`repro.model` changes the picture.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from repro.figures.trace import Trace, trace, words
 from repro.model.transformer import Transformer
 
 BELOW, MEMORY = -1, -2  # what a block reads from outside its layer: the layer's input, the encoder's output
-N_TOKENS = (5, 7)  # of the sentences the model is run on, source and target; they differ, so masks can be told
+N_TOKENS = (5, 7)  # lengths of the source and target that the model is run on; they differ, to tell masks apart
 ATTENTIONS = ("SelfAttention", "MultiHeadAttention")
 FILL = {  # by the class of the module
     **dict.fromkeys(ATTENTIONS, "#fbdcb6"),
@@ -77,11 +77,11 @@ def _stack(done: Trace, name: str, masked: set[str]) -> tuple[tuple[int, tuple[B
 
 
 def _blocks(done: Trace, layer: int, masked: set[str]) -> tuple[Block, ...]:
-    """What one layer does: a block for each module it calls and for each operation of its own."""
+    """The blocks of one layer: one for each module that it calls and for each operation of its own."""
     path = done.calls[layer].path
     inputs = done.calls[layer].reads
     blocks: list[Block] = []
-    block_of: dict[int | tuple[int, int], int] = {}  # of a step, and of a call
+    block_of: dict[int | tuple[int, int], int] = {}  # step, or call -> its block
     for place, step in enumerate(done.steps):
         if layer not in step.calls:
             continue
@@ -118,7 +118,7 @@ def _label(kind: str, masked: bool) -> str:
 
 
 def _entries(done: Trace, model: Transformer) -> list[tuple[str, ...]]:
-    """What each stack's input is made of: the modules called by the model itself before the stack's first layer."""
+    """The modules behind each stack's input: those that the model itself calls before the stack's first layer."""
     entries: list[tuple[str, ...]] = []
     names: list[str] = []
     for call in done.calls[1:]:
@@ -153,7 +153,7 @@ ARROW = "-|>,head_length=0.3,head_width=0.14"
 
 @dataclass(frozen=True)
 class Box:
-    """What is drawn as one: a block, or a sum with the norm that alone reads it."""
+    """What is drawn as one box: a block, or a sum together with the norm that is its only reader."""
 
     label: str
     kind: str
@@ -181,7 +181,7 @@ def boxes(blocks: Sequence[Block]) -> list[Box]:
 
 
 def paint_architecture(figure: Figure, drawn: tuple[Stack, Stack]) -> None:
-    """Figure 1: the stacks side by side, the encoder's output going over to the decoder."""
+    """Paint figure 1: the stacks side by side, and the encoder's output going to the decoder."""
     pen = _Pen(style.canvas(figure))
     left = 126.0
     memory = _column(pen, left, -1, drawn[0], None)
@@ -189,7 +189,7 @@ def paint_architecture(figure: Figure, drawn: tuple[Stack, Stack]) -> None:
 
 
 def height(drawn: tuple[Stack, Stack]) -> float:
-    """How much paper the taller stack takes, in points."""
+    """The height of the taller stack, in points."""
     pen = _Pen(None)
     return max(_column(pen, 0, 1, column, (0, 0))[1] for column in drawn) + 24
 
@@ -201,7 +201,7 @@ class _Pen:
     axes: Axes | None
 
     def box(self, x: float, y: float, label: str, kind: str) -> float:
-        """A rounded box whose lower edge stands at y; gives its upper edge."""
+        """Draw a rounded box whose lower edge is at y; returns its upper edge."""
         from matplotlib.patches import FancyBboxPatch
 
         tall = 17.0 + 11 * label.count("\n")
@@ -218,7 +218,7 @@ class _Pen:
             self.axes.text(x, y, text, **usual | how)
 
     def line(self, *points: tuple[float, float], head: bool = True) -> None:
-        """A line through the points, with an arrow head at its end."""
+        """Draw a line through the points, with an arrow head at its end."""
         if not self.axes:
             return
         xs, ys = zip(*points, strict=True)
@@ -228,7 +228,7 @@ class _Pen:
             self.axes.annotate("", points[-1], points[-2], arrowprops=how, zorder=2)
 
     def circle(self, x: float, y: float, radius: float, sign: str) -> None:
-        """A plus, or a wave that stands for the positional encoding."""
+        """Draw a circle with a plus, or with a wave for the positional encoding."""
         from matplotlib.patches import Circle
 
         if not self.axes:
@@ -243,7 +243,7 @@ class _Pen:
             self.axes.plot([x + 0.97 * radius * t for t in steps], wave, color=style.INK, lw=0.8, zorder=4)
 
     def frame(self, x: float, side: int, low: float, high: float) -> None:
-        """The grey box around a layer, wider where its residuals run."""
+        """Draw the grey box around a layer, wider on the side of its residuals."""
         from matplotlib.patches import FancyBboxPatch
 
         if self.axes:
@@ -256,7 +256,7 @@ class _Pen:
 
 
 def _column(pen: _Pen, x: float, side: int, column: Stack, memory: tuple[float, float] | None) -> tuple[float, float]:
-    """One stack over the middle x, residuals at `side`; gives x and y of its output, above the last frame.
+    """Draw one stack centred at x, residuals at `side`; returns x and y of its output, above the last frame.
 
     `memory` is the place of the encoder's output.
     """
@@ -295,7 +295,7 @@ def _column(pen: _Pen, x: float, side: int, column: Stack, memory: tuple[float, 
 def _layer(
     pen: _Pen, x: float, y: float, side: int, blocks: Sequence[Block], memory: tuple[float, float] | None
 ) -> float:
-    """One layer whose input comes up at (x, y); gives the upper edge of its last box."""
+    """Draw one layer whose input arrives at (x, y); returns the upper edge of its last box."""
     tops = {BELOW: y}
     top = y
     for box in boxes(blocks):
@@ -322,7 +322,7 @@ def _layer(
 
 
 def _bring(pen: _Pen, memory: tuple[float, float], x: float, low: float) -> None:
-    """The encoder's output, from above its stack to the keys and the values of an attention at x."""
+    """Draw the encoder's output, from above its stack to the keys and values of an attention at x."""
     from_x, top = memory
     gutter, level = (from_x + x) / 2 - 6, low - FORK
     pen.line((from_x, top - MARGIN), (from_x, top + GAP), (gutter, top + GAP), (gutter, level), head=False)

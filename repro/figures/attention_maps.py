@@ -1,7 +1,7 @@
-"""Where our own heads look, on the paper's sentences: measured once, drawn as often as wanted. Paper: figures 3 to 5.
+"""Attention of our own heads on the paper's sentences, measured once and then drawn. Paper: figures 3 to 5.
 
-The weights behind the paper's pictures are not public. These are of a base model trained here, in the encoder's last
-layer but one ("layer 5 of 6"), and each picture says whose they are.
+The weights behind the paper's figures are not public. Ours are from a base model trained here, from the encoder's last
+layer but one ("layer 5 of 6"), and each picture names the run.
 """
 
 import functools
@@ -28,19 +28,19 @@ COMMAND = "python experiments/table3_A.py --rows base"  # trains the model whose
 
 
 class Map(TypedDict):
-    """One sentence, seen by each head of the layer."""
+    """One sentence with the attention of each head of the layer."""
 
-    about: str  # the word that figures 3 and 4 ask
+    about: str  # the query word of figures 3 and 4
     words: list[str]
-    pieces: list[int]  # of each word
-    weights: list[list[list[float]]]  # [H, Q, K]: how much word q looks at word k; over k they sum to one
+    pieces: list[int]  # number of pieces of each word
+    weights: list[list[list[float]]]  # [H, Q, K]: how much word q attends to word k; over k they sum to one
     entropies: list[list[float]]  # [H, Q], nats
     distances: list[list[float]]  # [H, H]: half the sum of |difference|, mean over the queries, in [0, 1]
-    sentence: NotRequired[str]  # where it is from, if not from the paper
+    sentence: NotRequired[str]  # where the sentence is from, if not from the paper
 
 
 class MeasuredHeads(Whose):
-    """attention.json."""
+    """The content of attention.json."""
 
     dirty: bool
     tokenizer: str  # SHA-256
@@ -53,9 +53,9 @@ class MeasuredHeads(Whose):
 
 
 def word_of_token(sentence: str, ids: Sequence[int], decode: Any) -> tuple[list[str], list[int]]:
-    """The words of a sentence, the end symbol last, and of each token the number of its word.
+    """The words of a sentence, the end symbol last, and for each token the number of its word.
 
-    `decode` gives the text of the first tokens, which says where each of them ends.
+    `decode` gives the text of the first tokens, so it shows where each token ends.
     """
     words = split_words(sentence)
     ends = [end for _, end in words]
@@ -73,17 +73,17 @@ def word_of_token(sentence: str, ids: Sequence[int], decode: Any) -> tuple[list[
 def merged_to_words(
     weights: NDArray[np.float64], numbers: Sequence[int], keys: Sequence[int] | None = None
 ) -> NDArray[np.float64]:
-    """[..., tokens, tokens] -> [..., words, words]: a word has all its tokens' weight, and looks as their mean.
+    """[..., tokens, tokens] -> [..., words, words]: sums over the tokens of a key word, means over a query word's.
 
-    `numbers` has of each query the number of its word, `keys` the same where those are of another sentence. Rows that
-    sum to one still do.
+    `numbers` has for each query the number of its word; `keys` has it for the keys, if they are of another sentence.
+    Rows that sum to one still do.
     """
     looks, seen = (np.eye(max(of) + 1)[list(of)] for of in (numbers, numbers if keys is None else keys))
     return np.asarray((looks / looks.sum(0)).T @ weights @ seen)
 
 
 def distances(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[H, Q, K] -> [H, H]: the share of its weight that a head puts elsewhere than another, mean over the queries."""
+    """[H, Q, K] -> [H, H]: the share of weight that one head puts elsewhere than another, mean over the queries."""
     return np.asarray(np.abs(weights[:, None] - weights[None]).sum(-1).mean(-1) / 2)
 
 
@@ -91,7 +91,7 @@ def distances(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def measure(records: Sequence[Record], runs: Path, cache: Path) -> MeasuredHeads:
-    """Run the model of a finished run, the only one, on the sentences, and keep what one layer's heads looked at."""
+    """Run the model of the only run in `records` on the sentences, and keep the attention of one layer's heads."""
     import torch
 
     from repro.model.transformer import Transformer
@@ -118,13 +118,13 @@ def layer_shown(n_layers: int) -> int:
 
 
 def heads_of(run: Record, tokenizer: str, layer: int, maps: list[Map]) -> MeasuredHeads:
-    """What was seen of the heads of a run's layer, with whose they are."""
+    """The measured heads of one layer of a run, with the facts about the run."""
     n_layers, dirty = run.hyper["n_layers"], run.stamp["dirty"]
     return {**whose(run), "dirty": dirty, "tokenizer": tokenizer, "layer": layer, "n_layers": n_layers, "maps": maps}
 
 
 def map_of_words(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[np.float64]) -> Map:
-    """What is kept of weights [H, words, words]; `numbers` has of each token the number of its word."""
+    """The stored form of weights [H, words, words]; `numbers` has for each token the number of its word."""
     return Map(
         about=about,
         words=words,
@@ -139,13 +139,13 @@ def map_of_words(about: str, words: list[str], numbers: Sequence[int], weights: 
 
 
 def sharpest(seen: Map, n: int = 2) -> list[int]:
-    """The n heads with the lowest entropy at the word the picture is about, sharpest first (figure 4)."""
+    """The n heads with the lowest entropy at the picture's query word, sharpest first (figure 4)."""
     word = seen["words"].index(seen["about"])
     return sorted(range(len(seen["weights"])), key=lambda head: (seen["entropies"][head][word], head))[:n]
 
 
 def most_different(seen: Map) -> list[int]:
-    """The two heads whose maps differ most (figure 5); of one head, that one."""
+    """The two heads whose maps differ most (figure 5); with a single head, that one."""
     pairs = list(itertools.combinations(range(len(seen["weights"])), 2))
     return list(max(pairs, key=lambda pair: seen["distances"][pair[0]][pair[1]], default=(0,)))
 
@@ -154,7 +154,7 @@ def most_different(seen: Map) -> list[int]:
 
 
 def caption(measured: MeasuredHeads, seen: Map, shown: str, full: float) -> str:
-    """What is shown, and whose weights they are; `full` is the weight that is drawn solid."""
+    """The caption: what is shown, and from which run; `full` is the weight that is drawn solid."""
     commit = (measured["commit"] or "none")[:12] + ", with changes" * measured["dirty"]
     n_words = len(seen["words"])
     where = f"Sentence: {seen['sentence']}. " if "sentence" in seen else ""
@@ -172,13 +172,13 @@ NAMES = "figure3_long_distance", "figure4_sharp_heads", "figure5_different_heads
 
 
 def draw_attention(folder: Path, measured: MeasuredHeads) -> list[Path]:
-    """Figures 3, 4 and 5, from a measurement alone."""
+    """Draw figures 3, 4 and 5 from a stored measurement."""
     of = {seen["about"]: seen for seen in measured["maps"]}
     return draw_maps(folder, measured, NAMES, (of["making"], of["its"], of["its"]))
 
 
 def draw_maps(folder: Path, measured: MeasuredHeads, names: Sequence[str], maps: Sequence[Map]) -> list[Path]:
-    """Pictures of all heads at a word, of the sharpest, of the most different: of a map each, in this order."""
+    """Draw all heads at a word, the sharpest, and the most different ones: one map for each, in this order."""
     files = []
     painters = _paint_all_heads, _paint_sharpest, _paint_different
     for name, painter, seen in zip(names, painters, maps, strict=True):
@@ -195,18 +195,18 @@ HALVES = (0.02, 0.485), (0.525, 0.99)
 
 
 def _low(cells: int) -> float:
-    """Where the lines end: above the words that are asked and their squares."""
+    """Where the lines end: above the key words and their squares."""
     return CAPTION + WORDS + (CELL * cells + 10 if cells else 7)
 
 
 def _paint_all_heads(figure: Figure, measured: MeasuredHeads, seen: Map) -> None:
-    """From one word to all, each head in its colour; under each word a column of squares, one a head."""
+    """Paint lines from one word to all, each head in its colour; under each word a column of squares, one per head."""
     word, heads = seen["words"].index(seen["about"]), range(len(seen["weights"]))
     full = max(max(seen["weights"][head][word]) for head in heads)
     axes, xs = _rails(figure, seen, (0.04, 0.985), cells=len(heads), bold=word)
     top = _low(len(heads)) - 5
     for head in heads:
-        beside = 1.5 * (head - (len(heads) - 1) / 2)  # else the lines of all heads would lie on each other
+        beside = 1.5 * (head - (len(heads) - 1) / 2)  # shifted, so that the lines of all heads do not coincide
         _lines(axes, seen, head, xs, [word], full, low=_low(len(heads)), beside=beside)
         for x, weight in zip(xs, seen["weights"][head][word], strict=True):
             _cell(axes, x, top - CELL * head, head, weight / full)
@@ -217,7 +217,7 @@ def _paint_all_heads(figure: Figure, measured: MeasuredHeads, seen: Map) -> None
 
 
 def _paint_sharpest(figure: Figure, measured: MeasuredHeads, seen: Map) -> None:
-    """The whole map of the sharpest head, then both heads from the one word."""
+    """Paint the whole map of the sharpest head, then both sharpest heads from the query word."""
     word, heads = seen["words"].index(seen["about"]), sharpest(seen)
     full = max(max(map(max, seen["weights"][heads[0]])), *(max(seen["weights"][head][word]) for head in heads))
     axes, xs = _rails(figure, seen, HALVES[0])
@@ -234,7 +234,7 @@ def _paint_sharpest(figure: Figure, measured: MeasuredHeads, seen: Map) -> None:
 
 
 def _paint_different(figure: Figure, measured: MeasuredHeads, seen: Map) -> None:
-    """The whole maps of the two heads that differ most."""
+    """Paint the whole maps of the two heads that differ most."""
     heads = most_different(seen)
     full = max(max(map(max, seen["weights"][head])) for head in heads)
     for head, span in zip(heads, HALVES, strict=False):
@@ -249,7 +249,7 @@ def _paint_different(figure: Figure, measured: MeasuredHeads, seen: Map) -> None
 def _rails(
     figure: Figure, seen: Map, span: tuple[float, float], *, cells: int = 0, bold: int = -1
 ) -> tuple[Axes, list[float]]:
-    """The words twice, above as those that ask and below as those that are asked; gives their places."""
+    """Write the words twice, as queries above and as keys below; returns their places."""
     axes = style.canvas(figure)
     width, n = 72 * figure.get_figwidth(), len(seen["words"])
     xs = [width * (span[0] + (span[1] - span[0]) * (i + 0.5) / n) for i in range(n)]
@@ -272,11 +272,11 @@ def _lines(
     low: float | None = None,
     beside: float = 0.0,
 ) -> None:
-    """From each query down to the keys of one head, as opaque as the weight; `full` is the weight of a solid line."""
+    """Draw lines from each query to the keys of one head, as opaque as the weight; `full` is drawn solid."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba
 
-    alike = 1 / len(xs)  # what a head gives each word that looks at all alike; weights below would be a haze
+    alike = 1 / len(xs)  # the weight of uniform attention; lines below it would only be a haze
     end = _low(0) if low is None else low
     begin = end + LINES
     parts = [
@@ -296,7 +296,7 @@ def _lines(
 
 
 def _cell(axes: Axes, x: float, top: float, head: int, opacity: float) -> None:
-    """A square as opaque as the weight, in a pale frame."""
+    """Draw a square as opaque as the weight, in a pale frame."""
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
 

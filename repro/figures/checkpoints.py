@@ -1,4 +1,4 @@
-"""Measurements of checkpoints for pictures: which runs, on which text, and what is kept where they are gone."""
+"""Measurements of checkpoints for pictures: which runs, on which text, and the file that outlasts the checkpoints."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from repro.data.tokenizer import Tokenizer
 
 FORMAT = 1
-Measure = Callable[[Any], dict[str, Any]]  # of the records of runs
+Measure = Callable[[Any], dict[str, Any]]  # records of runs -> what is measured of them
 
 
 class Whose(TypedDict):
-    """A run that was measured."""
+    """The facts about a measured run."""
 
     row: str
     seed: int
@@ -31,17 +31,17 @@ class Whose(TypedDict):
 
 @dataclass(frozen=True)
 class Wanted:
-    """A row of a table whose run is measured."""
+    """A row of a table of which a run is to be measured."""
 
     table: str
     row: str
 
 
 def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]], runs: Path) -> list[Record]:
-    """Of each row a finished run whose folder is in `runs`; none at all where a row has none.
+    """For each row a finished run whose folder is in `runs`; an empty list if a row has none.
 
-    Of the first row that of the lowest seed. Of the others that of the same seed if it is there, which read the same
-    text in the same tokens.
+    For the first row it is the run of the lowest seed. For the others it is that of the same seed, if there is one;
+    they must have read the same text in the same tokens.
     """
     found: list[Record] = []
     for one in wanted:
@@ -61,13 +61,13 @@ def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]]
 
 
 def runs_of_table(table: str, scale: str, runs: Path) -> list[Record]:
-    """Of the finished Transformers of a table in `runs` the first row's, of the lowest seed, the newest; or none."""
+    """The finished Transformer of a table in `runs`: first row, lowest seed, newest; or an empty list."""
     found = []
     for file in sorted(runs.glob("*/record.json")):
         try:
             run = load(file)
         except ValueError:
-            continue  # of another format or damaged; it is named when its run is asked for
+            continue  # another format, or damaged; it is named when its run is needed
         if (run.table, run.scale, run.status, run.system) == (table, scale, "finished", None):
             found.append(run)
     newest_first = sorted(found, key=lambda run: run.stamp["started"], reverse=True)
@@ -75,7 +75,7 @@ def runs_of_table(table: str, scale: str, runs: Path) -> list[Record]:
 
 
 def dev_pairs(record: Record, cache: Path) -> list[tuple[str, str]]:
-    """The lines of dev that a run was scored on. Raises ValueError where they are not at hand."""
+    """The lines of dev on which a run was scored. Raises ValueError where they are not available."""
     if (corpus := at_hand(record, cache)) is None:
         name = record.corpus["name"]
         raise ValueError(
@@ -94,9 +94,9 @@ def sides_of(pairs: Sequence[tuple[str, str]], tokenizer: "Tokenizer") -> "tuple
 
 
 def measured(file: Path, records: Sequence[Record], measure: Measure, *, command: str) -> Any:
-    """What was measured of the runs here, or else what stands in `file`; a ValueError names the command to run.
+    """The measurement of the runs here, or else the one in `file`. Raises ValueError that names the command to run.
 
-    It is measured once, and again where the runs are others. It tells its `run`, or each of its `runs` by `whose`.
+    It is measured once, and again for other runs. It names its `run`, or each of its `runs`, as `whose` does.
     """
     try:
         kept = signed_json.read(file, "a measurement", FORMAT) if file.exists() else None
@@ -112,14 +112,14 @@ def measured(file: Path, records: Sequence[Record], measure: Measure, *, command
 
 
 def told_runs(measured: dict[str, Any]) -> str:
-    """Whose numbers these are, for a caption."""
+    """The runs behind the numbers, for a caption."""
     runs = measured["runs"]
     each = "; ".join(f"{one['row']} seed {one['seed']}, run {one['run']}, commit {one['commit'][:12]}" for one in runs)
     return f"Scale {runs[0]['scale']}, corpus {runs[0]['corpus']} {runs[0]['pair']}: {each}."
 
 
 def whose(record: Record) -> Whose:
-    """What is kept of it."""
+    """The facts about a run that are stored with a measurement."""
     return {
         "row": record.row,
         "seed": record.seed,

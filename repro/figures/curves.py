@@ -12,28 +12,28 @@ from repro.results.curves import Band, bands, compared, rows_of
 from repro.results.labels import command_of, label
 from repro.results.record import BASE, Record
 
-TICKS = {  # by how many times the highest loss of an axis is its lowest: what of each decade has a tick
+TICKS = {  # ratio of the highest to the lowest loss of an axis -> the ticks in each decade
     3.0: (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9),
     8.0: (1, 1.5, 2, 2.5, 3, 4, 5, 7),
     math.inf: (1, 1.5, 2, 3, 5, 7),
 }
-TICKS_OF_SMALL = (1, 2, 5)  # and in panels that are one of many
-APART = 0.12  # between the markers of a line of many points, as part of the diagonal of its panel
+TICKS_OF_SMALL = (1, 2, 5)  # the ticks in small panels
+APART = 0.12  # distance between the markers of a line of many points, as a share of its panel's diagonal
 LOSS = "loss (nats per word-piece, unsmoothed; log scale)"
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """What is on the left, or on the right, of a pair of panels."""
+    """The left or the right panel of a pair."""
 
     title: str
     over: str
     bands: Sequence[Band]
-    apart: float | None = None  # between markers; None: each point has one
+    apart: float | None = None  # distance between markers; None: each point has one
 
 
 def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
-    """The training loss of every row of a table, and that of dev."""
+    """Draw the training loss and the dev loss of every row of a table."""
     train, dev = bands(records, "train"), bands(records, "dev")
     if not train and not dev:
         raise ValueError(
@@ -47,7 +47,7 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
 
 
 def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
-    """The dev loss of all rows over updates and over operations, and where they cross the Transformer's."""
+    """Draw the dev loss of all rows over updates and over operations, and where they cross the Transformer's."""
     updates, operations = bands(records, "dev"), bands(records, "dev", "FLOPs")
     if len(updates) < 2 or updates[0].row != BASE:
         raise ValueError(
@@ -107,7 +107,7 @@ def _paint(
 
 
 def _band(axes: Axes, band: Band, look: style.LineLook, apart: float | None) -> None:
-    """The mean, and what lies between the best and the worst seed."""
+    """Draw the mean, and the band between the best and the worst seed."""
     if band.n > 1:
         axes.fill_between(band.step, band.low, band.high, color=look["color"], alpha=0.18, lw=0)
     width = 2 if band.row == BASE else 1.3
@@ -115,7 +115,7 @@ def _band(axes: Axes, band: Band, look: style.LineLook, apart: float | None) -> 
 
 
 def _plain_ticks(axes: Axes, steps: Sequence[float] | None = None) -> None:
-    """1, 1.5, 2 as they are written, not as powers of ten, and as many as the axis has room for."""
+    """Label ticks as 1, 1.5, 2 instead of powers of ten, and only as many as the axis has room for."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axes.get_ylim()

@@ -1,7 +1,7 @@
 """Three decoders unrolled side by side: where the source enters each. Cho, Sutskever (2014), Bahdanau et al. (2015).
 
-Found by differentiating the modules, as small as they run: what the first state depends on, and what a step depends on
-while the state before it is held. Drawn are those dependencies, so another decoder is another picture.
+Small instances of the modules are differentiated to find what the first state depends on, and what a step depends on
+while the state before it is held fixed. These dependencies are drawn, so another decoder gives another picture.
 
     S source words    T steps
 """
@@ -29,31 +29,31 @@ NARROW = Hyper(n_layers=1, d_model=16, d_ff=32, n_heads=1, d_k=16, d_v=16, dropo
 APART = 40.0  # points, between words
 FLOORS = {"source": 18.0, "h": 46.0, "c": 104.0, "s": 156.0, "y": 192.0}  # points, from below
 ROUND, SIDE = 9.5, 17.0  # points: radius of a state, side of a word's vector
-SAME = 1e-5  # between shares of two steps that are the same
+SAME = 1e-5  # tolerance for shares of two steps that are the same
 
 
 @dataclass(frozen=True)
 class Entrances:
-    """Shares of each source word in what is seen of the source: 0 where nothing is."""
+    """The share of each source word in what the decoder sees of the source; 0 where it sees nothing."""
 
-    first: Array  # [S] in the first state
-    steps: Array  # [T, S] in each step, the state before it held
-    both_ways: bool  # whether what the encoder makes of the first word depends on the last
+    first: Array  # [S] shares in the first state
+    steps: Array  # [T, S] shares in each step, with the state before it held fixed
+    both_ways: bool  # whether the encoder's output for the first word depends on the last word
 
     @property
     def is_same(self) -> bool:
-        """Whether each step sees the source alike."""
+        """Whether all steps see the source in the same way."""
         return bool(np.abs(self.steps - self.steps[0]).max() < SAME)
 
 
 def entrances(model: "Simple", source: Sequence[int], written: Sequence[int]) -> Entrances:
-    """By the gradients of the first state and of each step's output with regard to what the encoder made."""
+    """Find the shares by the gradients of the first state and of each step's output with respect to the memory."""
     import torch
 
     ids = torch.tensor([source])
     memory = model.eval().encode(ids).detach().requires_grad_()
     with_another_end = model.encode(torch.tensor([[*source[:-1], source[0]]])).detach()
-    model.encode = lambda source: memory  # type: ignore[method-assign]  # of a model that is thrown away
+    model.encode = lambda source: memory  # type: ignore[method-assign]  # this model is thrown away
     state = model.start(ids)
 
     def share_of(found: "torch.Tensor") -> Array:
@@ -77,7 +77,7 @@ def entrances(model: "Simple", source: Sequence[int], written: Sequence[int]) ->
 
 
 def three_decoders() -> dict[str, Entrances]:
-    """Of the ladder's rungs, with seeded weights that nobody trained."""
+    """The decoders of three systems of the ladder, with seeded, untrained weights."""
     import torch
 
     from repro.model.rivals.attention_rnn import SoftAlignment
@@ -121,7 +121,7 @@ def _said(seen: Entrances) -> str:
 
 
 def paint_decoder(axes: Axes, seen: Entrances, title: str) -> None:
-    """Words below, what the encoder made of them, what a step sees of it, states, and what is written."""
+    """Paint, from below: source words, the encoder's output, what a step sees of it, states, and output words."""
     width = axes.get_xlim()[1]
     words = [width / 2 + APART * (j - (len(SOURCE) - 1) / 2) for j in range(len(SOURCE))]
     states = [width / 2 + APART * (t - len(WRITTEN) / 2) for t in range(len(WRITTEN) + 1)]
@@ -147,7 +147,7 @@ def paint_decoder(axes: Axes, seen: Entrances, title: str) -> None:
 
 
 def _contexts(axes: Axes, seen: Entrances, words: Sequence[float], states: Sequence[float]) -> None:
-    """One context for all steps where they see the same, else one for each; a line is as wide as its share."""
+    """Draw one context for all steps if they see the same, else one for each; a line is as wide as its share."""
     groups = [range(len(seen.steps))] if seen.is_same else [[t] for t in range(len(seen.steps))]
     for group in groups:
         x = float(np.mean([states[t + 1] for t in group]))

@@ -1,8 +1,8 @@
-"""Every figure of one scale: from the model's code, from records and from a measurement of a trained model.
+"""Draw every figure of one scale: from the model's code, from records and from measurements of trained models.
 
     python experiments/figures.py --scale laptop
 
-A figure whose numbers are not there is skipped with a sentence that says what to run; the others are made.
+A figure whose numbers are missing is skipped with a sentence that says what to run; the others are made.
 """
 
 import sys
@@ -52,23 +52,23 @@ from repro.runs.scales import SCALES
 from repro.storage.process_pool import process_pool
 
 Load = Callable[[str], list[Record]]  # the records of a table
-Figures = dict[str, Callable[[], list[Path]]]  # by its name what makes each, and gives its files
-_figures: Figures = {}  # of a process that draws some of them beside others
+Figures = dict[str, Callable[[], list[Path]]]  # name -> function that makes the figure and returns its files
+_figures: Figures = {}  # in a worker process, the figures that it may draw
 ONE_ENDED = (
     "A process that drew figures has ended: from outside, or for want of memory? The figures that were finished are "
     "there; type the command again for the others."
 )
 MAKE_ALL = "python experiments/all_tables.py"
-LONGEST = "differences"  # it reads every record: begun last it would be waited for alone
-AT_ONCE = 4  # processes at most: each imports what it draws with and reads the records that it needs
+LONGEST = "differences"  # it reads every record, so it is begun first: the others can run meanwhile
+AT_ONCE = 4  # processes at most, as each has to import its libraries and read its records
 
 
 def draw_figures(
     results: Path, scale: str, runs: Path, cache: Path, *, processes: int = 1
 ) -> tuple[list[Path], list[str]]:
-    """Make the figures of a scale; gives the files, and a sentence for each figure that was skipped.
+    """Make the figures of a scale; returns the files, and a sentence for each figure that was skipped.
 
-    More `processes` than one share them out: most of the time is matplotlib's, which uses one processor.
+    Several `processes` share the figures: most of the time is spent in matplotlib, which uses one processor.
     """
     figures = _figures_of(results, scale, runs, cache)
     if processes == 1:
@@ -85,12 +85,12 @@ def _begin(results: Path, scale: str, runs: Path, cache: Path) -> None:
 
 
 def _drawn(name: str) -> tuple[list[Path], str]:
-    """A figure, in a process that began."""
+    """Make a figure in a worker process."""
     return _made(name, _figures[name])
 
 
 def _made(name: str, figure: Callable[[], list[Path]]) -> tuple[list[Path], str]:
-    """Its files, and why there are none."""
+    """Make a figure; returns its files, or why there are none."""
     try:
         return figure(), ""
     except ValueError as error:
@@ -98,7 +98,7 @@ def _made(name: str, figure: Callable[[], list[Path]]) -> tuple[list[Path], str]
 
 
 def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
-    """Those of a scale; what several of them read is read once."""
+    """The figures of a scale; data that several of them need is read once."""
     place = results / scale
     if scale not in SCALES and not place.is_dir():
         published = f" Published records take --results-dir {PUBLISHED}." if (PUBLISHED / scale).is_dir() else ""
@@ -112,7 +112,7 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
     chosen = partial(checkpoints.runs_of_rows, of=of, runs=runs)
 
     def measured(of_figure: Any, records: Sequence[Record]) -> Any:
-        """Of the runs that are here, or else what stands under results."""
+        """The measurement of the runs that are here, or else the one under results."""
         measure = partial(of_figure.measure, runs=runs, cache=cache)
         return checkpoints.measured(
             to / of_figure.MEASURED, records, measure, command=f"{of_figure.COMMAND} {at_scale}"
@@ -170,7 +170,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         results_dir="where records are, and figures go",
     )
     options = parser.parse_args(arguments)
-    print(f"Figures of {options.results_dir / options.scale}", flush=True)  # before what takes seconds
+    print(f"Figures of {options.results_dir / options.scale}", flush=True)  # shown before the slow part
     try:
         places = options.results_dir, options.scale, options.runs_dir, options.cache_dir
         before = contents(options.results_dir / options.scale / FIGURES)
@@ -190,9 +190,9 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 
 def _of_modules(to: Path) -> list[Path]:
-    """Figures 1 and 2, which are read off the model's modules: in one process, as both import torch.
+    """Draw figures 1 and 2, which are derived from the model's modules, in one process, as both import torch.
 
-    Of a narrow base model: widths are not in the picture, and narrow ones are made at once.
+    The model is a narrow base, which is fast to build; the pictures do not show widths.
     """
     from repro.figures import architecture, operations
     from repro.model.transformer import Transformer
@@ -212,7 +212,7 @@ def _of_modules(to: Path) -> list[Path]:
 
 
 def _base(scale: str, records: Sequence[Record]) -> Hyper:
-    """The base of a scale: as it was run, else as it is defined."""
+    """The base of a scale: as it was run, or else as it is defined."""
     if records:
         return Hyper(**records[0].hyper)
     if scale not in SCALES:
@@ -221,34 +221,34 @@ def _base(scale: str, records: Sequence[Record]) -> Hyper:
 
 
 def _curves(to: Path, of: Load, table: str) -> list[Path]:
-    """Beside the base where that does the same task: losses of trees and of translations are not compared."""
+    """Draw a table's curves, with the base if it does the same task: parsing and translation are not compared."""
     base = [record for record in of(BASE) if any(record.about == other.about for other in of(table))]
     return curves.draw_curves(to, table, [*base, *of(table)])
 
 
 def _over_operations(to: Path, of: Load, table: str) -> list[Path]:
-    """Where rows have systems of their own, whose updates cost more or less than the base's; else nothing."""
+    """Draw dev loss over operations if rows have their own systems, whose updates cost more or less; else nothing."""
     return curves.draw_over_operations(to, table, [*of(BASE), *of(table)]) if _translate_anew(of(table)) else []
 
 
 def _fading(to: Path, of: Load, table: str, results: Path) -> list[Path]:
-    """Where rows have systems of their own, which forget otherwise than the base; else nothing."""
+    """Draw what systems forget, if rows have systems of their own, which forget differently; else nothing."""
     return fading.draw_fading(to, table, [*of(BASE), *of(table)], results) if _translate_anew(of(table)) else []
 
 
 def _translate_anew(records: Sequence[Record]) -> bool:
-    """Whether a table shows other systems than the base's on the base's task."""
+    """Whether a table has other systems than the base's on the base's task."""
     return any(record.system and has_sentences(record) for record in records)
 
 
 def _distances(place: Path, of: Load) -> Distances:
-    """Those that the pages of verdicts have, so of all records of the scale."""
+    """The distances to the base as on the pages of verdicts, from all records of the scale."""
     tables = {folder.name: of(folder.name) for folder in record_folders(place)}
     found = ResultSet(folder=place, tables=tables, rows=noted_rows(place))
     return Distances(evidence_of(found.everything, found.rows, read_published(place, found.everything)))
 
 
 def _third(of: Load, tables: Sequence[str]) -> list[Record]:
-    """The records of Table 3: other tables ask other questions, on other text."""
+    """The records of Table 3; other tables ask other questions, on other text."""
     names = dict.fromkeys((BASE, *filter(has_part, tables)))
     return [record for name in names for record in of(name)]

@@ -1,7 +1,7 @@
 """What a system forgets: BLEU by the length of the source, and by the place in the translation. Paper: section 1.
 
-A line a row, from the counts beside the records (`repro/results/parts.py`). Points are means over seeds, bars what the
-tables show of their spread.
+There is one line per row, from the counts beside the records (`repro/results/parts.py`). Points are means over seeds;
+bars show the same spread as the tables.
 """
 
 import statistics
@@ -21,24 +21,24 @@ from repro.results.record import BASE, Record
 
 TITLES = ("by length of the source", "by place in the translation")
 ACROSS = ("third of the sources", "third of the translation")
-BESIDE = 0.36  # of the way from one third to the next: as far as the points of all rows go beside each other
+BESIDE = 0.36  # width over which the points of all rows are spread, as a share of the way between two thirds
 
 
 @dataclass(frozen=True)
 class Fading:
-    """BLEU of one row by its parts, in the order of `THIRDS`: a value a run."""
+    """BLEU of one row by its parts, in the order of `THIRDS`, one value per run."""
 
     row: str
     parts: tuple[tuple[float, ...], ...]  # [6][runs]
 
     @property
     def mean(self) -> float:
-        """Over all parts and runs: what lines are ordered by."""
+        """The mean over all parts and runs, by which lines are ordered."""
         return statistics.fmean(value for part in self.parts for value in part)
 
 
 def fading_rows(records: Sequence[Record], results: Path) -> list[Fading]:
-    """Of each row whose runs all have counts of parts: the base first, then the best first."""
+    """The rows whose runs all have counts of parts: the base first, then by descending mean."""
     found = []
     for runs in rows_of(records).values():
         parts = [bleu_of_parts(run, results) for run in runs]
@@ -50,7 +50,7 @@ def fading_rows(records: Sequence[Record], results: Path) -> list[Fading]:
 
 
 def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) -> list[Path]:
-    """Both panels of a table. Raises ValueError where no row has what it takes."""
+    """Draw both panels of a table. Raises ValueError where no row has the counts."""
     found = fading_rows(records, results)
     if not found:
         raise ValueError(
@@ -87,7 +87,7 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
 
 
 def whisker(values: Sequence[float]) -> tuple[float, float]:
-    """The ends of the bar, as the tables have them: of the 95 % t-interval, or else the lowest and the highest seed."""
+    """The ends of the bar, as in the tables: those of the 95 % t-interval, or else the lowest and highest seed."""
     return ends_of(*interval(values), min(values), max(values))
 
 
@@ -97,7 +97,7 @@ def _numbers(values: Sequence[float]) -> tuple[int, float, float | None, float, 
 
 
 def _told(found: Sequence[Fading]) -> str:
-    """What points and bars are, of those that occur."""
+    """The explanation of the points and bars that occur."""
     every = [values for row in found for values in row.parts]
     several = [values for values in every if len(values) > 1]
     if not several:

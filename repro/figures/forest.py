@@ -1,8 +1,8 @@
 """How far each row of Table 3 is from the base, beside what the paper prints. Paper: Table 3.
 
-A difference is positive where the row is better, and is that of the verdicts (`repro/claims/to_base.py`), of the same
-runs, with the same interval over seeds. In BLEU it has one over sentences as well, where the translations are kept: the
-wider one says of what there was too little.
+A difference is positive where the row is better. It is the same as for the verdicts (`repro/claims/to_base.py`): same
+runs, same interval over seeds. In BLEU it also has an interval over sentences, if the translations are kept; the wider
+of the two shows whether there were too few seeds or too few sentences.
 """
 
 import functools
@@ -39,18 +39,18 @@ ABOUT = {  # what the rows of a table have in common
     "table3_big": "the big model",
 }
 OURS, SENTENCES, PAPER = "#0072b2", "#56b4e9", "#d55e00"  # of Okabe and Ito's colours
-LINE, HEAD, APART = 0.225, 0.30, 0.058  # inches: of a row, of the name of a group, between marks of a row
+LINE, HEAD, APART = 0.225, 0.30, 0.058  # inches: height of a row and of a group's name; between marks of a row
 ABOVE, BELOW = 0.45, 0.75  # inches: for the legend, for the axes
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A row less the base by one score, more is better."""
+    """A row minus the base by one score; more is better."""
 
     value: float
-    n: tuple[int, int]  # runs of the row and of the base, behind the value
-    over_seeds: tuple[float, float] | None  # 95 %, as the verdicts have it; None: they have none
-    over_sentences: tuple[float, float] | None  # 95 %; None: no translations, or no score of sentences
+    n: tuple[int, int]  # number of runs of the row and of the base behind the value
+    over_seeds: tuple[float, float] | None  # 95 %, as for the verdicts; None: they have none
+    over_sentences: tuple[float, float] | None  # 95 %; None: no translations, or not a score of sentences
     paper: float | None
 
 
@@ -61,19 +61,19 @@ class ComparedRow:
     table: str
     name: str  # with its value at this scale
     row: str  # without
-    is_printed: bool  # the paper has a number of it
+    is_printed: bool  # whether the paper prints a number for it
     found: dict[Endpoint, Difference]
 
     @property
     def n(self) -> int:
-        """Runs of the row behind its differences: of the score that has most."""
+        """The number of runs behind the row's differences, for the score that has most."""
         return max(one.n[0] for one in self.found.values())
 
 
 def differences_to_base(records: Iterable[Record], distances: Distances, results: Path) -> list[ComparedRow]:
-    """Every row that has a finished run, those that the paper prints first, in its order; none without the base.
+    """Every row that has a finished run, first those in the paper, in its order; none without the base.
 
-    `distances` are of all records of the scale. Beside the records under `results` stand their translations.
+    `distances` are from all records of the scale. The translations are beside the records under `results`.
     """
     clean = [record for record in records if record.status == "finished" and not record.stamp["dirty"]]
     ordered = sorted(clean, key=lambda one: (not _is_printed(one), one.table, one.position, one.seed))
@@ -97,7 +97,7 @@ def _is_printed(record: Record) -> bool:
 
 
 def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, over: OverSentences) -> Difference:
-    """`row` and `base` are a record of each, by which the paper's numbers are known."""
+    """One difference; `row` and `base` are one record of each, which hold the paper's numbers."""
     ours, others = found.runs
     drawn = over(map(run_key, ours), map(run_key, others)) if endpoint is BLEU else None
     # Table 2 prints scores of test, and this is dev
@@ -115,7 +115,7 @@ def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, ov
 def draw_differences(
     folder: Path, records: Sequence[Record], distances: Distances, results: Path, *, command: str
 ) -> list[Path]:
-    """Two panels, log PPL and BLEU, a line for each row; and their numbers. A ValueError names the command to run."""
+    """Draw log PPL and BLEU, a line per row, and write the numbers. Raises ValueError that names the command to run."""
     if not (lines := differences_to_base(records, distances, results)):
         raise ValueError(f"no finished runs of committed code of the base and of another row. Run `{command}`.")
     numbers = [_numbers(line, endpoint) for line in lines for endpoint in ENDPOINTS]
@@ -132,7 +132,7 @@ def _numbers(line: ComparedRow, endpoint: Endpoint) -> tuple[Any, ...]:
 
 
 def size(lines: Sequence[ComparedRow]) -> tuple[float, float]:
-    """Inches: as high as the lines are many."""
+    """Width and height in inches; the height depends on the number of lines."""
     groups = len({line.table for line in lines})
     return style.WIDTH, LINE * len(lines) + HEAD * groups + ABOVE + BELOW
 
@@ -163,7 +163,7 @@ def _paint(figure: Figure, lines: Sequence[ComparedRow]) -> None:
 
 
 def _places(lines: Sequence[ComparedRow]) -> tuple[list[float], dict[str, float], float]:
-    """Where each line and the name of each group stand, in inches below the upper edge, and the lower edge."""
+    """The places of each line and of each group's name, in inches below the upper edge, and the lower edge."""
     at, places, heads = 0.0, list[float](), dict[str, float]()
     for line in lines:
         if line.table not in heads:
@@ -175,7 +175,7 @@ def _places(lines: Sequence[ComparedRow]) -> tuple[list[float], dict[str, float]
 
 
 def _bands(axes: Axes, heads: dict[str, float], bottom: float) -> None:
-    """Every other group on a pale ground."""
+    """Draw a pale background behind every other group."""
     tops = [place + 0.6 * HEAD for place in heads.values()]
     for i, (top, low) in enumerate(zip(tops, [*tops[1:], bottom], strict=True)):
         if i % 2 == 0:
@@ -183,7 +183,7 @@ def _bands(axes: Axes, heads: dict[str, float], bottom: float) -> None:
 
 
 def _mark(axes: Axes, place: float, found: Difference) -> None:
-    """Ours with its interval on the line, that over sentences below it, and above it the paper's as an open diamond."""
+    """Draw our value and interval on the line, that over sentences below, the paper's above as an open diamond."""
     if found.over_sentences:
         axes.plot(found.over_sentences, [place - APART] * 2, color=SENTENCES, lw=1.4, solid_capstyle="butt", zorder=2)
     if found.over_seeds:
@@ -195,7 +195,7 @@ def _mark(axes: Axes, place: float, found: Difference) -> None:
 
 
 def _legend(figure: Figure, lines: Sequence[ComparedRow]) -> None:
-    """Only what occurs."""
+    """Draw a legend of the marks that occur."""
     from matplotlib.lines import Line2D
 
     shown = [difference for line in lines for difference in line.found.values()]

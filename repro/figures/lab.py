@@ -1,6 +1,6 @@
-"""Pictures of single mechanisms: the mask, what norms average over, a softmax of unequal scores, codes of positions.
+"""Pictures of single mechanisms: mask, norms, softmax of unequal scores, positional encodings.
 
-The numbers come from the model's own modules, and stand beside each picture as CSV. Paper: sections 3.1, 3.2 and 3.5.
+The numbers come from the model's own modules and are written beside each picture as CSV. Paper: sections 3.1, 3.2, 3.5.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ WORDS = ("The", "Law", "will", "never", "be", "perfect")
 
 @dataclass(frozen=True)
 class Masked:
-    """Scores of a decoder's self-attention [Q, K], what the mask adds to them, and the weights that come of it."""
+    """Scores of a decoder's self-attention [Q, K], what the mask adds to them, and the resulting weights."""
 
     scores: Array
     hidden: NDArray[np.bool_]
@@ -33,7 +33,7 @@ class Masked:
 
 
 def masked(n: int = len(WORDS), d_k: int = 16) -> Masked:
-    """Of seeded queries and keys, through the model's own functions."""
+    """Compute them from seeded queries and keys by the model's own functions."""
     import torch
 
     from repro.model.attention import scaled_scores, softmax_of_seen
@@ -47,7 +47,7 @@ def masked(n: int = len(WORDS), d_k: int = 16) -> Masked:
 
 
 def draw_mask(folder: Path) -> list[Path]:
-    """Three squares: scores; scores where the mask has hidden what comes later; weights, each row one in all."""
+    """Draw three squares: scores; scores with later words masked; weights, each row with sum one."""
     found = masked()
 
     def paint(figure: Figure) -> None:
@@ -105,8 +105,8 @@ def _square(axes: Axes, title: str) -> None:
 def shared_cells(n_sentences: int = 3, length: int = 4, width: int = 6, real: Sequence[int] = (4, 3, 4)) -> Array:
     """Which cells of a batch the normalised cell (1, 1, 2) depends on: [2, sentence, token, dimension], 0 or 1.
 
-    First by layer normalisation, then by batch normalisation while training. Found by differentiating the modules.
-    `real` says how many tokens each sentence has; the others are padding, which no batch normalisation counts.
+    First by layer normalisation, then by batch normalisation in training mode; found by differentiating the modules.
+    `real` is the number of tokens of each sentence; the rest is padding, which batch normalisation leaves out.
     """
     import torch
 
@@ -125,7 +125,7 @@ def shared_cells(n_sentences: int = 3, length: int = 4, width: int = 6, real: Se
 
 
 def draw_norms(folder: Path) -> list[Path]:
-    """A batch of three sentences twice: the cells that share a mean with one of them."""
+    """Draw a batch of three sentences twice, with the cells that share a mean with one cell."""
     real = (4, 3, 4)
     found = shared_cells(real=real)
     _, n_sentences, length, width = found.shape
@@ -178,7 +178,7 @@ def _rectangle(x: float, y: float, face: str, hatch: str | None) -> Any:
 
 
 def two_and_twice(a: Array) -> tuple[Array, Array, Array]:
-    """Of softmax([a, a, 2a]): the weight of one of the two, that of the third, and the norm of the Jacobian."""
+    """For softmax([a, a, 2a]): the weight of one of the equal two, that of the third, and the norm of the Jacobian."""
     scores = np.stack([a, a, 2 * a], axis=-1)
     exponents = np.exp(scores - scores.max(-1, keepdims=True))
     p = exponents / exponents.sum(-1, keepdims=True)
@@ -186,7 +186,7 @@ def two_and_twice(a: Array) -> tuple[Array, Array, Array]:
 
 
 def draw_sharpness(folder: Path) -> list[Path]:
-    """Weights and gradient as all scores grow by one factor: it is gaps that saturate a softmax."""
+    """Draw weights and gradient while all scores grow by one factor: gaps between scores saturate a softmax."""
     a = np.linspace(0, 10, 201)
     one, twice, jacobian = two_and_twice(a)
 
@@ -225,7 +225,7 @@ LENGTH, CODE_WIDTH, FROM = 64, 64, 24
 
 
 def codes(length: int = LENGTH, d_model: int = CODE_WIDTH) -> dict[str, Array]:
-    """Each kind that learns nothing, as the rows of `experiments/lab_positions.py` name it: [length, d_model]."""
+    """Each kind of encoding without parameters, named as in `experiments/lab_positions.py`: [length, d_model]."""
     from repro.model.ablations.codes import FastSinusoids, OneHotPositions, ScalarPositions, SlowSinusoids
     from repro.model.embedding import SinusoidalPositions
 
@@ -240,7 +240,7 @@ def codes(length: int = LENGTH, d_model: int = CODE_WIDTH) -> dict[str, Array]:
 
 
 def draw_codes(folder: Path) -> list[Path]:
-    """Heat maps of the codes, and how alike the code of one place is to those around it."""
+    """Draw heat maps of the encodings, and how similar that of one position is to those around it."""
     found = codes()
     alike = {name: code @ code[FROM] for name, code in found.items()}
 

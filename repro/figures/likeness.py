@@ -1,7 +1,7 @@
-"""How alike the heads of one model are: within a layer, and between layers. Paper: section 3.2.2.
+"""How similar the heads of one model are, within a layer and between layers. Paper: section 3.2.2.
 
-From what finished runs left of their inside (`repro/results/inside.py`): every head's weights on sentences that the
-model translated. Heads that look at the same have a cosine of 1.
+The data are every head's attention weights on sentences that the model translated, as finished runs stored them
+(`repro/results/inside.py`). Heads with the same attention have a cosine of 1.
 
     L layers    H heads    Q queries    K keys
 """
@@ -21,13 +21,13 @@ from repro.results.record import Record
 
 Array = NDArray[np.float64]
 NAME = "head_similarity"
-BELOW = 0.14  # a mean, its runs: part of the way from one kind of attention to the next
+BELOW = 0.14  # the runs are drawn so far below their mean, as a share of the distance between kinds of attention
 KINDS = {"encoder": "encoder", "decoder": "decoder, its own words", "cross": "decoder, the source"}
 
 
 @dataclass(frozen=True)
 class Alike:
-    """Of one run and one kind of attention."""
+    """The similarity of heads in one run and one kind of attention."""
 
     record: Record
     kind: str
@@ -37,12 +37,12 @@ class Alike:
 
     @property
     def within(self) -> float | None:
-        """Mean over pairs of heads of one layer; None where a layer has one."""
+        """Mean over pairs of heads of the same layer; None where a layer has only one head."""
         return self._mean(same=True)
 
     @property
     def between(self) -> float | None:
-        """Mean over pairs of heads of two layers; None of a single layer."""
+        """Mean over pairs of heads of different layers; None for a single layer."""
         return self._mean(same=False)
 
     def place(self, number: int) -> tuple[int, int]:
@@ -57,7 +57,7 @@ class Alike:
 
 
 def cosines(sentences: Sequence[Array]) -> Array:
-    """Weights [L, H, Q, K] of each sentence -> [L H, L H]: the cosine of any two heads, mean over the sentences."""
+    """Weights [L, H, Q, K] of each sentence -> [L H, L H]: the cosine of every two heads, mean over the sentences."""
     total = np.zeros((1, 1))
     for weights in sentences:
         rows = weights.reshape(weights.shape[0] * weights.shape[1], -1)
@@ -67,7 +67,7 @@ def cosines(sentences: Sequence[Array]) -> Array:
 
 
 def alike_heads(records: Iterable[Record], results: Path) -> list[Alike]:
-    """Of each finished run that left its inside, and each kind of attention, in the order of `KINDS`, by seed."""
+    """Similarities for each finished run with stored weights and each kind of attention, by `KINDS`, then by seed."""
     found = []
     for record, sentences in seen_sentences(records, results):
         for kind in KINDS:
@@ -78,7 +78,7 @@ def alike_heads(records: Iterable[Record], results: Path) -> list[Alike]:
 
 
 def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[Path]:
-    """The encoder's heads of one run, head by head, and of each kind of attention the means of all runs."""
+    """Draw the encoder's heads of one run, pair by pair, and the means of all runs for each kind of attention."""
     found = alike_heads(records, results)
     if not found:
         raise ValueError(

@@ -1,6 +1,6 @@
 """Why the model is built as it is: positions, learning rate, saturation. Paper: sections 3.5, 5.3 and 3.2.1.
 
-Numbers first, by arithmetic or from seeded draws; each painter below puts one set of them on paper.
+The numbers are computed first, by arithmetic or from seeded draws; each function `draw_...` draws one set of them.
 """
 
 from collections.abc import Sequence
@@ -28,12 +28,12 @@ def encodings(length: int, d_model: int) -> Array:
 
 
 def wavelengths(d_model: int) -> Array:
-    """Positions from crest to crest, of each pair of dimensions: 2 pi 10000^(2i / d_model); [d_model / 2]."""
+    """The wavelength in positions of each pair of dimensions: 2 pi 10000^(2i / d_model); [d_model / 2]."""
     return np.asarray(2 * np.pi * 10_000 ** (np.arange(0, d_model, 2) / d_model))
 
 
 def draw_positions(folder: Path, d_model: int = BASE.d_model, length: int = 100) -> list[Path]:
-    """Sines and cosines apart, for the eye: side by side they flicker. And how long their waves are."""
+    """Draw sines and cosines separately, since interleaved they flicker, and their wavelengths."""
 
     def paint(figure: Figure) -> None:
         sines, cosines, waves = figure.subplots(1, 3, gridspec_kw={"width_ratios": [1, 1.25, 1]})
@@ -62,7 +62,7 @@ def draw_positions(folder: Path, d_model: int = BASE.d_model, length: int = 100)
 
 @dataclass(frozen=True)
 class Schedule:
-    """One curve."""
+    """One curve of the learning rate."""
 
     label: str
     d_model: int
@@ -79,7 +79,7 @@ class Schedule:
 
 
 def schedules(scale: str, own: Hyper) -> list[Schedule]:
-    """The paper's two models, one with half the warm-up, and this scale's own base, which comes first."""
+    """The schedules of the paper's two models, one with half the warm-up, and, first, this scale's own base."""
     big = 2 * BASE.d_model
     return [
         Schedule(f"scale {scale}", own.d_model, own.warmup, own.steps),
@@ -91,7 +91,7 @@ def schedules(scale: str, own: Hyper) -> list[Schedule]:
 
 
 def draw_schedule(folder: Path, scale: str, own: Hyper) -> list[Path]:
-    """The printed schedule for several widths and warm-ups, as far as each is trained."""
+    """Draw the printed schedule for several widths and warm-ups, each up to its number of training steps."""
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -130,10 +130,10 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 def jacobian_norm(scores: Array) -> Array:
-    """|diag(p) - p p^T| of p = softmax(scores), Frobenius; [..., K] -> [...].
+    """The Frobenius norm |diag(p) - p p^T| of p = softmax(scores); [..., K] -> [...].
 
-    The entries are p_i (1 - p_i) and -p_i p_j: no K x K matrix is built. The largest weight stands apart, and 1 less it
-    is the sum of the others: taken from 1, nothing would be left of it where that weight is almost 1.
+    The entries are p_i (1 - p_i) and -p_i p_j, so no K x K matrix is built. For the largest weight, 1 - p is the sum of
+    the other weights; subtracting from 1 would lose all digits where that weight is almost 1.
     """
     exponents = np.sort(np.exp(scores - scores.max(-1, keepdims=True)), axis=-1)
     p = exponents / exponents.sum(-1, keepdims=True)
@@ -148,18 +148,18 @@ def saturation(widths: Sequence[int] = WIDTHS, n_keys: int = N_KEYS, n_draws: in
     rows: list[list[float]] = []
     for d_k in widths:
         generator = np.random.default_rng([17, d_k])
-        # given q, the scores of its keys are independent N(0, |q|^2): no key needs to be drawn
+        # given q, the scores of its keys are independent N(0, |q|^2), so no key needs to be drawn
         lengths = np.sqrt(generator.chisquare(d_k, n_draws))
         scores = lengths[:, None] * generator.standard_normal((n_draws, n_keys))
         plain, scaled = jacobian_norm(scores), jacobian_norm(scores / d_k**0.5)
-        # of six digits: processors differ in the last digit of an exponential, and the picture's bytes with it
+        # rounded to six digits: processors differ in the last digit of an exponential, which would change the file
         rows.append([float(f"{of:.6g}") for of in (scores.var(), plain.mean(), scaled.mean())])
     variance, plain_mean, scaled_mean = zip(*rows, strict=True)
     return Saturation(tuple(widths), variance, plain_mean, scaled_mean)
 
 
 def draw_saturation(folder: Path) -> list[Path]:
-    """Scores spread as d_k grows, and the softmax's gradient goes, unless they are scaled."""
+    """Draw how scores spread and the softmax's gradient vanishes as d_k grows, unless scores are scaled."""
     found = saturation()
 
     def paint(figure: Figure) -> None:
@@ -181,7 +181,7 @@ def draw_saturation(folder: Path) -> list[Path]:
             axes.grid(True)
             axes.legend(loc="upper left" if axes is left else "lower left")
         figure.tight_layout(w_pad=2)
-        for axes in (left, right):  # their places come of logarithms, in whose last digit processors differ as well
+        for axes in (left, right):  # their places come from logarithms, whose last digit differs between processors
             axes.set_position([round(part, 6) for part in axes.get_position().bounds])
 
     return [style.save_figure(folder, "softmax_saturation", (style.WIDTH, 2.8), paint)]

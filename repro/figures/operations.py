@@ -1,6 +1,6 @@
 """Scaled dot-product attention and multi-head attention, drawn from what they execute. Paper: figure 2.
 
-`diagram` turns a trace into boxes with their sources; `paint` draws two of them side by side. The order is that of our
+`scaled_dot_product` and `multi_head` turn traces into boxes; `paint_operations` draws both. The order is that of our
 code: it scales q before the product, which gives the same numbers as scaling the scores, on a smaller tensor.
 """
 
@@ -54,7 +54,7 @@ class Diagram:
 
 
 def scaled_dot_product() -> Diagram:
-    """The left half: what `attention` does with q, k, v and a mask; what it leaves out without one is optional."""
+    """The left half: the operations of `attention` with a mask; those that it skips without one are optional."""
     q, k, v = (torch.ones(1, 1, n, 2) for n in (3, 5, 5))
     with_mask = trace(attention, q, k, v, torch.zeros(3, 5)).steps
     without = trace(attention, q, k, v).steps
@@ -71,7 +71,7 @@ def scaled_dot_product() -> Diagram:
 
 
 def multi_head() -> Diagram:
-    """The right half: what `MultiHeadAttention` does, the operations of `attention` in one box."""
+    """The right half: the operations of `MultiHeadAttention`, with those of `attention` in one box."""
     layer = MultiHeadAttention(d_model=6, n_heads=2, d_k=3, d_v=4)
     steps = trace(layer, torch.ones(1, 3, 6), torch.ones(1, 5, 6)).steps
     q, k, v = (torch.ones(1, 1, n, 2) for n in (3, 5, 5))
@@ -79,7 +79,7 @@ def multi_head() -> Diagram:
 
 
 def _folded(steps: Sequence[TracedStep], inner: Sequence[TracedStep]) -> tuple[Operation, ...]:
-    """The operations with the first run of `inner` among them as one."""
+    """The operations, with the first occurrence of the sequence `inner` folded into one."""
     names, wanted = [step.name for step in steps], [step.name for step in inner]
     begin = next((i for i in range(len(names)) if names[i : i + len(wanted)] == wanted), len(names))
     inside = range(begin, begin + len(wanted))
@@ -100,11 +100,11 @@ def _folded(steps: Sequence[TracedStep], inner: Sequence[TracedStep]) -> tuple[O
 # ---- on paper, in points of 1/72 inch
 
 RISE, TALL, WIDE, FOOT = 33.0, 17.0, 66.0, 20.0  # from a box to the next, a box, the inputs
-BEHIND = 20.0  # more under what stands on h boxes
+BEHIND = 20.0  # additional space under a box that stands on h boxes
 
 
 def levels(diagram: Diagram) -> list[int]:
-    """How high each operation stands: one above the highest that it reads."""
+    """The level of each operation: one above the highest that it reads."""
     found: list[int] = []
     for operation in diagram.operations:
         found.append(1 + max((found[read] if read >= 0 else 0 for read in operation.reads), default=0))
@@ -112,7 +112,7 @@ def levels(diagram: Diagram) -> list[int]:
 
 
 def places(diagram: Diagram, inputs: Sequence[float], apart: float) -> list[float]:
-    """The middle of each box: over what it reads, and side by side where several stand on one place."""
+    """The centre of each box: above what it reads, and side by side where several would share a place."""
     heights, found = levels(diagram), [0.0] * len(diagram.operations)
     for level in range(1, max(heights, default=0) + 1):
         here = [i for i, height in enumerate(heights) if height == level]
@@ -128,7 +128,7 @@ def places(diagram: Diagram, inputs: Sequence[float], apart: float) -> list[floa
 
 
 def paint_operations(figure: Figure, left: Diagram, right: Diagram) -> None:
-    """Figure 2: both halves, inputs at the foot."""
+    """Paint figure 2: both halves, inputs at the bottom."""
     axes = style.canvas(figure)
     width, height = (72 * side for side in figure.get_size_inches())
     _half(axes, left, [0.17 * width, 0.26 * width, 0.35 * width], 76, height)
@@ -136,13 +136,13 @@ def paint_operations(figure: Figure, left: Diagram, right: Diagram) -> None:
 
 
 def paper_size(*diagrams: Diagram) -> tuple[float, float]:
-    """Inches of paper for the taller half."""
+    """The size in inches, high enough for the taller half."""
     tallest = max(max(_heights(diagram), default=0.0) for diagram in diagrams)
     return style.WIDTH, (tallest + TALL + 54) / 72
 
 
 def _half(axes: Axes, diagram: Diagram, inputs: Sequence[float], apart: float, height: float) -> None:
-    """One half, over the middles of its inputs; what stands side by side is `apart`."""
+    """Draw one half above the centres of its inputs; boxes side by side are `apart`."""
     xs, ys = places(diagram, inputs, apart), _heights(diagram)
     axes.text(sum(inputs) / len(inputs), height - 16, diagram.title, ha="center", va="center", fontsize=11.5)
     for x, name in zip(inputs, diagram.inputs, strict=True):
@@ -161,7 +161,7 @@ def _half(axes: Axes, diagram: Diagram, inputs: Sequence[float], apart: float, h
 
 
 def _tall(operation: Operation) -> float:
-    """Points from the lower edge of a box to its upper."""
+    """The height of a box in points."""
     return TALL + 11 * operation.label.count("\n")
 
 
@@ -183,7 +183,7 @@ def _ports(x: float, wide: float, sources: Sequence[float]) -> list[float]:
 
 
 def _arrow(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -> None:
-    """Straight up; with one bend to the side just under its end where it must."""
+    """Draw an arrow straight up, or with one bend to the side just under its end where needed."""
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
@@ -195,7 +195,7 @@ def _arrow(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -> 
 
 
 def _box(axes: Axes, x: float, y: float, wide: float, label: str) -> None:
-    """A box whose lower edge stands at y; attention as h of them behind each other."""
+    """Draw a box whose lower edge is at y; attention as h boxes behind each other."""
     from matplotlib.patches import FancyBboxPatch
 
     tall, stacked = TALL + 11 * label.count("\n"), label == ATTENTION

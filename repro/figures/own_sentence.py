@@ -1,8 +1,8 @@
-"""Figures 3 to 5 on a sentence of the model's own text, and where its decoder looked while it translated that.
+"""Figures 3 to 5 on a sentence of the model's own text, and the decoder's attention while it translated it.
 
-At a small scale most words of the paper's sentences were never trained on. Runs on generated text leave what they do
-on sentences of dev beside their records (`repro/results/inside.py`), so these pictures need no checkpoint. Which words
-they ask follows from rules, not from what looks well.
+At a small scale most words of the paper's sentences do not occur in training. Runs on generated text store their
+attention on sentences of dev beside their records (`repro/results/inside.py`), so these pictures need no checkpoint.
+The query words are chosen by rules, not by how the picture looks.
 
     L layers    H heads    Q queries    K keys
 """
@@ -36,12 +36,12 @@ class OwnSentence:
     """A sentence that a run translated, and the weights of all heads on it."""
 
     record: Record
-    told: dict[str, Any]  # of `seen_sentences`: where it is from, its words and pieces, those of the translation
+    told: dict[str, Any]  # from `seen_sentences`: its origin, its words and pieces, and those of the translation
     weights: dict[str, Array]  # by kind, [L, H, Q, K]; rows sum to one
 
 
 def own_sentence(records: Iterable[Record], results: Path) -> OwnSentence:
-    """The first sentence of its own text that a run left, of the lowest seed; a ValueError says how one is made."""
+    """The first stored sentence of a run's own text, lowest seed first. Raises ValueError that says how to get one."""
     for record, sentences in seen_sentences(records, results):
         for told, weights in sentences:
             if told["about"] not in NAMES_OF_PAPER.values() and {"encoder", "cross"} <= weights.keys():
@@ -54,7 +54,7 @@ def own_sentence(records: Iterable[Record], results: Path) -> OwnSentence:
 
 
 def draw_own(to: Path, records: Iterable[Record], results: Path) -> list[Path]:
-    """Figures 3 to 5 of a sentence of the model's own text, and its alignment."""
+    """Draw figures 3 to 5 for a sentence of the model's own text, and its alignment."""
     own = own_sentence(records, results)
     layer, source = layer_shown(own.record.hyper["n_layers"]), own.told["source"]
     weights = merged_to_words(own.weights["encoder"][layer - 1], source["of"])
@@ -67,11 +67,11 @@ def draw_own(to: Path, records: Iterable[Record], results: Path) -> list[Path]:
     return files + _draw_alignment(to, own)
 
 
-# ---- which words are asked
+# ---- which words are the queries
 
 
 def farthest(weights: Array, words: Sequence[str]) -> str:
-    """The word from which all heads together look farthest, less than an even share would: of weights [H, Q, K]."""
+    """The word with the farthest attention of all heads, compared with uniform attention; weights [H, Q, K]."""
     places = np.arange(len(words))
     apart = np.abs(places[:, None] - places)
     reach = (weights.mean(0) * apart).sum(-1) - apart.mean(-1)
@@ -79,14 +79,14 @@ def farthest(weights: Array, words: Sequence[str]) -> str:
 
 
 def pronoun(weights: Array, words: Sequence[str]) -> str:
-    """The first pronoun, as in the paper's figure 4; without one the word at which a head is most on a single word."""
+    """The first pronoun, as in the paper's figure 4; else the word at which some head is most focused on one word."""
     asked = _asked(words)
     found = [place for place in asked if words[place].lower() in PRONOUNS]
     return words[found[0] if found else max(asked, key=lambda place: (weights[:, place].max(), -place))]
 
 
 def _asked(words: Sequence[str]) -> list[int]:
-    """Words that may be asked: where each stands first, and not the end symbol."""
+    """The words that may be queries: the first place of each, without the end symbol."""
     return [place for place, word in enumerate(words) if word != SPECIAL[EOS] and words.index(word) == place]
 
 
@@ -97,18 +97,18 @@ ABOVE, BELOW, ROW = 54.0, 62.0, 9.4  # for pieces of the source, for names of la
 
 
 def layers_shown(n_layers: int) -> list[int]:
-    """Which layers stand side by side, from 1: all of three, else the first and the last two."""
+    """The layers shown side by side, counted from 1: all if there are at most three, else the first and last two."""
     return [*range(1, n_layers + 1)] if n_layers <= MOST_LAYERS else [1, n_layers - 1, n_layers]
 
 
 def pieces(told: dict[str, list[Any]]) -> list[str]:
-    """Pieces as they are written at an edge: one that goes on with a word begins with a hyphen."""
+    """Pieces as labels: one that continues a word begins with a hyphen."""
     of = told["of"]
     return ["-" * (n > 0 and of[n] == of[n - 1]) + (token.strip() or "␣") for n, token in enumerate(told["tokens"])]
 
 
 def alignment_height(n_rows: int) -> float:
-    """Inches of the picture of a translation of so many pieces."""
+    """The height in inches of the picture of a translation with so many pieces."""
     return (ABOVE + BELOW + ROW * n_rows) / 72
 
 
@@ -118,7 +118,7 @@ def _draw_alignment(to: Path, own: OwnSentence) -> list[Path]:
 
 
 def paint_alignment(figure: Figure, own: OwnSentence) -> None:
-    """Of each layer the mean of its heads: a row for a piece of the translation, a column for one of the source."""
+    """Paint the mean of the heads of each layer: a row per piece of the translation, a column per source piece."""
     weights = own.weights["cross"].mean(1)  # [L, Q, K]
     shown = layers_shown(len(weights))
     width, height = (72 * inches for inches in figure.get_size_inches())

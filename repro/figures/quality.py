@@ -1,4 +1,4 @@
-"""What quality costs: BLEU over the operations of training, of rows of Table 3 that differ in them. Paper: Table 2."""
+"""The cost of quality: BLEU over training operations, for rows of Table 3 that differ in them. Paper: Table 2."""
 
 import functools
 import math
@@ -17,28 +17,28 @@ from repro.results.frame import interval
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 
-SAME_COST = 0.02  # part of the base's, below which a row costs the same
-# around a point in steps of 15 degrees: right, left, then further from the level; never straight above or below,
-# where the other rows of the same cost stand
+SAME_COST = 0.02  # relative difference to the base below which a row costs the same
+# directions from a point in steps of 15 degrees: right, left, then steeper; never straight above or below, where the
+# other rows of the same cost are
 TURNS = (0, 12, 1, 23, 11, 13, 2, 22, 10, 14, 3, 21, 9, 15, 4, 20, 8, 16)
 
 
 @dataclass(frozen=True)
 class Point:
-    """One row."""
+    """One row in the picture."""
 
     table: str
     row: str
     n: int
     flops: float  # of one training, mean over seeds
     mean: float
-    low: float  # of three seeds and more the 95 % t-interval, of fewer the mean
+    low: float  # end of the 95 % t-interval for three or more seeds, else the mean
     high: float
     label: str = ""  # the name with its value at this scale, too long for the picture itself
 
 
 def points(records: Iterable[Record], score: str) -> list[Point]:
-    """The rows of all tables of which there are finished runs, base first."""
+    """The rows of all tables that have finished runs, base first."""
     tables: dict[str, list[Record]] = {}
     for record in records:
         tables.setdefault(record.table, []).append(record)
@@ -54,13 +54,13 @@ def points(records: Iterable[Record], score: str) -> list[Point]:
 
 
 def of_other_cost(found: Sequence[Point]) -> list[Point]:
-    """The base, and the rows that cost more or less than it: of the others this question is none."""
+    """The base, and the rows that cost more or less than it; for the others there is no cost to compare."""
     base = [point.flops for point in found if point.table == BASE]
     return [point for point in found if point.table == BASE or not base or abs(point.flops / base[0] - 1) > SAME_COST]
 
 
 def draw_quality(folder: Path, records: Sequence[Record], *, command: str) -> list[Path]:
-    """Dev BLEU against training FLOPs, a point for each row that differs in them from the base.
+    """Draw dev BLEU against training FLOPs, a point for each row that differs in them from the base.
 
     Raises ValueError, which names the command to run, where no row does.
     """
@@ -86,7 +86,7 @@ def _paint(figure: Figure, found: Sequence[Point], left_out: Sequence[Point]) ->
 
 
 def _under(cost: str, found: Sequence[Point], left_out: Sequence[Point]) -> str:
-    """The name of the axis, what is not shown, and what the rows are here that are named after the paper's sizes."""
+    """The axis label, the rows not shown, and the sizes here of rows that are named after the paper's sizes."""
     others = ", ".join(point.label for point in found if point.label not in ("", point.row))
     named = f"Rows bear the paper's names: {others}." if others else ""
     rows = ", ".join(point.label or point.row for point in left_out)
@@ -113,12 +113,12 @@ def _points(axes: Axes, found: Sequence[Point]) -> None:
 
 
 def _is_hollow(point: Point) -> bool:
-    """Whether it has too few runs for an interval."""
+    """Whether a point has too few runs for an interval."""
     return point.n < MIN_RUNS
 
 
 def _room(axes: Axes, found: Sequence[Point]) -> None:
-    """Wider axes than the points need, so that labels stay inside."""
+    """Make the axes wider than the points need, so that labels stay inside."""
     costs = [point.flops for point in found]
     spread = max(1.6, max(costs) / min(costs)) ** 0.12
     axes.set_xlim(min(costs) / spread, max(costs) * spread)
@@ -152,7 +152,7 @@ def leader(at: tuple[float, float], label: Area) -> list[Area]:
 
 
 def nearest(at: tuple[float, float], label: Area) -> tuple[float, float]:
-    """The place of a label that is next to a point."""
+    """The place on a label that is nearest to a point."""
     return min(max(at[0], label.left), label.right), min(max(at[1], label.low), label.high)
 
 
@@ -166,8 +166,8 @@ def placed(
 ) -> Area:
     """The nearest free place for a label of `size` beside the point `at`.
 
-    It covers neither marks nor labels, and neither lies on its line to the point; where there is no such place, the
-    line is steep, or else it gives way. Places are tried in rings; `unit` is a step outwards.
+    The label covers no marks or labels, and none lie on its line to the point. If there is no such place, the line may
+    be steep, then cross others; at last any place will do. Places are tried in rings; `unit` is a step outwards.
     """
     (x, y), (width, height) = at, size
     beside = [mark for mark in marks if not mark.left < x < mark.right]  # a line leaves those of its own cost at once
@@ -191,7 +191,7 @@ def placed(
 
 
 def _labels(axes: Axes, found: Sequence[Point]) -> None:
-    """The name of each row where it covers nothing; a thin line leads to it where it stands away."""
+    """Write the name of each row where it covers nothing, with a thin line to the point if it is not next to it."""
     figure = axes.figure
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     unit = figure.dpi / 72 * 5
@@ -203,7 +203,7 @@ def _labels(axes: Axes, found: Sequence[Point]) -> None:
         x, reach = middle[0], 0.8 * unit
         marks.append(Area(x - reach, min(low[1], middle[1] - reach), x + reach, max(high[1], middle[1] + reach)))
     back, taken = axes.transData.inverted(), list[Area]()
-    # the base has the place next to it; the others in an order in which the lines of a column do not cross
+    # the base gets the place next to it; the others follow in an order in which the lines of a column do not cross
     for point in sorted(found, key=lambda point: (point.table != BASE, point.mean)):
         at = tuple(axes.transData.transform((point.flops, point.mean)))
         text = axes.text(0, 0, style.symbols(point.row), fontsize=8.5, va="center", ha="center", zorder=6)

@@ -1,7 +1,7 @@
-"""What of the source the first word written depends on: gradients, position by position. Cho et al. (2014), section 1.
+"""Gradients of the first output word with respect to each source position. Cho et al. (2014), section 1.
 
-The loss of the first target token is differentiated with regard to the embedding of each source token. Where only the
-last state of a recurrent encoder reaches the decoder, early words come to it through all that were read after them.
+The loss of the first target token is differentiated with respect to the embedding of each source token. If only the
+last state of a recurrent encoder reaches the decoder, early words reach it through all steps after them.
 
     B sentences    S source tokens    D d_model
 """
@@ -40,8 +40,8 @@ QUARTILES = 25, 50, 75
 def gradient_norms(model: "TranslationSystem", source: "Tensor", first: "Tensor") -> "Tensor":
     """int64 source [B, S] without padding and the first target token [B] -> float [B, S].
 
-    Of the loss -log p(first | source) with regard to the embedding of each source token, the norm over D. The loss is
-    not smoothed, dropout is off.
+    The gradient of the loss -log p(first | source) with respect to the embedding of each source token, as its norm over
+    D. The loss is not smoothed, dropout is off.
     """
     import torch
 
@@ -63,14 +63,14 @@ def gradient_norms(model: "TranslationSystem", source: "Tensor", first: "Tensor"
 
 
 def length_shown(lengths: Iterable[int]) -> int:
-    """The greatest length that `FEWEST` sentences have; without one that which most have, the longer of two."""
+    """The greatest length that at least `FEWEST` sentences have; else the most frequent one, the longer if tied."""
     counts = Counter(lengths)
     many = [length for length, n in counts.items() if n >= FEWEST]
     return max(many) if many else max(counts, key=lambda length: (counts[length], length))
 
 
 def measure(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
-    """The norms of each run on the same sentences of dev, all equally long, in float64: [runs, B, S]."""
+    """The norms of each run on the same sentences of dev, all of one length, in float64: [runs, B, S]."""
     import torch
 
     from repro.runs.load import open_run
@@ -93,12 +93,12 @@ def measure(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any
 
 
 def shares_of(norms: Array) -> Array:
-    """[B, S] -> [B, S]: of each sentence's sum."""
+    """[B, S] -> [B, S]: each norm as a share of its sentence's sum."""
     return np.asarray(norms / norms.sum(1, keepdims=True))
 
 
 def draw_gradients(to: Path, measured: dict[str, Any]) -> list[Path]:
-    """The norms and their shares by position, and the numbers."""
+    """Draw the norms and their shares by position, and write the numbers."""
     norms = np.array(measured["norms"])  # [runs, B, S]
     rows = [
         (run["row"], run["seed"], place + 1, what, *np.percentile(values[:, place], QUARTILES).tolist(),
@@ -115,7 +115,7 @@ def draw_gradients(to: Path, measured: dict[str, Any]) -> list[Path]:
 
 
 def paint_gradients(figure: Figure, measured: dict[str, Any], norms: Array) -> None:
-    """A line a system: norms left, shares right."""
+    """Paint one line per system: norms left, shares right."""
     left, right = figure.subplots(1, 2)
     for i, (run, of) in enumerate(zip(measured["runs"], norms, strict=True)):
         for axes, values in ((left, of), (right, shares_of(of))):

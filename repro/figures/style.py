@@ -20,18 +20,18 @@ else:  # matplotlib is imported when something is drawn
     Axes = Figure = Any
 
 Paint = Callable[[Figure], None]
-LineLook = Mapping[str, Any]  # of a line: colour, dashes, marker and label
+LineLook = Mapping[str, Any]  # the colour, dashes, marker and label of a line
 
-WIDTH = 7.0  # inches, the text of a page between its margins
+WIDTH = 7.0  # inches, the text width of a page
 MOST = 16  # lines of one panel that can be told apart
 PANEL = 1.3  # inches: the height of each of many panels
 ITSELF = "the row that the panel is named after"
 UNNAMED: dict[str, Any] = {"Date": None, "Creator": None}  # either would change the bytes
 INK, SOFT, GREY, PALE = "#1a1a1a", "#6b6b6b", "#a6a6a6", "#d9d9d9"
-# Okabe and Ito's colours, told apart by colour-blind readers; yellow is left out, which no paper shows
+# Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is left out, as paper does not show it
 COLOURS = ("#1a1a1a", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f4fa0")
-HEADS = (*COLOURS[1:], "#8c510a")  # of attention; black is for words
-# and what tells the same lines apart in grey
+HEADS = (*COLOURS[1:], "#8c510a")  # for attention heads; black is for words
+# dashes, by which the same lines can be told apart in grey
 DASHES: tuple[Any, ...] = (
     "-",
     (0, (5, 1.5)),
@@ -43,13 +43,13 @@ DASHES: tuple[Any, ...] = (
     (0, (4, 1, 1, 1, 1, 1)),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
-# of markers against dashes in each round through the colours. SHIFTS[n] and n ^ SHIFTS[n] both take each of 0 to 7
-# once, so each pair of dashes and marker comes once in 64 lines
+# the shift of markers against dashes in each round of colours. SHIFTS[n] and n ^ SHIFTS[n] both take each of 0 to 7
+# once, so each pair of dashes and marker occurs once in 64 lines
 SHIFTS = (0, 2, 4, 6, 3, 1, 7, 5)
 
 
 def look(i: int) -> dict[str, Any]:
-    """Colour, dashes and marker of line number `i`, from 0: of 64 no two share two of the three."""
+    """Colour, dashes and marker of line number `i`, from 0; among 64 lines no two share two of the three."""
     lap, at = divmod(i, len(COLOURS))
     lap %= len(SHIFTS)
     return {"color": COLOURS[at], "ls": DASHES[at ^ lap], "marker": MARKERS[at ^ SHIFTS[lap]]}
@@ -59,25 +59,25 @@ def look(i: int) -> dict[str, Any]:
 class Group:
     """Rows of a table that are drawn in one pair of panels."""
 
-    name: str  # stands above it; "" where all rows of the table are drawn together
+    name: str  # written above it; "" where all rows of the table are drawn together
     looks: Mapping[str, LineLook]  # by row, in their order
 
 
 def groups(rows: Sequence[str], drawn: Sequence[str]) -> list[Group]:
-    """All rows of a table together; of more than `MOST` those whose names are alike up to the last comma.
+    """Group all rows of a table together, or, if more than `MOST`, by their names up to the last comma.
 
-    Each of many groups has the base in grey beside it, and what is equal behind the comma looks alike in all of them.
-    In them are only the rows that are `drawn`, the group first of which a row is drawn first; the others count, so that
-    a row looks the same in all pictures of its table.
+    With several groups, each has the base in grey beside it, and rows with the same text after the comma look the same.
+    Only `drawn` rows are in the groups, whose order is that of `drawn`; the other rows still count, so that a row looks
+    the same in all pictures of its table.
     """
     if len(rows) <= MOST or {*drawn} <= {BASE}:
         return [Group("", {row: look(rows.index(row)) | {"label": symbols(row)} for row in drawn})]
     parts = {row: row.rpartition(", ") for row in rows if row != BASE}
     names = {row: (head, end) if comma else (row, ITSELF) for row, (head, comma, end) in parts.items()}
-    together: dict[str, dict[str, str]] = {}  # by group and row: what stands behind the comma
+    together: dict[str, dict[str, str]] = {}  # group -> row -> the text after the comma
     for row, (name, end) in names.items():
         together.setdefault(name, {})[row] = end
-    fullest = sorted(together.values(), key=len, reverse=True)  # it has them in the order of the table
+    fullest = sorted(together.values(), key=len, reverse=True)  # the fullest group has them in the table's order
     ends = [*dict.fromkeys(end for of in fullest for end in of.values())]
     base = {BASE: look(0) | {"color": GREY, "label": BASE}} if BASE in drawn else {}
     found: dict[str, dict[str, LineLook]] = {}
@@ -124,7 +124,7 @@ _HOUSE: dict[Any, Any] = {
 
 @contextmanager
 def house() -> Iterator[None]:
-    """Matplotlib with our settings and none of the user's, until the end of the block."""
+    """Use matplotlib with our settings and none of the user's, until the end of the block."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -134,7 +134,7 @@ def house() -> Iterator[None]:
 
 
 def save_figure(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> Path:
-    """Write a figure of `size` inches as `name`.svg, and return that file: the same input, the same bytes."""
+    """Write a figure of `size` inches as `name`.svg and return that file; the same input gives the same bytes."""
     file = folder / f"{name}.svg"
     write_bytes(file, svg(size, paint))
     return file
@@ -149,7 +149,7 @@ def svg(size: tuple[float, float], paint: Paint) -> bytes:
 
 
 def painted(size: tuple[float, float], paint: Paint) -> Figure:
-    """A figure outside of pyplot: no window, no state that others share, but text can be measured."""
+    """A figure outside of pyplot: no window, no shared state, but text can be measured."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import PlaceHolderLayoutEngine
@@ -157,8 +157,8 @@ def painted(size: tuple[float, float], paint: Paint) -> Figure:
     figure = Figure(figsize=size)
     FigureCanvasAgg(figure)
     paint(figure)
-    if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine):  # what `tight_layout` leaves behind moves
-        figure.set_layout_engine(None)  # nothing any more, but has the figure drawn twice
+    if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine):  # left behind by `tight_layout`: it moves
+        figure.set_layout_engine(None)  # nothing any more, but would make matplotlib draw the figure twice
     return figure
 
 
@@ -174,10 +174,10 @@ def canvas(figure: Figure, box: tuple[float, float, float, float] = (0, 0, 1, 1)
 def panels(
     figure: Figure, of: Sequence[Group], titles: tuple[str, str], y: str, x: tuple[str, str], *, share: bool
 ) -> list[tuple[Group, Axes, Axes]]:
-    """A pair of panels for each group, in which nothing is drawn yet: of one group large, of many small.
+    """An empty pair of panels for each group, large for one group, small for many.
 
-    They are labelled for the scales that `level` gives them once something is. The height of the figure follows from
-    the number of small ones.
+    They are labelled for the scales that `level` sets once something is drawn. The height of the figure follows from
+    the number of small panels.
     """
     small, across = bool(of[0].name), min(len(of), 2)
     down = -(-len(of) // across)
@@ -197,7 +197,7 @@ def panels(
             else:
                 axes.set_title(title)
             if is_lowest := i + across >= len(of):
-                axes.set_xlabel(name, loc="left" if small else "center")  # right of it may stand a power of ten
+                axes.set_xlabel(name, loc="left" if small else "center")  # a power of ten may stand to the right
             axes.tick_params(labelbottom=is_lowest)
         found.append((group, *pair))
     for axes in grid.flat[2 * len(of) :]:
@@ -208,10 +208,10 @@ def panels(
 
 
 def level(of: Sequence[tuple[Group, Axes, Axes]], *, share: bool) -> None:
-    """Give small panels one scale, and a large pair where it is to `share` that of `y`: as if each had all lines.
+    """Give small panels, or a large pair that is to `share` its y axis, one scale, as if each had all lines.
 
-    Matplotlib's shared axes would come to the same, but ask each other for their limits at every line: a third of the
-    time of a figure of 32.
+    Matplotlib's shared axes would give the same result, but they query each other's limits for every line, which takes
+    a third of the time of a figure of 32.
     """
     small = bool(of[0][0].name)
     left, right = [[pair[side] for _, *pair in of] for side in (0, 1)]
@@ -224,7 +224,7 @@ def level(of: Sequence[tuple[Group, Axes, Axes]], *, share: bool) -> None:
 
 
 def legend_below(figure: Figure, of: Sequence[Group], *, w_pad: float, **how: Any) -> None:
-    """The lines under all panels, in as many columns as there is room for; the figure grows by its height."""
+    """Add a legend under all panels, in as many columns as there is room for; the figure grows by its height."""
     from matplotlib.lines import Line2D
 
     fullest = sorted((group.looks.values() for group in of), key=len, reverse=True)
@@ -242,7 +242,7 @@ def legend_below(figure: Figure, of: Sequence[Group], *, w_pad: float, **how: An
 
 
 def add_foot(figure: Figure, inches: float) -> None:
-    """Let the figure grow downwards under panels that keep their size: matplotlib lays out a part of one twice."""
+    """Extend the figure downwards, while panels keep their size: matplotlib lays out a part of one twice."""
     height, place = figure.get_figheight(), figure.subplotpars
     whole = height + inches
     figure.set_figheight(whole)
@@ -250,12 +250,12 @@ def add_foot(figure: Figure, inches: float) -> None:
 
 
 def note(figure: Figure, text: str) -> None:
-    """A caption at the lower edge: what a reader must know about the numbers."""
+    """Write a caption at the lower edge, with what a reader must know about the numbers."""
     figure.text(0.5, 0.012, text, ha="center", va="bottom", fontsize=8.2, color=SOFT, linespacing=1.25)
 
 
 def symbols(text: str) -> str:
-    """Names of rows with the paper's symbols P_drop, d_k, eps_ls as formulas of matplotlib's; all else as it stands."""
+    """Names of rows with the paper's symbols P_drop, d_k, eps_ls as matplotlib formulas; other text is unchanged."""
     indexed = r"\b(?P<letter>[Pd]|eps)_(?P<index>drop|model|ff|k|v|ls)(?![A-Za-z0-9_])"
 
     def formula(name: re.Match[str]) -> str:
@@ -267,7 +267,7 @@ def symbols(text: str) -> str:
 
 
 def save_numbers(folder: Path, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    """The numbers of a picture as `name`.csv: floats to six digits, so that processors agree."""
+    """Write the numbers of a picture as `name`.csv, floats to six digits, so that processors agree."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

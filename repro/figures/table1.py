@@ -1,4 +1,4 @@
-"""Table 1 as a picture: what a layer costs, and how far a signal travels, against the length of the sequence."""
+"""Table 1 as a picture: the cost of a layer and the length of signal paths, against the length of the sequence."""
 
 import statistics
 from collections.abc import Callable, Collection, Iterable
@@ -19,7 +19,7 @@ LAYERS = {  # in the order of their colours, dashes and markers
     "gated": "recurrent, gated",
     "separable": "separable convolution",
 }
-HOLLOW = ("recurrent", "convolution")  # larger and open, so they show where another line lies on them
+HOLLOW = ("recurrent", "convolution")  # larger, open markers, so that they are visible under another line
 Lines = dict[str, list[tuple[int, float]]]  # layer -> (n, value)
 
 
@@ -82,13 +82,13 @@ def _paint(figure: Figure, shown: list[Panel], window: int) -> None:
 
 
 def doublings(lengths: Collection[int]) -> list[int]:
-    """Those that are the shortest times a power of two: labels at all thirteen would cover one another."""
+    """The lengths that are the shortest times a power of two; labels at all thirteen would overlap."""
     shortest = min(lengths)
     return [n for n in sorted(lengths) if n % shortest == 0 and (n // shortest).bit_count() == 1]
 
 
 def _paint_panel(axes: Axes, panel: Panel) -> dict[str, Any]:
-    """Its lines; returns them by layer."""
+    """Paint the lines of a panel; returns them by layer."""
     from matplotlib.ticker import NullLocator, ScalarFormatter
 
     handles = {}

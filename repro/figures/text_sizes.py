@@ -1,4 +1,4 @@
-"""What dropout, smoothing and attention are worth where a text is seen once, and often. Paper: sections 5.4 and 6.2."""
+"""The effect of dropout, smoothing and attention if a text is seen once, and if often. Paper: sections 5.4 and 6.2."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -18,7 +18,7 @@ WEIGHTS = {"the paper's weights": "-", "mean of the last checkpoints": "--"}
 
 
 def draw_text_sizes(folder: Path, records: Iterable[Record]) -> list[Path]:
-    """Each row that was trained on several texts, less the base of each; a picture and its numbers.
+    """Draw each row that was trained on several texts, minus the base on each, and write the numbers.
 
     Raises ValueError where no row was.
     """

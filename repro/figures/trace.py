@@ -1,6 +1,6 @@
-"""What a model does when it runs: its operations in order, who asked for each, and whose results it read.
+"""Trace what a model does when it runs: its operations in order, the module that called each, and what each read.
 
-The drawings of the model are made from this, so they show the code that runs and not what somebody remembers of it.
+The drawings of the model are made from traces, so they always show the code that runs.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class TracedStep:
-    """One operation on tensors that depends on what the model was given."""
+    """One operation on tensors that depends on the model's inputs."""
 
     name: str  # "linear", "matmul", "softmax"
     calls: tuple[int, ...]  # the module calls it happened in, outermost first: places in `Trace.calls`
@@ -32,27 +32,27 @@ class TracedStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """Everything that happened, in order."""
+    """All calls and operations, in order."""
 
     calls: list[Call] = field(default_factory=list)
     steps: list[TracedStep] = field(default_factory=list)
 
 
-# by name: an operator and its function are the same operation
+# names of operators -> the functions that are the same operation
 _SAME = {"__matmul__": "matmul", "__add__": "add", "__radd__": "add", "__mul__": "mul", "__rmul__": "mul"}
-# what looks at a tensor, or hands a view of it on, computes nothing
+# functions that only inspect a tensor, or return a view of it, and so compute nothing
 _SILENT = {"transpose", "__getitem__", "squeeze", "unsqueeze", "detach", "to", "view", "contiguous", "dim", "size"}
 
 
 class _Recorder(TorchFunctionMode):
-    """Writes down each operation; PyTorch calls `__torch_function__` for every one of them."""
+    """Records each operation; PyTorch calls `__torch_function__` for every one of them."""
 
     def __init__(self, inputs: Sequence[Tensor]) -> None:
         super().__init__()
         self.trace = Trace()
         self.stack: list[int] = []
-        self.inside = False  # of an operation that PyTorch makes of others, such as multi-head attention
-        self.kept: list[Any] = list(inputs)  # an id is a tensor's own only while it lives
+        self.inside = False  # inside an operation that PyTorch composes of others, such as multi-head attention
+        self.kept: list[Any] = list(inputs)  # kept alive, since an id is unique only while its tensor lives
         self.made_by = {id(tensor): -1 - i for i, tensor in enumerate(inputs)}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -98,9 +98,9 @@ def _tensors(values: Iterable[Any]) -> list[Tensor]:
 
 
 def trace(function: Callable[..., Any], *inputs: Tensor, model: nn.Module | None = None) -> Trace:
-    """Run `function` on `inputs`, without dropout or gradients, and tell what it did.
+    """Run `function` on `inputs`, without dropout or gradients, and return the trace.
 
-    `model` is the module whose parts are named; `function` itself where it is one.
+    `model` is the module whose parts are named; by default it is `function`, if that is a module.
     """
     root = model if model is not None else function if isinstance(function, nn.Module) else nn.Module()
     recorder = _Recorder(inputs)
@@ -121,6 +121,6 @@ def trace(function: Callable[..., Any], *inputs: Tensor, model: nn.Module | None
 
 
 def words(name: str) -> str:
-    """A class or attribute as a reader says it: "FeedForward" and "feed_forward" are "Feed Forward"."""
+    """The name of a class or attribute in words: "FeedForward" and "feed_forward" become "Feed Forward"."""
     spaced = "".join(f" {letter}" if letter.isupper() else letter for letter in name.replace("_", " "))
     return " ".join(word.capitalize() for word in spaced.split())

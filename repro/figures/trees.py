@@ -1,7 +1,7 @@
 """A tree that our parser found beside the gold one, with the brackets that are wrong marked. Paper: section 6.3.
 
-A bracket is a bar over its words, those inside it below it: so both trees have their words side by side, and can be
-held against each other bar by bar. The sentence is our own, so that no picture has a word of anybody's treebank.
+A bracket is a bar over its words, with the brackets inside it below. Both trees thus have their words at the same
+places and can be compared bar by bar. The sentence is our own, so no picture has words of anybody's treebank.
 """
 
 from collections.abc import Container, Sequence
@@ -23,20 +23,20 @@ SENTENCE = (
     "(S (NP (PRP it)) (VP (VBD was) (ADJP (JJ old))))))) (. .))"
 )
 MEASURED, COMMAND = "tree.json", "python experiments/table4.py"
-LEVEL, MARGIN = 17.0, 8.0  # points: from a bar to that below it; around the drawing
-LETTER = 4.6  # points, about, of a letter of a word
+LEVEL, MARGIN = 17.0, 8.0  # points: from a bar to the one below it; around the drawing
+LETTER = 4.6  # points: approximate width of a letter
 
 
 class MeasuredTree(Whose):
-    """What a run found."""
+    """The tree that a run found, and the gold tree."""
 
-    gold: str  # in brackets
+    gold: str  # in bracket notation
     found: str
-    mended: int  # mendings that its output needed
+    mended: int  # number of mendings that its output needed
 
 
 def measure(records: Sequence[Record], runs: Path, cache: Path) -> MeasuredTree:
-    """Have a finished run, the only one, parse the sentence, by the search of its record."""
+    """Parse the sentence with the only run in `records`, by the search of its record."""
     from repro.data.shards import Encoded
     from repro.decoding.translate import translate
 
@@ -54,7 +54,7 @@ def measure(records: Sequence[Record], runs: Path, cache: Path) -> MeasuredTree:
 
 
 def tree_in(text: str) -> Tree:
-    """The one tree that is written there."""
+    """The single tree that `text` holds."""
     found = list(read_trees(text))
     if len(found) != 1 or not isinstance(found[0], Tree):
         raise ValueError(f"expected one tree in brackets, got {len(found)} things")
@@ -62,7 +62,7 @@ def tree_in(text: str) -> Tree:
 
 
 def draw_tree(to: Path, measured: MeasuredTree) -> list[Path]:
-    """Write the picture."""
+    """Draw the two trees."""
     gold, found = tree_in(measured["gold"]), tree_in(measured["found"])
     height = sum(tree.depth for tree in (gold, found)) * LEVEL + 3.2 * LEVEL + 4 * MARGIN + 20
     size = (style.WIDTH, height / 72)
@@ -70,7 +70,7 @@ def draw_tree(to: Path, measured: MeasuredTree) -> list[Path]:
 
 
 def paint_trees(figure: Figure, *, gold: Tree, found: Tree, measured: MeasuredTree) -> None:
-    """The tree found above, the gold one below."""
+    """Paint the found tree above, the gold one below."""
     missed, wrong = wrong_brackets(gold, found)
     counts = count_brackets(gold, found)
     axes = style.canvas(figure)
@@ -86,7 +86,7 @@ def paint_trees(figure: Figure, *, gold: Tree, found: Tree, measured: MeasuredTr
 
 
 def _paint(axes: Axes, tree: Tree, top: float, title: str, marked: Container[int]) -> float:
-    """One tree below `top`; gives the height at which its words stand."""
+    """Paint one tree below `top`; returns the height of its words."""
     width = 72 * style.WIDTH - 2 * MARGIN
     letters = [max(3, len(word)) + 1 for word in tree.words]
     scale = min(LETTER + 2, width / sum(letters))

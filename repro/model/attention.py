@@ -1,7 +1,7 @@
 """Scaled dot-product attention and multi-head attention. Paper: section 3.2, figure 2.
 
-Shapes: B batch, Q queries, K keys, H heads, E width of one head (d_k for q and k, d_v for v). Where sentences stand one
-after the other without padding (`repro/model/ragged.py`) there is no B, and Q and K count the tokens of all of them.
+Shapes: B batch, Q queries, K keys, H heads, E width of one head (d_k for q and k, d_v for v). In a batch without
+padding (`repro/model/ragged.py`) there is no B, and Q and K count the tokens of all sentences.
 """
 
 from collections.abc import Callable
@@ -38,8 +38,8 @@ def attention(
 ) -> Tensor:
     """softmax(q k^T / sqrt(d_k)) v, [B, H, Q, E]. Paper: section 3.2.1, equation (1).
 
-    `dropout` is of the weights; the paper has none. On a GPU a fused kernel; on a CPU the two plain products, which
-    are faster than the fused kernel at sentence lengths (`benchmarks/attention.py`).
+    `dropout` applies to the weights; the paper has none there. A GPU runs a fused kernel. A CPU runs the two plain
+    products, which are faster than the fused kernel at sentence lengths (`benchmarks/attention.py`).
     """
     if q_BHQE.is_cuda and dropout is None:
         if bias is not None:
@@ -52,13 +52,13 @@ def attention(
 
 
 class Mixing:
-    """How queries meet keys and values: scores, then weights by them, then sums of values.
+    """How queries meet keys and values: scores, then weights from the scores, then weighted sums of the values.
 
-    A variant subclasses this and exchanges one of the three; `nn.Module` too where it learns something. Made once for
-    each attention, from the number of heads and their widths.
+    A variant subclasses this and replaces one of the three steps; it also subclasses `nn.Module` if it has parameters.
+    Each attention makes its own, from the number of heads and their widths.
     """
 
-    in_kernel = False  # whether the kernel for unequal lengths computes the same
+    in_kernel = False  # whether the kernel for unequal lengths computes the same function
 
     def __init__(self, *, n_heads: int, d_k: int, d_v: int) -> None:
         super().__init__()
@@ -69,23 +69,23 @@ class Mixing:
         return scaled_scores(q_BHQE, k_BHKE)
 
     def select(self, scores_BHQK: Tensor, bias: Tensor | None) -> Tensor:
-        """From scores to weights; 0 for a key that the bias hides."""
+        """Turn scores into weights; a key that the bias hides gets 0."""
         return softmax_of_seen(scores_BHQK, bias)
 
     def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
-        """Of each query over the keys, [B, H, Q, K]."""
+        """The weights of each query over the keys, [B, H, Q, K]."""
         return self.select(self.scores(q_BHQE, k_BHKE), bias)
 
     def __call__(
         self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Tensor | None, dropout: nn.Module | None = None, /
     ) -> Tensor:
-        """The heads, [B, H, Q, E]; `dropout` is of the weights."""
+        """The output of each head, [B, H, Q, E]; `dropout` applies to the weights."""
         weights_BHQK = self.weights(q_BHQE, k_BHKE, bias)
         return (weights_BHQK if dropout is None else dropout(weights_BHQK)) @ v_BHKE
 
 
 class ScaledDotProduct(Mixing):
-    """The paper's: equation (1)."""
+    """Scaled dot-product attention, the paper's. Equation (1)."""
 
     in_kernel = True
 
@@ -113,7 +113,7 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
         mix: Callable[..., Mixing] = ScaledDotProduct,
     ) -> None:
-        """`dropout` is of the weights, and `mix` how queries meet keys."""
+        """`dropout` applies to the attention weights; `mix` is how queries meet keys."""
         super().__init__()
         self.n_heads, self.d_k, self.d_v = n_heads, d_k, d_v
         self.d_queries = n_heads * d_k
@@ -121,13 +121,13 @@ class MultiHeadAttention(nn.Module):
         self.weight = nn.Parameter(torch.empty(n_heads * (2 * d_k + d_v), d_model))
         self.bias = nn.Parameter(torch.zeros(n_heads * (2 * d_k + d_v)))
         self.output = nn.Linear(n_heads * d_v, d_model)
-        self.recorded: list[Tensor] | None = None  # per-head weights, kept while this is a list
+        self.recorded: list[Tensor] | None = None  # weights of each head are appended while this is a list
         self.mixing = mix(n_heads=n_heads, d_k=d_k, d_v=d_v)
         self.dropout = Dropout(dropout) if dropout else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot uniform; keys and values are one matrix here, as they were in the first public code."""
+        """Glorot uniform; keys and values are initialised as one matrix, as in the first public code."""
         nn.init.xavier_uniform_(self.weight[: self.d_queries])
         nn.init.xavier_uniform_(self.weight[self.d_queries :])
         nn.init.xavier_uniform_(self.output.weight)
@@ -144,7 +144,7 @@ class MultiHeadAttention(nn.Module):
         return self._split(k, self.d_k), self._split(v, self.d_v)
 
     def attend(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Sees) -> Tensor:
-        """Heads apart in, [B, Q, d_model] out."""
+        """Attention of separate heads, joined by W^O: [B, Q, d_model]."""
         if self.recorded is not None:
             assert bias is None or isinstance(bias, Tensor), "weights are recorded of padded sentences"
             self.recorded.append(self.mixing.weights(q_BHQE, k_BHKE, bias).detach())
@@ -153,11 +153,11 @@ class MultiHeadAttention(nn.Module):
         return made
 
     def forward(self, x: Tensor, memory: Tensor, bias: Sees = None) -> Tensor:
-        """x [B, Q, d_model] asks memory [B, K, d_model]."""
+        """Queries from x [B, Q, d_model], keys and values from memory [B, K, d_model]: [B, Q, d_model]."""
         return self.attend(self.queries(x), *self.keys_values(memory), bias)
 
     def product(self, rows: slice, x: Tensor) -> Tensor:
-        """x W + b by these rows: `of_queries` or `of_memory` (keys and values) of the attention, or `ALL`."""
+        """x W + b with these rows of W: `of_queries`, `of_memory` (keys and values) or `ALL`."""
         return F.linear(x, self.weight[rows], self.bias[rows])
 
     def _split(self, x: Tensor, width: int) -> Tensor:
@@ -168,17 +168,17 @@ class SelfAttention(MultiHeadAttention):
     """Multi-head attention whose queries, keys and values come from one sequence. Paper: section 3.2.3."""
 
     def reset_parameters(self) -> None:
-        """Glorot uniform over queries, keys and values as one matrix: bound sqrt(6 / 4 d), not sqrt(6 / 2 d)."""
+        """Glorot uniform, queries, keys and values as one matrix: bound sqrt(6 / 4 d) instead of sqrt(6 / 2 d)."""
         nn.init.xavier_uniform_(self.weight)
         nn.init.xavier_uniform_(self.output.weight)
         nn.init.zeros_(self.output.bias)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """[B, Q, d_model] -> q, k, v with heads apart, by one product."""
+        """[B, Q, d_model] -> q, k, v split into heads, by one matrix product."""
         widths = [self.n_heads * self.d_k, self.n_heads * self.d_k, self.n_heads * self.d_v]
         q, k, v = self.product(ALL, x).split(widths, dim=-1)
         return self._split(q, self.d_k), self._split(k, self.d_k), self._split(v, self.d_v)
 
     def forward(self, x: Tensor, bias: Sees = None) -> Tensor:  # type: ignore[override]
-        """x [B, Q, d_model] asks itself."""
+        """Queries, keys and values from x [B, Q, d_model]: [B, Q, d_model]."""
         return self.attend(*self.project(x), bias)

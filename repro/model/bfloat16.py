@@ -1,8 +1,8 @@
 """Products of bfloat16 matrices on a processor that has no instructions for them.
 
-PyTorch has loops of its own for them there, which take ten times as long as float32, and for an LSTM an error. A
-product of two bfloat16 numbers has at most 16 bits, and float32 keeps 24: made there and rounded once, a sum of
-products is what the instructions give, but for the order in which it is added up.
+There PyTorch uses loops of its own, which take ten times as long as float32; for an LSTM it raises an error. The
+product of two bfloat16 numbers has at most 16 bits, and float32 keeps 24. So a sum of products computed in float32 and
+rounded once equals the result of the instructions, except for the order of summation.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,16 +23,16 @@ PRODUCTS = {
 
 
 def has_bfloat16() -> bool:
-    """Whether oneDNN has such products for this processor."""
+    """Whether oneDNN supports bfloat16 products on this processor."""
     supported: bool = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return supported
 
 
 @contextmanager
 def bfloat16_products(device: torch.device, *, wanted: bool = True) -> Iterator[None]:
-    """While it lasts products of bfloat16 on a CPU are fast, forward and backward; `wanted` says if there are any.
+    """A context in which bfloat16 products are fast on a CPU, forward and backward, if they are `wanted`.
 
-    Not in PyTorch's inference mode: `without_gradients` is what takes its place.
+    Do not use it together with PyTorch's inference mode: `without_gradients` takes the place of that.
     """
     if wanted and device.type == "cpu" and not has_bfloat16():
         with ThroughFloat32():  # type: ignore[no-untyped-call]  # PyTorch's constructor
@@ -43,9 +43,9 @@ def bfloat16_products(device: torch.device, *, wanted: bool = True) -> Iterator[
 
 @contextmanager
 def without_gradients() -> Iterator[None]:
-    """PyTorch's inference mode, or no_grad where products go through float32.
+    """PyTorch's inference mode, or `no_grad` if products go through float32.
 
-    In inference mode a dispatch mode sees a linear map or an LSTM whole, not the products that it is made of.
+    In inference mode a dispatch mode sees a whole linear map or LSTM, not the products inside.
     """
     goes_through = any(isinstance(mode, ThroughFloat32) for mode in _get_current_dispatch_mode_stack())
     with torch.no_grad() if goes_through else torch.inference_mode():
@@ -53,7 +53,7 @@ def without_gradients() -> Iterator[None]:
 
 
 class ThroughFloat32(TorchDispatchMode):
-    """Widens what a product reads, and rounds what it gives. All else is left as it is."""
+    """Converts the inputs of bfloat16 products to float32 and rounds the results; changes nothing else."""
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""From a row's system to its model: None is the Transformer."""
+"""Builds the model of a row's system; None is the Transformer."""
 
 from functools import partial
 from typing import Any
@@ -11,20 +11,20 @@ from repro.model.transformer import Transformer
 
 
 def build(system: Any, hyper: Hyper, vocab_size: int) -> Any:
-    """The model with its first weights. Raises ValueError for a system that lacks a member."""
+    """The model with its initial weights. Raises ValueError if the system lacks a member."""
     model = (Transformer if system is None else system)(hyper, vocab_size)
     refuse_incomplete(model)
     return model
 
 
 def sketched(system: Any, hyper: Hyper, vocab_size: int) -> Any:
-    """The same without memory for its weights: to be counted and looked at, not to be trained."""
+    """The same without memory for its weights, to count and inspect it, not to train it."""
     with torch.device("meta"):
         return build(system, hyper, vocab_size)
 
 
 def reads_ragged(system: Any) -> bool:
-    """Whether models of this system take ragged batches: its class does, and no part handed over needs padded ones."""
+    """Whether models of this system take ragged batches: its class does, and none of its parts needs padded ones."""
     handed: list[Any] = []
     while isinstance(system, partial):
         handed += map(_called, system.keywords.values())
@@ -34,13 +34,13 @@ def reads_ragged(system: Any) -> bool:
 
 
 def gradient_norm(system: Any) -> float | None:
-    """The norm that the gradient of an update is cut to; None, as in the paper: it is taken as it is."""
+    """The norm to which the gradient of an update is clipped; None, as in the paper: it is not clipped."""
     norm: float | None = getattr(_class_of(system), "gradient_norm", None)
     return norm
 
 
 def compile_layers(model: Any) -> None:
-    """Have the model's layers compiled at their next call, where it says which they are."""
+    """Compile the model's layers at their next call, if the model has a method for it."""
     if hasattr(model, "compile_layers"):
         model.compile_layers()
 

@@ -1,8 +1,8 @@
-"""What a GPU runs as compiled programs: layers where they train, and the loss where it has a gradient.
+"""What a GPU runs as compiled programs: layers in training, and the loss with its gradient.
 
-Dynamo keeps a few programs for a function, then runs it as it is for the rest of the process and says so in a log only.
-So a run begins with none; and what is only read is not compiled: batches of dev are padded, nearly each with a shape of
-its own, and would use the programs up.
+Dynamo keeps only a few programs for a function. After that it runs the function uncompiled for the rest of the process
+and only logs it. So a run begins without programs. Evaluation is not compiled: batches of dev are padded, nearly each
+has a shape of its own, and they would use the programs up.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 
 def compile_training(layer: nn.Module, backend: str = "inductor") -> None:
-    """Have a layer compiled at its next call in training; in evaluation it is called as it is."""
+    """Compile a layer at its next call in training; in evaluation it runs uncompiled."""
     plain = layer._call_impl
     program = torch.compile(plain, backend=backend)
 
@@ -26,19 +26,19 @@ def compile_training(layer: nn.Module, backend: str = "inductor") -> None:
 
 @cache
 def program(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function compiled at its next call; always the same one, so that its programs are kept."""
+    """The function, compiled at its next call; cached, so that its programs are kept."""
     return torch.compile(function)
 
 
 @cache
 def why_not(device: str = "cuda") -> str | None:
-    """Why nothing can be compiled here, in the compiler's words; None where a small program was. Asked once.
+    """Why nothing can be compiled here, in the compiler's words; None if compiling a small program worked. Tried once.
 
-    It builds a part of itself in C when it is first used, so it lacks a compiler or Python's headers in slim images.
+    The compiler builds a part of itself in C at first use; slim images lack a C compiler or Python's headers.
     """
     try:
         torch.compile(_doubled)(torch.ones(8, device=device))
-    except Exception as error:  # whatever it is, the same work is done without it, and the caller says so
+    except Exception as error:  # whatever the error, the work can be done uncompiled, and the caller reports it
         lines = str(error).strip().split("\n")
         return f"{type(error).__name__}: {lines[0]}"
     return None
@@ -49,15 +49,15 @@ def _doubled(x: Tensor) -> Tensor:
 
 
 def begin_run() -> None:
-    """Forget all programs, so that a run has its own whatever was done before in this process."""
-    from torch._dynamo.utils import counters  # brings the compiler, which takes a second
+    """Forget all programs, so that a run does not depend on what this process did before."""
+    from torch._dynamo.utils import counters  # imports the compiler, which takes a second
 
     torch.compiler.reset()
     counters.clear()
 
 
 def given_up() -> str | None:
-    """Why not all that was to be compiled since `begin_run` was; None where it was."""
+    """Why something was left uncompiled since `begin_run`; None if everything was compiled."""
     from torch._dynamo.utils import counters
 
     if not counters["frames"]["ok"]:

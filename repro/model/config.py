@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any
 
-LEARNED_POSITIONS = 512  # rows of the learned table of each side in row E, whose size the paper does not print
-LAST = 10  # checkpoints whose mean each run is scored by as well, beside its own weights
-LATER = ("attention_dropout", "lr_factor", "warms_up")  # fields that the first records and ids of runs do not have
+LEARNED_POSITIONS = 512  # rows of the learned table on each side in row E; the paper does not print the size
+LAST = 10  # each run is also scored with the mean of this many last checkpoints, beside its own weights
+LATER = ("attention_dropout", "lr_factor", "warms_up")  # fields that the first records and run ids lack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,12 +24,12 @@ class Hyper:
     label_smoothing: float = 0.1  # epsilon_ls
     learned_positions: bool = False  # row E
     steps: int = 100_000  # optimizer updates ("train steps")
-    warmup: int = 4_000  # updates of rising learning rate
+    warmup: int = 4_000  # updates during which the learning rate rises
     average: int = 1  # checkpoints averaged; Table 3 averages none, Table 2 five or twenty
-    average_every: int = 1_500  # updates between them, for the 10 minutes of section 6.1: 1,500 of 0.4 s
+    average_every: int = 1_500  # updates between averaged checkpoints: 10 minutes (section 6.1) at 0.4 s an update
     attention_dropout: float = 0.0  # of the weights after the softmax; the paper names none
-    lr_factor: float = 1.0  # by which the rate of section 5.3 is multiplied
-    warms_up: bool = True  # the rate rises for `warmup` updates, else it stays at its peak as long
+    lr_factor: float = 1.0  # multiplies the learning rate of section 5.3
+    warms_up: bool = True  # the rate rises for `warmup` updates; False: it stays at its peak for as many
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -55,24 +55,24 @@ class Hyper:
 
     @property
     def averaged_steps(self) -> range:
-        """The updates after which the averaged checkpoints are written, the last step among them."""
+        """The updates after which the averaged checkpoints are written; the last step is one of them."""
         span = self.average * self.average_every
         return range(self.steps - span + self.average_every, self.steps + 1, self.average_every)
 
     @property
     def last_steps(self) -> range:
-        """The updates after which the last `LAST` checkpoints are written, as far apart; of a short run fewer."""
+        """The updates of the last `LAST` checkpoints, `average_every` apart; fewer in a short run."""
         n = min(LAST, 1 + (self.steps - 1) // self.average_every)
         return range(self.steps - (n - 1) * self.average_every, self.steps + 1, self.average_every)
 
     @property
     def kept_steps(self) -> range:
-        """The updates whose checkpoints are kept: the averaged ones and the last ones, of which one holds the other."""
+        """The updates whose checkpoints are kept: the longer of the two ranges above, which contains the other."""
         return max(self.averaged_steps, self.last_steps, key=len)
 
 
 def _as_kind(name: str, value: Any, kind: type) -> Any:
-    """A number as its field has it, so that 2 and 2.0, NumPy's numbers and Python's make one run. Raises ValueError."""
+    """Convert a number to its field's type, so that 2, 2.0 and NumPy numbers give the same run. Raises ValueError."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if kind not in (int, float) and isinstance(value, kind):
         return value
@@ -88,16 +88,16 @@ BASE = Hyper()
 
 
 def written(hyper: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a row as ids and records have them: those of `LATER` only where they are not at their default.
+    """The fields of a row as run ids and records have them: without those of `LATER` that are at their default.
 
-    So a run that could have been made before such a field was added keeps its id, and its record every byte.
+    So a run that was possible before such a field existed keeps its id, and its record stays the same byte by byte.
     """
     defaults = {field.name: field.default for field in fields(Hyper) if field.name in LATER}
     return {name: value for name, value in hyper.items() if name not in defaults or value != defaults[name]}
 
 
 def divide(whole: int, parts: int) -> int:
-    """whole / parts, for rows that share a width out or cut it; refuses what does not come out even."""
+    """whole / parts, for rows that share out or cut a width. Raises ValueError if it does not divide evenly."""
     if whole % parts:
         raise ValueError(
             f"{whole} cannot be divided evenly by {parts}. Choose a row or a base size where it can be: all "

@@ -1,6 +1,6 @@
-"""Parameters, floating-point operations and time of a row, by arithmetic alone. Paper: tables 2 and 3.
+"""Parameters and floating-point operations of a row, by arithmetic alone. Paper: tables 2 and 3.
 
-Nothing here builds a model: `--dry-run` answers at once, and a test holds the arithmetic against the modules.
+Nothing here builds a model, so `--dry-run` answers at once; a test compares the arithmetic with the modules.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ eleven printed counts come out exactly (`docs/paper_map.md`). The big model's 21
 
 
 def n_parameters(hyper: Hyper, vocab_size: int, system: Any = None) -> int:
-    """All trained numbers of the model, biases and norms included; of a row's own system counted, not computed."""
+    """The number of parameters, biases and norms included; for a row's own system, counted from the module."""
     if system is not None:
         from repro.model import counted
 
@@ -35,7 +35,7 @@ def n_parameters(hyper: Hyper, vocab_size: int, system: Any = None) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class TextSizes:
-    """How much text: tokens of both sides (end symbols included) in how many sentences."""
+    """The size of a text: sentences, and tokens of both sides with end symbols."""
 
     sentences: float
     source_tokens: float
@@ -45,8 +45,8 @@ class TextSizes:
 def training_flops(hyper: Hyper, vocab_size: int, text: TextSizes, system: Any = None) -> float:
     """Multiplications and additions of training on `text`: forward, and twice that for backward.
 
-    Matrix products only, over real tokens; the causal half of the decoder's self-attention. Sentences are taken
-    to be of average length. Of a row's own system they are counted on one such sentence.
+    Only matrix products over real tokens count, and the causal half of the decoder's self-attention. All sentences
+    are assumed to have average length. For a row's own system, the operations on one such sentence are counted.
     """
     if system is not None:
         from repro.model import counted
@@ -60,7 +60,7 @@ def training_flops(hyper: Hyper, vocab_size: int, text: TextSizes, system: Any =
 
     a_source_token = hyper.n_layers * (
         keys_values + queries + output + feed_forward + source_length * one_key  # encoder layer
-        + keys_values  # asked by the decoder
+        + keys_values  # for the decoder's attention to the source
     )  # fmt: skip
     a_target_token = vocab_size * d + hyper.n_layers * (
         keys_values + queries + output + target_length / 2 * one_key  # self-attention

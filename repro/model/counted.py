@@ -1,7 +1,7 @@
-"""Parameters and operations of a row's own system, counted from its module: no arithmetic knows it.
+"""Parameters and operations of a row's own system, counted from its module.
 
-The module is made on the `meta` device, where tensors have shapes and no numbers: it costs neither memory nor time, and
-there alone does PyTorch count the operations of its recurrent layers (on a CPU it says 0).
+The module is made on the `meta` device, where tensors have shapes but no numbers, so it costs neither memory nor time.
+Only there does PyTorch count the operations of its recurrent layers (on a CPU it says 0).
 """
 
 from functools import cache
@@ -13,12 +13,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from repro.model.build import sketched
 from repro.model.config import Hyper
 
-_sketched_once = cache(sketched)  # a system may look for its width, which takes longer than to count it
+_sketched_once = cache(sketched)  # a system may search for its width, which takes longer than counting
 
 
 @cache
 def counted_parameters(system: Any, hyper: Hyper, vocab_size: int) -> int:
-    """All trained numbers of the model."""
+    """The number of parameters of the model."""
     return sum(parameter.numel() for parameter in _sketched_once(system, hyper, vocab_size).parameters())
 
 
@@ -26,9 +26,9 @@ def counted_parameters(system: Any, hyper: Hyper, vocab_size: int) -> int:
 def counted_flops(
     system: Any, hyper: Hyper, vocab_size: int, sentences: float, source_tokens: float, target_tokens: float
 ) -> float:
-    """Multiplications and additions of training on so much text: forward, and twice that for backward.
+    """Multiplications and additions of training on this much text: forward, and twice that for backward.
 
-    Matrix products only, of a sentence of average length.
+    Only matrix products are counted, for a sentence of average length.
     """
     lengths = (source_tokens / sentences, target_tokens / sentences)
     model = _sketched_once(system, hyper, vocab_size).eval()

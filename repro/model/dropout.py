@@ -7,8 +7,8 @@ from torch import Tensor, nn
 class Dropout(nn.Module):
     """Zero each number with probability `p`, scale the rest. Paper: section 5.4 (residual dropout).
 
-    On a CPU, PyTorch draws one random number after another on one thread. Here each 64 random bits give four
-    16-bit numbers to compare with a threshold: more than twice as fast, with p rounded to a multiple of 1/65536
+    On a CPU, PyTorch draws the random numbers one by one on one thread. Here 64 random bits give four 16-bit
+    numbers, which are compared with a threshold. That is more than twice as fast, and rounds p to a multiple of 1/65536
     (deviation: p = 0.1 becomes 0.100006; the scale uses the rounded p, so the mean is kept).
     """
 
@@ -26,5 +26,5 @@ class Dropout(nn.Module):
             return nn.functional.dropout(x, self.p)
         bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
         numbers = bits.view(torch.int16)[: x.numel()].view(x.shape).to(torch.float32)
-        kept = numbers.ge_(self.dropped - 2**15)  # 1 or 0, in place of the numbers: booleans are slow to multiply by
+        kept = numbers.ge_(self.dropped - 2**15)  # 1 or 0 as floats, since multiplying by booleans is slow
         return x * kept.mul_(2**16 / (2**16 - self.dropped)).to(x.dtype)

@@ -11,8 +11,8 @@ from repro.model.special_tokens import PAD
 class TiedEmbedding(nn.Module):
     """One matrix for source tokens, target tokens and the softmax, scaled by sqrt(d_model) at look-up.
 
-    Paper: section 3.4. Drawn from N(0, 1 / d_model), so a scaled embedding has unit variance. The padding token
-    embeds as the zero vector (its row serves the softmax only); there is no softmax bias.
+    Paper: section 3.4. Weights are drawn from N(0, 1 / d_model), so a scaled embedding has unit variance. The padding
+    token embeds as the zero vector (its row is used by the softmax only). The softmax has no bias.
     """
 
     def __init__(self, vocab_size: int, d_model: int) -> None:
@@ -34,7 +34,7 @@ class TiedEmbedding(nn.Module):
 def sinusoids(length: int, d_model: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same); float32 [length, d_model].
 
-    Paper: section 3.5, as printed: sines and cosines interleaved, of an even d_model. In float64.
+    Paper: section 3.5, as printed: sines and cosines interleaved; d_model must be even. Computed in float64.
     """
     position = torch.arange(length, dtype=torch.float64).unsqueeze(1)
     angle = position / 10_000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
@@ -49,13 +49,13 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, d_model: int) -> None:
         super().__init__()
         self.register_buffer("table", sinusoids(256, d_model), persistent=False)
-        self._longer = self.table  # no buffer: those keep their size, as DDP sends the first process's to the others
+        self._longer = self.table  # no buffer, as it grows: DDP copies the first process's buffers to the others
 
     def forward(self, start: int, stop: int) -> Tensor:
         """The encodings of positions start to stop - 1, [stop - start, d_model]."""
         if stop <= len(self.table):
             return self.table[start:stop]
-        with torch.inference_mode(False):  # kept for training, which takes no tensor of that mode
+        with torch.inference_mode(False):  # the table is kept, and training cannot use inference tensors
             if stop > len(self._longer):
                 self._longer = sinusoids(2 * stop, self.table.shape[1])
             self._longer = self._longer.to(self.table)

@@ -1,7 +1,7 @@
-"""What a search remembers: keys and values of what is written, shared by the hypotheses of a sentence.
+"""What a search remembers: keys and values of the written tokens, shared by the hypotheses of a sentence.
 
-B sentences, W hypotheses of each side by side, R = B W; H heads, S source tokens. Beside the paper's pages, for speed:
-what it gives is what one pass over all that is written would give.
+B sentences, W hypotheses of each side by side, R = B W; H heads, S source tokens. This is not in the paper but for
+speed; the results are those of a full pass over all written tokens.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from torch import Tensor
 from repro.model.masks import hidden_bias
 from repro.model.special_tokens import PAD
 
-ENCODED_AT_ONCE = 512  # tokens, when a search begins: enough for fast products, few enough to be of like length
-BLOCK_SIZE = 16  # positions that a cache has room for: after so many, what nobody needs is left behind
+ENCODED_AT_ONCE = 512  # tokens encoded together: enough for fast products, few enough for similar lengths
+BLOCK_SIZE = 16  # positions that a cache has room for; when it is full, a copy drops the slots no longer needed
 
 
 def alike(source: Tensor) -> list[Tensor]:
-    """Sentences [B, S] in parts without the padding that all of a part have: sorted by length, they have little else.
+    """Split sentences [B, S], sorted by length, into parts, and cut off the padding common to each part.
 
-    A GPU takes them whole: it would wait longer for the lengths than for the padding.
+    On a GPU they stay whole: waiting for the lengths would take longer than encoding the padding.
     """
     if source.is_cuda:
         return [source]
@@ -31,7 +31,7 @@ def alike(source: Tensor) -> list[Tensor]:
 
 
 def _sent(x: Tensor, device: torch.device) -> Tensor:
-    """On the device, which is not waited for where the tensor is on the host."""
+    """Copy to the device; if the tensor is on the host, without waiting for the device."""
     if device.type == "cuda" and x.device.type == "cpu":
         return x.pin_memory().to(device, non_blocking=True)
     return x.to(device)
@@ -41,8 +41,8 @@ def _sent(x: Tensor, device: torch.device) -> Tensor:
 class LayerCache:
     """What one decoder layer remembers of B sentences while it writes W hypotheses of each.
 
-    The hypotheses of a sentence share its slots, in the order of writing: parents change with every token, keys stay
-    where they are, and a bias says which slots are a hypothesis's own past. Keys lie as `allocate_keys` makes them.
+    The hypotheses of a sentence share its slots, which are filled in the order of writing. Parents change with every
+    token but keys stay in place; a bias says which slots are a hypothesis's past. `allocate_keys` gives their layout.
     """
 
     k: Tensor  # [B, H, room for slots, d_k]
@@ -52,20 +52,20 @@ class LayerCache:
 
     @classmethod
     def begun(cls, parts: Sequence[tuple[Tensor, Tensor]], n_source: int) -> "LayerCache":
-        """Of a layer that has written nothing, with its keys and values of parts of the source, made as long as all."""
+        """The cache of a layer that has written nothing; keys and values of parts of the source, padded to n_source."""
         k, v = (
             torch.cat([F.pad(x, (0, 0, 0, n_source - x.shape[2])) for x in side]) for side in zip(*parts, strict=True)
         )
         return cls(k[:, :, :0], v[:, :, :0], allocate_keys(k, n_source).copy_(k), v)
 
     def write(self, k: Tensor, v: Tensor, used: int) -> tuple[Tensor, Tensor]:
-        """Put keys and values [B, H, W, E] behind the `used` slots; back come all written so far."""
+        """Write keys and values [B, H, W, E] after the `used` slots; returns all written so far."""
         stop = used + k.shape[2]
         self.k[:, :, used:stop], self.v[:, :, used:stop] = k, v
         return self.k[:, :, :stop], self.v[:, :, :stop]
 
     def moved(self, slots: Tensor, room: int) -> "LayerCache":
-        """Only `slots` int64 [B, n] of each sentence, in this order, in new room."""
+        """A copy with only `slots` int64 [B, n] of each sentence, in this order, and room for `room` slots."""
         k, v = allocate_keys(self.k, room), self.v.new_empty(*self.v.shape[:2], room, self.v.shape[3])
         for past, made in ((self.k, k), (self.v, v)):
             index = slots[:, None, :, None].expand(-1, past.shape[1], -1, past.shape[3])
@@ -76,8 +76,8 @@ class LayerCache:
 def allocate_keys(k: Tensor, room: int) -> Tensor:
     """Fresh memory for keys like k [B, H, any, d_k]: [B, H, room, d_k].
 
-    On a CPU the numbers of one coordinate stand side by side, of all keys: few queries meet many of them, and a
-    product of matrices so small is twice as fast if it has nothing to turn round (`benchmarks/decode.py`).
+    On a CPU the memory is transposed: each coordinate is contiguous over all keys. Few queries meet many keys, and such
+    small matrix products are twice as fast if nothing has to be transposed (`benchmarks/decode.py`).
     """
     n, heads, _, d_k = k.shape
     return k.new_empty(n, heads, room, d_k) if k.is_cuda else k.new_empty(n, heads, d_k, room).transpose(2, 3)
@@ -85,14 +85,14 @@ def allocate_keys(k: Tensor, room: int) -> Tensor:
 
 @dataclass
 class Written:
-    """How many positions are written in the slots that several caches may share."""
+    """How many positions are written in slots that several caches may share."""
 
     position: int = 0
 
 
 @dataclass
 class Kept:
-    """How often a cache of a search was asked to `keep`: all of them share the keys and values of the source."""
+    """How often `keep` was called in a search, counted for all its caches, which share the keys of the source."""
 
     times: int = 0
 
@@ -101,9 +101,9 @@ class Kept:
 class Cache:
     """The memory of a search over B sentences with W hypotheses each, side by side: R = B W.
 
-    A step writes behind what its cache holds and gives a cache that holds one position more, in the same slots.
-    Whoever steps twice from one cache gets a copy of what was written. `keep` moves what is kept, of the source as
-    well, so all caches of the search but the one that it gives are given up.
+    A step writes after what its cache holds and returns a cache with one more position, in the same slots. A second
+    step from one cache works on a copy. `keep` moves data in place, the source's too, so it makes all other caches of
+    the search invalid; only the one that it returns may be used.
     """
 
     layers: list[LayerCache]
@@ -112,7 +112,7 @@ class Cache:
     position: int  # of the token to be read next
     written: Written
     kept: Kept
-    kept_before: int = 0  # the times at which this cache was made
+    kept_before: int = 0  # `kept.times` when this cache was made
 
     @classmethod
     def begun(cls, layers: list[LayerCache], source_bias: Tensor) -> "Cache":
@@ -120,14 +120,14 @@ class Cache:
         return cls(layers, source_bias, source_bias.new_zeros(len(source_bias), 1, 1, 0), 0, Written(), Kept())
 
     def reorder(self, rows: Tensor) -> "Cache":
-        """Hypotheses `rows` int64 [R'] go on, in this order; each sentence keeps its place. Nothing is moved."""
+        """Continue with hypotheses `rows` int64 [R'], in this order; each sentence keeps its place. Moves no data."""
         n, _, _, slots = self.own_bias.shape
         return replace(self, own_bias=self.own_bias.flatten(0, 2)[rows].view(n, 1, len(rows) // n, slots))
 
     def keep(self, sentences: Tensor) -> "Cache":
-        """Only `sentences` int64 [B'] go on, each with all its hypotheses; those that keep their place cost nothing.
+        """Continue with `sentences` int64 [B'] only, with all their hypotheses; only those that change place cost work.
 
-        Where they are on the host, no GPU is waited for.
+        If `sentences` is on the host, there is no wait for a GPU.
         """
         cache, n = self.to_write_in(0), len(sentences)
         place = torch.arange(n, device=sentences.device)
@@ -159,16 +159,16 @@ class Cache:
         )
 
     def one_longer(self, width: int) -> "Cache":
-        """The cache after a step: W new slots, of which each hypothesis sees its own."""
+        """The cache after a step: W new slots, of which each hypothesis sees only its own."""
         own = torch.eye(width, dtype=torch.bool, device=self.own_bias.device)
         new = hidden_bias(own, self.own_bias.dtype).expand(len(self.own_bias), 1, -1, -1)
         self.written.position = self.position + 1
         return replace(self, own_bias=torch.cat([self.own_bias, new], dim=3), position=self.position + 1)
 
     def to_write_in(self, width: int) -> "Cache":
-        """This cache with room for a step; a copy where there is none, or where another has written behind it since.
+        """This cache with room for a step: a copy if it is full, or if another cache has written after its slots.
 
-        A copy leaves slots behind that are no live hypothesis's past: most are, for hypotheses soon share their past.
+        A copy drops slots in no live hypothesis's past. These are most slots, as hypotheses soon share their past.
         """
         if self.kept_before != self.kept.times:
             raise ValueError(

@@ -1,7 +1,7 @@
 """Encoder and decoder layers: sub-layers with dropout, residual sum and normalisation. Paper: section 3.1, 3.3.
 
-Layers take numbers and ready masks; they know no configuration and no ids. What stands around a sub-layer, how queries
-meet keys and what stands for self-attention and the feed-forward network are arguments, whose defaults are the paper's.
+Layers take numbers and ready-made masks, never configuration or ids. The code around a sub-layer, how queries meet
+keys, self-attention and the feed-forward network are arguments; the defaults are the paper's.
 Shapes: B batch, S source tokens, T target tokens, D d_model.
 """
 
@@ -14,11 +14,11 @@ from repro.model.dropout import Dropout
 from repro.model.kv_cache import LayerCache
 from repro.model.ragged import Sees
 
-NORM_EPS = 1e-6  # not in the paper; the first public code's
+NORM_EPS = 1e-6  # from the first public code; the paper gives none
 
 
 class PostNorm:
-    """What stands around a sub-layer, as printed: LayerNorm(x + Dropout(Sublayer(x))). A variant subclasses this."""
+    """What stands around a sub-layer, as printed: LayerNorm(x + Dropout(Sublayer(x))). Variants subclass this."""
 
     @staticmethod
     def norm(d_model: int) -> nn.Module:
@@ -27,20 +27,20 @@ class PostNorm:
 
     @staticmethod
     def after_stack(d_model: int) -> nn.Module | None:
-        """What the last layer's output goes through; post-norm needs nothing."""
+        """The normalisation after the last layer; post-norm needs none."""
         return None
 
     @staticmethod
     def around(
         x: Tensor, sub_layer: Callable[[Tensor], Tensor], norm: nn.Module, dropout: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """x [..., D] -> [..., D]."""
+        """The sub-layer with what stands around it, x [..., D] -> [..., D]."""
         made: Tensor = norm(x + dropout(sub_layer(x)))
         return made
 
 
 class FeedForward(nn.Sequential):
-    """max(0, x W_1 + b_1) W_2 + b_2, at each position alike. Paper: section 3.3, equation (2)."""
+    """max(0, x W_1 + b_1) W_2 + b_2, the same at each position. Paper: section 3.3, equation (2)."""
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
         up, down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
@@ -117,10 +117,10 @@ class DecoderLayer(nn.Module):
         return self.around(x, self.feed_forward, self.norms[2], self.dropout)
 
     def step(self, x: Tensor, cache: LayerCache, used: int, own_bias: Tensor, source_bias: Tensor) -> Tensor:
-        """The same for one new position of W hypotheses, x [B, W, D], which it writes into the cache.
+        """The same for one new position of W hypotheses, x [B, W, D]; writes its keys and values into the cache.
 
-        own_bias [B, 1, W, used + W] hides the slots of other hypotheses. The W hypotheses of a sentence stand side by
-        side as W queries, so the keys and values of its source are never copied.
+        own_bias [B, 1, W, used + W] hides the slots of other hypotheses. The W hypotheses of a sentence are W queries
+        of one batch row, so the keys and values of the source are never copied.
         """
 
         def past(x: Tensor) -> Tensor:

@@ -1,11 +1,11 @@
-"""Label-smoothed cross-entropy of the tokens that follow, straight from the decoder's output. Paper: section 5.4.
+"""Label-smoothed cross-entropy of the next tokens, straight from the decoder's output. Paper: section 5.4.
 
-N positions, D d_model, V vocabulary. As in the first public code the gold token gets 1 - epsilon and each of the
-V - 1 others epsilon / (V - 1), the padding token included; positions whose target is padding count for nothing.
-The constant that code subtracts (the entropy of the smoothed target) is left in: it changes no gradient.
+N positions, D d_model, V vocabulary. As in the first public code, the gold token gets 1 - epsilon and each of the
+V - 1 others epsilon / (V - 1), the padding token included. Positions whose target is padding do not count.
+That code also subtracts a constant, the entropy of the smoothed target. Here it stays in: it changes no gradient.
 
-Of text that is only read, correct predictions are counted beside the loss: a target is predicted correctly
-where its logit is the largest of its row, of equals the one with the lowest id.
+In evaluation, correct predictions are counted beside the loss. A prediction is correct where the gold token has the
+largest logit of its row; among equal logits the lowest id is the prediction.
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from repro.model.compiled import program, why_not
 from repro.model.special_tokens import PAD
 
 # How many logits are made at once; measured with `benchmarks/train.py`.
-AT_ONCE_BYTES = 2**24  # all of them up to this size
-CHUNK = 512  # else so many rows at a time: each chunk adds to the gradient of the whole matrix, so few are better
-STRIP_BYTES = 2**20  # of a chunk as many become probabilities at once as a core's own cache holds
-GPU_CHUNK_BYTES = 2**29  # on a GPU a chunk is as large as this; few are fast, and they are the peak of its memory
-AS_IT_IS = 8  # times less where it is not compiled, since there are copies of it in float32 in between
+AT_ONCE_BYTES = 2**24  # up to this size, all of them
+CHUNK = 512  # rows at a time above it: each chunk adds to the gradient of the whole matrix, so few chunks are better
+STRIP_BYTES = 2**20  # the softmax runs on strips of a chunk that fit into a core's own cache
+GPU_CHUNK_BYTES = 2**29  # size of a chunk on a GPU: few chunks are fast, but their size sets the peak of memory
+AS_IT_IS = 8  # without compilation a chunk is this many times smaller, as float32 copies of it are made
 
 
 def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -32,7 +32,7 @@ def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, epsil
     of the whole update, however it is split (`training/module.py`).
     """
     if not torch.is_grad_enabled():
-        hidden, weight = hidden.detach(), weight.detach()  # or the gradient is made, and nobody asks for it
+        hidden, weight = hidden.detach(), weight.detach()  # else `forward` would compute a gradient that nobody uses
     loss, nll = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
         hidden.flatten(0, -2), weight, target.flatten(), epsilon
     )
@@ -43,8 +43,8 @@ def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, epsil
 def nll_and_correct(hidden: Tensor, weight: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Sums over the real targets: the unsmoothed loss in nats, and how many are predicted correctly (int64).
 
-    Shapes are those of `smoothed_cross_entropy`, whose unsmoothed loss this is to the bit. Divided by the number of
-    targets: the logarithm of the perplexity, and the accuracy. Paper: section 5.4.
+    Shapes as in `smoothed_cross_entropy`; the loss is bit for bit its unsmoothed one. Divided by the number of
+    targets, the two are the logarithm of the perplexity and the accuracy. Paper: section 5.4.
     """
     n_correct = target.new_zeros(())
     rows, gold = hidden.detach().flatten(0, -2), target.flatten()
@@ -53,10 +53,10 @@ def nll_and_correct(hidden: Tensor, weight: Tensor, target: Tensor) -> tuple[Ten
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """Softmax matrix and loss in one.
+    """Softmax matrix and loss in one function, which computes its gradient in the forward pass.
 
-    The gradient with respect to the logits, p - q, is known as soon as p is: it is made in place of the logits and
-    multiplied on, so the [N, V] logits are never kept, and where they are many they never exist as a whole.
+    The gradient with respect to the logits is p - q, known as soon as p is. It overwrites the logits and is multiplied
+    on at once. So the [N, V] logits are never kept, and where they are many they never exist as a whole.
     """
 
     @staticmethod
@@ -79,37 +79,37 @@ Made = tuple[Tensor, Tensor, Tensor | None, Tensor | None]  # loss, nll, gradien
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What is made of the logits."""
+    """What to compute from the logits."""
 
     epsilon: float
     needs_gradient: bool
-    n_correct: Tensor | None = None  # correct predictions are added to it
+    n_correct: Tensor | None = None  # the number of correct predictions is added to it
 
     def smoothed(self, v: int) -> tuple[float, float]:
-        """The smoothed target q in two numbers: one that each token gets, one that the gold token gets besides."""
+        """The smoothed target q in two numbers: what each token gets, and what the gold token gets on top."""
         spread = self.epsilon / (v - 1)
         return spread, 1 - self.epsilon - spread
 
     def count_correct(self, logits: Tensor, gold: Tensor) -> None:
-        """Count the rows of logits [R, V] that are largest at their gold token [R, 1], where that is no padding.
+        """Count the rows of logits [R, V] whose largest is at the gold token [R, 1], padding excepted.
 
-        Before the logits turn into probabilities, in place: two of them that differ may round to one probability.
+        Call it before the logits become probabilities in place: two different logits may round to one probability.
         """
         if self.n_correct is None:
             return
-        # On a CPU PyTorch looks at one number after another, which takes as long as two softmaxes; NumPy at a vector.
+        # PyTorch's argmax on a CPU is not vectorised and takes as long as two softmaxes; NumPy's is.
         by_numpy = logits.device.type == "cpu" and logits.dtype != torch.bfloat16
         best = torch.from_numpy(logits.numpy().argmax(1)) if by_numpy else logits.argmax(1)
         self.n_correct.add_(((best.unsqueeze(1) == gold) & (gold != PAD)).sum())
 
 
 def _exact(rows: Tensor) -> torch.dtype:
-    """The type of sums, and of what is made of logits in between."""
+    """The type in which sums and intermediate results are computed: float32, or float64 for float64 inputs."""
     return rows.dtype if rows.dtype == torch.float64 else torch.float32
 
 
 def _make(hidden: Tensor, weight: Tensor, target: Tensor, asked: _Asked) -> Made:
-    """Both sums for hidden [N, D], in the way that suits their size."""
+    """Loss, negative log-likelihood and gradients for hidden [N, D], computed in the way that suits their size."""
     device = hidden.device.type
     exact = _exact(hidden)
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else exact
@@ -129,7 +129,7 @@ def _at_once(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Mad
     gold_logit, sum_logits = logits.gather(1, gold), logits.sum(1, keepdim=True)
     top = logits.amax(1, keepdim=True)
     asked.count_correct(logits, gold)
-    p = logits.sub_(top).exp_()  # in place of the logits, not yet divided by their sum
+    p = logits.sub_(top).exp_()  # overwrites the logits; not yet divided by the sum
     z = p.sum(1, keepdim=True)
     log_z = z.log() + top
     gold_nll = log_z - gold_logit
@@ -142,9 +142,9 @@ def _at_once(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Mad
 
 
 def _in_chunks(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Made:
-    """The same by chunks, few so that the gradient of the matrix is seldom added to, and in strips within them.
+    """The same in chunks, and in strips within a chunk. Few chunks mean few additions to the gradient of the matrix.
 
-    Equal to `_at_once` up to the rounding of sums that are made in another order.
+    Equal to `_at_once` up to rounding: sums are made in another order.
     """
     n, v, exact = rows.shape[0], matrix.shape[0], _exact(rows)
     spread, gain = asked.smoothed(v)
@@ -156,7 +156,7 @@ def _in_chunks(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> M
     narrow = rows.dtype != exact
 
     n_chunks = max(1, -(-len(rows) // CHUNK))
-    chunk = max(1, -(-len(rows) // n_chunks))  # all alike
+    chunk = max(1, -(-len(rows) // n_chunks))  # all equally large
     strip = max(1, torch.get_num_threads() * STRIP_BYTES // (v * exact.itemsize))
     memory, widened = rows.new_empty(chunk, v), rows.new_empty(strip if narrow else 0, v, dtype=exact)
     for i in range(0, len(rows), chunk):
@@ -178,7 +178,7 @@ def _in_chunks(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> M
                     here.copy_(p)
         if asked.needs_gradient:
             torch.mm(logits, matrix, out=d_rows[part])
-            if narrow:  # its products are up to twice as fast if nothing as wide as V has to be turned round
+            if narrow:  # products in the narrow type are up to twice as fast if no matrix as wide as V is transposed
                 made = (rows[part].T.contiguous() @ logits).T
                 d_weight = made.to(exact) if d_weight is None else d_weight.add_(made)
             else:
@@ -195,9 +195,9 @@ def _in_chunks(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> M
 
 
 def _on_gpu(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Made:
-    """The same by large chunks, padding included: to ask how much is real is to wait for the answer.
+    """The same in large chunks, padding included: counting the real targets would mean waiting for the GPU.
 
-    Between its products a chunk is read once for its sums and once to turn it into the gradient, in place.
+    Between the matrix products a chunk is read twice: once for its sums, once to turn it into the gradient in place.
     """
     v, exact = matrix.shape[0], _exact(rows)
     spread, gain = asked.smoothed(v)
@@ -212,7 +212,7 @@ def _on_gpu(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Made
     for begin in range(0, len(rows), chunk):
         part, gold = rows[begin : begin + chunk], target[begin : begin + chunk]
         logits = part @ matrix.T
-        asked.count_correct(logits, gold.unsqueeze(1))  # a pass more, of what is only read
+        asked.count_correct(logits, gold.unsqueeze(1))  # one more pass, in evaluation only
         log_z, gold_logit, sum_logits = softmax(logits, gold, spread, gain, exact)
         real = (gold != PAD).to(exact)
         gold_nll = log_z - gold_logit
@@ -227,7 +227,7 @@ def _on_gpu(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Made
 def _softmax(
     logits: Tensor, gold: Tensor, spread: float, gain: float, exact: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """log z, the gold logit and the sum of each row, for what is only read."""
+    """log z, the gold logit and the sum of each row of logits, for evaluation."""
     x = logits.to(exact)
     return x.logsumexp(1), x.gather(1, gold[:, None]).squeeze(1), x.sum(1)
 
@@ -235,9 +235,9 @@ def _softmax(
 def _softmax_and_gradient(
     logits: Tensor, gold: Tensor, spread: float, gain: float, exact: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Turn logits [R, V] into p - q, zero at padding, for gold [R]; log z, the gold logit and the sum, each [R].
+    """Overwrite logits [R, V] with p - q, zero at padding, for gold [R]; log z, the gold logit and the sum, each [R].
 
-    Written to be compiled: one pass for the sums, one for p - q, whatever there is of [R, V] in between in registers.
+    Written to be compiled: one pass for the sums, one for p - q, with all intermediate [R, V] values in registers.
     """
     x = logits.to(exact)
     top = x.amax(1, keepdim=True)

@@ -1,7 +1,7 @@
-"""Who may see whom, made from ids at the door of the model: layers receive it ready. Paper: sections 3.1 and 3.2.3.
+"""Which position may see which: masks made from the ids and passed to the layers. Paper: sections 3.1 and 3.2.3.
 
-A mask is a bias on the scores: 0 where a key may be attended to, very negative where not. `Padded` makes those of
-sentences of which the shorter end in padding; `repro/model/ragged.py` offers the same of sentences without padding.
+A mask is a bias on the scores: 0 where a key may be attended to, very negative where not. `Padded` makes the masks of
+padded sentences; `repro/model/ragged.py` has the same interface for sentences without padding.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from repro.model.special_tokens import EOS, PAD
 def hidden_bias(may_see: Tensor, dtype: torch.dtype) -> Tensor:
     """Turn a mask (True = may be attended to) into a bias on the scores: 0 or very negative.
 
-    Half of the smallest finite number, not -infinity: a query that may see nothing then gets uniform
-    weights instead of NaN, forward and backward, and adding a score cannot overflow.
+    Very negative is half of the smallest finite number, not -infinity. So a query that may see nothing gets
+    uniform weights instead of NaN, forward and backward, and adding a score cannot overflow.
     """
     zero = torch.zeros((), dtype=dtype, device=may_see.device)
     return torch.where(may_see, zero, torch.finfo(dtype).min / 2)
@@ -28,9 +28,9 @@ def padding_bias(ids: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def read_so_far(decoder_in: Tensor) -> Tensor:
-    """Which places of a target that was shifted right belong to its sentence, bool [B, T].
+    """Which positions of a target that was shifted right belong to its sentence, bool [B, T].
 
-    The padding that stands for a beginning, and tokens; not the end of a shorter sentence, after which nothing comes.
+    These are the padding at position 0 and the tokens, but not the EOS of a shorter sentence or the padding after it.
     """
     first = torch.arange(decoder_in.shape[1], device=decoder_in.device) == 0
     return (decoder_in > EOS) | first
@@ -38,25 +38,25 @@ def read_so_far(decoder_in: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Padded:
-    """Sentences of one length, padding at their ends."""
+    """Sentences padded at their ends to one length."""
 
     ids: Tensor  # int64 [B, L]
 
     @property
     def longest(self) -> int:
-        """Tokens of a sentence, at most."""
+        """The length of the longest sentence in tokens."""
         return self.ids.shape[1]
 
     def encodings(self, positions: nn.Module) -> Tensor:
-        """What `positions` gives for each token: [L, D], for all sentences alike."""
+        """The positional encodings of all tokens, [L, D], the same for all sentences."""
         encodings: Tensor = positions(0, self.longest)
         return encodings
 
     def seen_from(self, other: "Padded", dtype: torch.dtype) -> Tensor:
-        """All tokens of a sentence, as those of the same sentence in `other` see them."""
+        """The mask with which each token of `other` sees all tokens of its own sentence here, [B, 1, 1, L]."""
         return padding_bias(self.ids, dtype)
 
     def causal(self, dtype: torch.dtype) -> Tensor:
-        """Each position sees those before it and itself, [L, L]; padding is at the end, so nothing else is hidden."""
+        """The mask with which each position sees itself and those before it, [L, L]; padding, being last, is hidden."""
         causal = torch.ones(self.longest, self.longest, dtype=torch.bool, device=self.ids.device).tril()
         return hidden_bias(causal, dtype)

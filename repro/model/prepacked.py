@@ -1,10 +1,10 @@
-"""Products with weights that stay as they are: laid out once for this processor, as a search multiplies by them.
+"""Products with constant weights, whose memory layout is prepared once for the processor, for use in a search.
 
-A matrix library lays out a matrix anew for every product. For few rows, as in a search, that is a good part of the
-work. oneDNN takes matrices that were laid out before; PyTorch's own compiler uses it so when weights are frozen.
+A matrix library rearranges a matrix in memory for every product. With few rows, as in a search, that is a good part of
+the work. oneDNN accepts matrices rearranged beforehand; PyTorch's compiler uses this for frozen weights.
 
-The paper's pages know nothing of it: while `prepacked` lasts, the methods that multiply by weights are covered by
-others that give the same.
+This is not in the paper. In the context `prepacked`, the methods that multiply by weights are replaced by others that
+give the same results.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,11 +18,11 @@ from repro.model.attention import ALL, MultiHeadAttention, SelfAttention
 from repro.model.bfloat16 import has_bfloat16
 from repro.model.layers import FeedForward
 
-Cover = tuple[nn.Module, str, Callable[..., Tensor]]  # of this module this method is covered by this function
+Cover = tuple[nn.Module, str, Callable[..., Tensor]]  # (module, its method, the function that replaces the method)
 
 
 class PackedLinear:
-    """x W^T + b, by a W that was laid out once."""
+    """x W^T + b, with a W whose layout was prepared once."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
         """weight [out, in], bias [out]; products are made in `dtype`."""
@@ -37,7 +37,7 @@ class PackedLinear:
 
 
 def can_prepack(weight: Tensor, dtype: torch.dtype) -> bool:
-    """Whether this processor and this PyTorch know how, for products in `dtype`."""
+    """Whether this processor and this PyTorch support it for products in `dtype`."""
     known = hasattr(torch.ops.mkldnn, "_reorder_linear_weight") and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     if weight.device.type != "cpu" or not (torch.backends.mkldnn.is_available() and known):
         return False
@@ -46,9 +46,9 @@ def can_prepack(weight: Tensor, dtype: torch.dtype) -> bool:
 
 @contextmanager
 def prepacked(decoder: nn.Module, dtype: torch.dtype) -> Iterator[None]:
-    """While it lasts the weights of `decoder` stay as they are, and lie as a search multiplies by them, in `dtype`.
+    """A context in which the weights of `decoder` must not change and are laid out for a search, in `dtype`.
 
-    Nothing changes where the processor does not know how, nor for parts that multiply in their own way.
+    It has no effect if the processor does not support it, or on parts that override the multiplication.
     """
     weight = next(decoder.parameters(), None)
     covers = list(_covers(decoder.modules(), dtype)) if weight is not None and can_prepack(weight, dtype) else []
@@ -71,12 +71,12 @@ def _covers(parts: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[Cover]:
 
 
 def _has(part: nn.Module, kind: type[nn.Module], method: str) -> bool:
-    """Whether the part does it as its class does, and no subclass in another way."""
+    """Whether the part has this method from `kind`, not overridden by a subclass."""
     return getattr(type(part), method) is getattr(kind, method)
 
 
 def _product(part: MultiHeadAttention, dtype: torch.dtype) -> Callable[[slice, Tensor], Tensor]:
-    """What a search projects token by token: keys and values of the source are made once, as ever."""
+    """A packed `product` for what a search projects token by token; keys and values of the source are made once."""
     searched, plain = ALL if isinstance(part, SelfAttention) else part.of_queries, part.product
     packed = PackedLinear(part.weight[searched], part.bias[searched], dtype)
 

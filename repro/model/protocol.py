@@ -1,4 +1,4 @@
-"""What a system offers: written once, asked by training, search and scoring of every model.
+"""The interface of a system, through which training, search and scoring use every model.
 
 Shapes: B sentences, S source and T target tokens, D width of the output, V vocabulary, R hypotheses of a search.
 """
@@ -22,41 +22,41 @@ MEMBERS = (
 class TranslationSystem(Protocol):
     """Any module with these members; it is made from (hyper, vocabulary size)."""
 
-    reads_ragged: bool  # whether `encode` and `decode` take ragged batches, as a GPU reads them
+    reads_ragged: bool  # whether `encode` and `decode` take ragged batches, which are used on a GPU
     in_ctranslate2: bool  # whether CTranslate2 can express it
-    needs_whole_updates: bool  # a sentence meets all of its update, so that no part of one can be computed elsewhere
-    # and `n_places: int` where it reads and writes no more tokens than that, and is not made of our learned positions:
-    # `repro/runs/line_lengths.py` then refuses longer lines before anything is trained
-    embedding: TiedEmbedding  # its weight [V, D] is the matrix of the softmax, too
+    needs_whole_updates: bool  # whether outputs depend on the whole update, so that it cannot be split into parts
+    # Optional, for a system without our learned positions: `n_places: int`, the most tokens that it can read or write.
+    # `repro/runs/line_lengths.py` then refuses longer lines before training.
+    embedding: TiedEmbedding  # its weight [V, D] is also the softmax matrix
 
     def encode(self, source: Any) -> Tensor:
-        """int64 [B, S] -> memory [B, S, any]; padding changes nothing."""
+        """int64 [B, S] -> memory [B, S, any]; padding must not change the result."""
         ...
 
     def decode(self, decoder_in: Any, memory: Tensor, source: Any) -> Tensor:
-        """int64 [B, T] -> hidden [B, T, D]; row t from the tokens up to t only. Padding comes first in each row."""
+        """int64 [B, T] -> hidden [B, T, D]; row t depends on tokens up to t only. Each sentence begins with padding."""
         ...
 
     def start(self, source: Tensor) -> Any:
-        """A search begins: its state, with one row a sentence, `reorder` and `keep` (`decoding/beam.py`)."""
+        """The initial state of a search, one row for each sentence, with `reorder` and `keep` (`decoding/beam.py`)."""
         ...
 
     def advance(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Hidden [R, D] after `ids` [R], the last token of each hypothesis; and the state that follows."""
+        """Hidden [R, D] after `ids` [R], the last token of each hypothesis; and the next state."""
         ...
 
     def prepacked(self, dtype: torch.dtype) -> AbstractContextManager[None]:
-        """While it lasts the weights stay as they are, and may lie as a search multiplies by them; may do nothing."""
+        """A context in which weights must not change and may be laid out for a search in `dtype`; it may do nothing."""
         ...
 
-    # what `nn.Module` has
+    # inherited from `nn.Module`
     def eval(self) -> Any: ...
     def to(self, device: torch.device) -> Any: ...
     def state_dict(self) -> dict[str, Any]: ...
 
 
 def refuse_incomplete(model: nn.Module) -> None:
-    """Raise ValueError where a member is missing, by name."""
+    """Raise ValueError, with their names, if members are missing."""
     if missing := [name for name in MEMBERS if not hasattr(model, name)]:
         raise ValueError(
             f"{type(model).__name__} lacks {', '.join(missing)}: expected a system with {', '.join(MEMBERS)}. Add "
@@ -65,7 +65,7 @@ def refuse_incomplete(model: nn.Module) -> None:
 
 
 def refuse_parts(model: TranslationSystem, parts: int) -> None:
-    """Raise ValueError for a model whose sentences meet all of their update, where that is shared out into parts."""
+    """Raise ValueError if the model needs whole updates but each update is split into several parts."""
     if parts > 1 and model.needs_whole_updates:
         raise ValueError(
             f"expected whole updates, got {parts} parts of each (processes or micro-batches): in this model the output "
@@ -76,7 +76,7 @@ def refuse_parts(model: TranslationSystem, parts: int) -> None:
 
 @dataclass(frozen=True)
 class PlainState:
-    """What is read and written so far, computed anew at each step. The oracle of every state that remembers more."""
+    """The tokens read and written so far; every step computes all anew. The reference for states that remember more."""
 
     source: Tensor  # int64 [B, S]
     memory: Tensor  # [B, S, any]
@@ -84,20 +84,20 @@ class PlainState:
 
     @classmethod
     def begun(cls, model: TranslationSystem, source: Tensor) -> Self:
-        """One hypothesis a sentence, nothing written."""
+        """One empty hypothesis for each sentence."""
         return cls(source, model.encode(source), source.new_zeros(len(source), 0))
 
     def reorder(self, rows: Tensor) -> Self:
-        """Hypotheses `rows` int64 [R'] go on, in this order; each sentence keeps its place."""
+        """Continue with hypotheses `rows` int64 [R'], in this order; each sentence keeps its place."""
         return replace(self, prefix=self.prefix[rows])
 
     def keep(self, sentences: Tensor) -> Self:
-        """Only `sentences` int64 [B'] go on, each with all its hypotheses."""
+        """Continue with `sentences` int64 [B'] only, each with all its hypotheses."""
         prefix = self.prefix.view(len(self.source), -1, self.prefix.shape[1])[sentences].flatten(0, 1)
         return replace(self, source=self.source[sentences], memory=self.memory[sentences], prefix=prefix)
 
     def advance(self, model: TranslationSystem, ids: Tensor) -> tuple[Tensor, Self]:
-        """The last row of `decode` on all that is written."""
+        """Append `ids` to the prefixes; the last row of `decode` on them, and the new state."""
         grown = replace(self, prefix=torch.cat([self.prefix, ids[:, None]], dim=1))
         width = len(ids) // len(self.source)
         memory, source = (of.repeat_interleave(width, dim=0) for of in (self.memory, self.source))
@@ -105,12 +105,12 @@ class PlainState:
 
 
 class Plain(nn.Module):
-    """The base of a system that remembers nothing in a search: it needs `embedding`, `encode` and `decode` alone."""
+    """The base of a system that caches nothing in a search: it only needs `embedding`, `encode` and `decode`."""
 
     reads_ragged = False
     in_ctranslate2 = False
     needs_whole_updates = False
-    gradient_norm: float | None = None  # to which the gradient of an update is cut, where it is longer
+    gradient_norm: float | None = None  # the norm to which a longer gradient of an update is clipped
     embedding: TiedEmbedding
     encode: Callable[..., Tensor]
     decode: Callable[..., Tensor]

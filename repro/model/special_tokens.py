@@ -1,8 +1,8 @@
 """The special tokens: constants, never configuration.
 
-``PAD`` fills the ends of short sentences. It is also what the decoder reads before the first target
-token: its embedding is the zero vector, so "shifted right" (paper: section 3.1) becomes a zero vector
-at position 0, as in the first public code, and there is no start symbol to predict.
+``PAD`` fills the ends of short sentences. The decoder also reads it before the first target token. Its
+embedding is the zero vector, so "shifted right" (paper: section 3.1) puts a zero vector at position 0,
+as in the first public code. So there is no start symbol that could be predicted.
 """
 
 PAD = 0

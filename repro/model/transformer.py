@@ -1,7 +1,7 @@
 """The Transformer: encoder, decoder, shared embedding. Paper: section 3, figure 1.
 
 Shapes: B batch, S source tokens, T target tokens, R hypotheses in a search, D d_model, V vocabulary.
-Masks are made here, at the door, from ids; the layers below receive them ready. Training batches may come without
+Masks are made here from the ids; the layers below receive them ready-made. Training batches may come without
 padding (`repro/model/ragged.py`): then there are N tokens instead of [B, S] and [B, T].
 """
 
@@ -27,9 +27,9 @@ from repro.model.ragged import Ragged, Sees, arranged
 class Transformer(nn.Module):
     """The model of one row; the vocabulary size is an argument, not part of the row.
 
-    What may be exchanged for a row of its own is an argument, too: how queries meet keys (`mix`, and `mix_source` where
-    those of the source are met in another way), what stands `around` a sub-layer, the `positions` (made from d_model),
-    and what stands for `self_attention` and the `feed_forward` network. Who sees whom is three methods at the end.
+    The parts that another row may replace are arguments as well: how queries meet keys (`mix`, and `mix_source` where
+    the decoder attends to the source differently), what stands `around` a sub-layer, the `positions` (made from
+    d_model), `self_attention` and the `feed_forward` network. The last three methods say which positions see which.
     """
 
     reads_ragged = True
@@ -84,7 +84,7 @@ class Transformer(nn.Module):
     def decode(self, decoder_in: Tensor | Ragged, memory: Tensor, source: Tensor | Ragged) -> Tensor:
         """int64 [B, T] and memory [B, S, D] -> hidden [B, T, D]. Paper: section 3.1, decoder.
 
-        Position t sees positions up to t only; padding is at the end, so it needs no mask of its own.
+        Position t sees only positions up to t. Padding is at the end, so it needs no mask of its own.
         """
         read = arranged(decoder_in)
         sees_past, sees_source = self._sees_past(read), self._sees_source(arranged(source), read)
@@ -94,7 +94,7 @@ class Transformer(nn.Module):
         return x if self.decoder_end is None else self.decoder_end(x)
 
     def compile_layers(self, backend: str = "inductor") -> None:
-        """Have each layer compiled where it trains: a few programs a kind of layer, its small operations fused."""
+        """Compile each layer for training: a few programs for each kind of layer, with small operations fused."""
         for layer in (*self.encoder, *self.decoder):
             compile_training(layer, backend)
 
@@ -111,11 +111,11 @@ class Transformer(nn.Module):
                 part.recorded = None
 
     def prepacked(self, dtype: torch.dtype) -> AbstractContextManager[None]:
-        """While it lasts the decoder's weights stay as they are, and lie as a search multiplies by them, in `dtype`."""
+        """A context in which the decoder's weights must not change and are laid out for a search, in `dtype`."""
         return prepacked.prepacked(self.decoder, dtype)
 
     def start(self, source: Tensor) -> Cache:
-        """Encode source [B, S] and be ready to write: one hypothesis a sentence, nothing written."""
+        """Encode source [B, S] and begin a search: one empty hypothesis for each sentence."""
         memories = [self.encode(part) for part in alike(source)]
         layers = [
             LayerCache.begun([layer.cross_attention.keys_values(memory) for memory in memories], source.shape[1])
@@ -126,7 +126,7 @@ class Transformer(nn.Module):
     def step(self, ids: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         """Log-probabilities [R, V] of the token after `ids` [R], the last token of each hypothesis.
 
-        Written tokens are remembered in the cache: a step costs one position, and gives what `forward` would.
+        The cache holds the keys and values of earlier tokens: a step computes one position, as `forward` would.
         """
         hidden, cache = self.advance(ids, cache)
         return self.embedding.logits(hidden).log_softmax(dim=-1), cache
@@ -144,23 +144,23 @@ class Transformer(nn.Module):
 
     @property
     def decoder_layers(self) -> list[DecoderLayer]:
-        """The decoder's layers, bottom first, as what they are."""
+        """The decoder's layers, bottom first, typed as `DecoderLayer`."""
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 
     def _embedded(self, read: Padded | Ragged, positions: nn.Module) -> Tensor:
-        """What a stack reads: token and position. Paper: sections 3.4, 3.5 and 5.4 (dropout of the sum)."""
+        """The input of a stack: token plus position. Paper: sections 3.4, 3.5 and 5.4 (dropout of the sum)."""
         embedded: Tensor = self.dropout(self.embedding(read.ids) + read.encodings(positions))
         return embedded
 
     def _sees_itself(self, source: Padded | Ragged) -> Sees:
-        """Each position of a source sees all of it: what the encoder's self-attention is masked by."""
+        """The mask of the encoder's self-attention: each source position sees the whole source sentence."""
         return self._sees_source(source, source)
 
     def _sees_source(self, source: Any, read: Padded | Ragged) -> Sees:
-        """All of a sentence's source, as the tokens read of the same sentence see it."""
+        """The mask of attention to the source: each token of `read` sees all source tokens of its own sentence."""
         sees: Sees = source.seen_from(read, self.embedding.weight.dtype)
         return sees
 
     def _sees_past(self, read: Padded | Ragged) -> Sees:
-        """Each position sees those before it and itself: what the decoder's self-attention is masked by."""
+        """The mask of the decoder's self-attention: each position sees itself and those before it."""
         return read.causal(self.embedding.weight.dtype)

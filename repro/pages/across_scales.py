@@ -1,7 +1,7 @@
 """results/README.md: claims about trained rows, each with its verdict at every scale that has any. Paper: all of it.
 
-It is made from the verdicts that the pages of the scales are made from; which scales it shows follows from them. What
-no run settles is alike at all of them, and stands here once.
+It is made from the same verdicts as the pages of the scales, and these decide which scales it shows. Verdicts that no
+run settles are the same at all scales, and stand here once.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ LADDER = "ladder"  # the systems before the Transformer
 SCORES_OF_DEV = (("PPL", "dev/ppl", 2), ("BLEU", "dev/bleu", 1))
 WORTH = (("nll", "log PPL", 3), ("bleu", "BLEU", 1))
 WITHOUT = {"P_drop=0.0": "no dropout", "eps_ls=0.0": "no smoothing"}
-TRIED = "laptop-20000-pairs"  # the first text of laptop; its last one was chosen for what dropout does there
+TRIED = "laptop-20000-pairs"  # the first text of laptop; its present one was chosen for the effect of dropout on it
 ABOUT_LADDER = (
     "The abstract's claim, asked of systems before the Transformer that are as large as the base and see as much text: "
     "perplexity and BLEU of dev, means over seeds, and the update after which the base's dev loss is the lower one. "
@@ -47,7 +47,7 @@ ABOUT_TRIED = (
 )
 TRAINED = "about trained rows"  # as `by_subject` calls them
 NEITHER = {OF_SIZE.neither, OF_SIGN.neither}
-MEANINGS: dict[tuple[Outcome, ...], str] = {  # of the verdicts that rows may have
+MEANINGS: dict[tuple[Outcome, ...], str] = {  # what the verdicts about trained rows mean
     (OF_SIZE.yes, OF_SIGN.yes): "the rows differ as the paper says",
     (OF_SIZE.no, OF_SIGN.no): "they differ the other way round",
     (EXCLUDED,): "no sign is shown, and the rows differ less than the paper prints",
@@ -58,32 +58,32 @@ MEANINGS: dict[tuple[Outcome, ...], str] = {  # of the verdicts that rows may ha
 
 
 class AtScale(NamedTuple):
-    """One scale that has records, and what they say to each claim of the paper."""
+    """One scale that has records, and its verdicts on the claims of the paper."""
 
     scale: str
     shows: str  # what its pages may show: the sign of large effects
     judged: Sequence[Judged]
     stated: Sequence[Judged] = ()
-    agreement: str = ""  # how its differences go with the printed ones, in a sentence
+    agreement: str = ""  # how well its differences agree with the printed ones, in a sentence
     frames: "Mapping[str, DataFrame] | None" = None  # by table
-    texts: Mapping[str, Sequence[OnText]] = MappingProxyType({})  # what rows without a part are worth, text by text
+    texts: Mapping[str, Sequence[OnText]] = MappingProxyType({})  # rows that leave a part out against base, by text
 
     @classmethod
     def of(cls, data: ScaleData) -> "AtScale":
-        """What is shown of a scale here."""
+        """The part of a scale's data that this page shows."""
         said = agreement(data.evidence, printed_of(data.result_set)) if not data.is_exploration else ""
         texts = {row: of for row, of in on_texts(data.result_set.everything).items() if row in WITHOUT}
         return cls(data.runs.scale, data.runs.claim, data.judged, data.stated, said, data.frames, texts)
 
 
-Verdicts = tuple[Judged, ...]  # of one claim, scale by scale
+Verdicts = tuple[Judged, ...]  # the verdicts on one claim, scale by scale
 
 
 def page(scales: Sequence[AtScale], *, is_own: bool = False) -> Page | None:
-    """Counts of each scale, what came out, then claim by claim; None where no scale settles anything about rows.
+    """The page: counts by scale, findings, then claim by claim; None where no scale settles a claim about rows.
 
-    The `scales` are all that have records, and have judged the same claims; `is_own` says that the records are one's
-    own, not the published ones.
+    `scales` are all scales with records, and have judged the same claims; `is_own` says that the records are one's own,
+    not the published ones.
     """
     if not (shown := settling(scales)):
         return None
@@ -120,7 +120,7 @@ def page(scales: Sequence[AtScale], *, is_own: bool = False) -> Page | None:
 
 
 def settling(scales: Iterable[AtScale]) -> list[AtScale]:
-    """Those that judged a claim about trained rows, in the order of their size, then by how much they judged."""
+    """The scales that judged a claim about trained rows, by size, then by the number of claims that they judged."""
     shown = [one for one in scales if settles(one.judged)]
     return sorted(shown, key=lambda one: (place_of_scale(one.scale), -sum(map(_is_judged, one.judged)), one.scale))
 
@@ -130,13 +130,13 @@ def _is_judged(one: Judged) -> bool:
 
 
 def _lines(shown: Sequence[AtScale]) -> list[Verdicts]:
-    """Each claim about trained rows with its verdicts, table by table, in the catalogue's order within one."""
+    """Each claim about trained rows with its verdicts, table by table, within a table in the catalogue's order."""
     every = [of for of in zip(*(one.judged for one in shown), strict=True) if of[0].claim.is_trained]
     return sorted(every, key=lambda of: [*ABOUT].index(group_of(of[0].claim)))
 
 
 def _of_scale(one: AtScale) -> Words:
-    """laptop, which shows the sign of large effects: sign as printed 10, undetermined 9."""
+    """A scale in one line: laptop, which shows the sign of large effects: sign as printed 10, undetermined 9."""
     trained = [of for of in by_subject(one.judged)[TRAINED] if _is_judged(of)]
     return (
         Link(one.scale, f"{one.scale}/README", to_page=True),
@@ -146,11 +146,11 @@ def _of_scale(one: AtScale) -> Words:
     )
 
 
-# What no single verdict says
+# Findings beyond single verdicts
 
 
 def _attention(scales: Sequence[AtScale]) -> Iterator[Block]:
-    """Systems before the Transformer beside it, at every scale where one was run."""
+    """Systems before the Transformer compared with it, at every scale where one was run."""
     scored = ((one.scale, _scored(one, LADDER)) for one in _by_size(scales))
     found = {scale: frame for scale, frame in scored if frame is not None and len(frame) > 1}
     if not found:
@@ -170,7 +170,7 @@ def _attention(scales: Sequence[AtScale]) -> Iterator[Block]:
 
 
 def _texts(scales: Iterable[AtScale]) -> Iterator[Block]:
-    """What dropout and smoothing are worth on each text; nothing where no scale has a row without one."""
+    """The effect of dropout and of smoothing on each text; nothing where no scale has a row without them."""
     lines = [line for one in _by_size(scales) for line in _on_texts(one)]
     if not lines:
         return
@@ -190,7 +190,7 @@ def _texts(scales: Iterable[AtScale]) -> Iterator[Block]:
 
 
 def _on_texts(one: AtScale) -> Iterator[tuple[str, int, dict[str, Worth]]]:
-    """Weights by their name, pairs of a text, and what each row has more there: by the paper's weights first."""
+    """Name of the weights, sentence pairs of the text, and each row's difference there; the paper's weights first."""
     for name, weights in ((one.scale, "found"), (f"{one.scale}, {MEAN_OF_LAST} checkpoints", "of_mean")):
         by_pairs: dict[int, dict[str, Worth]] = {}
         for row, of in one.texts.items():
@@ -201,7 +201,7 @@ def _on_texts(one: AtScale) -> Iterator[tuple[str, int, dict[str, Worth]]]:
 
 
 def _told(of: Worth | None, score: str, decimals: int) -> str:
-    """-1.2 ± 0.3; of fewer than three seeds the mean alone."""
+    """A difference as text, -1.2 ± 0.3; for fewer than three seeds only the mean."""
     if of is None:
         return ""
     mean, half = of[score]
@@ -209,7 +209,7 @@ def _told(of: Worth | None, score: str, decimals: int) -> str:
 
 
 def _scored(one: AtScale, table: str) -> DataFrame | None:
-    """The rows of a table that were scored, by name; None where it was not run."""
+    """The scored rows of a table, by name; None where it was not run."""
     frame = (one.frames or {}).get(table)
     return None if frame is None else frame[frame["dev/bleu"].notna()].set_index("row")
 
@@ -222,7 +222,7 @@ def _by_size(scales: Iterable[AtScale]) -> list[AtScale]:
 
 
 def _meanings(lines: Iterable[Verdicts]) -> Iterator[Words]:
-    """sign as printed: the rows differ as the paper says: of the verdicts that occur."""
+    """The meaning of each verdict that occurs: sign as printed: the rows differ as the paper says."""
     there = {one.verdict for line in lines for one in line}
     for outcomes, meaning in MEANINGS.items():
         if told := [outcome for outcome in outcomes if outcome in there]:
@@ -230,7 +230,7 @@ def _meanings(lines: Iterable[Verdicts]) -> Iterator[Words]:
 
 
 def _promise(shown: Sequence[AtScale]) -> str:
-    """How far the verdicts may be trusted, and what they are not about."""
+    """How far the verdicts may be trusted, and what they do not cover."""
     level, n, largest = 100 * ALPHA, len(shown), SCALE_ORDER[-1]
     together = f", and so to {level * n:g} % over these {n} together" if n > 1 else ""
     signs = (
@@ -245,7 +245,7 @@ def _promise(shown: Sequence[AtScale]) -> str:
 
 
 def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
-    """sign as printed at every scale that judged them: 11 claims, 9 of them judged at more than one: Deeper is ..."""
+    """Claims by pattern: sign as printed at every scale that judged them: 11 claims, 9 of them judged at more ..."""
     groups: dict[tuple[Outcome, ...], list[Verdicts]] = {}
     for line in lines:
         found = {one.verdict for one in line if _is_judged(one)}
@@ -261,12 +261,12 @@ def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
 
 
 def _strong(outcomes: Sequence[Outcome], between: str) -> Sequence[str | Link]:
-    """The outcomes marked, with words between them."""
+    """The outcomes in bold, with words between them."""
     return [part for outcome in outcomes for part in (between, Strong(outcome))][1:]
 
 
 def _untrained(one: AtScale) -> Iterator[Block]:
-    """The claims and the statements that no run of a scale settles, by what does."""
+    """The claims and statements that no run settles, grouped by what settles them."""
     for title, judged in (("claims", one.judged), ("statements of teaching texts, and ours,", one.stated)):
         groups: dict[str, list[Judged]] = {}
         for of in judged:
@@ -300,14 +300,14 @@ def _table(shown: Sequence[AtScale], lines: Sequence[Verdicts]) -> Table:
 
 
 def _cell(one: Judged, scale: str) -> Words:
-    """The verdict, marked where it is one or the other; of a scale too small, which would do."""
+    """The verdict, bold if it is decided; for a scale that is too small, the scale that would be large enough."""
     if _is_judged(one):
         return one.verdict if one.verdict in NEITHER else (Strong(one.verdict),)
     return "not run" if may_judge(scale, one.claim) else f"needs {one.claim.scale}"
 
 
 def _about_table(shown: Sequence[AtScale], lines: Iterable[Verdicts]) -> str:
-    """What a reader must know of its words."""
+    """The explanation of the words in the table."""
     lines = list(lines)
     said = []
     if any(one.sentence != one.claim.sentence for line in lines for one in line):
@@ -322,7 +322,7 @@ def _about_table(shown: Sequence[AtScale], lines: Iterable[Verdicts]) -> str:
 
 
 def _missing(shown: Sequence[AtScale], scales: Iterable[AtScale], lines: Sequence[Verdicts]) -> Iterator[str]:
-    """How many claims were judged nowhere, which scales they need, and which of these have no run."""
+    """How many claims were judged at no scale, which scales they need, and which of these have no runs."""
     nowhere = [line[0].claim for line in lines if not any(map(_is_judged, line))]
     small = [claim for claim in nowhere if not any(may_judge(at.scale, claim) for at in shown)]
     yield f"{len(nowhere)} of the {several(len(lines), 'claim')} {TRAINED} were judged at no scale."

@@ -1,4 +1,4 @@
-"""The anchor's scores beside those that its recipe's authors published, on the same text. Not of the paper."""
+"""The anchor's scores compared with those published by the authors of its recipe, on the same text. Paper: none."""
 
 import math
 from collections.abc import Iterable
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TABLE, ROW, CORPUS = "anchor", "tiny", "multi30k_tok"
-PUBLISHED = {"test": 41.02, "further/test_2017_flickr": 33.36}  # BLEU of one model, by the score's place in a frame
+PUBLISHED = {"test": 41.02, "further/test_2017_flickr": 33.36}  # BLEU of one model, by the prefix of our column
 SETS = {"test": "test_2016_flickr", "further/test_2017_flickr": "test_2017_flickr"}
-OF_TEST = "test/n-grams"  # of the columns below: no score of a task is called so
-NGRAMS = {  # what BLEU is made of, in per cent, beside that of the published model on test
+OF_TEST = "test/n-grams"  # the prefix of the columns below; no score of a task has this name
+NGRAMS = {  # the components of BLEU in per cent, with those of the published model on test
     "1-grams": 71.0,
     "2-grams": 47.5,
     "3-grams": 34.3,
@@ -40,16 +40,16 @@ ABOUT = (
     "November 2026, when the runs with 12,000 updates and one with 4,000 were known; before, it was asked whether the "
     "published score lies within the interval of the mean."
 )
-FEWEST = 3  # runs, for an interval that says anything
+FEWEST = 3  # runs needed for a useful interval
 
 
 def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
-    """The published scores beside ours, and whether one more run might have them; nothing of other tables and texts."""
+    """The published scores beside ours, and whether one more run might reach them; empty for other tables and texts."""
     rows = frame[(frame["table"] == TABLE) & (frame["row"] == ROW) & (frame["n"] > 0)]
     if rows.empty or CORPUS not in frame.attrs["corpora"]:
         return ()
     columns: list[Column] = [Column("", "row", [ROW])]
-    sides: list[tuple[bool, bool]] = []  # of each set, whether all runs lie below the published score, or above
+    sides: list[tuple[bool, bool]] = []  # for each set, whether all runs lie below the published score, or all above
     n_scores = 0
     for place, published in PUBLISHED.items():
         if f"{place}/bleu" in frame and rows[f"{place}/bleu"].notna().all():
@@ -71,7 +71,7 @@ def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
 
 
 def anchor_found(frame: DataFrame) -> Listing:
-    """Where the published scores lie beside ours, a line a test set; nothing of other tables and texts."""
+    """Where the published scores lie relative to ours, one line per test set; empty for other tables and texts."""
     table = next((block for block in anchor_section(frame) if isinstance(block, Table)), None)
     cells: dict[str, dict[str, Words]] = {}
     for column in table.columns[1:] if table else ():
@@ -82,7 +82,7 @@ def anchor_found(frame: DataFrame) -> Listing:
 
 
 def with_ngrams(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
-    """The frame with what BLEU on test is made of; nothing where a run has no counts, and no column of other tables."""
+    """The frame with the components of BLEU on test; empty where a run has no counts; other tables get no columns."""
     if TABLE not in {*frame["table"]}:
         return frame
     lines = []
@@ -95,14 +95,14 @@ def with_ngrams(frame: DataFrame, records: Iterable[Record], results: Path) -> D
 
 
 def _parts(summands: "NDArray[np.float64]") -> list[float]:
-    """Precisions and brevity of one run, in per cent, of its sums over sentences."""
+    """Precisions and brevity of one run, in per cent, from its sums over sentences."""
     hypothesis, reference, *grams = map(float, summands)
     precisions = [100 * right / of for right, of in zip(grams[:4], grams[4:], strict=True)]
     return [*precisions, 100 * math.exp(min(0.0, 1 - reference / hypothesis))]
 
 
 def _ngrams(rows: DataFrame) -> tuple[Block, ...]:
-    """Ours beside theirs; nothing where no counts are kept."""
+    """Our components of BLEU beside theirs; nothing where no counts are kept."""
     if f"{OF_TEST}/brevity" not in rows or rows[f"{OF_TEST}/brevity"].isna().any():
         return ()
     columns: list[Column] = [Column("", "", ["ours", "published"])]
@@ -112,7 +112,7 @@ def _ngrams(rows: DataFrame) -> tuple[Block, ...]:
 
 
 def _one_more(row: Series, place: str) -> tuple[float, float]:
-    """Where one more run would lie, at 95 %; of fewer runs than it takes nothing, the mean twice."""
+    """The 95 % interval for one more run; with too few runs for an interval, the mean twice."""
     mean, n = row[f"{place}/bleu"], row["n"]
     reach = row[f"{place}/bleu_half_width"] * math.sqrt(1 + n) if n >= FEWEST else 0.0
     return mean - reach, mean + reach

@@ -1,7 +1,7 @@
-"""What stands under results/ is made from records; nobody types a number into it.
+"""Build the pages under results/ from records; no number in them is typed by hand.
 
-Records make frames and verdicts, once; those make pages, which are data; a writer each makes of them Markdown for a
-code host, LaTeX for an article, and what a terminal shows. For a browser there is the report (`repro/web/`).
+Records are turned into frames and verdicts once, and these into pages, which are data. Separate writers turn pages into
+Markdown for a code host, LaTeX for an article, and text for a terminal. The report (`repro/web/`) is for browsers.
 """
 
 from collections.abc import Iterable
@@ -34,24 +34,24 @@ from repro.storage.atomic import write_text
 
 
 class Document(NamedTuple):
-    """A page, and what goes with it where it is a table of numbers."""
+    """A page, and for a table of numbers its other forms."""
 
     page: Page
     sheet: str = ""  # the same as comma-separated values
-    article: Page | None = None  # what an article may want of it
+    article: Page | None = None  # the part for an article
 
 
 VERDICTS = (claims.NAME, statements.NAME)
-Documents = dict[Path, Document]  # by the file without the end of its name
+Documents = dict[Path, Document]  # by the file without its suffix
 
 
 # From records to pages
 
 
 def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) -> Documents:
-    """The pages of one scale: one for each table, Table 3 whole, the verdicts, and the page of pages.
+    """The pages of one scale: one for each table, one for all of Table 3, the verdicts, and the scale's main page.
 
-    `layers` are the verdicts on the claims about layers. There is no page where there is no record.
+    `layers` are the verdicts on the claims about layers. Without records there are no pages.
     """
     data = scale_data(result_set, layers)
     return _pages_of_scale(data) if data else {}
@@ -82,7 +82,7 @@ def _pages_of_scale(data: ScaleData) -> Documents:
 
 
 def _verdicts(data: ScaleData) -> dict[str, Document]:
-    """The two pages of claims and of statements; of exploration there is neither."""
+    """The page of claims and the page of statements; a scale of exploration has neither."""
     results, frames = data.result_set.folder.parent, data.frames
     shared: dict[str, Any] = {
         "to_project": "../../.." if data.result_set.own else "../..",
@@ -102,12 +102,12 @@ def _verdicts(data: ScaleData) -> dict[str, Document]:
 
 
 def _has_page(table: str, data: ScaleData) -> bool:
-    """Whether a table has a page; of published exploration the parts of Table 3 stand on its page alone."""
+    """Whether a table has its own page; parts of Table 3 have none if the scale is published and exploration."""
     return data.result_set.own or not data.is_exploration or not table3.has_part(table)
 
 
 def _pages(data: ScaleData) -> list[str]:
-    """The pages of tables, as the page of the scale links to them."""
+    """The pages of tables, as the links on the page of the scale name them."""
     result_set, names = data.result_set, list(data.result_set.tables)
     has_layers = (result_set.folder.parent / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE).exists()
     has_third = any(map(table3.has_part, names))
@@ -136,14 +136,14 @@ def build_outputs_2017(results: Path) -> Documents:
 
 
 def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
-    """The verdicts on claims that no run settles: by named tests, by measured layers, by what the paper prints.
+    """The verdicts on claims that need no run: by named tests, by measured layers, by what the paper prints.
 
-    That is noted beside the records of the scale that has run a row; it is no other where the row was not run.
+    The printed numbers of a row are noted only at scales that ran it. They are the same at all, so all scales are read.
     """
     results = result_set.folder.parent
     measured, tests = measured_layers(results), tested.read_outcomes(results)
     noted = [noted_rows(folder) for folder in scales(results)]
-    if result_set.own:  # beside which neither is made
+    if result_set.own:  # one's own results may lack both, then the published ones are used
         measured = measured or measured_layers(PUBLISHED)
         tests = tests if tests.ran else tested.read_outcomes(PUBLISHED)
         noted = [*map(noted_rows, scales(PUBLISHED)), *noted]
@@ -153,7 +153,7 @@ def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
 
 
 def verdicts_of(result_set: ResultSet) -> dict[str, str]:
-    """The verdict on every claim and statement, by its id, as the pages of a scale say it; none without a record."""
+    """The verdict on every claim and statement of a scale, by id, as its pages give it; empty without records."""
     if not result_set.everything:
         return {}
     evidence, known = evidence_of(result_set.everything, result_set.rows), judged_without_runs(result_set)
@@ -165,13 +165,13 @@ def verdicts_of(result_set: ResultSet) -> dict[str, str]:
 
 
 def measured_layers(results: Path) -> layer_costs.Measured | None:
-    """What was measured of the layers of Table 1, if it was."""
+    """The measurements of the layers of Table 1; None where there are none."""
     file = results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE
     return layer_costs.load(file) if file.exists() else None
 
 
 def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:
-    """What an experiment shows at its end: the rows of these tables, yours beside the published and the paper's."""
+    """What an experiment prints at its end: the rows of these tables, yours beside the published and the paper's."""
     frames = {name: result_set.frame([name]) for name in sorted({*tables_shown})}
     apart = {name: of for name, of in frames.items() if of is not None and not is_like_others(name, of)}
     pages = [special_at_the_end(of, name) for name, of in apart.items()]
@@ -184,7 +184,7 @@ def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:
 
 
 def texts(documents: Documents) -> dict[Path, str]:
-    """The files of these pages: Markdown of each, of tables also LaTeX and comma-separated values."""
+    """The files of these pages: Markdown for each, for tables also LaTeX and comma-separated values."""
     written = {}
     for file, document in documents.items():
         written[file.with_name(f"{file.name}.md")] = markdown(document.page)
@@ -204,22 +204,22 @@ def write(documents: Documents) -> list[Path]:
 
 
 def write_scale(result_set: ResultSet) -> list[Path]:
-    """Write all files of one scale anew; returns them."""
+    """Rewrite all files of one scale; returns them."""
     return write(build_scale(result_set, judged_without_runs(result_set)))
 
 
 def write_layers(results: Path) -> list[Path]:
-    """Write the files of Table 1 anew; returns them."""
+    """Rewrite the files of Table 1; returns them."""
     return write(build_layers(results))
 
 
 def write_outputs_2017(results: Path) -> list[Path]:
-    """Write the files of the page of published translations anew; returns them."""
+    """Rewrite the files of the page of published translations; returns them."""
     return write(build_outputs_2017(results))
 
 
 def uncommitted(tables: Iterable[str]) -> list[str]:
-    """The tables of which the experiment file is not as its commit has it; none where there is no git to ask."""
+    """The tables whose experiment file differs from its commit; none where git is not available."""
     return [name for name in tables if name != BASE and is_committed(EXPERIMENTS / f"{name}.py") is False]
 
 
@@ -229,7 +229,7 @@ def scales(results: Path) -> list[Path]:
 
 
 def build_pages(results: Path, result_sets: Iterable[ResultSet], *, own: bool = False) -> Documents:
-    """Every page that is made of what stands under `results`; the verdicts of each scale are made once, for all."""
+    """Every page made from the files under `results`; the verdicts of each scale are computed once for all pages."""
     made = build_layers(results) | build_outputs_2017(results)
     known: list[across_scales.AtScale] = []
     for result_set in result_sets:
@@ -241,7 +241,7 @@ def build_pages(results: Path, result_sets: Iterable[ResultSet], *, own: bool = 
 
 
 def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
-    """What stands under `results`, scale by scale; one's own beside what is published."""
+    """The results under `results`, scale by scale; if they are one's `own`, with the published ones beside them."""
     found = [ResultSet.read(folder) for folder in scales(results)]
     if own:
         return [ResultSet.read_own(one.folder, PUBLISHED, uncommitted(one.tables)) for one in found]
@@ -249,16 +249,16 @@ def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
 
 
 def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
-    """Every file that is made of the records under `results`.
+    """Every file that is made from the records under `results`, with its text.
 
-    An empty text is of a file that was made once, and is made of nothing now. Raises ValueError where the page over
-    all scales would replace a page that nobody made from records.
+    An empty text marks a file that was generated earlier and no longer has a source. Raises ValueError where the page
+    over all scales would replace a page that was not generated from records.
     """
     result_sets = read_results(results, own=own)
     made = texts(build_pages(results, result_sets, own=own))
     for file in (one.folder / f"{name}.{end}" for one in result_sets for name in VERDICTS for end in ("md", "csv")):
         if file.exists():
-            made.setdefault(file, "")  # of a scale that turned out to be exploration
+            made.setdefault(file, "")  # the scale turned out to be exploration
     over_all = results / f"{across_scales.NAME}.md"
     if over_all.exists():
         if is_generated(read(over_all)):
@@ -269,5 +269,5 @@ def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
 
 
 def read(file: Path) -> str:
-    """The text of a page as it stands."""
+    """The current text of a page."""
     return file.read_bytes().decode("utf-8", "backslashreplace")

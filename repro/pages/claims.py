@@ -1,4 +1,4 @@
-"""The verdicts on a page: what can be answered at a scale, claim by claim, then what cannot. Paper: all of it."""
+"""The page of verdicts: the claims that a scale can answer, one by one, then those that it cannot. Paper: all of it."""
 
 import statistics
 from collections import Counter
@@ -25,7 +25,7 @@ from repro.results.record import PaperNumbers
 from repro.results.resampled import RESAMPLES, Interval
 
 NAME = "claims"
-ABOUT = {  # what each group of the page begins with, in the page's order, and the page of a table
+ABOUT = {  # the title of each group of the page, in the page's order, and of the page of a table
     "table2": "Table 2: the big models",
     "table3_A": "Table 3 (A): heads",
     "table3_B": "Table 3 (B): width of the keys",
@@ -54,7 +54,7 @@ ABOUT = {  # what each group of the page begins with, in the page's order, and t
 
 
 class Subject(NamedTuple):
-    """What a page of verdicts is about."""
+    """The subject of a page of verdicts, with the words for it."""
 
     title: str
     name: str  # of its sentences
@@ -121,9 +121,8 @@ def page(
 ) -> Page:
     """The verdicts of one scale; `to_project` leads from the page to the project's folder.
 
-    `sentences` are the differences in BLEU with their intervals over sentences. `of` is what is judged, and `answers`
-    are what it comes to, before the tables. `printed` is what the paper prints for rows, and `lengths` are those of
-    their translations.
+    `sentences` are the differences in BLEU with their intervals over sentences. `of` is the subject, and `answers` are
+    shown before the tables. `printed` are the paper's numbers for rows, and `lengths` those of the rows' translations.
     """
     answered = [one for one in judged if is_answered(one, runs.scale)]
     groups: dict[str, list[Judged]] = {key: [] for key in ABOUT}
@@ -159,7 +158,7 @@ def page(
 
 
 def _told(answered: Sequence[Judged], of: Subject) -> str:
-    """25 claims can be answered here: sign as printed 13, undetermined 9; 3 are explored only."""
+    """The counts in words: 25 claims can be answered here: sign as printed 13, undetermined 9; 3 are explored only."""
     settled = [one for one in answered if one.verdict != "not judged"]
     only = f"{len(answered) - len(settled)} explored only" if len(settled) < len(answered) else ""
     counts = told_counts(settled).rstrip(".") if settled else ""
@@ -168,14 +167,14 @@ def _told(answered: Sequence[Judged], of: Subject) -> str:
 
 
 def is_answered(one: Judged, scale: str) -> bool:
-    """Whether there is something to say of a claim about trained rows: it was judged, or has numbers to explore."""
+    """Whether the page has an answer to a claim about trained rows: it was judged, or has numbers to explore."""
     if not one.claim.is_trained or not may_judge(scale, one.claim):
         return False
     return one.verdict != "not judged" or one.explored not in (None, "not judged")
 
 
 def agreement(evidence: Evidence, printed: Mapping[str, PaperNumbers]) -> str:
-    """The sentence to begin with: how our differences to the base go with the printed ones; nothing without them."""
+    """The first sentence: how our differences to the base agree with the printed ones; empty without such numbers."""
     found = {one.name: Distances(evidence).agreement(printed, one) for one in (LOG_PPL, BLEU)}
     known = {name: of for name, of in found.items() if of}
     if not known:
@@ -189,7 +188,7 @@ def agreement(evidence: Evidence, printed: Mapping[str, PaperNumbers]) -> str:
 
 
 def promise(judged: Iterable[Judged], scale: str, published: Published = NOTHING_PUBLISHED) -> str:
-    """What the verdicts about trained rows may be trusted with; of a page that has none only that."""
+    """How far the verdicts about trained rows may be trusted; if a page has none, only that it has none."""
     judged = list(judged)
     if not settles(judged):
         return f"{published.void}. " * bool(published.void) + (
@@ -200,7 +199,7 @@ def promise(judged: Iterable[Judged], scale: str, published: Published = NOTHING
 
 
 def differing(judged: Iterable[Judged]) -> Sequence[Block]:
-    """Where the analysis of today makes something else of published runs; nothing where it does not."""
+    """Where today's analysis gives another outcome for published runs; empty where it agrees."""
     lines = [
         (Strong(one.claim.id), f" {one.sentence}: {one.verdict} as published, {one.explored} by rows + seeds.")
         for one in judged
@@ -228,7 +227,7 @@ def settled_claims(judged: Sequence[Judged]) -> Listing:
 
 
 def exploration(evidence: Evidence) -> Sequence[Block]:
-    """Which runs settle nothing, and why; nothing where all count."""
+    """Which runs settle nothing, and why; empty where all count."""
     if not evidence.apart:
         return ()
     lines = tuple(f"{line}." for line in why_apart(evidence.apart))
@@ -236,18 +235,18 @@ def exploration(evidence: Evidence) -> Sequence[Block]:
 
 
 def sizes_here(runs: Summary) -> str:
-    """What the rows, which keep the paper's names, are at this scale; nothing where they are the same."""
+    """The sizes at this scale of rows that are named after the paper's sizes; empty where they are the same."""
     others = ", ".join(runs.rows_here)
     return f"Rows keep the paper's names. At this scale they are {others}." if others else ""
 
 
 def group_of(claim: Claim) -> str:
-    """Under which heading of the page a claim stands: a key of `ABOUT`."""
+    """The heading of the page under which a claim stands, a key of `ABOUT`."""
     return claim.table if claim.is_trained else claim.kind
 
 
 def by_subject(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
-    """Claims that runs of this scale are asked for, and those that are alike at every scale."""
+    """Claims grouped into those that runs of this scale settle, and those that are the same at every scale."""
     return {
         "about trained rows": [one for one in judged if one.claim.is_trained],
         "about arithmetic, code and layers": [one for one in judged if not one.claim.is_trained],
@@ -255,13 +254,13 @@ def by_subject(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
 
 
 def told_counts(judged: Iterable[Judged]) -> str:
-    """reproduced 12, contradicted 3."""
+    """The outcomes counted in words: reproduced 12, contradicted 3."""
     counts = Counter(one.verdict for one in judged)
     return ", ".join(f"{outcome} {counts[outcome]}" for outcome in OUTCOMES if counts[outcome]) + "."
 
 
 def untrained(members: Sequence[Judged], said: str) -> Table:
-    """The claims of one group that no run settles, with what does."""
+    """The claims of one group that no run settles, with what settles them."""
     claims = [one.claim for one in members]
     return Table(
         (
@@ -275,7 +274,7 @@ def untrained(members: Sequence[Judged], said: str) -> Table:
 
 
 def _by(one: Judged) -> Words:
-    """What settles it, what that says, and what a reader must know of it."""
+    """What settles a claim, what that shows, and notes for the reader."""
     tests = [part for test in one.claim.tests for part in (", ", Code(test.rpartition("::test_")[2]))][1:]
     return (*tests, ": " * bool(tests), with_minus(one.reason), f". {one.claim.note}" * bool(one.claim.note))
 
@@ -299,14 +298,14 @@ def _section(
 
 
 def _verdict(one: Judged) -> Words:
-    """The verdict; of a claim that is not judged yet what exploration makes of it."""
+    """The verdict; for a claim that is not judged yet, the outcome of exploration."""
     if one.verdict == "not judged":
         return f"not judged; explored: {one.explored}"
     return Strong(one.verdict), f"; explored: {one.explored}" * (one.explored not in (None, one.verdict))
 
 
 def _seeds(one: Judged) -> str:
-    """How many runs a row of the claim has."""
+    """How many runs the rows of the claim have."""
     counts = one.found[0].runs
     return str(counts[0]) if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
 
@@ -316,9 +315,9 @@ def claim_numbers(
     sentences: Mapping[Place, Interval],
     lengths: Mapping[tuple[str, str], float] = NO_LENGTHS,
 ) -> Iterator[Column]:
-    """On each endpoint ours with its interval and mark, the paper's, and what could have been found.
+    """For each endpoint: our number with interval and mark, the paper's, and the detectable size.
 
-    Nothing where no claim has a number, as one that names the best of several rows.
+    No columns where no claim has a number; a claim that names the best of several rows has none.
     """
     for endpoint in dict.fromkeys(one.endpoint for member in members for one in member.found):
         found = [{one.endpoint: one for one in member.found}.get(endpoint) for member in members]
@@ -349,7 +348,7 @@ def _ours(found: Found | None) -> str:
 
 
 def _interval(ends: tuple[float | None, float | None], endpoint: Endpoint) -> str:
-    """Behind a number, after a blank; nothing where there is none."""
+    """The interval as text with a leading space, to follow a number; empty where there is none."""
     low, high = (_number(end, endpoint) for end in ends)
     return f" [{low}, {high}]" if low else ""
 
@@ -359,7 +358,7 @@ def _ratio(ours: float | None, printed: float | None) -> str:
 
 
 def _detectable(found: Found | None) -> str:
-    """Of what was not found."""
+    """The detectable size, where no effect was found."""
     if found is None or found.verdict.outcome not in (OF_SIGN.neither, OF_SIZE.neither, EXCLUDED):
         return ""
     size = found.verdict.detectable
@@ -367,7 +366,7 @@ def _detectable(found: Found | None) -> str:
 
 
 def _length(claim: Claim, found: Found | None, lengths: Mapping[tuple[str, str], float]) -> str:
-    """The difference of lengths beside one of BLEU on dev, and whether it decides."""
+    """The difference of lengths, shown beside a difference in BLEU on dev, and whether it decides."""
     if found is None or found.endpoint.score != BLEU.score or len(claim.rows) != 2:
         return ""
     better, worse = (lengths.get((found.endpoint.split, row)) for row in claim.rows)
@@ -381,7 +380,7 @@ def _length(claim: Claim, found: Found | None, lengths: Mapping[tuple[str, str],
 
 
 def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, Interval]) -> str:
-    """[-0.3, +1.2], narrower: than that over seeds; nothing where the translations are not kept."""
+    """The interval over sentences, [-0.3, +1.2], and whether it is wider than over seeds; empty without it."""
     if (interval := sentences.get((one.claim.id, endpoint.name))) is None:
         return ""
     text = _interval((interval.low, interval.high), endpoint).lstrip()
@@ -393,7 +392,7 @@ def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, I
 
 
 def about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
-    """✓ sign as printed, ✗ opposite sign: the marks that occur, in the words that occur."""
+    """The marks that occur, with the outcomes that occur: ✓ sign as printed, ✗ opposite sign."""
     shown = {str(text)[-1:] for column in numbers for text in column.texts}
     said: dict[str, list[str]] = {}
     for outcome, mark in MARKS.items():
@@ -403,11 +402,11 @@ def about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
     return f"{', '.join(texts)}." if texts else ""
 
 
-# Rows that no claim compares, and claims that nothing answers
+# Rows that no claim compares, and claims that cannot be answered
 
 
 def _other_rows(answered: Iterable[Judged], evidence: Evidence, printed: Mapping[str, PaperNumbers]) -> Iterator[Block]:
-    """The rows of Table 3 with runs that no claim here compares with the base, against it."""
+    """The rows of Table 3 that have runs but that no claim here compares with the base, compared with it."""
     told = {row for one in answered if len(one.claim.rows) == 2 for row in one.claim.rows if B0 in one.claim.rows}
     distances = Distances(evidence)
     rows = {row: [distances(row, one) for one in (LOG_PPL, BLEU)] for row in TABLE3 if row not in told and row != B0}
@@ -444,7 +443,7 @@ def _to_base(one: ToBase | None, endpoint: Endpoint) -> str:
 
 
 def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str, of: Subject) -> Sequence[Block]:
-    """Which claims need a larger scale, which rows were not run and how long that takes."""
+    """Which claims need a larger scale, which rows were not run, and how long running them takes."""
     open_ = [one for one in judged if one.claim.is_trained and not is_answered(one, scale)]
     larger: dict[str, list[str]] = {}
     for one in open_:

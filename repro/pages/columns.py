@@ -1,4 +1,4 @@
-"""The columns that tables show of a frame, in a reader's words, and what a page begins with. Paper: Tables 2 and 3."""
+"""The columns of a frame as tables show them, in a reader's words, and how pages begin. Paper: Tables 2 and 3."""
 
 import csv
 import io
@@ -26,16 +26,16 @@ MISSING = "missing"
 EXPLORATORY = "exploratory"
 SIZE = "parameters (M)"
 TEST = "BLEU (test)"
-MEAN_OF_LAST = "mean of last"  # what the group of columns begins with that is of other weights than the paper's
+MEAN_OF_LAST = "mean of last"  # the prefix of the group of columns for other weights than the paper's
 DELTA = Formula("Δ")
 KINDS = {"better": Better, "worse": Worse}
-HEADINGS = {  # of the fields of Hyper: those that the paper writes as symbols are formulas
+HEADINGS = {  # for the fields of Hyper: those that the paper writes as symbols are formulas
     name: Formula(symbol) if len(symbol) == 1 or "_" in symbol else symbol for name, symbol in SYMBOLS.items()
 }
 
 
 def marked(*parts: str | Inline) -> tuple[Inline, ...]:
-    """Text in which **what stands so** is strong, beside links and the like."""
+    """Text with **such parts** made strong; links and the like stay as they are."""
     return tuple(
         Strong(one) if i % 2 else one
         for part in parts
@@ -45,7 +45,7 @@ def marked(*parts: str | Inline) -> tuple[Inline, ...]:
 
 
 def columns(frame: DataFrame) -> list[Column]:
-    """Everything the table shows, in order: what a row changes, scores beside the paper's, size, time."""
+    """All columns of a table, in order: what a row changes, scores beside the paper's, size, time."""
     return [
         row_column(frame),
         *setting_columns(frame),
@@ -58,7 +58,7 @@ def columns(frame: DataFrame) -> list[Column]:
 
 
 def runs_column(frame: DataFrame, none: str = MISSING) -> Column:
-    """How many runs of a row finished, and of these and others what is to be known; `none` for a row not run."""
+    """How many runs of a row finished, with remarks on them and on diverged ones; `none` for a row not run."""
     apart = frame.attrs.get("apart", [0] * len(frame))
     texts = []
     for n, diverged, explored in zip(frame["n"], frame["diverged"], apart, strict=True):
@@ -68,13 +68,13 @@ def runs_column(frame: DataFrame, none: str = MISSING) -> Column:
 
 
 def _is_base(frame: DataFrame) -> "Series[bool]":
-    """Which rows are the base, or its like on other text."""
+    """Which rows are the base, or the same model trained on other text."""
     likes = [i for i, place in enumerate(frame.attrs["bases"]) if place == i]
     return frame["table"].eq(BASE) | frame.index.to_series().isin(likes)
 
 
 def columns_of_dev(frame: DataFrame) -> list[Column]:
-    """How the rows scored on the development set, and how far from the base, ours beside the paper's."""
+    """Scores on the development set and differences to the base, ours beside the paper's."""
     is_base = _is_base(frame)
     ours = "yours" if frame.attrs["own"] else "ours"
     shown = [runs_column(frame, none="0")]
@@ -94,7 +94,7 @@ def columns_of_dev(frame: DataFrame) -> list[Column]:
 
 
 def columns_of_last_mean(frame: DataFrame) -> list[Column]:
-    """The same by the mean of each run's last checkpoints, with their length; none where no run has it."""
+    """The same by the mean of each run's last checkpoints, with lengths; no columns where no run has it."""
     if not frame.attrs["averaged"]:
         return []
     is_base, counts = _is_base(frame), frame.attrs["averaged"]
@@ -111,7 +111,7 @@ def columns_of_last_mean(frame: DataFrame) -> list[Column]:
 
 
 def columns_of_test(frame: DataFrame) -> list[Column]:
-    """How the rows scored on the test set, by both scorers."""
+    """Scores on the test set, by both scorers."""
     return [
         Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)),
         *published_column(frame, TEST, "test/bleu", 1),
@@ -126,7 +126,7 @@ def row_column(frame: DataFrame) -> Column:
 
 
 def published_column(frame: DataFrame, group: str, score: str, decimals: int) -> list[Column]:
-    """What is published of a score, in a table of one's own; no column where nothing is."""
+    """The published values of a score, in a table of one's own; no column where nothing is published."""
     if "published/n" not in frame:
         return []
     beside = frame[[f"published/{name}" for name in BESIDE]].set_axis(BESIDE, axis="columns")
@@ -135,7 +135,7 @@ def published_column(frame: DataFrame, group: str, score: str, decimals: int) ->
 
 
 def setting_columns(frame: DataFrame) -> list[Column]:
-    """What the rows change, as in the paper: the base in full, of another row what differs from it."""
+    """The settings of rows, as in the paper: the base in full, other rows only where they differ from it."""
     has_base = frame["table"].iloc[0] == BASE
     systems = [system_label(text) if n else MISSING for n, text in zip(frame["n"], frame["system"], strict=True)]
     shown = [Column("", "system", systems)] if has_systems(frame) else []
@@ -149,7 +149,7 @@ def setting_columns(frame: DataFrame) -> list[Column]:
 
 
 def size_columns(frame: DataFrame) -> list[Column]:
-    """How many parameters a row has: the model that was trained, the paper's, and as printed."""
+    """Numbers of parameters: of the trained model, at the paper's size, and as printed."""
     return [
         Column(SIZE, "here", numbers(frame["params/here"] / 1e6, ".2f")),
         Column(SIZE, "at paper size", numbers(frame["params/paper_size"] / 1e6, ".1f")),
@@ -172,9 +172,9 @@ def labels(frame: DataFrame) -> list[str]:
 
 
 def closing(frame: DataFrame, apart: Mapping[str, str]) -> list[Column]:
-    """What an experiment shows at its end: the scores, and of BLEU also the differences to the base.
+    """The columns that an experiment prints at its end: scores, and for BLEU also differences to the base.
 
-    Those of our rows that are told `apart` from the base stand out.
+    Rows of ours that are told `apart` from the base are highlighted.
     """
     dev = [column for column in columns_of_dev(frame) if column[:2] != ("PPL (dev)", DELTA)]
     ours = next((i for i, column in enumerate(dev) if column.heading == DELTA), None)
@@ -186,24 +186,24 @@ def closing(frame: DataFrame, apart: Mapping[str, str]) -> list[Column]:
 
 
 def numbers(values: Iterable[float | None], form: str) -> list[str]:
-    """Numbers as they are written, 1.2e17 for 1.2e+17, nothing for none."""
+    """Numbers as text, 1.2e17 for 1.2e+17, empty for None."""
     return [
         "" if x is None or math.isnan(x) else format(x, form).replace("-", MINUS).replace("e+", "e") for x in values
     ]
 
 
 def with_minus(sentence: str) -> str:
-    """The numbers of a sentence as tables have them: "between −1.84 and 0.2"; a hyphen within a word or range stays."""
+    """A sentence with minus signs as in tables: "between −1.84 and 0.2"; hyphens in words and ranges stay."""
     return re.sub(r"(?<![\w.-])-(?=\d)", MINUS, sentence)
 
 
 def spreads(frame: DataFrame, score: str, decimals: int) -> list[str]:
-    """Mean ± half-width; of one run its number; nothing where no run has the score.
+    """Mean ± half-width; for one run its number; empty where no run has the score.
 
-    Of two runs, and where the interval would reach below zero, which no score does, mean [lowest, highest].
+    Mean [lowest, highest] for two runs, and where the interval would reach below zero, as no score can.
     """
     form = f".{enough(frame, score, decimals)}f"
-    shown = [*map(half_shown, frame[score], frame[score + "_half_width"])]  # by the numbers, not as they are written
+    shown = [*map(half_shown, frame[score], frame[score + "_half_width"])]  # decided before rounding
     parts = [numbers(frame[score + end], form) for end in ("", "_min", "_max")]
     texts = []
     for n, half_width, mean, low, high in zip(frame["n"], numbers(shown, form), *parts, strict=True):
@@ -216,9 +216,9 @@ def spreads(frame: DataFrame, score: str, decimals: int) -> list[str]:
 
 
 def enough(frame: DataFrame, score: str, decimals: int) -> int:
-    """As many decimals as the paper prints, more (up to 4) while an interval would read 0, unless its mean does too.
+    """As many decimals as the paper prints, or more (up to 4) while an interval would read 0 but its mean would not.
 
-    A row that learned nothing does not ask for more of the others.
+    A row that learned nothing, whose mean reads 0, does not make the others use more decimals.
     """
     widths, is_more = frame[f"{score}_half_width"], frame[score].abs().round(decimals) > 0
     narrowest = widths.where((widths > 0) & is_more).min()
@@ -228,28 +228,28 @@ def enough(frame: DataFrame, score: str, decimals: int) -> int:
 
 
 def rules_between(values: Sequence[object]) -> frozenset[int]:
-    """The lines of a table above which a rule stands: those that have another value than the line before."""
+    """The lines of a table with a rule above: those whose value differs from the line before."""
     return frozenset(i for i in range(1, len(values)) if values[i] != values[i - 1])
 
 
 def unused(frame: DataFrame) -> list[str]:
-    """The fields that came later than the paper's columns and that no row of this table sets: it does not show them."""
+    """The fields to hide: those that are not columns of the paper and that no row of this table sets."""
     return [name for name in LATER if {*frame[name].dropna()} <= {getattr(PAPER_BASE, name)}]
 
 
 def has_systems(frame: DataFrame) -> bool:
-    """Whether a row trained something else than the Transformer."""
+    """Whether any row trained another system than the Transformer."""
     return bool(frame["system"].notna().any())
 
 
 VERDICT, STATED = "verdict", "statements"
-BASES = {B0, BASE_DE, BASE_FR}  # what other rows are compared with, each in its own language pair
+BASES = {B0, BASE_DE, BASE_FR}  # rows that others are compared with, each in its own language pair
 
 
 def verdict_columns(frame: DataFrame, judged: Sequence[Judged]) -> list[Column]:
-    """What the claims say that compare a row with the base, in their words; no column where none does.
+    """The verdicts on claims that compare a row with the base; no column where there is no such claim.
 
-    With the scores that each is about where they do not all say the same.
+    Where the verdicts of a row differ, each is shown with the scores that it is about.
     """
     said: dict[str, list[Judged]] = {}
     for one in judged:
@@ -262,7 +262,7 @@ def verdict_columns(frame: DataFrame, judged: Sequence[Judged]) -> list[Column]:
 
 
 def statement_columns(frame: DataFrame, stated: Sequence[Judged]) -> list[Column]:
-    """What became of the statements of teaching texts about each row, counted; no column where none is."""
+    """The verdicts on statements of teaching texts about each row, counted; no column where there are none."""
     said: dict[str, Counter[str]] = {}
     for one in stated:
         if one.claim.kind in DIFFERENCES and one.verdict != "not judged":
@@ -275,9 +275,9 @@ def statement_columns(frame: DataFrame, stated: Sequence[Judged]) -> list[Column
 
 
 def tell_exploration(frame: DataFrame, evidence: Evidence) -> None:
-    """Have a frame tell how many runs of each row settle nothing, and which in its notes.
+    """Store in a frame how many runs of each row settle nothing, and which ones in its notes.
 
-    Not where no run of the scale settles anything: then there is no verdict to take for one of these means.
+    This is left out if no run of the scale settles anything: then no verdict could be mistaken for one of these means.
     """
     by_run = {(record.table, record.row, record.seed): Apart(record, why) for record, why in evidence.apart}
     lines = zip(frame["table"], frame["row"], frame["seeds"], strict=True)
@@ -293,7 +293,7 @@ def tell_exploration(frame: DataFrame, evidence: Evidence) -> None:
 
 
 def _joined(about: Collection[Judged]) -> str:
-    """In one cell; that a claim was not judged is told where nothing else is: most say how large a difference is."""
+    """Verdicts in one cell; "not judged" is shown only where there is no other: most such claims are about sizes."""
     told = [one for one in about if one.verdict != "not judged"] or about
     scores: dict[str, list[str]] = {}
     for one in told:
@@ -303,13 +303,13 @@ def _joined(about: Collection[Judged]) -> str:
     return ", ".join(f"{word} ({', '.join(dict.fromkeys(of))})" if of else word for word, of in scores.items())
 
 
-# As comma-separated values that a spreadsheet takes for values, never for formulas
+# Comma-separated values that a spreadsheet reads as values, never as formulas
 
-SHEET_DIGITS = 9  # another processor makes sums in another order, which shows in the last of 17
+SHEET_DIGITS = 9  # other processors sum in another order, which changes the last of 17 digits
 
 
 def sheet(frame: DataFrame) -> str:
-    """A frame, with every column that a row sets."""
+    """A frame as comma-separated values, with every column that some row sets."""
     frame = frame.drop(columns=[name + size for name in unused(frame) for size in ("", AT_PAPER_SIZE)])
     frame = frame if has_systems(frame) else frame.drop(columns="system")
     texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
@@ -322,7 +322,7 @@ def _sheet_cell(value: Any) -> Any:
 
 
 def comma_separated(lines: Iterable[Mapping[str, Any]]) -> str:
-    """A line for each, under the names of all of them in the order in which they are met; nothing for None."""
+    """A line for each mapping, under all of their names in the order of first occurrence; None gives an empty cell."""
     rows = [*lines]
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
@@ -338,9 +338,9 @@ def _value(value: Any) -> str:
     return f"{value:.{SHEET_DIGITS}g}" if isinstance(value, float) else sheet_text(str(value))
 
 
-# What a page begins with: what was found, in sentences made from its records
+# The beginning of a page: findings in sentences, made from its records
 
-NAMED = 6  # rows, with their numbers; of more only how many
+NAMED = 6  # rows that are named with their numbers; of further rows only the count is given
 EXPLAINED = "Better and worse than the base"
 ABOUT_FOUND = marked(
     f"**{EXPLAINED}**: the difference of a row to the base, of BLEU on dev over the seeds that both have, with its 95 "
@@ -349,7 +349,7 @@ ABOUT_FOUND = marked(
 
 
 def found(frame: DataFrame) -> Listing:
-    """Which rows are better than the base, which worse, and of which nothing can be said; nothing without a base."""
+    """Which rows are better than the base, which worse, and which are undecided; empty without a base."""
     groups: dict[str, list[tuple[float, str]]] = {"Better": [], "Worse": [], "Not told apart from the base": []}
     few: list[tuple[float, str]] = []
     names, printed = labels(frame), numbers(frame["paper/bleu_to_base"], "+z.1f")
@@ -368,7 +368,7 @@ def found(frame: DataFrame) -> Listing:
 
 
 def _lines(groups: "dict[str, list[tuple[float, str]]]") -> Iterator[Words]:
-    """**Better than the base** in BLEU on dev: soft alignment +16.6 ± 2.0, ConvS2S +6.8 ± 1.4, and 3 more."""
+    """Lines such as **Better than the base** in BLEU on dev: soft alignment +16.6 ± 2.0, ConvS2S +6.8 ± 1.4, ..."""
     for what, rows in groups.items():
         if rows:
             ordered = [said for _, said in sorted(rows, key=lambda row: abs(row[0]), reverse=True)]
@@ -377,13 +377,13 @@ def _lines(groups: "dict[str, list[tuple[float, str]]]") -> Iterator[Words]:
 
 
 def counted(said: Sequence[str]) -> str:
-    """The first of them, and of the others how many."""
+    """The first `NAMED` of them, and how many more there are."""
     more = f", and {len(said) - NAMED} more" if len(said) > NAMED else ""
     return f"{', '.join(said[:NAMED])}{more}"
 
 
 def scored(frame: DataFrame, score: str, name: str) -> Listing:
-    """What the rows scored, in their order: of a table whose rows are not compared with its base."""
+    """The scores of the rows in order, for a table whose rows are not compared with the base."""
     texts = zip(labels(frame), spreads(frame, score, 1), strict=True)
     told = [f"{listed_rows([row])} {text}" for row, text in texts if text not in ("", MISSING)]
     return Listing(((Strong(name), f": {counted(told)}."),) if told else ())

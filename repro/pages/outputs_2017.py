@@ -1,4 +1,4 @@
-"""Published translations of newstest2017, scored here: what the ladder's systems came to at full size."""
+"""The page of published translations of newstest2017, scored here: the ladder's systems at full size."""
 
 import statistics
 
@@ -16,7 +16,7 @@ ABOUT = (
 
 
 def page(scored: Outputs2017) -> Page:
-    """A line a system, by kind, the best of each kind first."""
+    """The page: one line per system, by kind, the best of each kind first."""
     systems = _ordered(scored)
     shown = [
         Column("", "system", [KINDS[one.kind] for one in systems]),
@@ -59,7 +59,7 @@ def _ordered(scored: Outputs2017) -> list[ScoredOutput]:
 
 
 def _said(systems: list[ScoredOutput]) -> list[str]:
-    """In sentences, from the numbers."""
+    """The findings in sentences, from the numbers."""
     of = {kind: [one.bleu for one in systems if one.kind == kind] for kind in KINDS}
     others = [score for kind in ("rnn", "cnn") for score in of[kind]]
     lines = []

@@ -35,7 +35,7 @@ from repro.results.frame import FIGURES, DataFrame
 from repro.results.places import PUBLISHED, RETIRED
 
 NAME = "README"
-PICTURES = {  # by the name of the file: what a reader sees. The paper's first, then ours
+PICTURES = {  # name of the file -> what it shows; the paper's figures first, then ours
     "figure1_architecture": "The architecture, drawn from the modules of the model (figure 1)",
     "figure2_attention": "Scaled dot-product and multi-head attention, from the operations executed (figure 2)",
     "figure3_long_distance": "What the heads of the second-to-last encoder layer see from “making” (figure 3), in "
@@ -67,13 +67,13 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "text_sizes": "What rows are worth on little text and on much, with equal updates: each less the base of the same "
     "text and seed, from three seeds on with its 95 % interval; above 0 the row is better",
 }
-SHOWN = ("differences", "text_sizes", "quality_and_cost")  # the first two there are, on the page of the scale itself
+SHOWN = ("differences", "text_sizes", "quality_and_cost")  # the page of the scale shows the first two that exist
 ELSEWHERE = {
     table1.NAME: "Table 1: layers",
     outputs_2017.NAME: "Published translations of newstest2017",
 }  # not of one scale
 FIGURES_LINK = Link(f"{FIGURES}.md", FIGURES, to_page=True)
-OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
+OF_A_TABLE = {  # by the prefix of the file's name, which ends with the table's name
     "curves_": "How the rows of {} learned",
     "operations_": "Dev loss of the rows of {} over updates and over FLOPs of training",
     "fading_": "BLEU of the rows of {} by the length of the source and by the position in the translation",
@@ -89,10 +89,10 @@ def page(
     anchor: Sequence[Block] = (),
     tables: Mapping[str, Page] = MappingProxyType({}),
 ) -> Page:
-    """Of one scale: what was found, Table 3, the other pages by name, two pictures, and how it was judged.
+    """The page of one scale: findings, Table 3, links to the other pages, two pictures, and how it was judged.
 
-    `frame` is Table 3, and `anchor` what the runs of a published recipe say. What explains the signs of the pages of
-    `tables` stands here, once; of exploration also what each of them found, since no claim is judged that would say it.
+    `frame` is Table 3, and `anchor` what the runs of a published recipe show. The signs in the pages of `tables` are
+    explained here, once. For exploration the findings of each table are listed too, since there are no verdicts.
     """
     runs, judged = data.runs, () if data.is_exploration else data.judged
     apart = {name: of for name, of in tables.items() if frame is None or not name.startswith(table3.NAME)}
@@ -124,7 +124,7 @@ def page(
 
 
 def _found_in(tables: Mapping[str, Page]) -> Listing:
-    """What each page of a table begins with."""
+    """The findings with which each page of a table begins."""
     before = {name: takewhile(lambda block: not isinstance(block, Table), of.blocks) for name, of in tables.items()}
     return Listing(
         tuple(
@@ -138,7 +138,7 @@ def _found_in(tables: Mapping[str, Page]) -> Listing:
 
 
 def figures_page(data: ScaleData, pictures: Collection[str]) -> Page | None:
-    """All pictures of a scale, the paper's first, below what they show together; None where there is none."""
+    """The page of all pictures of a scale, the paper's first, after a summary; None where there are none."""
     shown = [Picture(f"{FIGURES}/{name}.svg", text) for name, text in _captions(pictures).items()]
     heading = Heading(f"Figures at scale {data.runs.scale}", 1)
     said = Text((_agreement(data), *_standing(data)))
@@ -146,12 +146,12 @@ def figures_page(data: ScaleData, pictures: Collection[str]) -> Page | None:
 
 
 def _agreement(data: ScaleData) -> str:
-    """How our differences go with the printed ones, in a sentence; nothing of exploration."""
+    """A sentence on how our differences agree with the printed ones; empty for exploration."""
     return "" if data.is_exploration else f"{agreement(data.evidence, printed_of(data.result_set))} ".lstrip()
 
 
 def _standing(data: ScaleData) -> Words:
-    """What the runs may show; where none is evidence, or they are too few for every claim, only that."""
+    """What the runs may show; if none is evidence, or they are too few for every claim, only that."""
     if data.is_exploration:
         return "All of it is ", Strong("exploration"), ": no run counts as evidence, so nothing is settled here."
     if not settles(data.judged):
@@ -160,7 +160,7 @@ def _standing(data: ScaleData) -> Words:
 
 
 def _outcomes(judged: Sequence[Judged]) -> Listing:
-    """The claims about trained rows that were judged, by what came of them; those of which nothing is shown counted."""
+    """The judged claims about trained rows, by outcome; undecided ones are only counted."""
     said: dict[Outcome, list[str]] = {outcome: [] for outcome in OUTCOMES if outcome != "not judged"}
     for one in judged:
         if one.claim.is_trained and one.verdict in said:
@@ -175,7 +175,7 @@ def _outcomes(judged: Sequence[Judged]) -> Listing:
 
 
 def _how_judged(data: ScaleData) -> tuple[Block, ...]:
-    """How far the verdicts may be trusted, and what has no part in them."""
+    """How far the verdicts may be trusted, and which runs do not enter them."""
     return blocks(
         Heading("How it was judged"),
         Text(promise(data.judged, data.runs.scale, data.published)),
@@ -202,7 +202,7 @@ def _departures(frame: DataFrame) -> tuple[Block, ...]:
 
 
 def _links(pages: Sequence[str], tables: Mapping[str, Page], scale: str, has_table3: bool) -> Iterable[Words]:
-    """The tables by what they are about, the paper's first, and the command for the one missing beside Table 3."""
+    """Links to the tables by subject, the paper's first, and the command for the one missing beside Table 3."""
     groups: dict[str, list[Link]] = {"The paper's": [], "Ours": []}
     for page in pages:
         name = page.rpartition("/")[2]
@@ -222,7 +222,7 @@ def _links(pages: Sequence[str], tables: Mapping[str, Page], scale: str, has_tab
 
 
 def _captions(there: Collection[str]) -> dict[str, str]:
-    """What each picture that is there shows, the paper's first."""
+    """The captions of the existing pictures, the paper's first."""
     of_tables = {
         name: text.format(name.removeprefix(begins))
         for begins, text in OF_A_TABLE.items()
@@ -233,7 +233,7 @@ def _captions(there: Collection[str]) -> dict[str, str]:
 
 
 def _pictures_shown(there: Collection[str], scale: str, is_own: bool) -> tuple[Block, ...]:
-    """Two of the pictures that are there, and where all of them are."""
+    """Two of the existing pictures, and a link to all of them."""
     captions = _captions(there)
     if not captions:
         where = "" if is_own else f"--results-dir {PUBLISHED} "

@@ -1,4 +1,4 @@
-"""What the pages and the report of one scale are made from: its records as frames, and the verdicts on them, once."""
+"""The data behind the pages and the report of one scale: records as frames, and verdicts, computed once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,24 +23,24 @@ from repro.results.task import LENGTH
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """The runs of one scale."""
+    """A summary of the runs of one scale."""
 
     scale: str
-    claim: str  # what a page of this scale shows
+    claim: str  # what a page of this scale may show
     n: int
     n_rows: int
     hours: float  # of training and decoding
-    rows_here: tuple[str, ...]  # rows whose name says the paper's size, with the size here: N=2 (here 1)
+    rows_here: tuple[str, ...]  # rows named after the paper's size, with the size here: N=2 (here 1)
 
     @property
     def took(self) -> tuple[str, str]:
-        """Training and decoding as a person says it: a number and its unit."""
+        """The time of training and decoding, as a number and a convenient unit."""
         minutes = max(round(self.hours * 60), 1)
         return (f"{self.hours:,.1f}", "hours") if minutes >= 60 else (f"{minutes}", f"minute{'s' * (minutes != 1)}")
 
 
 def summary(result_set: ResultSet) -> Summary | None:
-    """None where there is no record."""
+    """The summary of a scale; None where there is no record."""
     records = sorted(result_set.everything, key=lambda record: (record.table, record.position))
     if not records:
         return None
@@ -59,18 +59,18 @@ def summary(result_set: ResultSet) -> Summary | None:
 class ScaleData:
     """The records of one scale, and all that is computed from them."""
 
-    result_set: ResultSet  # with the folder of the scale, beside whose records lie translations and their counts
+    result_set: ResultSet  # its folder also has translations and their counts, beside the records
     runs: Summary
-    frames: "Mapping[str, DataFrame]"  # by table; Table 3 whole is the last
+    frames: "Mapping[str, DataFrame]"  # by table; the whole Table 3 is the last
     evidence: Evidence
     judged: Sequence[Judged]  # the claims of the paper
     stated: Sequence[Judged]  # what teaching texts say
     published: Published = NOTHING_PUBLISHED
-    cache: Path | None = None  # the folder in which text is generated again for those who show it; None: no text is
+    cache: Path | None = None  # the folder in which text is generated again to be shown; None: no text is shown
 
     @property
     def is_exploration(self) -> bool:
-        """Whether no run of it counts, so that it has no page of claims, nor of statements."""
+        """Whether no run counts as evidence, so that there is no page of claims or of statements."""
         return not self.evidence.records and not self.published.void
 
 
@@ -107,15 +107,15 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
 
 
 def printed_of(result_set: ResultSet) -> dict[str, PaperNumbers]:
-    """By "table/row" what the paper prints, of rows that were run and of those that were not."""
+    """The paper's numbers by "table/row", whether the row was run or not."""
     listed = {f"{table}/{row}": one.paper for (table, row), one in result_set.rows.items()}
     return listed | {f"{one.table}/{one.row}": one.paper for one in result_set.everything}
 
 
 def lengths_of(frames: "Iterable[DataFrame]") -> dict[tuple[str, str], float]:
-    """By split and "table/row" how long its translations of dev are over their references, where that is known.
+    """The length of translations of dev over that of their references, by split and "table/row", where known.
 
-    The split is that of an endpoint: dev by the paper's weights, or by the mean of the last checkpoints.
+    The split is an endpoint's: dev by the paper's weights, or by the mean of the last checkpoints.
     """
     found: dict[tuple[str, str], float] = {}
     for frame in frames:
@@ -127,7 +127,7 @@ def lengths_of(frames: "Iterable[DataFrame]") -> dict[tuple[str, str], float]:
 
 
 def check_beside(records: Iterable[Record], results: Path) -> None:
-    """Raise ValueError for a file beside these records that pages read and cannot."""
+    """Raise ValueError for a file beside these records that pages need but cannot read."""
     records = list(records)
     shows_places = any(record.system for record in records)
     for record in records:
@@ -139,7 +139,7 @@ def check_beside(records: Iterable[Record], results: Path) -> None:
 
 
 def _with_details(frame: DataFrame, records: Sequence[Record], results: Path) -> DataFrame:
-    """The frame with what its page shows beside scores: what single sentences and curves tell."""
+    """The frame with what its page shows besides scores: details from single sentences and curves."""
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)
     frame = with_lengths(with_further(frame, records, results), records, results)

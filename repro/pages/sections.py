@@ -1,4 +1,4 @@
-"""What stands below a table on its page: operations, scores by length, how rows learned, translations, test sets."""
+"""The sections below a table on its page: operations, scores by length, how rows learned, translations, test sets."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ from repro.results.notes import SCORERS
 from repro.results.parts import DECIDES, EMPTY, KEPT, LENGTHS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
 from repro.results.record import BASE
 
-MUCH = 0.1  # by which operations of training may differ before a row is named
+MUCH = 0.1  # relative difference in operations of training from which on a row is named
 ABOUT_OPERATIONS = (
     "A row's own system is counted on one sentence of average length, in whole tokens, the base by the average itself: "
     "a few per cent may be that rounding."
@@ -24,12 +24,12 @@ ABOUT_PARTS = (
 
 
 def operations_column(frame: DataFrame) -> Column:
-    """What the training of a row took, beside its size."""
+    """The operations that the training of a row took, shown beside its size."""
     return Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e"))
 
 
 def unequal(frame: DataFrame) -> Text:
-    """The rows whose training took other operations than the base's, by name; nothing where all took as many."""
+    """Names the rows whose training took more or fewer operations than the base's; empty where all took as many."""
     of_base = frame.loc[frame["table"] == BASE, "cost/flops"]
     if not len(of_base) or not of_base.iloc[0] > 0:
         return Text("")
@@ -64,7 +64,7 @@ ABOUT_CURVES = (
 
 
 def along_training(frame: DataFrame) -> tuple[Block, ...]:
-    """Where the rows' curves of dev loss cross, under a heading; nothing where none can be compared."""
+    """Where the rows' curves of dev loss cross, under a heading; empty where none can be compared."""
     if "along/beside" not in frame.columns:
         return ()
     shown = [row_column(frame), Column("", "beside", list(frame["along/beside"]))]
@@ -88,7 +88,7 @@ ABOUT_FURTHER = (
 
 
 def further_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]:
-    """Scores of the rows that have any on other test sets, under a heading; nothing where no run has."""
+    """Scores on other test sets of the rows that have any, under a heading; empty where no run has."""
     counts = [name for name in frame.columns if name.startswith("further/") and name.endswith("/n")]
     if not counts:
         return ()
@@ -112,7 +112,7 @@ OF_TRANSLATIONS = "translations (dev)"
 
 
 def length_columns(frame: DataFrame) -> list[Column]:
-    """How many are empty, how long all are, and with a base by how much longer; nothing where no row has its counts."""
+    """Share of empty translations, length, and its difference to the base if any; none where no row has counts."""
     if RATIO not in frame:
         return []
     shown = [
@@ -127,7 +127,7 @@ def length_columns(frame: DataFrame) -> list[Column]:
 
 
 def lengths_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]:
-    """Both under a heading."""
+    """The columns of lengths as a table under a heading."""
     shown = length_columns(frame)
     table = explained_table([row_column(frame), *shown], ruled)
     return (Heading("How long translations are"), *table) if shown else ()

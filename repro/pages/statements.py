@@ -1,7 +1,7 @@
-"""The verdicts on what teaching texts say, on a page like that of the claims and with an error rate of its own.
+"""The verdicts on statements of teaching texts, on a page like that of the claims, with an error rate of its own.
 
-Before them stand the questions that those texts ask and leave open, each with an answer made from the verdicts; the
-last, of which nothing was listed before its runs, is answered by what the ladder's table shows.
+The page begins with questions that those texts leave open, each with an answer made from the verdicts. No statement was
+listed for the last question before its runs, so the ladder's table answers it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,11 +28,11 @@ SIMPLE, STATIC, ALIGNED = (f"{LADDER}/{row}" for row in ("simple", "static, mean
 
 
 class Part(NamedTuple):
-    """One thing that an answer has to say something of."""
+    """One part of an answer, settled by one statement."""
 
     name: str
-    claim: str  # the statement that tells
-    is_worse: bool = True  # where the statement is right
+    claim: str  # the id of the statement that settles it
+    is_worse: bool = True  # whether it is worse if the statement is right
 
 
 QUESTIONS: Mapping[str, Sequence[Part]] = {
@@ -53,7 +53,7 @@ QUESTIONS: Mapping[str, Sequence[Part]] = {
 
 FADING = "Does the source fade as a translation goes on, and does a static context keep it?"
 FADES = (SIMPLE, STATIC, ALIGNED, f"{LADDER}/ByteNet", f"{LADDER}/ConvS2S", B0)
-FLOOR = 5.0  # BLEU of the first third below which a last third has nothing to lose
+FLOOR = 5.0  # BLEU of the first third; below it there is too little to lose in the last third
 
 
 def page(
@@ -67,13 +67,13 @@ def page(
 ) -> Page:
     """The verdicts of one scale, with intervals over sentences and what the ladder's table shows.
 
-    `shared` is as the page of claims has it. "As printed" is here "as said".
+    `shared` are arguments of the page of claims. "As printed" reads "as said" here.
     """
     return claims.page(judged, evidence, runs, sentences, of=OF_TEXTS, answers=answers(judged, ladder), **shared)
 
 
 def answers(judged: Sequence[Judged], ladder: DataFrame | None = None) -> tuple[Block, ...]:
-    """A line for each question, from the verdicts and the ladder's table; nothing where neither tells of any."""
+    """A line for each question, from the verdicts and the ladder's table; empty where neither answers any."""
     by_id = {one.claim.id: one for one in judged}
     lines: list[Words] = []
     for question, parts in QUESTIONS.items():
@@ -86,7 +86,7 @@ def answers(judged: Sequence[Judged], ladder: DataFrame | None = None) -> tuple[
 
 
 def _sentences(known: Sequence[tuple[Part, Judged]]) -> Iterator[str]:
-    """Worse: ... Better: ... Not told apart: ... Not known yet: ..."""
+    """The parts of an answer, grouped: Worse: ... Better: ... Not told apart: ... Not known yet: ..."""
     said: dict[str, list[str]] = {"Worse": [], "Better": [], "Not told apart": [], "Not known yet": []}
     for part, one in known:
         told = _differences(one.found, part) if one.verdict not in SETTLES_NOTHING else ()
@@ -106,7 +106,7 @@ def _word(outcome: Outcome, part: Part) -> str:
 
 
 def _differences(every: Iterable[Found], part: Part) -> Iterator[str]:
-    """0.12 log PPL worse, BLEU undetermined: a number where its sign was decided, and only there; else nothing."""
+    """Differences in words: 0.12 log PPL worse, BLEU undetermined; only decided signs get a number."""
     known = [found for found in every if found.value is not None]
     if all(found.verdict.outcome in UNDECIDED for found in known):
         return
@@ -118,10 +118,10 @@ def _differences(every: Iterable[Found], part: Part) -> Iterator[str]:
 
 
 def _kept(ladder: DataFrame) -> str:
-    """What the last third of translations keeps of the BLEU of the first, of the rows in `FADES`.
+    """The share of the first third's BLEU that the last third of translations keeps, for the rows in `FADES`.
 
-    Not judged: these runs were looked at before anything was listed of it. Nothing where no row before soft alignment
-    was run, of which it is asked.
+    It is not judged, as these runs were looked at before any statement on it was listed. Empty if no row before soft
+    alignment was run, since the question is about those.
     """
     places = ladder["table"] + "/" + ladder["row"]
     if KEPT not in ladder or not {SIMPLE, STATIC} & {*places[ladder[KEPT].notna()]}:

@@ -1,4 +1,4 @@
-"""Table 1 as text: what the paper prints, beside it what was measured, and the verdicts. Paper: section 4."""
+"""Table 1 as text: the printed orders, our measurements beside them, and the verdicts. Paper: section 4."""
 
 import math
 from typing import Any
@@ -15,7 +15,7 @@ NAME = "table1"
 
 
 def columns(measured: Measured) -> list[Column]:
-    """Like the paper's table: what is printed, and beside it what was counted."""
+    """The columns of the paper's table: what is printed, and beside it what was counted."""
     found = [fits(measured)[row.layer, "operations of the mixing"] for row in ROWS]
     return [
         Column("", "layer", [row.label for row in ROWS]),
@@ -65,7 +65,7 @@ ABOUT_HALF_WIDTHS = marked("**±** is the half-width of an exponent's 95 % t-int
 
 
 def article(measured: Measured) -> Page:
-    """What is printed and counted: the table alone, for an article."""
+    """Only the table of what is printed and counted, for an article."""
     return Page(
         made_from("the measurements beside it"),
         blocks(Heading("Table 1: layer types", 1), Table(tuple(columns(measured))), Text(ABOUT)),
@@ -73,7 +73,7 @@ def article(measured: Measured) -> Page:
 
 
 def page(measured: Measured) -> Page:
-    """What is printed and counted, the verdicts, the exponents of all costs, and how they were measured."""
+    """The page: printed and counted orders, verdicts, the exponents of all costs, and how they were measured."""
     table = article(measured)
     return Page(
         table.origin,
@@ -100,7 +100,7 @@ def page(measured: Measured) -> Page:
 
 
 def _found(measured: Measured) -> Listing:
-    """The claims about layers by what came of them."""
+    """The claims about layers, grouped by verdict."""
     said: dict[str, list[str]] = {}
     for claim, (word, _) in verdicts(measured).items():
         said.setdefault(word, []).append(LAYER_CLAIMS[claim])
@@ -127,7 +127,7 @@ def _made(measured: Measured) -> tuple[Text, Listing]:
 
 
 def _note(claim: str) -> str:
-    """What a reader of the verdict must know, after a space."""
+    """The note for a reader of the verdict, after a space."""
     return next((f" {one.note}" for one in CLAIMS if one.id == claim and one.note), "")
 
 
@@ -156,7 +156,7 @@ def _law(found: Growth, window: str | None = None) -> dict[str, Any]:
 
 
 def _exponent(fit: Fit | None, size: str) -> str:
-    """2.00 where the points leave no doubt, 1.61 ± 0.12 where they do."""
+    """An exponent as text: 2.00 where the points fit exactly, else 1.61 ± 0.12."""
     if fit is None or size not in fit.exponents:
         return ""
     exponent, half_width = f"{fit.exponents[size]:z.2f}", f"{fit.half_widths[size]:.2f}"

@@ -1,4 +1,4 @@
-"""Table 2: other systems as printed, their training cost worked out again, and our own runs. Paper: section 6.1."""
+"""Table 2: other systems as printed, their training cost recomputed, and our own runs. Paper: section 6.1."""
 
 from collections.abc import Sequence
 
@@ -50,7 +50,7 @@ def printed_columns() -> list[Column]:
 
 
 def own_columns(frame: DataFrame, judged: Sequence[Judged] = ()) -> list[Column]:
-    """Our runs: test scores by both scorers beside the print, the verdict, what they computed and how long it took."""
+    """Our runs: test scores by both scorers beside the printed ones, the verdict, operations and time."""
     is_base = frame["table"] == BASE
     subset = []
     if "test_subset/bleu" in frame:
@@ -75,7 +75,7 @@ def own_columns(frame: DataFrame, judged: Sequence[Judged] = ()) -> list[Column]
 
 
 def _about_subset(frame: DataFrame) -> Words:
-    """Which lines of the test set are scored on their own too; nothing where none are."""
+    """Which lines of the test set are also scored separately; empty where none are."""
     if (which := frame.attrs["shared"].get(("test subset", ""))) is None:
         return ""
     return (
@@ -87,9 +87,9 @@ def _about_subset(frame: DataFrame) -> Words:
 
 
 def page(frame: DataFrame, scale: str, judged: Sequence[Judged] = ()) -> Page:
-    """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
+    """The page: our runs, what their rows are, and the printed systems, ruled as in the paper."""
     own = own_columns(frame, judged)
-    # what rows set, and how large they are: of that the paper's Table 2 prints nothing
+    # what rows set and how large they are, which the paper's Table 2 does not print
     size = [columns.row_column(frame), *columns.setting_columns(frame), *columns.size_columns(frame)[:2]]
     base = frozenset({int((frame["table"] == BASE).sum())})
     return Page(

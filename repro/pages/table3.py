@@ -1,6 +1,6 @@
 """Table 3 on one page, like the paper's: base, the groups (A) to (E), big. Paper: section 6.2.
 
-Made from the records of all its experiment files. A row that has no run stands there as missing.
+It is made from the records of all its experiment files. A row without a run is shown as missing.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from repro.results.frame import DataFrame
 from repro.results.record import BASE
 
 NAME = "table3"
-PARTS = "table3_"  # what the names of its experiment files begin with
+PARTS = "table3_"  # the prefix of its experiment files
 
 
 def has_part(table: str) -> bool:
-    """Whether the rows of an experiment stand in Table 3: the base, and those of its parts."""
+    """Whether an experiment's rows belong to Table 3: those of the base and of its parts do."""
     return table == BASE or table.startswith(PARTS)
 
 
 def page_columns(frame: DataFrame, judged: Sequence[Judged] = ()) -> tuple[list[Column], list[Column]]:
-    """The columns of the paper's table: the scores beside the paper's and the verdict; what varies, and the size."""
+    """The columns of the paper's table: first our scores, the paper's and verdicts; then what varies, and sizes."""
     row = columns.row_column(frame)
     letters = [of.removeprefix(PARTS) for of in frame["table"]]
     under = [f"({letter}) " if len(letter) == 1 else "" for letter in letters]
@@ -36,7 +36,7 @@ def page_columns(frame: DataFrame, judged: Sequence[Judged] = ()) -> tuple[list[
 
 
 def page(frame: DataFrame, scale: str, judged: Sequence[Judged] = ()) -> Page:
-    """Ruled between the groups as in the paper."""
+    """The page of Table 3, ruled between the groups as in the paper."""
     scores, varies = page_columns(frame, judged)
     ruled = columns.rules_between(list(frame["table"]))
     return Page(

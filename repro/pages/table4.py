@@ -1,4 +1,4 @@
-"""Table 4: parsers as printed, and our own runs on the text that a scale has. Paper: section 6.3."""
+"""Table 4: parsers as printed, and our own runs on the text of a scale. Paper: section 6.3."""
 
 from collections.abc import Sequence
 
@@ -55,17 +55,17 @@ ABOUT_MENDINGS = (
 
 
 def is_of_the_papers_text(frame: DataFrame) -> bool:
-    """Whether our numbers can stand beside the printed ones."""
+    """Whether our numbers are comparable with the printed ones."""
     return _corpora(frame) == ["wsj"]
 
 
 def _corpora(frame: DataFrame) -> list[str]:
-    """The corpora of gold text, whether silver text was beside it or not."""
+    """The corpora of gold text, whether silver text was used as well or not."""
     return list(dict.fromkeys(name.removesuffix("_silver") for name in frame.attrs["corpora"]))
 
 
 def which_text(frame: DataFrame) -> str:
-    """Which text the numbers are of, and what they are not."""
+    """On which text the numbers were measured, and what they may not be compared with."""
     texts = "; ".join(TREEBANKS[name].about for name in _corpora(frame) if name in TREEBANKS)
     if not texts:
         return ""
@@ -87,7 +87,7 @@ def printed_parsers() -> list[Column]:
 
 
 def own_scores(frame: DataFrame) -> list[Column]:
-    """Our runs: perplexity and F1 of dev, all scores of test."""
+    """Our runs: perplexity and F1 on dev, all scores on test."""
     return [
         columns.row_column(frame),
         columns.runs_column(frame),
@@ -98,20 +98,20 @@ def own_scores(frame: DataFrame) -> list[Column]:
 
 
 def printed_scores(frame: DataFrame) -> list[Column]:
-    """What the paper prints for the rows; no column where it prints nothing, or of another text than ours."""
+    """The paper's numbers for the rows; no column where it prints none, or only for another text than ours."""
     if "paper/f1" not in frame.columns or not is_of_the_papers_text(frame):
         return []
     return [Column("F1 (test)", "paper", columns.numbers(frame["paper/f1"], ".1f"))]
 
 
 def claims_about(name: str, judged: Sequence[Judged]) -> tuple[Block, ...]:
-    """What the runs say to the claims about a table; nothing where none was judged."""
+    """The verdicts on the claims about a table; empty where none was judged."""
     settled = settled_claims([one for one in judged if one.claim.table == name])
     return (Heading("Verdicts on the paper's claims"), Text(ABOUT_CLAIMS), settled) if settled.items else ()
 
 
 def of_sentences(frame: DataFrame) -> tuple[Block, ...]:
-    """F1 by third of sentence length, and what was mended; nothing where no run has kept its brackets."""
+    """F1 by third of sentence length, and what was mended; empty where no run has kept its brackets."""
     if not {*F1_THIRDS} <= {*frame.columns} or frame[F1_THIRDS[0]].isna().all():
         return ()
     lengths = [
@@ -134,7 +134,7 @@ def of_sentences(frame: DataFrame) -> tuple[Block, ...]:
 
 
 def over_sentences_of(frame: DataFrame) -> tuple[Block, ...]:
-    """F1 of each row, and what it has more than the first, with their intervals over sentences."""
+    """F1 of each row and its difference to the first row, with their intervals over sentences."""
     first = columns.row_column(frame).texts[0]
     shown = [("F1 (dev)", F1_OVER, ".1f"), (f"more than {first}", F1_TO_FIRST, "+.1f")]
     over = [Column("", head, _with_ends(frame, name, form)) for head, name, form in shown if name in frame.columns]
@@ -150,15 +150,15 @@ def over_sentences_of(frame: DataFrame) -> tuple[Block, ...]:
 
 
 def _with_ends(frame: DataFrame, name: str, form: str) -> list[str]:
-    """Each number with the interval of it; nothing for none."""
+    """Each number with its interval; empty for None."""
     parts = (columns.numbers(frame[f"{name}{end}"], form) for end in ("", "_low", "_high"))
     return [f"{value} [{low}, {high}]" if value else "" for value, low, high in zip(*parts, strict=True)]
 
 
 def page(frame: DataFrame, scale: str, judged: Sequence[Judged] = (), *, name: str = NAME) -> Page:
-    """Which text it is, our runs on it, what their rows are; of Table 4 the printed parsers, ruled by training."""
+    """The page: the text, our runs on it, their rows; for Table 4 also the printed parsers, ruled by training."""
     own, printed = own_scores(frame), printed_scores(frame)
-    # not the size with 40,960 word-pieces, which are another task's: of trees the paper has 16,384 and 32,768
+    # not the size with 40,960 word-pieces, as translation has: for trees the paper uses 16,384 and 32,768
     settings, sizes = columns.setting_columns(frame), columns.size_columns(frame)[:1]
     size = [columns.row_column(frame), *settings, *sizes, *columns.cost_columns(frame)]
     as_printed = explained_table(printed_parsers(), columns.rules_between([line.training for line in TABLE_4]))
@@ -189,7 +189,7 @@ def page(frame: DataFrame, scale: str, judged: Sequence[Judged] = (), *, name: s
 
 
 def _about(settings: Sequence[Column]) -> Words:
-    """What the cells mean, and of brackets where one has them; of a system, which is its own name, nothing."""
+    """What the cells mean, and the brackets if there are any; systems need no explanation."""
     texts = [plain(text) for column in settings if column.heading != "system" for text in column.texts]
     whole = any("(" in text for text in texts)
     return ABOUT_SETTINGS if whole else ABOUT_SETTINGS[:1] if texts else ""

@@ -1,4 +1,4 @@
-"""The page of one experiment's table: scores, what the rows are, how it was made; some tables have their own."""
+"""The page of an experiment's table: scores, what the rows are, how it was made; Tables 2 and 4 have their own."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -42,7 +42,7 @@ from repro.results.record import BASE
 
 
 def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()) -> Page:
-    """Three parts, each led by the names of the rows; a rule stands below the base."""
+    """The page of a table in three parts, each with the names of the rows first and a rule below the base."""
     row, dev, test, took = row_column(frame), columns_of_dev(frame), columns_of_test(frame), cost_columns(frame)
     settings, sizes, dev = setting_columns(frame), size_columns(frame), [*dev, *columns_of_last_mean(frame)]
     if systems := has_systems(frame):
@@ -81,20 +81,20 @@ def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = (),
 
 
 def at_the_end(frame: DataFrame) -> Page:
-    """What an experiment shows of its table at its end: for a terminal, so as wide as it is."""
+    """What an experiment prints of its table at its end: for a terminal, so in one table, however wide."""
     table = Table(tuple(closing(frame, told_apart(frame))))
     return Page("", blocks(table, by_chance(frame), Listing(tuple(frame.attrs["notes"]))))
 
 
 def is_like_others(name: str, frame: DataFrame) -> bool:
-    """Whether its rows stand under the columns that most tables have, so that it can be shown together with those."""
+    """Whether a table has the columns that most tables have, so that it can be shown together with them."""
     return name != table2.NAME and "dev/f1" not in frame.columns
 
 
 def page_of_table(
     frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()
 ) -> Page:
-    """The page of one table, Table 3 whole apart; `judged` are claims of the paper, `stated` those of other texts."""
+    """The page of one table, except Table 3 whole; `judged` are the paper's claims, `stated` those of other texts."""
     if is_like_others(name, frame):
         return page(frame, scale, name, judged, stated)
     of = table2.page if name == table2.NAME else partial(table4.page, name=name)
@@ -102,7 +102,7 @@ def page_of_table(
 
 
 def special_at_the_end(frame: DataFrame, name: str) -> Page:
-    """What an experiment shows of a table with columns of its own, for a terminal."""
+    """What an experiment prints at its end of a table with columns of its own, for a terminal."""
     notes = Listing(tuple(frame.attrs["notes"]))
     if name == table2.NAME:
         return Page("", blocks(Table(tuple(table2.own_columns(frame))), notes))

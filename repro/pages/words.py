@@ -1,4 +1,4 @@
-"""The sentences that stand on several pages: what a sign means, what was departed from, what to know about a table."""
+"""The sentences that several pages share: what signs mean, departures from the paper, notes about a table."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from repro.results.notes import NO_COMMIT, NOT_COMMITTED
 from repro.results.record import BASE
 from repro.results.task import LENGTH
 
-FEWEST = 3  # runs of a row that have an interval
+FEWEST = 3  # runs that a row needs for an interval
 NOT_TOLD_APART = "not told apart from the base by so few runs"
 ABOUT_LABELS = marked("**(here ...)** follows a row's name where the value that it names is different at this scale.")
 ABOUT_SPREADS = marked(
@@ -66,7 +66,7 @@ ABOUT_LENGTHS = marked(
 ABOUT_DECIDES = marked("A difference of lengths **decides** where BLEU without that factor has the other sign.")
 
 
-EXPLORED = "explored"  # what a frame is told by of which no run, nor any other of its scale, is evidence
+EXPLORED = "explored"  # the key in the `attrs` of a frame that says that no run of its scale is evidence
 
 
 def _in_cells(sign: str) -> Callable[[Sequence[Column]], bool]:
@@ -78,11 +78,11 @@ def _has(heading: str) -> Callable[[Sequence[Column]], bool]:
 
 
 def _shows_dev(*who: str) -> Callable[[Sequence[Column]], bool]:
-    """Whether one of these has a column of scores of dev."""
+    """A test whether one of these has a column of dev scores."""
     return lambda shown: any(column.group == "PPL (dev)" and column.heading in who for column in shown)
 
 
-SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what needs a word, and the word
+SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # whether a sign occurs, and its explanation
     (_in_cells("(here "), ABOUT_LABELS),
     (_has("yours"), ABOUT_OWN),
     (lambda shown: _in_cells("±")(shown) or _in_cells(" [")(shown), ABOUT_SPREADS),
@@ -115,12 +115,12 @@ SEE_README: Words = (Link("How to read the tables", "README", to_page=True), "."
 
 
 def explained_table(shown: Sequence[Column], ruled: Iterable[int] = ()) -> tuple[Table | Text, ...]:
-    """A table, and a sentence for each sign that occurs in it."""
+    """A table, followed by a sentence for each sign that occurs in it."""
     return (Table(tuple(shown), frozenset(ruled)), *explained(shown))
 
 
 def told_at_the_end(parts: Iterable[Block], others: Iterable[Page] = ()) -> tuple[Block, ...]:
-    """The blocks of a page, and behind them what explains the signs of its tables, and of `others`, each once."""
+    """The blocks of a page, then the explanations of the signs in its tables and those of `others`, each once."""
     parts = tuple(parts)
     signs = dict.fromkeys(part for part in parts if isinstance(part, Text) and part in ALL_SIGNS)
     kept = tuple(part for part in parts if not isinstance(part, Text) or part not in signs)
@@ -128,12 +128,12 @@ def told_at_the_end(parts: Iterable[Block], others: Iterable[Page] = ()) -> tupl
         [*(sign.words for sign in signs), *(sign for page in others for sign in _signs(page))]
     )
     if ABOUT_SIZE in told:
-        told.pop((*ABOUT_SIZE_HERE, "."), None)  # of tables that have no other size
+        told.pop((*ABOUT_SIZE_HERE, "."), None)  # the shorter sentence, for tables without the size of the paper
     return (*kept, READING, Listing(tuple(told))) if told else kept
 
 
 def _signs(page: Page) -> tuple[Words, ...]:
-    """What explains the signs of a page."""
+    """The explanations of signs at the end of a page; none if it has no such list."""
     match page.blocks[-2:]:
         case (heading, Listing(items)) if heading == READING:
             return items
@@ -141,12 +141,12 @@ def _signs(page: Page) -> tuple[Words, ...]:
 
 
 def linked(page: Page) -> Page:
-    """The page with a link in place of what explains its signs, which stands on the page of the scale."""
+    """The page with its explanations of signs replaced by a link to those on the page of the scale."""
     return replace(page, blocks=(*page.blocks[:-2], Text(SEE_README))) if _signs(page) else page
 
 
 def explained(shown: Sequence[Column]) -> tuple[Text, ...]:
-    """What stands under a table: a sentence for each sign that occurs in it."""
+    """The text under a table: a sentence for each sign that occurs in it."""
     return tuple(Text(words) for occurs, words in SIGNS if occurs(shown))
 
 
@@ -155,10 +155,10 @@ def _marks(name: Words) -> bool:
 
 
 def by_chance(frame: DataFrame) -> tuple[Text, ...]:
-    """How far single runs of these rows lie apart from seed to seed, by the published ones, and what narrows it.
+    """How much single runs of these rows differ between seeds, by the published runs, and what narrows that down.
 
-    Below a table of one's own in which a row has one run or two: from three on the interval says it. Nothing where no
-    row of it is published with as many.
+    It stands below a table of one's own in which a row has one or two runs; from three on the interval shows it.
+    Nothing where no row of the table is published with three or more runs.
     """
     if "published/n" not in frame or not frame["n"].between(1, FEWEST - 1).any():
         return ()
@@ -180,11 +180,11 @@ def by_chance(frame: DataFrame) -> tuple[Text, ...]:
 
 
 def told_apart(frame: DataFrame) -> dict[str, str]:
-    """Which rows are "better" or "worse" than the base beyond what chance makes of so few runs, by the published
-    spreads; an empty word where neither is shown. Rows of which an interval of their own says it are not among them.
+    """Which rows are "better" or "worse" than the base beyond chance, by the published spreads; "" for neither.
 
-    A difference over n common seeds is beyond t sqrt((s^2 + s_base^2) / n), s from the published seeds of each row, at
-    95 % for all rows of the table together (Bonferroni).
+    Rows with enough runs for an interval of their own are left out. A difference over n common seeds is beyond chance
+    if it exceeds t sqrt((s^2 + s_base^2) / n), with s from the published seeds of each row, at 95 % for all rows of the
+    table together (Bonferroni).
     """
     from scipy.special import stdtrit
 
@@ -199,7 +199,7 @@ def told_apart(frame: DataFrame) -> dict[str, str]:
     if base is None:
         return {}
     common = [(row, len({*row["seeds"].split()} & {*base["seeds"].split()})) for row in lines if row is not base]
-    compared = [(row, n) for row, n in common if 0 < n < FEWEST]  # of more their own interval says it
+    compared = [(row, n) for row, n in common if 0 < n < FEWEST]  # rows with more have an interval of their own
     found = {}
     for row, n in compared:
         fewest = min(row["published/n"], base["published/n"])
@@ -210,7 +210,7 @@ def told_apart(frame: DataFrame) -> dict[str, str]:
 
 
 def claim(frame: DataFrame) -> Words:
-    """What a table of this scale shows; of exploration only that it is; nothing where its records disagree."""
+    """What a table of this scale shows; for exploration only that it is; nothing where its records disagree."""
     if frame.attrs.get(EXPLORED):
         return "Exploration: no run of this scale counts as evidence, so a table of it settles nothing."
     may = frame.attrs["shared"].get(("settings", "claim"))
@@ -218,7 +218,7 @@ def claim(frame: DataFrame) -> Words:
 
 
 def opening(frame: DataFrame, lines: Listing) -> tuple[Block, ...]:
-    """What a page begins with: what was found; before it, of exploration, that nothing is settled by it."""
+    """The beginning of a page: what was found. For exploration, first the sentence that it settles nothing."""
     may = Text(claim(frame))
     return (may, lines) if frame.attrs.get(EXPLORED) else (lines, may)
 
@@ -237,12 +237,12 @@ def base_in_full(frame: DataFrame) -> Words:
 
 
 def about_settings(frame: DataFrame, whole: str = "") -> Text:
-    """What the cells of the settings mean, and every setting of the base row; of a part that stands on the `whole`."""
+    """What the cells of the settings mean, and all settings of the base row, which a part leaves to the `whole`."""
     return Text(ABOUT_SETTINGS if whole else (*ABOUT_SETTINGS, *base_in_full(frame)))
 
 
 def departure_notes(frame: DataFrame) -> Text | Listing:
-    """A line for each rule of the paper's recipe that is not kept."""
+    """A line for each rule of the paper's recipe that the runs depart from."""
     lines = []
     found: list[Departure] = frame.attrs["departures"]
     for name, paper, here, everywhere in found:
@@ -265,9 +265,9 @@ def made_again(frame: DataFrame) -> Text | Listing:
 
 
 def ending(frame: DataFrame, *made: Block, whole: str = "") -> Iterator[Block]:
-    """What ends the page of a table: departures, notes, how it was made if more is said, how far it can be again.
+    """The end of a table's page: departures, notes, how it was made (if `made` is given), how reproducible it is.
 
-    Of a part of a table all but how it was made stands on the page of the `whole`.
+    The page of a part says only how it was made; the rest stands on the page of the `whole`.
     """
     if whole:
         yield Heading("How it was made")
@@ -298,7 +298,7 @@ def facts(frame: DataFrame) -> Listing:
 
 
 def cost(frame: DataFrame) -> str:
-    """What a run took, and all of them together."""
+    """The cost of one run on average, and of all runs together."""
     n = frame["n"].astype(float)
     total = {name: float((frame[f"cost/{name}"] * n).sum()) for name in COSTS}
     each = {name: value / max(n.sum(), 1) for name, value in total.items()}

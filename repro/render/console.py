@@ -1,7 +1,7 @@
-"""Where a person reads: standard output and error that take any text, and show it as text.
+"""Standard output and error that take any text, and show it as plain text.
 
-A name may hold what a terminal obeys (ESC begins its commands), a console may know ASCII alone, and whoever started us
-may have closed both. `open_streams` is called once, where a command begins; from then on all that is printed is safe.
+A name may hold characters that a terminal obeys (ESC begins its commands), a console may know only ASCII, and both
+streams may be closed. `open_streams` is called once, when a command begins; from then on printing is safe.
 """
 
 import codecs
@@ -12,11 +12,11 @@ from typing import Any
 
 from repro.render.escape import shown, spelt
 
-ERRORS = "repro.spelt"  # the name of what Python asks about letters that an encoding lacks
+ERRORS = "repro.spelt"  # the name of our handler for letters that an encoding lacks
 
 
 def open_streams() -> None:
-    """Have standard output and error take all that is printed, wherever they lead."""
+    """Make standard output and error take any text, wherever they lead."""
     _open_what_is_closed()
     os.environ.setdefault("PYTHON_COLORS", "0")  # the colours of Python 3.13's own messages would be shown as text
     codecs.register_error(ERRORS, _spell)
@@ -31,7 +31,7 @@ def open_streams() -> None:
 
 
 class Shown:
-    """A stream that writes what a terminal would obey as what it is called; in all else the stream `beneath`."""
+    """A stream that writes control characters by their names (`escape.shown`); otherwise the stream `beneath`."""
 
     def __init__(self, beneath: Any) -> None:
         self.beneath = beneath
@@ -51,17 +51,17 @@ class Shown:
 
 
 def beneath(stream: Any) -> Any:
-    """The stream itself, for who has commands for the terminal to write, such as a moving bar."""
+    """The stream itself, for code that writes commands for the terminal, such as a progress bar."""
     return stream.beneath if isinstance(stream, Shown) else stream
 
 
 def _open_what_is_closed() -> None:
-    """Let 0, 1 and 2 lead nowhere rather than be free: the next file opened would get the number, and be printed to."""
+    """Open the null device for a closed 0, 1 or 2: else the next opened file gets its number, and what is printed."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest free number
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:

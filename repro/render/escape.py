@@ -1,4 +1,4 @@
-"""Text that came from anywhere, shown as text: nothing in it is a command to whatever shows it."""
+"""Escapes text of any origin, so that nothing in it is a command to the program that shows it."""
 
 import re
 
@@ -10,12 +10,12 @@ SPELT = {  # in ASCII, for a console that has no more
 
 
 def shown(text: str) -> str:
-    """With what a terminal would obey written as it is called: \\x1b for ESC, also what turns the order of letters."""
+    """The text with control characters, also those for right-to-left text, as escapes: \\x1b for ESC."""
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", lambda found: _called(found[0]), text)
 
 
 def spelt(letter: str) -> str:
-    """A letter in ASCII: as it is written for want of better, or as it is called."""
+    """A letter in ASCII: its usual replacement, or its escape."""
     return SPELT.get(letter) or _called(letter)
 
 
@@ -24,28 +24,28 @@ def _called(letter: str) -> str:
 
 
 def flat(text: str) -> str:
-    """One line, whatever it held: a line break in a name must end neither a cell nor a comment."""
+    """The text on one line: a line break in a name must not end a cell or a comment."""
     return shown(re.sub(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]", " ", text))
 
 
 def markdown_text(text: str) -> str:
-    """On one line, with all escaped that Markdown or HTML would take for its own."""
+    """The text on one line, with all that means something in Markdown or HTML escaped."""
     text = re.sub(r"([\\`*{}\[\]#|~$!]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z]))", r"\\\1", flat(text))
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def sheet_text(text: str) -> str:
-    """As it is, unless a spreadsheet would take it for a formula: then behind an apostrophe."""
+    """The text, after an apostrophe if a spreadsheet would take it for a formula."""
     return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) or text[:1] in ("\t", "\r", "\n") else text
 
 
 def unbroken(text: str) -> str:
-    """A number with what is its own, 62.7 ± 0.4, 1 (2) or 6 (1 exploratory), stays on one line; words may be broken."""
+    """Keeps a number with its addition, 62.7 ± 0.4, 1 (2) or 6 (1 exploratory), on one line; words may be broken."""
     is_number = re.search(r"\d", text) and not re.search(r"[^\W\d_]", re.sub(r"\(\d+ \w+\)$", "", text))
     return text.replace(" ", NO_BREAK) if is_number else text
 
 
 def raised(escaped: str) -> str:
-    """Escaped text of a formula with its indices below the line and its powers above: HTML, which Markdown takes."""
+    """A formula's escaped text with indices as <sub> and powers as <sup>: HTML that Markdown allows too."""
     tags = {"_": "sub", "^": "sup"}
     return re.sub(r"\\?([_^])(\w+)", lambda found: f"<{tags[found[1]]}>{found[2]}</{tags[found[1]]}>", escaped)

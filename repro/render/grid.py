@@ -1,4 +1,4 @@
-"""Cells below each other, for whoever reads the text itself: a terminal, a difference of two versions."""
+"""Aligns the cells of a table in plain text, for a terminal or a diff."""
 
 import sys
 import unicodedata
@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 def aligned(
     columns: Iterable[Sequence[str]], to_the_left: Sequence[bool], *, least: int = 0, most: int = sys.maxsize
 ) -> list[list[str]]:
-    """The lines of a grid, every cell as wide as its column shows: words to the left, numbers to the right.
+    """The lines of a grid, every cell as wide as its column: words to the left, numbers to the right.
 
-    A column is filled with blanks to at least `least` places and to no more than `most`.
+    Blanks fill a column to at least `least` places and at most `most`.
     """
     padded = []
     for texts, left in zip(columns, to_the_left, strict=True):
@@ -22,7 +22,7 @@ def aligned(
 
 
 def width(text: str) -> int:
-    """Places that a text takes in a terminal: two for a wide letter, none for what combines with the one before."""
+    """Places that a text takes in a terminal: two for a wide letter, none for a combining mark."""
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)

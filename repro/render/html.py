@@ -1,4 +1,4 @@
-"""The blocks of a page as HTML, for a document that has them among others: all that a name could hold is escaped."""
+"""The blocks of a page as HTML, to be put into a document: all text is escaped."""
 
 from collections.abc import Callable, Iterable
 from html import escape
@@ -28,7 +28,7 @@ TAGS: dict[type[str], str] = {Strong: "strong", Emphasis: "em", Code: "code", Fo
 
 
 def html(blocks: Iterable[Block], table: Callable[[Table], str] | None = None) -> str:
-    """The blocks of a page as a part of a document; `table` writes its tables, if not as they stand in other pages."""
+    """The blocks of a page as a part of a document; `table` writes its tables, by default as in other pages."""
     return "\n".join(_block(block, table or whole_table) for block in blocks)
 
 
@@ -90,9 +90,9 @@ def _cell(words: Words) -> str:
 def _inline(part: Inline) -> str:
     if isinstance(part, Link):
         target, text = quote(part.target), part.text
-        if part.to_page and "/" in part.target:  # of all scales: a file of Markdown
+        if part.to_page and "/" in part.target:  # a page for all scales: a Markdown file
             target = f"{target}.md"
-        elif part.to_page:  # of the scale: a part of the same document, which has no name of a file
+        elif part.to_page:  # a page of this scale: a part of the same document, named without .md
             target, text = f"#{target}", text.removesuffix(".md")
         return f'<a href="{target}">{_text(text)}</a>'
     if isinstance(part, Formula):

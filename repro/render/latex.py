@@ -1,6 +1,6 @@
-r"""A page as LaTeX to \input: its tables as floats with caption and label, all else that it says as comments.
+r"""A page as LaTeX to \input: its tables as floats with caption and label, everything else as comments.
 
-The rules are those of booktabs where the document loads it. Nothing that a name holds is a command.
+The rules are those of booktabs if the document loads it. Nothing in a name is a command.
 """
 
 import itertools
@@ -36,19 +36,19 @@ from repro.render.page import (
 )
 
 MINUS = "\N{MINUS SIGN}"
-BOOKTABS = (  # what stands before a tabular, for documents that do not load booktabs
+BOOKTABS = (  # before the tables, for documents that do not load booktabs
     *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
     r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
 )
 USE = r"To be \input between paragraphs of an article of 10 points, one column. No package is needed, booktabs is used."
-WIDTH, HEIGHT = 345, 52  # the text of an article: its width in points, its height in lines of \footnotesize
+WIDTH, HEIGHT = 345, 52  # text area of an article: width in points, height in lines of \footnotesize
 BETWEEN, BROKEN = 6.0, 110.0  # points: two \tabcolsep; a cell of words that is wider is broken
 NARROW, LETTER, BROAD = 2.8, 4.2, 6.6  # points of \footnotesize: letters like i, most letters, capitals and signs
 RAGGED = r"\rightskip 0pt plus 1fil\relax "  # a broken cell is not spread to both sides
 MARKS: dict[type[str], str] = {Strong: "textbf", Emphasis: "emph", Code: "texttt"}
 TEX = {
     **{character: f"\\{character}" for character in "{}$&#%_"},
-    **{character: f"{{{character}}}" for character in "[]*"},  # which a command before them would take
+    **{character: f"{{{character}}}" for character in "[]*"},  # else a command before them would take them as arguments
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
     **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "≤": r"$\leq$", "≥": r"$\geq$"},
     **{"Δ": r"$\Delta$", "ε": r"$\epsilon$", "±": r"$\pm$", MINUS: "$-$", "×": r"$\times$", "·": r"$\cdot$"},
@@ -79,7 +79,7 @@ def latex(page: Page, name: str) -> str:
 
 
 def _float(pieces: Iterable[Table], caption: str, label: str) -> Iterable[str]:
-    r"""Tabulars below each other; between two stands a blank of medium height."""
+    r"""A float with tabulars below each other, separated by a medium blank."""
     yield from (r"\begin{table}[htbp]", rf"\caption{{{caption}}}", rf"\label{{{label}}}")
     yield r"\centering\footnotesize\setlength{\tabcolsep}{3pt}"
     for i, piece in enumerate(pieces):
@@ -89,7 +89,7 @@ def _float(pieces: Iterable[Table], caption: str, label: str) -> Iterable[str]:
 
 
 def floats(table: Table) -> Iterable[list[Table]]:
-    """The table in pieces no wider than a line of text, as many together as are no taller than a page."""
+    """The table in pieces no wider than a line of text, in groups no taller than a page."""
     together, left = list[Table](), HEIGHT
     for piece in (short for part in parts(table, WIDTH, _wide) for short in _short(part)):
         tall = 5 + len(piece.ruled) // 2 + sum(_heights(piece))  # with headings, rules and a blank below
@@ -101,7 +101,7 @@ def floats(table: Table) -> Iterable[list[Table]]:
 
 
 def _short(table: Table) -> Iterable[Table]:
-    """In pieces of about as many rows, each no taller than a page."""
+    """The table in pieces of about equally many rows, each no taller than a page."""
     n_rows = len(table.columns[0].texts)
     n_pieces = math.ceil(sum(_heights(table)) / (HEIGHT - 8)) or 1
     for start, end in itertools.pairwise(n_rows * i // n_pieces for i in range(n_pieces + 1)):
@@ -110,7 +110,7 @@ def _short(table: Table) -> Iterable[Table]:
 
 
 def _heights(table: Table) -> Iterable[int]:
-    """Of each row in lines."""
+    """The height of each row, in lines."""
     broken = [column for column in table.columns[1:] if column.is_words]
     return [
         max([1, *(math.ceil(_points(column.texts[row]) / BROKEN) for column in broken)])
@@ -119,7 +119,7 @@ def _heights(table: Table) -> Iterable[int]:
 
 
 def _wide(columns: Sequence[Column]) -> float:
-    """Columns side by side in points, about; a heading of several is not broken."""
+    """Approximate width of columns side by side, in points; a heading over several is not broken."""
     groups = itertools.groupby(columns, key=lambda column: column.group)
     return sum(max(_points(group) + BETWEEN, sum(map(_width, run))) for group, run in groups)
 
@@ -130,14 +130,14 @@ def _width(column: Column) -> float:
 
 
 def _points(words: Words) -> float:
-    """A line of text, about."""
+    """Approximate width of a line of text, in points."""
     broad, narrow = f"mw+±×%&={MINUS}", " .,:;'|!ilfjt()[]"
     points = (BROAD if c.isupper() or c in broad else NARROW if c in narrow else LETTER for c in _named(plain(words)))
     return sum(points)
 
 
 def _kind(column: Column, is_first: bool) -> str:
-    """How LaTeX sets a column: words to the left, broken where they are long; numbers to the right."""
+    """How LaTeX sets a column: words to the left, broken if long; numbers to the right."""
     if column.is_words and not is_first and max(map(_points, column.texts), default=0) > BROKEN:
         return f"p{{{BROKEN:.0f}pt}}"
     return "l" if column.is_words or is_first else "r"
@@ -184,7 +184,7 @@ def _inline(part: Inline) -> str:
 
 
 def _formula(text: str) -> str:
-    """$d_{k}$, $P_{\\mathrm{drop}}$: letters are symbols, an index of several is a word."""
+    """$d_{k}$, $P_{\\mathrm{drop}}$: letters are symbols, an index of several letters is a word."""
 
     def written(found: re.Match[str]) -> str:
         if index := found["index"]:
@@ -203,7 +203,7 @@ def _in_mathematics(letter: str) -> str:
 
 
 def tex_text(text: str) -> str:
-    """Any text as text: LaTeX's own characters escaped, those its fonts may lack by their number."""
+    """Any text as text: LaTeX's own characters are escaped, letters that its fonts may lack become U+NNNN."""
     return "".join(TEX.get(c, c) for c in _named(text))
 
 
@@ -212,10 +212,10 @@ def _named(text: str) -> str:
 
 
 def _is_set(letter: str) -> bool:
-    """Whether any document sets the letter: one of the Latin-1 Supplement or Latin Extended-A, in UTF-8.
+    """Whether any document can set the letter: most of the Latin-1 Supplement and Latin Extended-A, in UTF-8.
 
-    LaTeX reads that since 2018. An ogonek, and letters like eth, thorn and eng, stop it in the encoding of fonts that
-    it begins with (OT1), and a few it does not know.
+    LaTeX reads UTF-8 since 2018. In its default font encoding (OT1) an ogonek, and letters like eth, thorn and eng,
+    stop it; a few others it does not know.
     """
     base, *accents = list(unicodedata.normalize("NFD", letter))
     return letter in WHOLE or (letter <= "ž" and base.isascii() and accents not in ([], [OGONEK]))

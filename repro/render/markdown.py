@@ -1,4 +1,4 @@
-"""A page as Markdown for a code host: tables of GitHub's Markdown, everything a name could hold escaped."""
+"""A page as Markdown for a code host: tables as GitHub has them, all text escaped."""
 
 import re
 from urllib.parse import quote
@@ -25,7 +25,7 @@ from repro.render.page import (
     parts,
 )
 
-FILLED = 80  # characters: cells of words that are longer need not stand below each other
+FILLED = 80  # characters: longer cells of words are not aligned
 MARKS: dict[type[str], tuple[str, str]] = {Strong: ("**", "strong"), Emphasis: ("*", "em")}
 
 
@@ -47,7 +47,7 @@ def block(block: Block) -> str:
         case Table():
             return "\n\n".join(map(table, parts(block)))
         case Picture():
-            name = markdown_text(block.file.rpartition("/")[2].partition(".")[0])  # what it shows stands below it
+            name = markdown_text(block.file.rpartition("/")[2].partition(".")[0])  # its caption is below it
             return f"![{name}]({quote(block.file)})\n\n{_marked(Emphasis(f'{block.caption}.'), is_between_blanks=True)}"
         case _:
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
@@ -55,7 +55,7 @@ def block(block: Block) -> str:
 
 
 def table(table: Table) -> str:
-    """One line of headings, so a heading of several columns stands in each."""
+    """A table with one line of headings: the heading of a group of columns is repeated in each."""
     is_left = [column.is_words or not i for i, column in enumerate(table.columns)]
     head, *rows = aligned(map(_cells, table.columns), is_left, least=2, most=FILLED)
     rule = [
@@ -115,7 +115,7 @@ def _inline(part: Inline, *, is_between_blanks: bool, in_table: bool) -> str:
 
 
 def _marked(part: str, *, is_between_blanks: bool) -> str:
-    """With asterisks where they mark whatever stands beside them, with HTML's names of them elsewhere."""
+    """The text marked by asterisks if blanks surround it, else by HTML tags."""
     mark, tag = MARKS[type(part)]
     text = markdown_text(part)
     if is_between_blanks and text == text.strip():
@@ -124,5 +124,5 @@ def _marked(part: str, *, is_between_blanks: bool) -> str:
 
 
 def _paragraph(text: str) -> str:
-    """With a start escaped that would begin a list or rule a line."""
+    """The paragraph; a start that would begin a list or draw a line is escaped."""
     return re.sub(r"^(?:(\d+)(?=[.)](?:\s|$))|(?=[-+](?:\s|$)|---))", r"\1\\", text.strip())

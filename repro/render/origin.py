@@ -1,4 +1,4 @@
-"""What a generated page says of its origin: the command that made it, which is how to make it again."""
+"""What a generated page says of its origin: the command that made it and can make it again."""
 
 COMMAND = "python -m repro report"
 
@@ -9,5 +9,5 @@ def made_from(sources: str) -> str:
 
 
 def is_generated(text: str) -> bool:
-    """Whether a page as it stands says that it was made so: no work of anybody is lost with it."""
+    """Whether a page says that it was generated, so that replacing it loses nobody's work."""
     return text.startswith(f"<!-- Made by `{COMMAND}` from ")

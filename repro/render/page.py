@@ -1,8 +1,8 @@
-"""A page as data: headings, texts, lists, tables and pictures, whatever will show them.
+"""A page as data: headings, texts, lists, tables and pictures, independent of the format.
 
-Nothing here is Markdown, LaTeX or HTML: a text is what a reader shall see, so a name may hold any character. What
-stands out, or is a formula or a link, is a value of its own. One writer each makes the page text: `render.markdown`,
-`render.latex`, `render.html`, `render.terminal`.
+Nothing here is Markdown, LaTeX or HTML: a text is what the reader sees, so a name may hold any character. Marked text,
+formulas and links are values of their own. Each format has a writer: `render.markdown`, `render.latex`, `render.html`,
+`render.terminal`.
 """
 
 import itertools
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from repro.render.escape import unbroken
 
-WIDEST, LETTER, BETWEEN = 880, 8, 27  # points on a screen: the page of a code host, a letter, what parts two columns
+WIDEST, LETTER, BETWEEN = 880, 8, 27  # points on a screen: a code host's page, a letter, the space between two columns
 
 
 class Strong(str):
-    """What a reader's eye shall find: a term that is explained, a verdict."""
+    """Text that stands out: a term that is explained, a verdict."""
 
 
 class Better(Strong):
@@ -25,7 +25,7 @@ class Better(Strong):
 
 
 class Worse(Strong):
-    """One that is worse."""
+    """A number that is worse."""
 
 
 class Emphasis(str):
@@ -33,7 +33,7 @@ class Emphasis(str):
 
 
 class Code(str):
-    """What is typed, or a name in the code."""
+    """A command to type, or a name in the code."""
 
 
 class Formula(str):
@@ -42,7 +42,7 @@ class Formula(str):
 
 @dataclass(frozen=True)
 class Link:
-    """Text that leads to a file, by its path from the page; to another page without the end of its name."""
+    """Text that leads to a file, by its path from the page; if `to_page`, `target` has no file ending."""
 
     text: str
     target: str
@@ -70,7 +70,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Listing:
-    """One thing after the other."""
+    """A list of items."""
 
     items: tuple[Words, ...]
 
@@ -81,15 +81,15 @@ class Column(NamedTuple):
     group: str
     heading: str
     texts: Sequence[Words]
-    is_words: bool = False  # set to the left, as the first column always is; numbers are set to the right
+    is_words: bool = False  # aligned left, as the first column always is; numbers are aligned right
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns side by side; the first names the rows. Raises ValueError where the columns are not of one length."""
+    """Columns side by side; the first names the rows. Raises ValueError if the columns differ in length."""
 
     columns: tuple[Column, ...]
-    ruled: frozenset[int] = frozenset()  # a line follows so many rows
+    ruled: frozenset[int] = frozenset()  # a line is drawn after these numbers of rows
 
     def __post_init__(self) -> None:
         if len(lengths := {len(column.texts) for column in self.columns}) != 1:
@@ -106,7 +106,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Verbatim:
-    """Lines whose letters stand below each other, such as a histogram."""
+    """Lines in a fixed-width font, such as a histogram."""
 
     text: str
 
@@ -116,7 +116,7 @@ Block = Heading | Text | Listing | Table | Picture | Verbatim
 
 @dataclass(frozen=True)
 class Page:
-    """What stands on a page, in order, and what it is made from: nobody edits a page."""
+    """The blocks of a page in order, and what it is made from: nobody edits a page."""
 
     origin: str
     blocks: tuple[Block, ...]
@@ -128,7 +128,7 @@ class Page:
 
 
 def inlines(words: Words) -> tuple[Inline, ...]:
-    """The parts of a line that are marked, and those between them."""
+    """The parts of a line, marked and unmarked."""
     return (words,) if isinstance(words, str) else words
 
 
@@ -138,7 +138,7 @@ def plain(words: Words) -> str:
 
 
 def joined(parts: Iterable[Words], between: str = " ") -> tuple[Inline, ...]:
-    """One line of several; those that are empty are left out."""
+    """Several lines joined to one; empty ones are left out."""
     kept = [inlines(part) for part in parts if plain(part)]
     return tuple(itertools.chain.from_iterable((*((between,) if i else ()), *part) for i, part in enumerate(kept)))
 
@@ -154,21 +154,21 @@ def _is_empty(block: Block) -> bool:
 
 
 def narrowest(column: Column) -> int:
-    """How wide a column must be at least: words are broken at blanks and hyphens, numbers not from what is theirs."""
+    """The least width of a column: words are broken at blanks and hyphens, numbers are kept whole (`unbroken`)."""
     cells = [unbroken(text) if type(text) is str else plain(text) for text in column.texts]
     pieces = [piece for text in (column.group, column.heading, *cells) for piece in re.split(r" |(?<=-)", text)]
     return BETWEEN + LETTER * max(map(len, pieces))
 
 
 def on_screen(columns: Iterable[Column]) -> float:
-    """How wide columns must be side by side."""
+    """The least width of columns side by side."""
     return sum(map(narrowest, columns))
 
 
 def parts(
     table: Table, widest: int = WIDEST, width: Callable[[Sequence[Column]], float] = on_screen
 ) -> tuple[Table, ...]:
-    """As few tables as are no wider, about equally wide; the first column leads each, and groups stay together."""
+    """The fewest tables no wider than `widest`, about equal; each has the first column, and groups stay together."""
     names, *others = table.columns
     together = itertools.groupby(enumerate(others), key=lambda at: at[1].group or at[0])
     runs = [[column for _, column in run] for _, run in together]
@@ -181,7 +181,7 @@ def parts(
 def _filled(
     runs: Iterable[Sequence[Column]], room: int, width: Callable[[Sequence[Column]], float]
 ) -> list[list[Column]]:
-    """The runs in order, as many together as there is room for, each whole unless it alone is too wide."""
+    """Runs of columns in order, as many together as there is room for; a run is split only if it is too wide alone."""
     parts: list[list[Column]] = [[]]
     for run in runs:
         for piece in [run] if width(run) <= room else [[column] for column in run]:
@@ -192,5 +192,5 @@ def _filled(
 
 
 def spans(columns: Iterable[Column]) -> list[tuple[str, int]]:
-    """The headings of several columns, and over how many each goes."""
+    """The headings of groups of columns, each with the number of its columns."""
     return [(group, len(list(run))) for group, run in itertools.groupby(column.group for column in columns)]

@@ -1,4 +1,4 @@
-"""How many of them, as a person says it."""
+"""A count with its noun in singular or plural."""
 
 
 def several(n: int, what: str) -> str:

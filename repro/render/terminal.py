@@ -1,6 +1,6 @@
-"""A page for a terminal: headings of several columns ruled below, texts as wide as a line.
+"""A page for a terminal: headings of groups of columns are underlined, texts are filled to the line.
 
-What is better is green and what is worse red, as ANSI has them; who prints the page takes that out for a file.
+What is better is green and what is worse red, by ANSI codes; the caller removes these when it prints to a file.
 """
 
 import textwrap
@@ -52,7 +52,7 @@ def _block(block: Block) -> str:
 
 
 def table(table: Table) -> str:
-    """Rows by name, numbers below each other."""
+    """A table with aligned columns; the first names the rows."""
     is_left = [column.is_words or not i for i, column in enumerate(table.columns)]
     texts = [[flat(column.heading), *map(_line, column.texts)] for column in table.columns]
     texts[0][0] = texts[0][0] or " "
@@ -68,7 +68,7 @@ def table(table: Table) -> str:
 
 
 def _line(words: Words) -> str:
-    """The text without its marks; where a link leads stands behind it."""
+    """The text without its marks; a link is followed by its target."""
     parts = inlines(words)
     return flat("".join(f"{part.text} ({part.target})" if isinstance(part, Link) else part for part in parts))
 

@@ -1,11 +1,11 @@
-"""What a run made of each sentence of dev, of test and of further sets: a Parquet file each, beside its record.
+"""A run's outputs for each sentence of dev, test and further sets: one Parquet file per text, beside the records.
 
 results/<scale>/<table>/<text>.parquet                      published: a table's runs, one after the other
 results/own/<scale>/<table>/<row>-seed<k>.<text>.parquet    one's own: a file for each run, written as it finishes
 
-A line is a sentence, and `pandas.read_parquet` opens each file: `row`, `seed`, then what the task has of a sentence
-(`repro/results/sentences.py`, `brackets.py`, `further_tests.py`). What is said once of a run, such as its id, stands
-beside the schema. Pages carry checksums, and what is read is held against the record's scores by who reads it.
+A line is a sentence, and `pandas.read_parquet` opens each file: `row`, `seed`, then what the task keeps of a sentence
+(`repro/results/sentences.py`, `brackets.py`, `further_tests.py`). Facts about a whole run, such as its id, are stored
+in the file's metadata. Parquet's pages carry checksums, and readers check what they read against the record's scores.
 """
 
 import functools
@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from repro.storage import atomic, signed_json
 
-if TYPE_CHECKING:  # `--help` waits for neither
+if TYPE_CHECKING:  # imported late, so that `--help` waits for neither
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
 FORMAT, SUFFIX = 1, ".parquet"
-_KEY = b"repro"  # of what is said of runs, beside the schema
+_KEY = b"repro"  # the key of the facts about runs in the file's metadata
 _OPTIONS = {"compression": "zstd", "compression_level": 19, "write_statistics": False, "write_page_checksum": True}
 Column: TypeAlias = "NDArray[np.int64] | Sequence[str]"
 
 
 class Artifact(NamedTuple):
-    """One text of one run."""
+    """A run's outputs for one text."""
 
     about: Mapping[str, Any]  # said once: "run", its id, and what the task adds; plain data
     columns: Mapping[str, Column]  # [S] each, whole numbers or text
@@ -48,29 +48,29 @@ class _Place(NamedTuple):
 
 
 def own_file(place: Path, text: str) -> Path:
-    """The file of one run beside the record at `place`."""
+    """The file of one text of one's own run, beside its record at `place`."""
     return place.with_name(f"{place.stem}.{text}{SUFFIX}")
 
 
 def write(place: Path, text: str, artifact: Artifact) -> None:
-    """Write the file of one run beside the record at `place`. The same content is the same bytes."""
+    """Write the file of one run beside the record at `place`; the same content gives the same bytes."""
     _write(own_file(place, text), [(place.stem, _table(place, artifact), artifact.about)])
 
 
 def about(place: Path, text: str) -> Mapping[str, Any] | None:
-    """What is said once of the run at `place`; None where it has nothing of this text. Raises ValueError as `read`."""
+    """The facts about the run at `place`; None where it has no file for this text. Raises ValueError as `read`."""
     found = _find(place, text)
     return None if found is None else found.about
 
 
 def state(place: Path, text: str) -> tuple[int, ...] | None:
-    """What changes whenever the file does that has this text of the run at `place`; None where none has."""
+    """A value that changes whenever the file with this text of the run at `place` does; None without a file."""
     found = _find(place, text)
     return None if found is None else _state(found.file)
 
 
 def read(place: Path, text: str, columns: Sequence[str] | None = None) -> Artifact | None:
-    """One text of the run whose record stands at `place`: all columns it has, or these of them; None where it has none.
+    """One text of the run whose record is at `place`, all columns or only `columns`; None where it has none.
 
     Raises ValueError for a damaged file, naming it and what to do.
     """
@@ -87,7 +87,7 @@ def read(place: Path, text: str, columns: Sequence[str] | None = None) -> Artifa
 
 
 def texts(place: Path) -> list[str]:
-    """The texts of which the run at `place` has sentences, in the order of their names."""
+    """The texts for which the run at `place` has sentences, sorted by name."""
     own = _own_files(place)
     shared = {*place.parent.glob(f"*{SUFFIX}")} - {*own}
     names = {file.name.removeprefix(f"{place.stem}.").removesuffix(SUFFIX) for file in own}
@@ -95,7 +95,7 @@ def texts(place: Path) -> list[str]:
 
 
 def is_of(place: Path, text: str, run: str) -> bool:
-    """Whether the sentences at `place` are there, whole, and of this run; what is damaged is of none."""
+    """Whether the sentences at `place` exist, are undamaged and belong to this run."""
     try:
         found = read(place, text)
     except ValueError:
@@ -104,21 +104,21 @@ def is_of(place: Path, text: str, run: str) -> bool:
 
 
 def is_same(one: Artifact, other: Artifact) -> bool:
-    """Whether two runs, or one in two places, have the same of each sentence."""
+    """Whether two runs, or one run in two places, have the same data for every sentence."""
     alike = one.about == other.about and one.columns.keys() == other.columns.keys()
     return alike and all([*one.columns[name]] == [*other.columns[name]] for name in one.columns)
 
 
 def drop(place: Path, kept: Iterable[str] = ()) -> None:
-    """Remove the files of one run beside the record at `place`, but for those of these texts."""
+    """Remove the files of one run beside the record at `place`, except those of the `kept` texts."""
     for file in {*_own_files(place)} - {own_file(place, text) for text in kept}:
         file.unlink(missing_ok=True)
 
 
 def copy(source: Path, target: Path, run: str) -> None:
-    """Have beside the record at `target` what one run has beside that at `source`; what is of another run goes.
+    """Copy a run's files from beside the record at `source` to beside that at `target`; other runs' files go.
 
-    What is damaged is not copied, and what `target` has of its own stays where `source` has nothing.
+    Damaged files are not copied. Files of this run at `target` stay where `source` has none.
     """
     for text in texts(source):
         if is_of(source, text, run) and (found := read(source, text)):
@@ -127,9 +127,9 @@ def copy(source: Path, target: Path, run: str) -> None:
 
 
 def publish(folder: Path, own: Path, runs: Mapping[str, str]) -> None:
-    """Have in the files of the published table at `folder` the sentences of its runs, taken from `own` where they are.
+    """Write the sentences of all runs of the published table at `folder`, taken from `own` where they are there.
 
-    `runs` are all runs of the table, by the stem of their record; what is of none of them goes.
+    `runs` are all runs of the table, by the stem of their record; sentences of any other run are removed.
     """
     places = {stem: (folder / f"{stem}.json", own / f"{stem}.json") for stem in sorted(runs)}
     there = {file.stem for file in folder.glob(f"*{SUFFIX}")}
@@ -150,7 +150,7 @@ def _table(place: Path, artifact: Artifact) -> "pa.Table":
     import numpy as np
     import pyarrow as pa
 
-    row, named, seed = place.stem.rpartition("-seed")  # in the folder of a run its record has no such name
+    row, named, seed = place.stem.rpartition("-seed")  # the record in a run's own folder has no such name
     lengths = {len(column) for column in artifact.columns.values()}
     if len(lengths) != 1:
         raise ValueError(f"{place}: expected columns of one length, got {sorted(lengths)}.")
@@ -160,7 +160,7 @@ def _table(place: Path, artifact: Artifact) -> "pa.Table":
 
 
 def _write(file: Path, content: Sequence[tuple[str, "pa.Table", Mapping[str, Any]]]) -> None:
-    """The runs one after the other; no file where there is none."""
+    """Write the runs one after the other; without runs, no file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -203,7 +203,7 @@ def _find(place: Path, text: str) -> _Place | None:
 
 
 def _runs(file: Path) -> Mapping[str, _Place]:
-    """What a file has, by the stem of a run's record; nothing where it is not there."""
+    """The places of the runs in a file, by the stem of their record; empty where there is no file."""
     try:
         return _indexed(file, _state(file))
     except FileNotFoundError:
@@ -238,7 +238,7 @@ def _opened(file: Path) -> "Iterator[pq.ParquetFile]":
 
 @contextmanager
 def _restorable(file: Path) -> Iterator[None]:
-    """Name the file that cannot be what it should be, and what to do."""
+    """Turn errors on reading a file into a ValueError that names the file and what to do."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:  # pyarrow's own are of these kinds

@@ -1,10 +1,10 @@
-"""What a parser's run made of each sentence: its brackets, counted, beside its record. No word is in it.
+"""The brackets that a parser's run found in each sentence, as counts beside its record. They contain no words.
 
-words, found, gold, right      of a sentence: its words, brackets found, of the gold tree and right in both
-mended/<kind>                  how often what was written had to be mended
+words, found, gold, right      number of words, of brackets found, of those in the gold tree, of those in both
+mended/<kind>                  how often the output had to be mended
 
-F1 is a function of sums of these counts, so it can be taken of any choice of sentences, and by anybody: the text of
-the paper may not be given on. Paper: section 6.3.
+F1 is a function of sums of these counts, so anybody can compute it for any selection of sentences, although the text
+of the paper may not be redistributed. Paper: section 6.3.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ SAME_F1 = 1e-6  # sums are whole numbers, so only the last digits may differ
 
 
 class Brackets(NamedTuple):
-    """Of S sentences, in the order of the text."""
+    """The counts of S sentences, in the order of the text."""
 
     words: NDArray[np.int64]  # [S] in the sentence
-    found: NDArray[np.int64]  # [S] brackets that count in the tree that was found
+    found: NDArray[np.int64]  # [S] in the tree that was found, brackets that count
     gold: NDArray[np.int64]  # [S] in the gold tree
     right: NDArray[np.int64]  # [S] in both
-    mended: Mapping[str, NDArray[np.int64]]  # by kind [S]: how often; none of any kind: it was a tree
+    mended: Mapping[str, NDArray[np.int64]]  # by kind, [S]: how often; all zero for an output that was a tree
 
     @property
     def was_no_tree(self) -> NDArray[np.bool_]:
@@ -39,7 +39,7 @@ class Brackets(NamedTuple):
         return np.any([self.words < 0, *(times > 0 for times in self.mended.values())], axis=0)
 
     def scores(self) -> dict[str, float]:
-        """Of all of them, in per cent, by the names that a record has."""
+        """The scores of all sentences in per cent, by the names that a record uses."""
         found, gold, right = (int(part.sum()) for part in (self.found, self.gold, self.right))
         exact = (self.right == self.found) & (self.right == self.gold)
         return {
@@ -51,7 +51,7 @@ class Brackets(NamedTuple):
         }
 
     def by_length(self, n: int = 3) -> list[float]:
-        """F1 of the n parts of a text by the words of its sentences, the shortest first; of equals the earlier."""
+        """F1 of n parts of a text, sorted by sentence length, the shortest first; equal ones stay in text order."""
         order = np.argsort(self.words, kind="stable")
         return [
             f1(*(int(column[part].sum()) for column in (self.found, self.gold, self.right)))
@@ -60,7 +60,7 @@ class Brackets(NamedTuple):
 
 
 def f1(found: int, gold: int, right: int) -> float:
-    """Of brackets found, in the gold trees and in both: the harmonic mean of precision and recall, in per cent."""
+    """F1 in per cent, the harmonic mean of precision and recall; `right` are the brackets in both."""
     return _percent(2 * right, found + gold)
 
 
@@ -70,7 +70,7 @@ def has_brackets(record: Record) -> bool:
 
 
 def write_brackets(place: Path, run: str, splits: Mapping[str, Brackets]) -> None:
-    """Write what stands beside the record at `place`."""
+    """Write the brackets of a run beside its record at `place`."""
     for split, of in splits.items():
         mended = {f"{MENDED}{kind}": times for kind, times in of.mended.items()}
         columns = {name: getattr(of, name) for name in COLUMNS} | mended
@@ -80,8 +80,8 @@ def write_brackets(place: Path, run: str, splits: Mapping[str, Brackets]) -> Non
 def read_brackets(results: Path, record: Record) -> dict[str, Brackets] | None:
     """The brackets of a run by split, from beside its record under `results`; None where there are none.
 
-    Raises ValueError for those of another run, of another number of sentences, or that give other scores than the
-    record has.
+    Raises ValueError if they are of another run, have another number of sentences, or give other scores than the
+    record's.
     """
     place, made = path(results, record), dict[str, Brackets]()
     for split in SPLITS:
@@ -98,12 +98,12 @@ def read_brackets(results: Path, record: Record) -> dict[str, Brackets] | None:
 
 
 def are_brackets_of(place: Path, run: str) -> bool:
-    """Whether those at `place` are of this run; what is damaged is of none."""
+    """Whether the brackets at `place` are undamaged and belong to this run."""
     return all(artifacts.is_of(place, split, run) for split in SPLITS)
 
 
 def fault_of_brackets(results: Path, record: Record) -> str | None:
-    """Why what stands beside a record is not what its scores were made of; None where it is, or none is wanted."""
+    """Why the brackets beside a record do not match its scores; None where they match or are not needed."""
     if not has_brackets(record):
         return None
     try:
@@ -134,7 +134,7 @@ def _percent(part: int, whole: int) -> float:
 
 
 def shares_of_mendings(runs: Sequence[Brackets]) -> dict[str, float]:
-    """Of each kind of mending the per cent of sentences that it was done to, over all these runs."""
+    """For each kind of mending, the per cent of sentences that needed it, over all these runs."""
     kinds = sorted({kind for of in runs for kind in of.mended})
     total = sum(len(of.words) for of in runs)
     times = {kind: sum(int((of.mended[kind] > 0).sum()) for of in runs if kind in of.mended) for kind in kinds}

@@ -1,7 +1,7 @@
-"""The n-gram counts of each sentence, by the two scorers of `bleu.py`: what BLEU is a function of. Paper: section 6.1.
+"""The n-gram counts of each sentence, by the two scorers of `bleu.py`; BLEU is computed from them. Paper: section 6.1.
 
-Summed over all sentences they give the score of `bleu.py` to the last digits, and over any choice of them that of the
-choice, which is what a bootstrap over sentences asks for.
+Summed over all sentences they give the score of `bleu.py` up to its last digits; summed over a selection they give the
+score of the selection, which a bootstrap over sentences needs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from repro.results.sentences import NgramCounts
 def ngram_counts(
     hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool
 ) -> dict[str, NgramCounts]:
-    """Of each scorer by the name that records give it; of languages without a published protocol only sacreBLEU's.
+    """The counts by each scorer, by its name in records; without a published protocol for the language only sacreBLEU.
 
     `target` is the language, `in_tokens` whether both sides are Moses tokens. Raises ValueError for sides that are not
     parallel.
@@ -34,9 +34,9 @@ def ngram_counts(
 def thirds(
     hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool
 ) -> tuple[NgramCounts, ...]:
-    """By sacreBLEU's tokens: first, second and last third of each translation, against the same of its reference.
+    """Counts of the first, second and last third of each translation against the same third of its reference.
 
-    Of n tokens the k-th third begins at token n k // 3. Arguments are those of `ngram_counts`.
+    Tokens are sacreBLEU's; of n tokens the k-th third begins at n k // 3. Arguments are those of `ngram_counts`.
     """
     cut = BLEU(tokenize=sacrebleu_tokeniser(target)).tokenizer
     sides = [[plain_text(line, target) if in_tokens else line for line in side] for side in (hypotheses, references)]

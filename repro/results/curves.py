@@ -1,7 +1,7 @@
-"""How rows learned: the loss over their seeds along the training, and which of two is ahead, from where on.
+"""How rows learned: the loss over their seeds during training, and which of two rows is ahead from where on.
 
-Two systems whose updates cost unlike are compared twice, over updates and over operations of training. A row is held
-against the Transformer that made as many updates, which is the base for most. Paper: Table 2 compares systems by the
+Systems whose updates cost different amounts are compared twice, over updates and over operations of training. A row is
+compared with the Transformer that made as many updates, for most rows the base. Paper: Table 2 compares systems by the
 operations of their training.
 """
 
@@ -26,20 +26,20 @@ class Band:
 
     row: str
     n: int  # finished runs
-    step: tuple[float, ...]  # that all of them have
+    step: tuple[float, ...]  # the steps that all runs have
     mean: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
 
 
 class Comparison(NamedTuple):
-    """The mean dev loss of a row beside that of another, as far as both go."""
+    """The mean dev loss of a row compared with that of another, over the range of both."""
 
     row: str
     beside: str
     over: Over
     crossings: tuple[float, ...]  # in updates or FLOPs
-    gap: float  # in nats at the end of what both have: below 0 the row is ahead
+    gap: float  # in nats, at the end of the common range; below 0 the row is ahead
 
     def places(self) -> str:
         """Where they cross, in words."""
@@ -48,7 +48,7 @@ class Comparison(NamedTuple):
 
 
 def rows_of(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Finished runs by row: base first, then the paper's order. Uncommitted code is in no figure, as in no table."""
+    """Finished runs by row: base first, then the paper's order. As in tables, runs of uncommitted code are left out."""
     rows: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda record: (record.table != BASE, record.position, record.row, record.seed)):
         if record.status == "finished" and not record.stamp["dirty"]:
@@ -63,7 +63,7 @@ def bands(records: Iterable[Record], kind: Kind, over: Over = "updates") -> list
 
 
 def band_of(runs: Sequence[Record], kind: Kind, over: Over = "updates") -> Band:
-    """That of the runs of one row, over updates or FLOPs of training; without a step where they share none."""
+    """The band of one row's runs, over updates or FLOPs of training; it has no steps if the runs share none."""
     curves = [dict(zip(run.curves[kind]["step"], run.curves[kind]["nll"], strict=True)) for run in runs]
     steps = tuple(sorted(set.intersection(*(set(curve) for curve in curves))))
     at = [[curve[step] for curve in curves] for step in steps]
@@ -74,12 +74,12 @@ def band_of(runs: Sequence[Record], kind: Kind, over: Over = "updates") -> Band:
 
 
 def crossings(one: Band, other: Band) -> tuple[float, ...]:
-    """Where the means of two rows cross, on straight lines between what was measured, as far as both go.
+    """Where the means of two rows cross, with straight lines between measured points, over the range of both.
 
-    Where they only touch they do not cross; a stretch on which they are equal is crossed at its beginning.
+    Touching is not crossing. If they cross along a stretch on which they are equal, its beginning counts.
     """
     found, touched = [], None
-    before: tuple[float, float] | None = None  # the last place at which they differed, and by how much
+    before: tuple[float, float] | None = None  # the last point at which they differed, and by how much
     for x in _shared(one, other):
         gap = _between(one, x) - _between(other, x)
         if gap == 0:
@@ -94,10 +94,10 @@ def crossings(one: Band, other: Band) -> tuple[float, ...]:
 
 
 def compared(rows: Sequence[Sequence[Record]]) -> dict[str, list[Comparison]]:
-    """Every row beside the Transformer that made as many updates, or the base: over updates, then over operations.
+    """Every row compared with the Transformer that made as many updates, or the base: over updates, then operations.
 
-    `rows` has the runs of each, the base's first. Both are means over the seeds that both have; rows that share none
-    with their other, or no stretch, are left out.
+    `rows` has the runs of each row, the base's first. Means are over common seeds; rows without a common seed or a
+    common range are left out.
     """
     found: dict[str, list[Comparison]] = {}
     for runs in rows[1:]:
@@ -114,11 +114,11 @@ def compared(rows: Sequence[Sequence[Record]]) -> dict[str, list[Comparison]]:
 
 
 def with_comparisons(frame: DataFrame, records: Iterable[Record]) -> DataFrame:
-    """The frame with what `compared` finds of each row: `along/beside`, `along/<over>/crossings`, `along/<over>/gap`.
+    """The frame with the results of `compared`: `along/beside`, `along/<over>/crossings`, `along/<over>/gap`.
 
-    Nothing stands where two curves have no stretch in common, and no such column where no row can be compared.
+    Cells are empty where two curves have no range in common; there are no such columns if no row can be compared.
     """
-    rows = [runs for runs in runs_in(frame, records) if runs]  # the others are missing
+    rows = [runs for runs in runs_in(frame, records) if runs]  # rows without a run are left out
     found = compared(rows) if rows and rows[0][0].table == BASE else {}
     if not found:
         return frame
@@ -134,14 +134,14 @@ def with_comparisons(frame: DataFrame, records: Iterable[Record]) -> DataFrame:
 
 
 def _reference(runs: Sequence[Record], rows: Sequence[Sequence[Record]]) -> Sequence[Record]:
-    """The first Transformer of as many updates on the same text that stands before them, else the base; or nothing."""
+    """The first Transformer of as many updates on the same text among earlier rows, else the base; or nothing."""
     before = itertools.takewhile(lambda of: of is not runs, rows)
     there = [of for of in before if not of[0].system and of[0].corpus["sha256"] == runs[0].corpus["sha256"]]
     return next((of for of in there if of[0].hyper["steps"] == runs[0].hyper["steps"]), there[0] if there else ())
 
 
 def _shared(one: Band, other: Band) -> list[float]:
-    """The places at which either was measured, of the stretch that both go."""
+    """The points within the range of both at which either was measured."""
     begin, end = max(one.step[0], other.step[0]), min(one.step[-1], other.step[-1])
     return sorted({x for x in (*one.step, *other.step) if begin <= x <= end})
 

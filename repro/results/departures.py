@@ -1,7 +1,7 @@
-"""The paper's recipe, and where runs leave it. Paper: sections 5 and 6.1.
+"""The paper's recipe, and where runs depart from it. Paper: sections 5 and 6.1.
 
-Every run is held against every rule, so a table says by name what makes its numbers other than the paper's. A rule
-looks at what no row of Table 3 changes; what a row changes is looked at in the base row alone.
+Every run is checked against every rule, so a table names what makes its numbers differ from the paper's. Most rules
+concern settings that no row of Table 3 changes; settings that rows change are checked only in the base row.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,8 +16,8 @@ from repro.results.record import BASE, Record
 from repro.results.task import TRANSLATION
 
 PAPER_PAIRS = {"en-de": 4_500_000, "en-fr": 36_000_000}  # "about" and "36M": section 5.1
-# The paper says "newstest2014" alone. Its first code's data (Britz et al.) has all 3,003 lines, and others scored them
-# to compare with it (facebookresearch/fairseq#145); the 2,737 that the task scored are what sacreBLEU calls wmt14.
+# The paper says only "newstest2014". The data of its first code (Britz et al.) has all 3,003 lines, and others scored
+# these to compare with it (facebookresearch/fairseq#145). The task scored 2,737 lines, which sacreBLEU calls wmt14.
 NEWSTEST_2014 = 3_003
 PAPER_VOCABULARY = {"en-de": 37_000, "en-fr": 32_000}
 PAPER_TOKENS = 25_000  # of each side, in one update
@@ -27,7 +27,7 @@ PAPER_TREES = {  # section 6.3; by whether there is silver text
 }
 PAPER_TREE_TOKENS = {False: 16_384, True: 32_768}  # "16K tokens", "32K tokens"
 PAPER_PARSER = {"n_layers": 4, "d_model": 1_024}
-AVERAGED = {"base": 5, "big": 20}  # checkpoints, Table 2; Table 3 averages none
+AVERAGED = {"base": 5, "big": 20}  # checkpoints averaged for Table 2; Table 3 averages none
 PAPER_BIG = replace(PAPER_BASE, d_model=1_024, d_ff=4_096, n_heads=16, steps=300_000)  # Table 3, section 5.2
 SIZES = ("n_layers", "d_model", "d_ff", "n_heads", "d_k", "d_v")
 BIG_DROPOUT = {"en-de": 0.3, "en-fr": 0.1}  # Table 3, and section 6.1 for English-French
@@ -38,10 +38,10 @@ class Rule:
     """One thing the paper says about how it trained or translated."""
 
     name: str
-    paper: str | Callable[[Record], str]  # what it says, or says of the task of a run
+    paper: str | Callable[[Record], str]  # what the paper says, in general or about the task of a run
     here: Callable[[Record], str]
     kept: Callable[[Record], bool]
-    rows: Callable[[Record], bool] = lambda record: True  # the runs it can be seen in
+    rows: Callable[[Record], bool] = lambda record: True  # the runs that it applies to
 
     def of(self, record: Record) -> str:
         """What the paper says for this run."""
@@ -49,7 +49,7 @@ class Rule:
 
 
 class Departure(NamedTuple):
-    """A rule that some runs do not keep."""
+    """A rule that some runs depart from."""
 
     name: str
     paper: str
@@ -81,17 +81,17 @@ def _parses(record: Record) -> bool:
 
 
 def _has_silver(record: Record) -> bool:
-    """Whether it learned from trees that a parser made, too."""
+    """Whether a run also learned from trees that a parser made."""
     return record.corpus["name"].endswith("_silver")
 
 
 def _search_of(record: Record) -> Search:
-    """The paper's, for the task of the record."""
+    """The paper's search settings for the task of the record."""
     return Search.of(record.about["search"])
 
 
 def _is_base(record: Record) -> bool:
-    """Whether it is the base model, which Table 2 has as well."""
+    """Whether a run is of the base model, which Table 2 has as well."""
     return record.table == BASE or (record.table.startswith("table2") and record.row.startswith("base"))
 
 
@@ -104,17 +104,17 @@ def _is_ours(record: Record) -> bool:
 
 
 def _begun(hyper: Mapping[str, Any]) -> str:
-    """How the rate gets to its peak."""
+    """How the learning rate gets to its peak."""
     return "the printed formula with a warm-up" if hyper["warms_up"] else "no warm-up, the rate at the peak of one"
 
 
 def _times(factor: float) -> str:
-    """What a rate was multiplied by, where it was."""
+    """The factor that a rate was multiplied by, in words; empty for none."""
     return "" if factor == PAPER_BASE.lr_factor else f", times {factor:g}"
 
 
 def _by_another(record: Record) -> str:
-    """Who searched, where it was not this suite; records older than the choice do not say."""
+    """Which program searched, if it was not this suite; older records do not say."""
     engine = record.settings.get("engine", "torch")
     return "" if engine == "torch" else f", by {engine}"
 
@@ -130,7 +130,7 @@ def _of_size(model: str, printed: Hyper, rows: Callable[[Record], bool]) -> Rule
 
 
 def _as_set(name: str, field: str, rows: Callable[[Record], bool], of: Hyper = PAPER_BASE, form: str = "g") -> Rule:
-    """A number as the paper sets it for a model."""
+    """A rule that a number is as the paper sets it for a model."""
     printed = getattr(of, field)
     return Rule(
         name=name,
@@ -267,7 +267,7 @@ RULES = (
 
 
 def departures(records: Iterable[Record]) -> list[Departure]:
-    """The rules that some of the runs do not keep, with what was done instead."""
+    """The rules that some of the runs depart from, with what was done instead."""
     runs = list(records)
     found = []
     for rule in RULES:

@@ -1,7 +1,7 @@
-"""Tables are made from records, ours beside the paper's; nobody types a number into one.
+"""Make tables from records, our numbers beside the paper's; no number in a table is typed by hand.
 
-A table is a frame with one line per row, the base first, in full precision; the files and the terminal show
-choices of its columns. Paper: Table 3.
+A table is a frame with one line per row, the base first, in full precision. The files and the terminal show a
+selection of its columns. Paper: Table 3.
 """
 
 import itertools
@@ -33,15 +33,15 @@ T = TypeVar("T")
 
 
 def common(ours: Mapping[int, T], theirs: Mapping[int, T]) -> list[tuple[T, T]]:
-    """What two rows have of each seed that both have, in the order of the seeds.
+    """The values of two rows for each seed that both have, in the order of the seeds.
 
-    A seed decides order, dropout and first weights of every row: over other seeds a difference shows those as well.
+    A seed decides data order, dropout and first weights of every row; a difference over unlike seeds would mix them in.
     """
     return [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
 
 
 def difference_over_common(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
-    """The mean of a row less that of another, over the seeds that both have; None where they share none."""
+    """The mean of one row minus the mean of another, over the seeds that both have; None if they share none."""
     if not (pairs := common(ours, theirs)):
         return None
     of_ours, of_theirs = zip(*pairs, strict=True)
@@ -49,7 +49,7 @@ def difference_over_common(ours: Mapping[int, float], theirs: Mapping[int, float
 
 
 CONFIDENCE = 0.95
-FIGURES = "figures"  # the folder of pictures, and of the measurements behind them
+FIGURES = "figures"  # the folder of the figures and of the measurements behind them
 ROWS_FILE = "rows.json"  # beside the tables of a scale: the rows that its experiments have
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
 # scores whose difference to the base has a column
@@ -57,7 +57,7 @@ TO_BASE = (
     *("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu"),
     *("last_mean_dev/ppl", "last_mean_dev/bleu", "last_mean_dev/length"),
 )
-BESIDE = [  # of a published table, what stands beside one's own
+BESIDE = [  # the columns of a published table that are shown beside one's own
     "n",
     *(f"{score}{end}" for score in ("dev/ppl", "dev/bleu", "test/bleu") for end in ("", "_half_width", "_min", "_max")),
 ]
@@ -69,7 +69,7 @@ class Listed(NamedTuple):
     position: int  # in its table; the base row has -1
     paper: PaperNumbers
     changes: Mapping[str, Any] | None = None  # the fields of Hyper that it changes at the paper's size; None: not known
-    here: Mapping[str, Any] | None = None  # Hyper as it makes it at this scale, `written`; None: not known
+    here: Mapping[str, Any] | None = None  # its Hyper at this scale, as `written` gives it; None: not known
 
 
 Rows = Mapping[tuple[str, str], Listed]  # by (table, row)
@@ -80,13 +80,13 @@ NO_ROWS: Rows = MappingProxyType({})
 
 
 def record_folders(folder: Path) -> list[Path]:
-    """The folders of one scale that hold records: every table's, but not that of the figures, nor a scale's."""
+    """The folders of one scale that hold records: those of tables, not the figures' folder nor another scale's."""
     found = {file.parent for file in folder.glob("*/*.json") if file.parent.name != FIGURES}
     return sorted(one for one in found if not (one / ROWS_FILE).exists())
 
 
 def load_records(folder: Path) -> list[Record]:
-    """The records of one folder; a ValueError names every file that cannot be believed, and why."""
+    """The records of one folder. Raises ValueError that names every invalid file and says what is wrong."""
     found: dict[tuple[str, int], tuple[Path, Record]] = {}
     faults = []
     for file in sorted(folder.glob("*.json")):
@@ -108,7 +108,7 @@ def load_records(folder: Path) -> list[Record]:
 
 
 def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
-    """The rows that the experiments of this scale have, from rows.json: what is not there can be missed."""
+    """The rows that the experiments of this scale have, from rows.json, so that missing rows can be named."""
     file = folder / ROWS_FILE
     if not file.exists():
         return {}
@@ -118,7 +118,7 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
             (of, row["row"]): Listed(
                 row["position"],
                 cast("PaperNumbers", {name: row[name] for name in PaperNumbers.__annotations__ if name in row}),
-                row.get("paper_size"),  # None where an older list does not tell
+                row.get("paper_size"),  # None in older lists
                 row.get("here"),
             )
             for of, rows in listed.items()
@@ -132,15 +132,15 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
 
 
 def program_place(folder: Path, row: str) -> int:
-    """The position of a row that a program runs at this scale: the one it had, or behind all that were run before."""
+    """The position of a row that a program runs at this scale: its earlier one, or one after all earlier rows."""
     places = {name: listed.position for (of, name), listed in noted_rows(folder).items() if of == PROGRAM}
     return places.get(row, 1 + max(places.values(), default=-1))
 
 
 def note_rows(folder: Path, rows: Rows) -> None:
-    """Write rows.json anew for the tables of `rows`; those of other tables stay in it, also if others note them now.
+    """Rewrite rows.json for the tables of `rows`; other tables keep their entries, even under concurrent writes.
 
-    A program runs its rows one by one, so those that it ran before stay in its table.
+    A program runs its rows one by one, so its earlier rows stay in its table.
     """
     make_folder(folder)
     renewed = {of for of, _ in rows if of != PROGRAM}
@@ -156,30 +156,30 @@ def note_rows(folder: Path, rows: Rows) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultSet:
-    """What stands under results/<scale>/, read once: the records by table, and the rows there should be.
+    """The content of results/<scale>/, read once: the records by table, and the rows that there should be.
 
-    What is published is strict: a cell of which the seeds are no repetitions is an error. One's own results show what
-    goes with the newest run of a cell and say what was left out, mark what nobody else has, and stand beside what is
-    published.
+    Published results are strict: it is an error if the seeds of a cell are not repetitions of one experiment. One's own
+    results show the runs that match the newest of a cell and list those left out. They mark rows that nobody else has,
+    and are shown beside the published ones.
     """
 
     folder: Path
     tables: Mapping[str, Sequence[Record]]
     rows: Rows
     own: bool = False
-    uncommitted: frozenset[str] = frozenset()  # tables whose experiment file is not as the commit has it
+    uncommitted: frozenset[str] = frozenset()  # tables whose experiment file differs from the commit
     published: "ResultSet | None" = None  # of the same scale, to be shown beside one's own
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by table
 
     @classmethod
     def read(cls, folder: Path) -> "ResultSet":
-        """Raises ValueError that names every file that cannot be believed in the first table that has one."""
+        """Read a folder. Raises ValueError that names every invalid file of the first table that has one."""
         tables = {part.name: load_records(part) for part in record_folders(folder)}
         return cls(folder=folder, tables=tables, rows=noted_rows(folder))
 
     @classmethod
     def read_own(cls, folder: Path, published: Path, uncommitted: Iterable[str] = ()) -> "ResultSet":
-        """One's own results, beside those of the same scale under the folder `published`."""
+        """Read one's own results, with those of the same scale under the folder `published` beside them."""
         found = cls.read(folder)
         tables = {of for of, _ in found.rows}
         gone = [one for one in found.everything if one.table in tables and (one.table, one.row) not in found.rows]
@@ -205,23 +205,23 @@ class ResultSet:
 
     @property
     def scale(self) -> str:
-        """The name of the scale, with what sets its world apart."""
+        """The name of the scale, with the options that change its data or settings."""
         return self.folder.name
 
     @property
     def everything(self) -> list[Record]:
-        """All records, base first where tables are in the order of their names."""
+        """All records, table by table in the order of `tables`."""
         return [record for records in self.tables.values() for record in records]
 
     def named(self, beginning: str) -> set[str]:
-        """The tables that have a record, or rows without one, and are named so."""
+        """The tables whose names begin so, whether they have records or only rows without one."""
         return {name for name in {*self.tables, *(of for of, _ in self.rows)} if name.startswith(beginning)}
 
     def frame(self, tables: Iterable[str]) -> "DataFrame | None":
-        """The base row and the rows of these tables; None where none of them has a record, base if it is named."""
+        """The base row and the rows of these tables; None where no named table has a record."""
         names = {*tables}
         records = [record for name in sorted(names - {BASE}) for record in self.tables.get(name, ())]
-        alike = [record.about["scores"] for record in records]  # trees are not compared with translations
+        alike = [record.about["scores"] for record in records]  # parsers are not compared with translation models
         base = [record for record in self.tables.get(BASE, ()) if not records or record.about["scores"] in alike]
         if not records and not (base and BASE in names):
             return None
@@ -236,9 +236,9 @@ class ResultSet:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean and the half-width of its 95 % t-interval: None below three values, where it says nothing.
+    """The mean and the half-width of its 95 % t-interval, which is None for fewer than three values.
 
-    A t-interval, because a percentile bootstrap over 3 seeds covers 80 % where it promises 95.
+    It is a t-interval because a percentile bootstrap over 3 seeds covers only 80 % instead of 95 %.
     """
     from scipy.special import stdtrit
 
@@ -249,12 +249,12 @@ def interval(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def half_shown(mean: float, half_width: float | None) -> float | None:
-    """The half-width; None where there is none (or NaN), and where it would reach below zero, which no score does."""
+    """The half-width; None if there is none (or NaN), or if the interval would reach below zero, as no score can."""
     return half_width if half_width is not None and half_width <= mean else None
 
 
 def ends_of(mean: float, half_width: float | None, low: float, high: float) -> tuple[float, float]:
-    """From where to where a mean is shown to reach: its interval, or else from the lowest seed to the highest."""
+    """The ends to show for a mean: those of its interval if it is shown, else the lowest and the highest seed."""
     half = half_shown(mean, half_width)
     return (low, high) if half is None else (mean - half, mean + half)
 
@@ -270,9 +270,9 @@ def table(
 ) -> "DataFrame":
     """One line per row, base first, then the paper's order; `attrs` has the notes and what all runs share.
 
-    `rows` are those there should be: one without a record shows with n = 0. Runs from uncommitted code are left out,
-    or, in a table of one's `own`, marked, as are rows of `uncommitted` experiments. `published` is a table of the same
-    rows to stand beside it.
+    `rows` are the rows that there should be; one without a record is shown with n = 0. Runs from uncommitted code are
+    left out. In a table of one's `own` they are marked instead, as are rows of `uncommitted` experiments. `published`
+    is a table of the same rows, shown beside it. Raises ValueError for records of several scales, or mixed cells.
     """
     import pandas as pd
 
@@ -280,7 +280,7 @@ def table(
     if other := next((record for record in everything if record.scale != everything[0].scale), None):
         where = f"{other.table}, row {other.row!r}"
         raise ValueError(f"{where}: expected scale {everything[0].scale}, got {other.scale}. A table has one.")
-    if found := [*mixtures(everything)]:  # a mean is over seeds of one thing, each of them once
+    if found := [*mixtures(everything)]:  # a mean is over the seeds of one experiment, each of them once
         raise ValueError("\n".join(found))
     known = _rows(everything, rows)
     if not known:
@@ -317,9 +317,9 @@ def table(
 
 
 def _bases(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> list[int | None]:
-    """Of each row the place of what it is compared with, whose `runs` these are: the base, or its like on other text.
+    """For each row, the index of the row it is compared with: the base, or the base model trained on the same text.
 
-    That is itself for these; None on text that none of them has read.
+    Such base rows have their own index. None on a text on which no base was trained. `runs` are those of each row.
     """
     is_base = [*(frame["table"] == BASE)]
     first = is_base.index(True) if any(is_base) else None
@@ -332,9 +332,9 @@ def _bases(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> list[int | N
 
 
 def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]], bases: Sequence[int | None]) -> "DataFrame":
-    """The differences of each row to the base, ours over the seeds that both have, whose `runs` these are.
+    """The difference of each row to its base, ours over the seeds that both have; `runs` are those of each row.
 
-    NaN where they share none, and where the paper has no number.
+    NaN where they share no seed, and where the paper has no number.
     """
     import pandas as pd
 
@@ -352,9 +352,9 @@ def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]], bases: Sequen
 def _intervals_to_base(
     runs: Sequence[Sequence[Record]], bases: Sequence[int | None], score: str
 ) -> list[tuple[float, float | None] | None]:
-    """Of each row the mean difference to the base, and the half-width of its interval over the seeds that both have.
+    """For each row, its mean difference to its base over the seeds that both have, and the interval's half-width.
 
-    None for the base itself, and where they share no seed.
+    None for a base itself, and where they share no seed.
     """
     others = [None if base == i else base for i, base in enumerate(bases)]
     pairs = [common(*of) for of in _beside_base(runs, others, score)]
@@ -364,13 +364,13 @@ def _intervals_to_base(
 def _beside_base(
     runs: Sequence[Sequence[Record]], bases: Sequence[int | None], score: str
 ) -> list[tuple[dict[int, float], dict[int, float]]]:
-    """The scores of each row and of its base, by seed."""
+    """For each row, the scores by seed of itself and of its base."""
     by_seed = [_by_seed(of, score) for of in runs]
     return [(ours, {} if base is None else by_seed[base]) for ours, base in zip(by_seed, bases, strict=True)]
 
 
 def _by_seed(runs: Iterable[Record], score: str) -> dict[int, float]:
-    """Of each finished run its score, which a mean is of all seeds or none: so none, if one lacks it."""
+    """The score of each finished run by seed; empty if one run lacks it, since a mean is over all seeds or none."""
     found = {run.seed: run.score(*score.split("/")) for run in runs if run.status == "finished"}
     known = {seed: value for seed, value in found.items() if value is not None}
     return known if len(known) == len(found) else {}
@@ -383,33 +383,33 @@ def _beside(frame: "DataFrame", published: "DataFrame") -> "DataFrame":
     beside = published.set_index(["table", "row"]).reindex(pd.MultiIndex.from_frame(frame[["table", "row"]]))
     columns = beside[BESIDE].add_prefix("published/").set_axis(frame.index)
     columns["published/n"] = columns["published/n"].fillna(0).astype(int)
-    found = pd.concat([frame, columns], axis=1)  # at once: of columns that come one by one pandas warns the user
+    found = pd.concat([frame, columns], axis=1)  # all at once: pandas warns about columns added one by one
     found.attrs = frame.attrs
     return found
 
 
 class _List(list[Any]):
-    """What a frame tells of itself. Pandas copies that deeply with each column that is looked at; this it shares."""
+    """A list in the `attrs` of a frame. Pandas deep-copies `attrs` at every column access; this list is shared."""
 
     def __deepcopy__(self, _: object) -> "_List":
         return self
 
 
 class _Dict(dict[Any, Any]):
-    """As `_List`."""
+    """A dictionary in the `attrs` of a frame, shared like a `_List`."""
 
     def __deepcopy__(self, _: object) -> "_Dict":
         return self
 
 
 def _mark(key: tuple[str, str], runs: Iterable[Record], uncommitted: Container[str]) -> str:
-    """What stands behind the name of a row that nobody else has."""
+    """The mark after the name of a row that nobody else has."""
     unclean = any(record.stamp["dirty"] for record in runs)
     return NOT_COMMITTED * (key[0] in uncommitted) + NO_COMMIT * unclean
 
 
 def _rows(records: Iterable[Record], rows: Rows) -> dict[tuple[str, str], PaperNumbers]:
-    """Every (table, row) in order that is known by a record, by name, or by a gap in the positions."""
+    """Every (table, row), in order, that has a record, is listed, or fills a gap in the positions."""
     known = {(record.table, record.row): Listed(record.position, record.paper) for record in records} | dict(rows)
     for of in {of for of, _ in known}:
         positions = {row.position for key, row in known.items() if key[0] == of}
@@ -420,7 +420,7 @@ def _rows(records: Iterable[Record], rows: Rows) -> dict[tuple[str, str], PaperN
 
 
 def _scores(records: Sequence[Record]) -> list[str]:
-    """The scores of a table: of tokens, of translation, of other tasks; those of later where a record has them."""
+    """The score columns of a table: of tokens, translation and other tasks; newer scores only if a record has them."""
     tasks = [TRANSLATION, *(record.task for record in records if record.task)]
     absent = {name for name in LATER_SCORES if all(record.score("dev", name) is None for record in records)}
     of_tokens = [name for name in OF_TOKENS if name not in absent]
@@ -437,9 +437,9 @@ def _line(
     scores: Sequence[str],
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What the runs of one row come to; means and intervals are over the finished ones.
+    """The columns of one row; means and intervals are over its finished runs.
 
-    `settings` are those that the row would have if it were run.
+    `settings` are the hyper-parameters that the row would have; they are shown if it has no run.
     """
     finished = sorted((run for run in runs if run.status == "finished"), key=lambda run: run.seed)
     line: dict[str, Any] = {"table": key[0], "row": key[1], "n": len(finished)}
@@ -448,7 +448,7 @@ def _line(
     line |= {name: runs[0].hyper[name] if runs else settings.get(name) for name in SYMBOLS}
     line["system"] = runs[0].system if runs else None
     if line["average"] == 1:
-        line["average_every"] = None  # nothing is averaged, so it decides nothing
+        line["average_every"] = None  # nothing is averaged, so it has no effect
     line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
     line |= {f"paper/{name}": value for name, value in paper.items()}
     for score in scores:
@@ -463,9 +463,9 @@ def _line(
 
 
 def whole(found: Iterable[T | None]) -> list[T]:
-    """All of them, or nothing where one is missing: a mean is over all seeds of a cell or none.
+    """All values, or an empty list if one is missing: a mean is over all seeds of a cell or none.
 
-    Not every language has a protocol, not every record an accuracy, or sentences beside it.
+    Values are missing because some languages lack a published protocol, and some records an accuracy or sentences.
     """
     every = list(found)
     known = [one for one in every if one is not None]
@@ -478,7 +478,7 @@ def spread_each(values: Mapping[str, Sequence[float]]) -> dict[str, float | None
 
 
 def spread(score: str, values: Sequence[float]) -> dict[str, float | None]:
-    """The columns of one score of one row: mean, half-width of its interval, and the ends; None where there is none."""
+    """The columns of one score of one row: mean, half-width of its interval, minimum, maximum; None if missing."""
     mean, half_width = interval(values) if values else (None, None)
     ends = {f"{score}_min": min(values, default=None), f"{score}_max": max(values, default=None)}
     return {score: mean, f"{score}_half_width": half_width, **ends}
@@ -488,14 +488,14 @@ def spread(score: str, values: Sequence[float]) -> dict[str, float | None]:
 
 
 def runs_in(frame: "DataFrame", records: Iterable[Record]) -> list[list[Record]]:
-    """Of each line of a frame the finished runs that it was made of, by seed; none where it has none."""
+    """For each line of a frame, the finished runs that it was made from, by seed; empty if there are none."""
     runs = {(one.table, one.row, one.seed): one for one in records}
     lines = zip(frame["table"], frame["row"], frame["seeds"], strict=True)
     return [[runs[table, row, int(seed)] for seed in seeds.split()] for table, row, seeds in lines]
 
 
 def widened(frame: "DataFrame", lines: Sequence[Mapping[str, Any]], **how: Any) -> "DataFrame":
-    """The frame with these columns beside its own, a mapping a line; `how` goes to pandas, which drops `attrs`."""
+    """The frame with more columns, one mapping per line; `how` goes to pandas. Keeps `attrs`, which pandas drops."""
     import pandas as pd
 
     made = frame.join(pd.DataFrame(lines, index=frame.index, **how))

@@ -1,8 +1,8 @@
-"""What a run scores on test sets beside that of its corpus: a Parquet file each, by the name of the set.
+"""Scores of a run on further test sets, other than that of its corpus: a Parquet file each, by the name of the set.
 
-Of each: its text by SHA-256, the scores of the run's task with their signatures, and what was written. The test set of
-the record stays the one that verdicts are read from; these decide nothing, and a run has those that lay beside its
-text. Others report Multi30k on three test sets, for one.
+Each file has the SHA-256 of the text, the scores of the run's task with their signatures, and the outputs. Verdicts
+rest only on the record's own test set; these decide nothing. A run is scored on the sets that lay beside its text. For
+example, others report Multi30k on three test sets.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,16 +26,16 @@ class FurtherTest(NamedTuple):
 
 
 def write_further(place: Path, run: str, tests: Mapping[str, FurtherTest]) -> None:
-    """Write what stands beside the record at `place`."""
+    """Write the further tests of a run beside its record at `place`."""
     for name, test in tests.items():
         about = {"run": run, "sha256": test.sha256, "scores": test.scores}
         artifacts.write(place, name, Artifact(about, {"hypothesis": test.hypotheses}))
 
 
 def read_further(place: Path, run: str) -> dict[str, FurtherTest]:
-    """What the run scored on other test sets, by name; nothing where none stands beside the record at `place`.
+    """The run's further tests by name, from beside its record at `place`; empty where there are none.
 
-    Raises ValueError for what is damaged, or of another run.
+    Raises ValueError for a file that is damaged or of another run.
     """
     made = {}
     for name in artifacts.texts(place):
@@ -54,7 +54,7 @@ def read_further(place: Path, run: str) -> dict[str, FurtherTest]:
 def with_further(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
     """The frame with the scores of each row on other test sets: `further/<set>/<score>`, and `further/<set>/n`.
 
-    That is how many of the row's runs were scored on it: not all need be. No column where none was.
+    `n` is how many of the row's runs were scored on the set, maybe not all. No column where none was.
     """
     lines = []
     for runs in runs_in(frame, records):

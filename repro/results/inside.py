@@ -1,8 +1,8 @@
-"""What a model did inside on a few sentences, in a file beside its record: `<row>-seed<k>.inside.gz`.
+"""A model's attention weights on a few sentences, in a file beside its record: `<row>-seed<k>.inside.gz`.
 
-A line of JSON, then the weights of all heads as bytes: round(255 w), of each sentence first those of the encoder, then
-of the decoder's self-attention, then of its attention to the source, [layers, heads, queries, keys] each. Entropies
-were taken before the weights were rounded. A report reads it (`repro/web/inside.py`). Paper: figures 3 to 5.
+A line of JSON, then the weights of all heads as bytes, round(255 w). For each sentence: first the encoder's weights,
+then those of the decoder's self-attention, then those of its attention to the source, each [layers, heads, queries,
+keys]. Entropies were computed before rounding. `repro/web/inside.py` shows it in a report. Paper: figures 3 to 5.
 """
 
 import gzip
@@ -31,7 +31,7 @@ def inside_file(place: Path) -> Path:
 
 
 def packed_inside(content: Mapping[str, Any], weights: bytes) -> bytes:
-    """The bytes of a file: the same content, the same bytes."""
+    """The bytes of a file; the same content gives the same bytes."""
     whole = {**content, "format": INSIDE_FORMAT, "weights": hashlib.sha256(weights).hexdigest()}
     head = signed_json.canonical({**whole, signed_json.KEY: signed_json.checksum(whole)})
     return gzip.compress(head + b"\n" + weights, mtime=0)  # neither time nor name
@@ -43,7 +43,7 @@ def write_inside(place: Path, data: bytes) -> None:
 
 
 def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
-    """What was written: the content, and the weights. Raises ValueError for a file that is damaged, or not there."""
+    """Read the content and the weights. Raises ValueError for a file that is damaged or missing."""
     file = inside_file(place)
     try:
         head, _, weights = gzip.decompress(file.read_bytes()).partition(b"\n")
@@ -58,7 +58,7 @@ def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def first_sentences(place: Path, n: int) -> bytes:
-    """The packed file with its first `n` sentences alone; as it is where it has no more."""
+    """The packed file with only its first `n` sentences; unchanged where it has no more."""
     content, weights = read_inside(place)
     if n >= len(content["sentences"]):
         return inside_file(place).read_bytes()
@@ -68,7 +68,7 @@ def first_sentences(place: Path, n: int) -> bytes:
 
 
 def weights_of(content: Mapping[str, Any], weights: bytes) -> "list[dict[str, NDArray[float64]]]":
-    """What `read_inside` gave as weights again: of each sentence by kind, [L, H, Q, K], off by 1/510 at most."""
+    """The weights of `read_inside` as numbers: for each sentence by kind, [L, H, Q, K], off by at most 1/510."""
     import numpy as np
 
     found, begin = [], 0
@@ -85,9 +85,9 @@ def weights_of(content: Mapping[str, Any], weights: bytes) -> "list[dict[str, ND
 def seen_sentences(
     records: Iterable[Record], results: Path
 ) -> "Iterator[tuple[Record, list[tuple[dict[str, Any], dict[str, NDArray[float64]]]]]]":
-    """The finished runs of committed code that left their inside, of the lowest seed first, each with its sentences.
+    """The finished runs of committed code that have such a file, lowest seed first, each with its sentences.
 
-    Of a sentence what is told of it, and its weights as `weights_of` gives them.
+    A sentence comes as the facts about it, and its weights as `weights_of` gives them.
     """
     for record in sorted(records, key=lambda one: one.seed):
         place = path(results, record)
@@ -97,7 +97,7 @@ def seen_sentences(
 
 
 def is_inside_of(place: Path, run: str) -> bool:
-    """Whether the file beside the record at `place` is there, whole, and of this run."""
+    """Whether the file beside the record at `place` exists, is undamaged and belongs to this run."""
     try:
         return inside_file(place).exists() and bool(read_inside(place)[0]["run"] == run)
     except ValueError:
@@ -105,14 +105,14 @@ def is_inside_of(place: Path, run: str) -> bool:
 
 
 def has_glimpse(place: Path, run: str) -> bool:
-    """Whether that file is there, and holds a sentence to look at: of most corpora no text may be given on."""
+    """Whether that file exists and holds a sentence; for most corpora the text may not be redistributed."""
     return is_inside_of(place, run) and bool(read_inside(place)[0]["sentences"])
 
 
 def copy_inside(source: Path, target: Path, run: str) -> None:
-    """Have beside the record at `target` what stands beside that at `source`; what is of another run goes.
+    """Copy the run's file from beside the record at `source` to beside that at `target`; another run's file goes.
 
-    What is damaged is not copied, and what `target` has of its own stays where `source` has nothing.
+    A damaged file is not copied. A file of this run at `target` stays where `source` has none.
     """
     if is_inside_of(source, run):
         write_inside(target, inside_file(source).read_bytes())

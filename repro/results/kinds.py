@@ -1,7 +1,7 @@
-"""Which records may stand in one cell: a mean is over seeds of one thing, each of them once.
+"""Which records may stand in one cell: a mean is over the seeds of one experiment, each of them once.
 
-Same row, same text, same deciding code or one that was shown to be equal (`equal_code.py`), same precision and number
-of threads: else the seeds are not repetitions.
+Runs are repetitions only if they share the row, the text, the deciding code (or code shown to be equal, see
+`equal_code.py`), the precision and the number of threads.
 """
 
 import math
@@ -14,11 +14,11 @@ from repro.results.labels import seeds_option
 from repro.results.record import Record
 
 SETTINGS = ("batch_tokens", "fill", "precision", "engine", *PAPER_SEARCH.settings, "offset")
-SHARES = ("devices", "accumulate")  # each part has its own dropout; whether processes or turns take them is no matter
+SHARES = ("devices", "accumulate")  # only the product matters: each part has its own dropout, in parallel or in turn
 
 
 def kind(record: Record) -> dict[str, Any]:
-    """What the seeds of a cell have in common, by the names a reader is told."""
+    """What the seeds of a cell must have in common, by the names that readers see."""
     return {
         "deciding code": shared_code(record),
         "code of its system": code_name(record.stamp.get("system_fingerprint", "")),
@@ -33,12 +33,12 @@ def kind(record: Record) -> dict[str, Any]:
 
 
 def shared_code(record: Record) -> str:
-    """The name of the code that decides a run, but for what is its own system's."""
+    """The name of the code that decides a run, without the code of its own system."""
     return code_name(record.stamp.get("shared_fingerprint", record.stamp["fingerprint"]))
 
 
 def differences(one: Record, other: Record) -> list[str]:
-    """The names of what keeps two records out of one cell."""
+    """The names of the differences that keep two records out of one cell."""
     others = kind(other)
     return [name for name, value in kind(one).items() if others.get(name) != value]
 
@@ -52,7 +52,7 @@ def by_cell(records: Iterable[Record]) -> Mapping[tuple[str, str], list[Record]]
 
 
 def mixtures(records: Iterable[Record]) -> Iterator[str]:
-    """A sentence for each cell that would hold a seed twice, or seeds that are no repetitions of one thing."""
+    """A sentence for each cell that would hold a seed twice, or seeds that are not repetitions of one experiment."""
     for (table, row), of in by_cell(records).items():
         seeds: dict[int, Record] = {}
         for record in of:
@@ -67,7 +67,7 @@ def mixtures(records: Iterable[Record]) -> Iterator[str]:
 
 
 def newest(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
-    """Of each cell the records that go with its newest, and those that do not: of other code, threads, text."""
+    """The records that match the newest of their cell, and those that do not: with other code, threads or text."""
     kept: list[Record] = []
     left: list[Record] = []
     for of in by_cell(records).values():
@@ -78,7 +78,7 @@ def newest(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
 
 
 def left_out(records: Iterable[Record]) -> list[str]:
-    """A sentence for each cell of which some seeds are left out."""
+    """A sentence for each cell from which seeds are left out."""
     return [
         f"Left out of {row}: seed {', '.join(str(record.seed) for record in of)}, made before with other code or "
         f"settings. The same command with {seeds_option(record.seed for record in of)} makes them again."

@@ -1,4 +1,4 @@
-"""Which run is meant by what was typed: `best`, `base`, `latest`, a name of ours, a folder, an id or its beginning."""
+"""Find the run that a user typed: `best`, `base`, `latest`, a name of ours, a folder, an id or its beginning."""
 
 import difflib
 import os
@@ -10,15 +10,15 @@ from repro.results import record
 from repro.results.places import PACKAGE
 from repro.results.record import BASE, Record
 
-LATEST = "latest"  # the run that was finished last
-BEST = "best"  # the highest score on dev among runs that can be compared with that one
+LATEST = "latest"  # the run that finished last
+BEST = "best"  # the highest score on dev among the runs that can be compared with the latest
 NAMED = (BEST, BASE, LATEST)
 PRETRAINED = "pretrained"  # the folder of the runs that `repro export` wrote for this code
-SHOWN = 5  # ids that a message names
+SHOWN = 5  # how many ids a message names
 
 
 class Ended(NamedTuple):
-    """A run that came to its end."""
+    """A run that ended: it has a record."""
 
     folder: Path
     ended: float  # when, in seconds
@@ -31,21 +31,21 @@ class Ended(NamedTuple):
 
 
 def ended_runs(runs: Path) -> Iterator[Ended]:
-    """Every run with a record, the newest first; each is read when it is asked for."""
-    files = runs.glob("*/record.json") if os.path.isdir(runs) else ()  # also of what is too long for a name
+    """Every run with a record, the newest first; each record is read only when it is needed."""
+    files = runs.glob("*/record.json") if os.path.isdir(runs) else ()  # no error for a name that is too long
     for ended, file in sorted(((file.stat().st_mtime_ns, file) for file in files), reverse=True):
         yield Ended(file.parent, ended / 1e9, record.load(file))
 
 
 def pretrained() -> dict[str, Path]:
-    """Finished runs that come with this code, by name: inside an installed package, beside that of a checkout."""
+    """Finished runs that come with this code, by name: inside an installed package, or beside it in a checkout."""
     inside = PACKAGE / PRETRAINED
     place = inside if inside.is_dir() else PACKAGE.parent / PRETRAINED
     return {file.parent.name: file.parent for file in sorted(place.glob("*/record.json"))}
 
 
 def run_names() -> str:
-    """What means a run in any folder of runs, as messages have it."""
+    """The words that name a run in any folder of runs, for messages."""
     return ", ".join([*NAMED, *pretrained()])
 
 
@@ -55,12 +55,12 @@ def advice() -> str:
 
 
 def run_folder(typed: str, runs: Path) -> Path:
-    """The folder of the run that is meant; a ValueError says why none is, or which of several may be."""
+    """The folder of the run that was `typed`. Raises ValueError that says why there is none, or lists several."""
     if typed in NAMED:
         return _named(typed, runs)
     if typed in (ready := pretrained()):
         return ready[typed]
-    if os.sep in typed or os.path.isdir(typed):  # also of what is too long for a name
+    if os.sep in typed or os.path.isdir(typed):  # no error for a name that is too long
         return Path(typed)
     there = sorted(path for path in runs.glob("*") if path.is_dir()) if os.path.isdir(runs) else []
     found = [path for path in there if typed and path.name.startswith(typed)]
@@ -81,9 +81,9 @@ def run_folder(typed: str, runs: Path) -> Path:
 
 
 def _named(word: str, runs: Path) -> Path:
-    """The newest finished run, the newest of the base row, or the best of those that compare with the newest.
+    """The newest finished run, the newest of the base row, or the best of those comparable with the newest.
 
-    One that diverged has nothing to work with.
+    Diverged runs are left out, as they have no usable weights.
     """
     done = (one for one in ended_runs(runs) if one.record.status == "finished")
     if word == BASE:
@@ -101,5 +101,5 @@ def _named(word: str, runs: Path) -> Path:
 
 
 def _world(run: Record) -> tuple[str, str, str, str]:
-    """What two runs share whose scores can be compared."""
+    """What two runs must share for their scores to be comparable."""
     return run.scale, run.pair, run.corpus["sha256"], run.about["scores"][0]

@@ -1,4 +1,4 @@
-"""What is measured of the layers of Table 1, and the one file that keeps it. Paper: section 4.
+"""The measurements of the layers of Table 1, and the one file that keeps them. Paper: section 4.
 
 `repro/complexity/measure.py` measures, `repro/pages/table1.py` makes the table; this file is between them
 and needs no torch.
@@ -21,9 +21,9 @@ class Grid:
     """The sizes at which the layers are built, and how often they are timed."""
 
     n: tuple[int, ...]  # lengths at which operations and memory are counted
-    n_odd: tuple[int, ...]  # lengths that a kernel can have as well: k = n
+    n_odd: tuple[int, ...]  # odd lengths, which a kernel can have as well: k = n
     d: tuple[int, ...]
-    windows: tuple[int, ...]  # kernels k and neighbourhoods r; time is taken at the first
+    windows: tuple[int, ...]  # kernels k and neighbourhoods r; time is measured at the first
     n_paths: tuple[int, ...]  # lengths at which steps are counted and gradients followed
     n_timed: tuple[int, ...]
     d_timed: tuple[int, ...]
@@ -34,20 +34,20 @@ class Grid:
 
 @dataclass(frozen=True)
 class Count:
-    """Operations and memory of one layer, one sequence."""
+    """Operations and memory of one layer for one sequence."""
 
     layer: str
     n: int
     d: int
     window: int | None  # kernel k or neighbourhood r
     flops: int  # multiplications and additions of the forward pass, the whole layer
-    mixing_flops: int  # those that bring positions together
+    mixing_flops: int  # those that combine positions
     saved_bytes: int  # kept for the backward pass, parameters left out
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Products that wait for one another in the mixing of one layer."""
+    """Matrix products that must run one after another in the mixing of one layer."""
 
     layer: str
     n: int
@@ -67,7 +67,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds of forward and backward of one layer, one number for each round."""
+    """Seconds of a forward and backward pass of one layer, one number for each round."""
 
     layer: str
     n: int
@@ -89,7 +89,7 @@ class ScoringCount:
 
 @dataclass(frozen=True)
 class ScoringTime:
-    """Seconds of forward and backward of the heads of one sequence, one number for each round."""
+    """Seconds of a forward and backward pass of the heads of one sequence, one number for each round."""
 
     scoring: str
     n: int
@@ -129,7 +129,7 @@ def save(file: FilePath, measured: Measured) -> None:
 
 
 def load(file: FilePath) -> Measured:
-    """Read measurements; a ValueError names the file, what was expected, what was found and what to do."""
+    """Read measurements. Raises ValueError that names the file, what was expected, what was found and what to do."""
     try:
         content = signed_json.read(file, "measurements", FORMAT)
         del content["format"]

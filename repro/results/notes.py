@@ -1,4 +1,4 @@
-"""What a reader must know about a table: which runs are not in it, and what its runs do not have in common."""
+"""Notes that a reader of a table needs: which runs are not in it, and in what its runs differ."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,21 +18,21 @@ NOT_COMMITTED, NO_COMMIT = "*", "†"  # marks of rows in one's own tables
 KEPT = "Finished runs are kept."
 AS_PUBLISHED = "bleu_published"
 TIMES = " Do not compare seconds that were measured on different devices."
-SCORERS = {"bleu": "sacreBLEU", AS_PUBLISHED: "multi-bleu"}  # what a reader knows the scorers of translation by
+SCORERS = {"bleu": "sacreBLEU", AS_PUBLISHED: "multi-bleu"}  # the usual names of the scorers of translation
 Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
 
 
 def notes_of(everything: Sequence[Record], shown: Sequence[Record], frame: "DataFrame", facts: Facts) -> list[str]:
-    """In sentences: the runs that are left out or missing, text that is repeated, and what differs between rows.
+    """Notes in sentences: runs that are left out or missing, repeated text, and differences between rows.
 
-    `shown` are those of all runs that the frame was made of; its `marks` are set.
+    `shown` are the runs of `everything` from which the frame was made; the frame's `marks` must be set.
     """
     about_rows = [*_exclusions(everything, frame), *_unpublished(shown)]
     return [*about_rows, *_of_texts(shown), *_disagreements(facts)]
 
 
 def facts_of(records: Iterable[Record]) -> Facts:
-    """What the runs of one table should have in common, and which rows have what."""
+    """The facts that the runs of one table should share, with the rows for each value."""
     facts: Facts = {}
     for record in records:
         corpus, tokenizer, stamp, score = record.corpus, record.tokenizer, record.stamp, record.scores["dev"]
@@ -51,7 +51,7 @@ def facts_of(records: Iterable[Record]) -> Facts:
             **{
                 ("settings", "machine settings" if name == "machine" else name.replace("_", " ")): value
                 for name, value in record.settings.items()
-                if name != "gradient_norm"  # of some rows alone; it stands among the departures
+                if name != "gradient_norm"  # only some rows have it; it is listed among the departures
             },
         }
         for fact, value in own.items():
@@ -63,7 +63,7 @@ def facts_of(records: Iterable[Record]) -> Facts:
 
 
 def run_twice(records: Iterable[Record], others: Iterable[Record]) -> list[str]:
-    """In a sentence: the rows of a table of which `others`, of other tables, have model, text and seed as well."""
+    """A sentence on the rows of a table whose model, text and seed also occur in `others`, from other tables."""
     elsewhere = {_sample(one): f"{one.row} of {one.table}" for one in others}
     found: dict[str, str] = {}
     for record in records:
@@ -76,7 +76,7 @@ def run_twice(records: Iterable[Record], others: Iterable[Record]) -> list[str]:
 
 
 def _sample(record: Record) -> tuple[object, ...]:
-    """What decides a run's numbers, apart from code and processor."""
+    """Everything that determines a run's numbers, apart from code and processor."""
     task = (record.about["name"], record.corpus["sha256"], record.pair)
     return record.system, *task, record.seed, repr(record.hyper)
 
@@ -110,7 +110,7 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
 
 
 def _common_seeds(frame: "DataFrame") -> Iterable[str]:
-    """Which seeds differences to the base rest on, where rows have other seeds than it has."""
+    """Which seeds the differences to the base rest on, for rows whose seeds differ from the base's."""
     seeds = [set(of.split()) for of in frame["seeds"]]
     shared: dict[str, list[str]] = {}
     for i, base in enumerate(frame.attrs["bases"]):
@@ -124,7 +124,7 @@ def _common_seeds(frame: "DataFrame") -> Iterable[str]:
 
 
 def _unpublished(records: Iterable[Record]) -> Iterable[str]:
-    """The pairs whose finished runs have no score by multi-bleu."""
+    """A sentence on the language pairs whose finished runs have no multi-bleu score."""
     finished = (record for record in records if record.status == "finished")
     if pairs := sorted({record.pair for record in finished if record.scores["test"].get(AS_PUBLISHED, 0) is None}):
         of = ", ".join(pairs)
@@ -132,7 +132,7 @@ def _unpublished(records: Iterable[Record]) -> Iterable[str]:
 
 
 def _of_texts(records: Iterable[Record]) -> Iterable[str]:
-    """What a reader must know of each text: what it repeats, and what was noted when it was prepared."""
+    """Notes on each text: what it repeats, and what was noted when it was prepared."""
     texts = {record.corpus["sha256"]: record for record in records}
     for record in texts.values():
         repeats = cast("Mapping[str, float]", record.corpus.get("repeats", {}))
@@ -141,7 +141,7 @@ def _of_texts(records: Iterable[Record]) -> Iterable[str]:
 
 
 def seeds_of_rows(records: Iterable[Record]) -> str:
-    """h=1 (seed 1, 2), h=4 (seed 1)"""
+    """The rows with their seeds: h=1 (seed 1, 2), h=4 (seed 1)."""
     seeds: dict[str, list[str]] = {}
     for record in records:
         seeds.setdefault(record.row, []).append(str(record.seed))
@@ -159,7 +159,7 @@ def _disagreements(facts: Facts) -> Iterable[str]:
 
 
 def _of(rows: Sequence[str], everyone: Sequence[str]) -> str:
-    """Whose a value is, in the fewest names: all rows; all rows but base; d_k=16, "hard, sampled"."""
+    """The rows that have a value, in the fewest names: all rows; all rows but base; d_k=16, "hard, sampled"."""
     others = [row for row in everyone if row not in rows]
     fewest = others if len(others) < len(rows) and len(everyone) > 1 else rows
     if fewest is rows:
@@ -167,7 +167,7 @@ def _of(rows: Sequence[str], everyone: Sequence[str]) -> str:
     return f"all rows but {listed_rows(fewest)}" if others else "all rows"
 
 
-TOLD_FROM = 0.01  # of the lines: a smaller share of repeated text is on the card, but nobody is told
+TOLD_FROM = 0.01  # share of the lines; smaller shares of repeated text are on the card but not in the notes
 
 
 def repeated(shares: Mapping[str, float]) -> list[str]:
@@ -183,7 +183,7 @@ def repeated(shares: Mapping[str, float]) -> list[str]:
     return told
 
 
-# How far runs were shown to come out again, and on what processors
+# How reproducible runs were shown to be, and on which processors
 
 BADGES = {  # as `repro/runs/determinism.py` gives them
     "L0": "read what the plan says, the same on every machine",
@@ -196,15 +196,15 @@ NO_BADGE = "no badge, since what was read is not what was planned"
 
 
 class Shown(NamedTuple):
-    """What runs have in common."""
+    """What the runs of one line have in common."""
 
     earned: str
     processor: str
-    against: tuple[str, ...] = ()  # a higher badge
+    against: tuple[str, ...] = ()  # what rules out a higher badge
 
 
 def repeatable(records: Iterable[Record]) -> list[str]:
-    """A line for each badge and processor: how many runs, how much was computed twice, what stands against more."""
+    """A line for each badge and processor: how many runs, what was computed twice, what rules out a higher badge."""
     found: dict[Shown, list[Record]] = {}
     for record in records:
         found.setdefault(_shown(record), []).append(record)
@@ -212,7 +212,7 @@ def repeatable(records: Iterable[Record]) -> list[str]:
 
 
 def computed_on(stamp: Provenance) -> str:
-    """The GPU or the processor; processors of one name are of several models."""
+    """The name of the GPU or the processor; a processor's with its model, as one name covers several models."""
     on, model = stamp["device"] or stamp["cpu"], stamp.get("cpu_model")
     return f"{on} ({model})" if on == stamp["cpu"] and model else on
 
@@ -227,7 +227,7 @@ def _shown(record: Record) -> Shown:
 
 
 def _line(shown: Shown, records: list[Record]) -> str:
-    """L1, one CPU process, ...: 8 runs; AMD EPYC, AVX2; 16 micro-batches computed twice"""
+    """A line such as: L1, one CPU process, ...: 8 runs; AMD EPYC, AVX2; 16 micro-batches computed twice."""
     twice = sum(record.determinism["replayed"] for record in records if record.determinism)
     parts = [f"{len(records)} run{'s' * (len(records) != 1)}", shown.processor]
     parts += [f"{twice:,} micro-batches computed twice"] if twice else []

@@ -1,4 +1,4 @@
-"""What published translations of newstest2017 are worth, scored here: kept in one file, without a line of text.
+"""The scores of published translations of newstest2017, computed here and kept in one file without any text.
 
 Seven systems of 2017, trained on WMT 2017 English-German by Hieber et al. (2017) or by the authors of a toolkit: two
 recurrent, two convolutional and three Transformers. `repro/results/scored_2017.py` scores them, and
@@ -18,18 +18,18 @@ KINDS = {"rnn": "recurrent, soft alignment", "cnn": "convolutional", "transforme
 
 @dataclass(frozen=True)
 class ScoredOutput:
-    """The translations of one system."""
+    """The scores of one system's translations."""
 
     kind: str  # of `KINDS`
     toolkit: str
     bleu: float  # sacreBLEU
-    quarters: list[float]  # by the words of the source, the shortest sentences first
+    quarters: list[float]  # by number of words in the source, the shortest sentences first
     sha256: str  # of the translations
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs2017:
-    """All of them, on one test set."""
+    """The scores of all systems on one test set."""
 
     sentences: int
     signature: str
@@ -43,7 +43,7 @@ def save_outputs(results: Path, scored: Outputs2017) -> None:
 
 
 def load_outputs(results: Path) -> Outputs2017 | None:
-    """Read the scores; None where there are none. Raises ValueError for a file that cannot be believed."""
+    """Read the scores; None where there are none. Raises ValueError for an invalid file."""
     file = results / FOLDER_2017 / SCORES_2017
     if not file.exists():
         return None

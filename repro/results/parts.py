@@ -1,9 +1,9 @@
-"""BLEU of parts of a text: of short and long sources, of the beginnings and ends of translations. Paper: section 1.
+"""BLEU of parts of a text: short and long sources, beginnings and ends of translations. Paper: section 1.
 
-What a system forgets shows there: a vector for a whole sentence has less room for a long one, a state has lost more of
-it the more was written. Parts are thirds: of sentences, by the length of their source, as many in each; of each
-translation, by its tokens, each third held against the same third of its reference. Of parsers, F1 of the thirds of
-sentences, and how much F1 depends on which sentences were parsed.
+These parts show what a system forgets: a single vector has less room for a long sentence, and a state loses more of it
+with every word written. Parts are thirds. Sentences are split by the length of their source into equally many; each
+translation is split by its tokens, and each third is compared with the same third of its reference. For parsers: F1 of
+the thirds of sentences, and how much F1 depends on which sentences were parsed.
 """
 
 import math
@@ -22,25 +22,25 @@ from repro.results.sentences import SMOOTHED, NgramCounts, bleu, read_counts, re
 SPLIT, SCORER = "dev", "bleu"  # sacreBLEU's
 LENGTHS, PLACES = ("shortest", "middle", "longest"), ("first", "second", "last")
 F1_THIRDS = tuple(f"{SPLIT}/f1/{part}" for part in LENGTHS)
-F1_OVER, F1_TO_FIRST = f"{SPLIT}/f1/sentences", f"{SPLIT}/f1_to_first/sentences"  # of a row; less the first row's
-MENDED = f"{SPLIT}/mended/"  # begins the name of a column, the kind ends it
+F1_OVER, F1_TO_FIRST = f"{SPLIT}/f1/sentences", f"{SPLIT}/f1_to_first/sentences"  # of a row; minus the first row's
+MENDED = f"{SPLIT}/mended/"  # the prefix of a column's name; the kind of mending follows
 THIRDS = tuple(f"{SPLIT}/{SCORER}/{part}" for part in (*LENGTHS, *PLACES))
-KEPT = f"{SPLIT}/{SCORER}/kept"  # BLEU of the last third of translations in per cent of that of their first
+KEPT = f"{SPLIT}/{SCORER}/kept"  # BLEU of the last third of translations, in per cent of BLEU of the first third
 
 
 def by_length(counts: NgramCounts, source: Sequence[int], n: int = 3) -> list[float]:
-    """BLEU of the n parts of a text by the length of its sources, the shortest first; of equals the earlier."""
+    """BLEU of n parts of a text, sorted by source length, the shortest first; equal lengths stay in text order."""
     order = np.argsort(np.asarray(source), kind="stable")
     return [_bleu(counts.summands[part]) for part in np.array_split(order, n)]
 
 
 def by_position(thirds: Iterable[NgramCounts]) -> list[float]:
-    """BLEU of the first, the second and the last third of translations."""
+    """BLEU of the first, second and last third of translations."""
     return [_bleu(third.summands) for third in thirds]
 
 
 def with_parts(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
-    """The frame with the parts of each row, mean and interval over its runs; nothing where a run has no counts."""
+    """The frame with BLEU of each row's parts, mean and interval over its runs; empty where a run has no counts."""
     lines = []
     for runs in runs_in(frame, records):
         complete = whole(bleu_of_parts(record, results) for record in runs)
@@ -49,16 +49,16 @@ def with_parts(frame: DataFrame, records: Iterable[Record], results: Path) -> Da
 
 
 def _kept(parts: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-    """What the last third has of the first, a value a run; none where a run has nothing to lose."""
+    """BLEU of the last third in per cent of the first, one value per run; none where a first third has BLEU 0."""
     first, last = THIRDS[-len(PLACES)], THIRDS[-1]
     return {KEPT: [100 * one[last] / one[first] for one in parts] if all(one[first] for one in parts) else []}
 
 
 def with_brackets(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
-    """The frame of a table of parsers with F1 by sentence length and over sentences, and what was mended, of dev.
+    """The frame of a table of parsers with F1 by sentence length and over sentences, and what was mended, on dev.
 
-    As `with_parts`; intervals over sentences are those of `f1_over_sentences`, of a row and of what it has more than
-    the first, where both are of one text.
+    As `with_parts`. Intervals over sentences are those of `f1_over_sentences`, for a row and for its difference to the
+    first row, if both parsed the same text.
     """
     lines, first = [], list[Brackets]()
     for i, runs in enumerate(runs_in(frame, records)):
@@ -72,9 +72,9 @@ def with_brackets(frame: DataFrame, records: Iterable[Record], results: Path) ->
 
 
 def f1_over_sentences(row: Sequence[Brackets], less: Sequence[Brackets] = ()) -> Interval:
-    """Mean F1 of the runs of a row, or what it has more than that of another row, under resampling of the sentences.
+    """Mean F1 of a row's runs, or its difference to that of another row, under resampling of the sentences.
 
-    F1 is of the sums over each draw. Raises ValueError for runs of two texts.
+    F1 is computed from the sums over each draw. Raises ValueError for runs on different texts.
     """
     if not _are_of_one_text([*row, *less]):
         raise ValueError("Over sentences: expected runs of one text, got trees of two. Compare runs on one text.")
@@ -82,7 +82,7 @@ def f1_over_sentences(row: Sequence[Brackets], less: Sequence[Brackets] = ()) ->
 
 
 def _over_sentences(row: Sequence[Brackets], first: Sequence[Brackets]) -> dict[str, float]:
-    """The columns of a row with the ends of its intervals; none of what it does not have."""
+    """The columns of a row with its F1, its difference to the first row and their intervals, as far as it has them."""
     line: dict[str, float] = {}
     for name, less in ((F1_OVER, []), *([(F1_TO_FIRST, first)] if first else [])):
         if row and _are_of_one_text([*row, *less]):
@@ -96,7 +96,7 @@ def _are_of_one_text(runs: Sequence[Brackets]) -> bool:
 
 
 def _drawn_f1(of: Brackets) -> Floats:
-    """[1 + R]"""
+    """F1 of one run on all sentences, then on each resample, [1 + R]."""
     return resampled(np.stack([of.found, of.gold, of.right], axis=1).astype(np.float64), _f1)
 
 
@@ -107,7 +107,7 @@ def _f1(sums: Floats) -> Floats:
 
 
 def bleu_of_parts(record: Record, results: Path) -> dict[str, float] | None:
-    """Of one run by the names in `THIRDS`; None where its counts, or the lengths of its sources, are not there."""
+    """BLEU of one run's parts, by the names in `THIRDS`; None where its counts or source lengths are missing."""
     counts, places = read_counts(results, record), read_places(results, record, SPLIT)
     if counts is None or places is None:
         return None
@@ -119,20 +119,20 @@ def _bleu(summands: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> floa
     return float(bleu(summands.sum(axis=0), smoothed=SMOOTHED[SCORER]))
 
 
-# How long translations are: nothing in the paper's search (section 6.1) forbids a hypothesis that ends at once, and a
-# row that ends some so is behind in BLEU by more than its words are worse
-EMPTY, RATIO = f"{SPLIT}/translations/empty", f"{SPLIT}/translations/length"  # no score of a task is called so
+# How long translations are. The paper's search (section 6.1) allows a hypothesis to end at once, and a row with such
+# empty translations loses more BLEU than its words deserve.
+EMPTY, RATIO = f"{SPLIT}/translations/empty", f"{SPLIT}/translations/length"  # no task has scores of these names
 
 
 RATIO_TO_BASE, DECIDES = f"{RATIO}_to_base", f"{RATIO}_decides"
-Scored = Mapping[int, tuple[float, float]]  # by seed BLEU and length
+Scored = Mapping[int, tuple[float, float]]  # seed -> BLEU and length
 
 
 def with_lengths(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
-    """The frame with both of each row: empty translations in per cent, tokens of all over those of the references.
+    """The frame with empty translations in per cent and lengths: tokens of all translations over the references'.
 
-    Mean and interval over its runs; nothing where a run has no counts, and no column where no row has any. With a base,
-    the difference of lengths to it over the seeds that both have, and 1 where that decides (`length_decides`).
+    Mean and interval over a row's runs; empty where a run has no counts, and no columns where no row has any. With a
+    base also the difference of lengths to it over common seeds, and 1 where that decides (`length_decides`).
     """
     lines: list[dict[str, float | None]] = []
     scored: list[Scored] = []
@@ -153,7 +153,7 @@ def with_lengths(frame: DataFrame, records: Iterable[Record], results: Path) -> 
 
 
 def _lengths_to_base(ours: Scored, base: Scored) -> dict[str, float | None]:
-    """The difference of lengths over the seeds that both have, and whether it decides; None where they share none."""
+    """The difference of lengths over common seeds, and whether it decides; None where they share no seed."""
     if not (pairs := common(ours, base)):
         return {RATIO_TO_BASE: None, DECIDES: None}
     of_ours, of_base = (
@@ -167,9 +167,9 @@ def _lengths_to_base(ours: Scored, base: Scored) -> dict[str, float | None]:
 
 
 def length_decides(difference: float, bleus: tuple[float, float], lengths: tuple[float, float]) -> bool:
-    """Whether BLEU without its penalty for brevity, exp(1 - 1 / length) below 1, has the other sign.
+    """Whether a difference in BLEU changes sign without the brevity penalty, exp(1 - 1 / length) for lengths below 1.
 
-    Of a difference of logarithms, so not where a BLEU is 0.
+    It compares logarithms, so it is False where a BLEU is 0.
     """
     if min(bleus) <= 0:
         return False

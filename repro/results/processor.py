@@ -1,4 +1,4 @@
-"""What the processor is and can do, as far as the last digits of a sum depend on it: its name alone says too little."""
+"""The processor's model and vector units, on which the last digits of a sum depend; its name alone says too little."""
 
 import platform
 import re
@@ -13,16 +13,16 @@ OF_VECTORS = r"sse4\w*|avx\w*|fma\w*|f16c|amx\w*|asimd\w*|sve\w*|bf16|i8mm"  # b
 
 
 class Processor(NamedTuple):
-    """The first one of a machine."""
+    """The first processor of a machine."""
 
-    name: str  # as it calls itself, where the system tells
-    model: str | None  # machines that are rented often share a name; None where nothing tells
-    vectors: tuple[str, ...]  # the flags of its vector units, sorted; none where nothing tells
+    name: str  # as the system reports it, if it does
+    model: str | None  # rented machines often share a name; None where the system does not report it
+    vectors: tuple[str, ...]  # the flags of its vector units, sorted; empty where the system does not report them
 
 
 @cache
 def processor(cpuinfo: Path = CPUINFO) -> Processor:
-    """Of this machine, as Linux says it in `cpuinfo`, else by its name alone."""
+    """The processor of this machine, as Linux describes it in `cpuinfo`, else only its name."""
     text = cpuinfo.read_bytes().decode("ascii", "replace") if cpuinfo.exists() else ""
     lines = (line.partition(":") for line in text.partition("\n\n")[0].split("\n"))
     told = {key.strip(): value.strip() for key, _, value in lines}

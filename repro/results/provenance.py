@@ -1,8 +1,8 @@
 """Where a number comes from: the code that decided it, and the machine that ran it.
 
-Which code decides is computed, not listed: what `ROOTS` import, directly or not, behind the wall (`DECIDING`); nothing
-outside it counts. Of a file counts what it does, not how it is written or where it lies: neither comments nor
-docstrings, nor import statements, but what the imported names stand for where they are used.
+The deciding code is computed, not listed: it is every module behind the wall (`DECIDING`) that `ROOTS` import, directly
+or not. What counts of a file is what it does, not how it is written or where it lies. Comments, docstrings and import
+statements do not count, but the meaning of each imported name does, where it is used.
 """
 
 import ast
@@ -25,52 +25,52 @@ from repro.results.places import PACKAGE
 from repro.results.processor import processor
 from repro.results.systems import modules, named_parts
 
-# The folders behind the wall: what an experiment, a task or a program takes from others decides nothing that the run's
-# id does not say.
+# The folders behind the wall. Whatever else an experiment, a task or a program imports decides nothing that the run's
+# id does not record.
 DECIDING = ("model", "data", "decoding", "training")
-INSTALLED = ("site-packages", "dist-packages")  # folders whose neighbours have nothing to do with each other
-ROOTS = ("repro.training.trial", "repro.decoding.bleu")  # ids to outputs; outputs to scores
+INSTALLED = ("site-packages", "dist-packages")  # folders whose modules are unrelated to each other
+ROOTS = ("repro.training.trial", "repro.decoding.bleu")  # from ids to outputs; from outputs to scores
 RELEASE = "release.json"  # in an installed package: the commit it was built from and the fingerprint of its code
 LIBRARIES = ("torch", "lightning", "tokenizers", "sacrebleu", "numpy")
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # syntax that has a docstring
-Source = Callable[[str], bytes | None]  # of a path such as "repro/model/config.py"; None: there is no such file
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # syntax that may have a docstring
+Source = Callable[[str], bytes | None]  # content of a path such as "repro/model/config.py"; None: no such file
 
 
 class Provenance(TypedDict):
-    """What a record says about its origin. Never a user, a host name or an absolute path."""
+    """What a record says about its origin; it never names a user, a host or an absolute path."""
 
     fingerprint: str  # of the deciding code, see `fingerprint`
-    shared_fingerprint: NotRequired[str]  # of a row with a system of its own: of the code that it shares with all rows
-    system_fingerprint: NotRequired[str]  # and of what it has beside that
-    commit: str | None  # which has the deciding code, or had it before it was changed; None: not known
-    dirty: bool  # the commit alone does not give back the deciding code
+    shared_fingerprint: NotRequired[str]  # for a row with its own system: of the code that it shares with all rows
+    system_fingerprint: NotRequired[str]  # for such a row: of its remaining code
+    commit: str | None  # the commit of the deciding code, or the one that it was changed from; None: not known
+    dirty: bool  # whether the deciding code cannot be restored from the commit alone
     why_dirty: str | None  # the changed files, or why there is no commit
     python: str
     platform: str
     cpu: str
-    cpu_model: NotRequired[str | None]  # vendor, family, model, stepping; None where the system does not tell
-    cpu_flags: NotRequired[list[str]]  # of its vector units
+    cpu_model: NotRequired[str | None]  # vendor, family, model, stepping; None where the system does not report it
+    cpu_flags: NotRequired[list[str]]  # flags of its vector units
     device: str | None  # what the network ran on; None where torch was not imported
     n_threads: int
-    instructions: NotRequired[str | None]  # what PyTorch uses of the processor, which decides the last digits
+    instructions: NotRequired[str | None]  # the instruction set that PyTorch uses, which decides the last digits
     versions: dict[str, str | None]  # None: not installed
     started: str  # UTC, ISO 8601
 
 
 @dataclass
 class _Code:
-    """The modules that `ROOTS` reach, read from one place: the folder of the package, or a commit."""
+    """The modules that `ROOTS` reach, read from one source: the folder of the package, or a commit."""
 
     source: Source
     digests: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of what it does, its imports included
     alone: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of its own text, whatever it imports
     begun: list[str] = field(default_factory=list)
-    follows: bool = False  # files beside those of a row's own system or task, too
-    is_of_task: bool = False  # which may stand on one of ours: that lies outside the wall, and takes its scores from it
-    _outside: dict[str, frozenset[str]] = field(default_factory=dict)  # module -> what it takes from behind the wall
+    follows: bool = False  # whether imports of files outside the package are followed, for a row's own system or task
+    is_of_task: bool = False  # whether it is a task's: it may build on ours, outside the wall, with scores from behind
+    _outside: dict[str, frozenset[str]] = field(default_factory=dict)  # module -> what it imports from behind the wall
 
     def digest(self, module: str) -> str:
-        """SHA-256 of one module; those it imports are read first. Raises ValueError where they import each other."""
+        """SHA-256 of one module; its imports are digested first. Raises ValueError for circular imports."""
         if module in self.begun:
             raise ValueError(f"{' -> '.join([*self.begun, module])}: expected no circle of imports. Cut it.")
         if module not in self.digests:
@@ -86,7 +86,7 @@ class _Code:
         return self.digests[module]
 
     def _meaning(self, module: str, name: str | None) -> str:
-        """What an imported name stands for, whatever it is called and wherever its module lies."""
+        """What an imported name stands for, independent of its alias and of its module's location."""
         target = self._target(module, name)
         if not _is_ours(target) and not (self.follows and self._text(target) is not None):
             return f"{module}:{name}"
@@ -97,12 +97,12 @@ class _Code:
         return self.digest(target) if target != module else f"{self.digest(target)}:{name}"
 
     def _target(self, module: str, name: str | None) -> str:
-        """The module that an import reaches for: `from repro.data import order` means repro.data.order."""
+        """The module that an import refers to: `from repro.data import order` means repro.data.order."""
         inner = f"{module}.{name}"
         return inner if name and self._text(inner) is not None else module
 
     def taken(self, module: str) -> frozenset[str]:
-        """Digests of what a module outside the wall, and those it imports, take from behind it and not all rows do."""
+        """Digests of the deciding modules that one outside the wall imports, directly or not, and not all rows use."""
         if module not in self._outside:
             self._outside[module] = frozenset()
             imports, _ = _parsed(self._text(module) or b"", self._package(module))
@@ -113,12 +113,12 @@ class _Code:
         return self._outside[module]
 
     def _text(self, module: str) -> bytes | None:
-        """What stands in a module; what a package of a row's own says itself."""
+        """The source of a module; for a package of a row's own, that of its `__init__`."""
         text = self.source(_file(module))
         return self.source(_file(f"{module}.__init__")) if text is None and self.follows else text
 
     def _package(self, module: str) -> str:
-        """What `from . import` means in a module."""
+        """The package that `from . import` refers to in a module."""
         is_package = self.source(_file(module)) is None
         return module if is_package else module.rpartition(".")[0]
 
@@ -127,7 +127,7 @@ S = TypeVar("S", bound=Provenance)
 
 
 def cleared(stamp: S, system: Any = None, task: Any = None) -> S:
-    """The stamp of a run whose code was not committed when it ran, if it is by now: the commit gives it back."""
+    """The stamp of a run, no longer dirty if its code was uncommitted when it ran but has been committed since."""
     if not stamp["dirty"] or stamp["fingerprint"] != fingerprint(system):
         return stamp
     commit, why_dirty = _commit(system, task)
@@ -140,9 +140,9 @@ def _file(module: str) -> str:
     return f"{module.replace('.', '/')}.py"
 
 
-@functools.cache  # most files are those of every row
+@functools.cache  # most files are shared by all rows
 def _parsed(source: bytes, package: str) -> tuple[tuple[tuple[str, tuple[str, str | None]], ...], str]:
-    """The imports of a module, and its syntax."""
+    """The imports of a module, and its syntax as text."""
     tree = ast.parse(source)
     imports = tuple(_imports(tree, package))
     names = {name for name, _ in imports}
@@ -156,7 +156,7 @@ def _parsed(source: bytes, package: str) -> tuple[tuple[tuple[str, tuple[str, st
 
 
 def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Each imported name with the module and the name there (None: the module itself); not what types alone need."""
+    """Each imported name, its module and its name there (None: the module itself); not under TYPE_CHECKING."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -169,7 +169,7 @@ def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, tuple[str, str 
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:
-    """The module that is imported from: `from ..cells import GRU` in a module of a.b means a.cells."""
+    """The module that a statement imports from: `from ..cells import GRU` in a module of a.b means a.cells."""
     parts = package.split(".")[: 1 - node.level or None] if node.level else []
     return ".".join([*parts, *([node.module] if node.module else [])])
 
@@ -180,7 +180,7 @@ def _here(path: str) -> bytes | None:
 
 
 def _read(source: Source, own: Iterable[str] = ()) -> _Code:
-    """The deciding code of a place, with `own` modules of a row. Raises FileNotFoundError where a file is missing."""
+    """The deciding code in a source, with a row's `own` modules. Raises FileNotFoundError if a file is missing."""
     code = _Code(source, follows=bool(own))
     for module in (*ROOTS, *own):
         if code._text(module) is None:
@@ -189,20 +189,20 @@ def _read(source: Source, own: Iterable[str] = ()) -> _Code:
     return code
 
 
-_ours = functools.cache(lambda: _read(_here))  # as the process found it when it began
+_ours = functools.cache(lambda: _read(_here))  # read once: later edits are not what this process runs
 
 
 @functools.cache
 def _with(own: tuple[tuple[str, Path], ...], parts: tuple[Any, ...]) -> _Code:
-    """The deciding code together with these modules, each found below its folder, as they were when `parts` were made.
+    """The deciding code and these modules, each found below its folder, as they were when `parts` were made.
 
-    A module that a notebook reads again makes its classes anew; one that is only edited is not what runs.
+    A notebook that reloads a module gets new classes, so new `parts`; a module that is only edited is not what runs.
     """
     return _read(_beside(dict(own)), [module for module, _ in own])
 
 
 def _beside(own: Mapping[str, Path]) -> Source:
-    """What stands in the package, and below the folders of these modules."""
+    """A source that reads from the package and from below the folders of these modules."""
 
     def source(path: str) -> bytes | None:
         top = path.partition("/")[0].removesuffix(".py")
@@ -215,28 +215,28 @@ def _beside(own: Mapping[str, Path]) -> Source:
 
 
 def _code_of(system: Any) -> _Code:
-    """The deciding code of a row: that of all, and what its own system imports."""
+    """The deciding code of a row: the code that all rows share, and what its own system imports."""
     own = modules(system)
     return _with(tuple(sorted(own.items())), tuple(named_parts(system))) if own else _ours()
 
 
 def fingerprints(system: Any = None) -> dict[str, str]:
-    """SHA-256 of each file that decides a result, by "model/loss.py": to say which of them differ."""
+    """SHA-256 of each file that decides a result, by its path such as "model/loss.py", to find which files differ."""
     found = sorted(_code_of(system).alone.items())
     return {_file(module).removeprefix(f"{PACKAGE.name}/"): digest for module, digest in found}
 
 
 def fingerprint(system: Any = None, code: _Code | None = None) -> str:
-    """SHA-256 of the code that decides a result: every file with what it makes of its imports.
+    """SHA-256 of the code that decides a result: every file together with what it imports.
 
-    Of a row with a `system` of its own, the files of that among them: the whole file, other rows in it included.
+    For a row with its own `system` this includes that system's files, each whole, with any other rows in it.
     """
     digests = sorted({*(code or _code_of(system)).digests.values()})
     return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
 
 
 def _parts(system: Any) -> dict[str, str]:
-    """Of a row with a system of its own: what it shares with all rows, and what it has beside that."""
+    """For a row with its own system: the fingerprints of the code that all rows share and of its remaining code."""
     if system is None:
         return {}
     shared = _code_of(None).alone
@@ -248,9 +248,9 @@ def _parts(system: Any) -> dict[str, str]:
 
 
 def task_digest(task: Any) -> str:
-    """SHA-256 of the module of a task with what it makes of its imports, of those beside it, too.
+    """SHA-256 of the module of a task and what it imports, files beside it included.
 
-    Of a task of ours, which lies outside the wall: of what it takes from behind it.
+    Our own tasks lie outside the wall; for them, SHA-256 of what they import from behind it.
     """
     [module] = modules(type(task))
     code = _code_of_task(task)
@@ -260,7 +260,7 @@ def task_digest(task: Any) -> str:
 
 
 def _code_of_task(task: Any) -> _Code:
-    """The module of a task and all that it imports, as they were when its class was made."""
+    """The module of a task and all that it imports, as they were when its class was created."""
     kind: Any = type(task)
     return _code_of_class(kind)
 
@@ -279,13 +279,13 @@ def _is_ours(module: str) -> bool:
 
 
 def _decides(module: str) -> bool:
-    """Whether a module is one of those behind the wall."""
+    """Whether a module lies behind the wall."""
     package, _, inner = module.partition(".")
     return package == PACKAGE.name and inner.partition(".")[0] in DECIDING
 
 
 def provenance(device_type: str | None = None, system: Any = None, task: Any = None) -> Provenance:
-    """The origin of a run that starts now, on this type of device ("cpu", "cuda"; None: the best)."""
+    """The origin of a run that starts now on this type of device ("cpu", "cuda"; None: the best)."""
     commit, why_dirty = _commit(system, task)
     torch = sys.modules.get("torch")  # a stamp must not cost an import
     cpu = processor()
@@ -309,9 +309,9 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
 
 
 def syntax(node: Any, told: Callable[[ast.AST], str | None], without: Container[str] = ()) -> str:
-    """`ast.dump` without docstrings and empty fields, since the latter come and go between versions of Python.
+    """`ast.dump` without docstrings and without empty fields, as these vary between versions of Python.
 
-    `told` says what stands for a node, nothing where it is left out, None where it is dumped; `without` are fields.
+    `told` gives the text that replaces a node, "" to leave it out, None to dump it; `without` names fields to omit.
     """
     if isinstance(node, list):
         return f"[{','.join(filter(None, (syntax(item, told, without) for item in node)))}]"
@@ -330,7 +330,7 @@ def syntax(node: Any, told: Callable[[ast.AST], str | None], without: Container[
 
 
 def _commit(system: Any = None, task: Any = None) -> tuple[str | None, str | None]:
-    """The commit of the deciding code, and why it does not tell the whole story (None where it does)."""
+    """The commit of the deciding code, and why the code cannot be restored from it alone (None where it can)."""
     commit, why_dirty = _commit_of_package(system, task)
     if why_dirty is None and (new := sorted({file.name for file in _own(system, task) if not is_committed(file)})):
         return commit, f"not committed: {', '.join(new)}"
@@ -338,7 +338,7 @@ def _commit(system: Any = None, task: Any = None) -> tuple[str | None, str | Non
 
 
 def _own(system: Any, task: Any) -> Iterator[Path]:
-    """The files beside the package's that decide, of a row's system and of its task; and where its system stands."""
+    """The deciding files of a row's system and task outside the package, and those of ours that define its system."""
     found = [(modules(system), _code_of(system))] if system is not None else []
     found += [(modules(type(task)), _code_of_task(task))] if task is not None else []
     yield from (folder / _file(module) for module, folder in modules(system).items() if _is_ours(module))
@@ -366,7 +366,7 @@ def _commit_of_package(system: Any, task: Any) -> tuple[str | None, str | None]:
 
 
 def _committed(root: Path) -> str | None:
-    """The fingerprint of the code as it is committed; None where the commit lacks a file of it."""
+    """The fingerprint of the code as committed; None where the commit lacks one of its files."""
 
     def source(path: str) -> bytes | None:
         text = _git(root, "show", f"HEAD:{path}")
@@ -379,7 +379,7 @@ def _committed(root: Path) -> str | None:
 
 
 def is_committed(file: Path) -> bool | None:
-    """Whether a file is as its commit has it; None where there is no git to ask."""
+    """Whether a file is unchanged since its commit; None where git is not available."""
     if _git(file.parent, "rev-parse", "--git-dir") is None:
         return None
     tracked = _git(file.parent, "ls-files", "--error-unmatch", "--", file.name) is not None
@@ -387,7 +387,7 @@ def is_committed(file: Path) -> bool | None:
 
 
 def _release() -> tuple[str | None, str | None]:
-    """The same for a package without git: it was built from a commit, and nobody has changed it since."""
+    """As `_commit`, for a package without git: the commit it was built from, and whether it was changed since."""
     file = PACKAGE / RELEASE
     if not file.is_file():
         return None, "git names no commit for this code, and it is no release: no checkout, no commit yet, or no git"
@@ -399,7 +399,7 @@ def _release() -> tuple[str | None, str | None]:
 
 def _git(root: Path, *arguments: str) -> str | None:
     """What git prints, or None where it fails."""
-    # a hook of git's sets GIT_DIR and GIT_INDEX_FILE, which would answer for another checkout
+    # inside a git hook GIT_DIR and GIT_INDEX_FILE are set, and git would answer for another checkout
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "--no-optional-locks", *arguments]
     try:

@@ -1,6 +1,6 @@
-"""From one's own results to the published ones: whole rows, from committed code and committed experiments, or nothing.
+"""Publish one's own results: only whole rows, from committed code and committed experiments.
 
-Paper: none; it is what makes a published cell a mean over seeds of one thing that anybody can make again.
+Paper: none. These rules ensure that a published cell is a mean over seeds of one experiment that anybody can repeat.
 """
 
 import hashlib
@@ -18,18 +18,18 @@ from repro.results.notes import computed_on, seeds_of_rows
 from repro.results.places import OWN
 from repro.results.record import BASE, PROGRAM, Record, path
 
-Rescored = Callable[[Record, Path], str | None]  # a record and the folder of results -> what is wrong with its BLEU
+Rescored = Callable[[Record, Path], str | None]  # record, folder of results -> what is wrong with its BLEU, if anything
 
 
 def without_programs(own: ResultSet) -> ResultSet:
-    """What others can make again: no rows that a program gave to `repro.run`, which stand in no experiment file."""
+    """The results without the rows that a program passed to `repro.run`: no experiment file can make those again."""
     return replace(own, tables={name: records for name, records in own.tables.items() if name != PROGRAM})
 
 
 def refuse_unpublishable(own: ResultSet, published: ResultSet, experiments: Path, rescored: Rescored) -> None:
-    """Raise ValueError with a line for each reason why the records of one scale may not stand among the published ones.
+    """Raise ValueError with a line for each reason why the records of one scale may not be published.
 
-    `rescored` scores the translations beside them again where their text is at hand.
+    `rescored` scores the translations beside them again where their text is available.
     """
     if not own.everything:
         raise ValueError(f"{own.folder}: expected records to publish, found none. Run an experiment first.")
@@ -39,7 +39,7 @@ def refuse_unpublishable(own: ResultSet, published: ResultSet, experiments: Path
 
 
 def added(own: ResultSet, published: ResultSet) -> list[str]:
-    """The runs that nothing is published of, row by row: new: base (seed 1, 2); then what others got beside them."""
+    """The runs that are new, row by row: new: base (seed 1, 2); then new files beside published records."""
     there = _by_seed(published)
     new = [record for record in own.everything if _cell(record) not in there]
     beside: dict[str, list[Record]] = {}
@@ -53,7 +53,7 @@ def added(own: ResultSet, published: ResultSet) -> list[str]:
 
 
 def replaced(own: ResultSet, published: ResultSet) -> list[str]:
-    """The published records that these would take the place of, each with what differs: old -> new; then files."""
+    """The published records that these would replace, each with its differences old -> new; then such files."""
     there = _by_seed(published)
     changed = [(old, record) for record in own.everything if (old := there.get(_cell(record), record)) != record]
     return [
@@ -63,10 +63,10 @@ def replaced(own: ResultSet, published: ResultSet) -> list[str]:
 
 
 def _beside(own: ResultSet, published: ResultSet) -> Iterator[tuple[Record, str, bool]]:
-    """What would be written beside records that stay as they are: a name, and whether it takes another's place."""
+    """What would be written beside unchanged records: the record, a name, and whether it replaces an older one."""
     there = _by_seed(published)
     both = own.folder.parent, published.folder.parent
-    shown: dict[tuple[str, str], int] = {}  # the seed of a row that shows its inside, see `_keep_few_insides`
+    shown: dict[tuple[str, str], int] = {}  # the seed of each row whose inside is kept, see `_keep_few_insides`
     for record in sorted((*own.everything, *published.everything), key=lambda one: one.seed):
         if any(is_inside_of(path(of, record), record.run) for of in both):
             shown.setdefault((record.table, record.row), record.seed)
@@ -89,7 +89,7 @@ def _beside(own: ResultSet, published: ResultSet) -> Iterator[tuple[Record, str,
 
 
 def replaced_layers(mine: layer_costs.Measured, theirs: layer_costs.Measured) -> list[str]:
-    """The same of the measurement of Table 1."""
+    """As `replaced`, for the measurement of Table 1."""
     old, new = (
         {**_origin(one.stamp), "rounds": f"{one.grid['rounds']}", "started": one.stamp["started"]}
         for one in (theirs, mine)
@@ -98,7 +98,7 @@ def replaced_layers(mine: layer_costs.Measured, theirs: layer_costs.Measured) ->
 
 
 def published_with(own: ResultSet, published: ResultSet) -> ResultSet:
-    """What would be published with these records among it."""
+    """The published results as they would be with these records."""
     tables = {}
     for name in {**published.tables, **own.tables}:
         records = {_cell(record): record for of in (published, own) for record in of.tables.get(name, ())}
@@ -107,7 +107,7 @@ def published_with(own: ResultSet, published: ResultSet) -> ResultSet:
 
 
 def publish(own: ResultSet, published: ResultSet) -> None:
-    """Write records and rows that were let through, and what lies beside them; `repro.pages.build` makes the pages."""
+    """Write accepted records and rows, and the files beside them; `repro.pages.build` makes the pages."""
     results, mine = published.folder.parent, own.folder.parent
     for table in dict.fromkeys(record.table for record in own.everything):
         every = [one for one in (*published.everything, *own.everything) if one.table == table]
@@ -115,7 +115,7 @@ def publish(own: ResultSet, published: ResultSet) -> None:
         artifacts.publish(published.folder / table, own.folder / table, runs)
     for record in own.everything:
         copy_inside(path(mine, record), path(results, record), record.run)
-        record.save(path(results, record))  # last: what has a record has all of it
+        record.save(path(results, record))  # last, so that a run with a record is complete
     for table in {record.table for record in own.everything}:
         _keep_few_insides(published.folder / table)
     if own.everything:
@@ -123,7 +123,7 @@ def publish(own: ResultSet, published: ResultSet) -> None:
 
 
 def _rows_of(own: ResultSet) -> Rows:
-    """Those that are published with these records."""
+    """The rows that are published with these records."""
     return {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}}
 
 
@@ -136,7 +136,7 @@ def _by_seed(published: ResultSet) -> dict[tuple[str, str, int], Record]:
 
 
 def _facts(record: Record) -> dict[str, str]:
-    """What tells one record of a row and a seed from another."""
+    """The facts by which records of the same row and seed may differ."""
     scores = ("ppl", *record.about["scores"])
     told = {f"dev {name}": record.score("dev", name) for name in scores}
     return {
@@ -149,18 +149,18 @@ def _facts(record: Record) -> dict[str, str]:
 
 
 def _origin(stamp: provenance.Provenance) -> dict[str, str]:
-    """Code and processor; processors of one name may have other instructions."""
+    """Code and processor; processors of one name may have different instructions."""
     on = f"{computed_on(stamp)} with {instructions}" if (instructions := stamp.get("instructions")) else ""
     return {"commit": (stamp["commit"] or "none")[:12], "processor": on or computed_on(stamp)}
 
 
 def _told(old: dict[str, str], new: dict[str, str]) -> str:
-    """commit 12ab34cd56ef -> ab12, dev bleu 54.27 -> 53.11"""
+    """The differences in words: commit 12ab34cd56ef -> ab12, dev bleu 54.27 -> 53.11."""
     return ", ".join(f"{name} {old[name]} -> {new[name]}" for name in old if old[name] != new[name]) or "other content"
 
 
 def _keep_few_insides(folder: Path) -> None:
-    """Of a row of a published table the lowest seed shows its inside, and each of the base: what pages can show."""
+    """Keep only the insides that pages can show: for each row of a published table the lowest seed, for base all."""
     rows: dict[str, list[tuple[int, Path]]] = {}
     for place in folder.glob("*-seed*.json"):
         row, _, seed = place.stem.rpartition("-seed")
@@ -172,10 +172,10 @@ def _keep_few_insides(folder: Path) -> None:
 
 
 def layers_to_publish(own: Path, published: Path) -> layer_costs.Measured:
-    """The measurement of Table 1's layers that may take the place of the published one; both are folders of results.
+    """The measurement of Table 1's layers that may replace the published one; both arguments are folders of results.
 
-    Raises ValueError for none, one of code that no commit has, or one that was timed fewer times than the published
-    one, which would leave open what that decides.
+    Raises ValueError if there is none, if its code is not committed, or if it has fewer timings than the published
+    one, and so could leave open what that one decides.
     """
     file, place = (results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE for results in (own, published))
     again = "Type python experiments/table1.py again"
@@ -200,7 +200,7 @@ def _refusals(
     for table in dict.fromkeys(record.table for record in own):
         file = experiments / f"{table}.py"
         is_committed = table == BASE or provenance.is_committed(file)
-        if is_committed is None and not file.exists():  # as where the package is installed without a clone
+        if is_committed is None and not file.exists():  # for example a package installed without a clone
             yield f"{table}: expected {file}, which has its rows, found none. Publish in a clone, with --from."
         elif not is_committed:
             yield f"{table}: {file} is not committed, so nobody else has its rows. Commit it. {again}"
@@ -225,12 +225,12 @@ def _refusals(
 
 
 def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) -> Iterator[str]:
-    """Why the outputs of these runs do not stand for their scores; nothing of a run that is published without."""
+    """Why the outputs of these runs do not match their scores; runs that are published without outputs are skipped."""
     before, results = {record.run for record in published.everything}, own.folder.parent
     for record in own.everything:
         place = path(results, record)
         if record.run in before and not artifacts.texts(place):
-            continue  # of the time before outputs were kept
+            continue  # older than the keeping of outputs
         found = [*sentences.faults(results, record)]
         if wrong := fault_of_brackets(results, record):
             found.append(wrong)
@@ -247,11 +247,11 @@ def _of(record: Record) -> str:
     return f"{record.table}, row {record.row!r}, seed {record.seed}"
 
 
-Contents = Mapping[Path, bytes]  # of each file the digest of what is in it
+Contents = Mapping[Path, bytes]  # the digest of each file's content
 
 
 def contents(folder: Path) -> Contents:
-    """Every file under a folder of results, but for one's own records and for what is being written."""
+    """Every file under a folder of results, except one's own records and files that are being written."""
     files = (file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.startswith("."))
     return {
         file: hashlib.sha256(file.read_bytes()).digest()
@@ -261,7 +261,7 @@ def contents(folder: Path) -> Contents:
 
 
 def changed_files(before: Contents, after: Contents) -> Iterator[str]:
-    """new: results/x.md; changed: results/y.md; gone: results/z.md."""
+    """The differences in words: new: results/x.md; changed: results/y.md; gone: results/z.md."""
     for file in sorted({*before, *after}):
         if before.get(file) != after.get(file):
             yield f"{'new' if file not in before else 'changed' if file in after else 'gone'}: {file}"

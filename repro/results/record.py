@@ -1,8 +1,8 @@
-"""What a finished run leaves: one JSON file from which every table is made.
+"""The record of a finished run: one JSON file. Every table is made from such records.
 
-It is strict where it is written: each key, each type, finite numbers only. Where it is read, a key that the file is too
-old to have takes its default, and one that nobody knows is refused.
-It carries the SHA-256 of its own content, so a file that was edited afterwards is known as such.
+Writing is strict: every key, every type, finite numbers only. On reading, a key that an older file lacks takes its
+default, and an unknown key is refused.
+The file carries the SHA-256 of its own content, so later edits are detected.
 """
 
 import functools
@@ -24,22 +24,22 @@ from repro.storage import signed_json
 
 FORMAT: Literal[2] = 2
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
-PROGRAM = "own"  # the table of rows that a program gives to `repro.run`, one by one; no experiment file has it
-# keys that older records lack, and keep lacking when they are written again
+PROGRAM = "own"  # the table of the rows that a program passes to `repro.run` one by one; it has no experiment file
+# keys that older records lack; they are not added when such a record is written again
 OPTIONAL = ("determinism", "test_subset", "task", "system", "claims", "last_mean")
 RESTORE, UPDATE = "Restore the file from git", "Update this package, which is older than the file"
-SAME_PPL = 1e-6  # relative: PPL is exp(NLL), taken in another precision at most
+SAME_PPL = 1e-6  # relative tolerance: PPL is exp(NLL), but may have been computed in another precision
 ROUNDING = 1e-9  # sacreBLEU gives references against themselves 100.00000000000004
-POINTS = 100  # of a curve that a record keeps; the journal has all
-FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # tables and scales are folders as they stand
-PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # rows too where they look like this, see `slug`
+POINTS = 100  # points of a curve that a record keeps; the journal has all of them
+FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # names of tables and scales are used as folder names unchanged
+PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # names of rows that are used as file names unchanged, see `slug`
 
 
 class RepeatFacts(TypedDict):
-    """Shares of text that stands where it should not, 0 to 1; lines are compared by their words."""
+    """Shares of repeated text, such as dev sentences in the training text, 0 to 1; lines are compared by words."""
 
-    dev_sources: float  # source sentences of dev that stand in the training text
-    dev_pairs: float  # with the same target, too
+    dev_sources: float  # source sentences of dev that are also in the training text
+    dev_pairs: float  # the same, with the same target as well
     test_sources: float
     test_pairs: float
     same_sides: float  # training pairs whose source is their target
@@ -54,8 +54,8 @@ class CorpusFacts(TypedDict):
     n_dev: int
     n_test: int
     dropped: dict[str, int]  # pairs left out, by reason
-    repeats: NotRequired[RepeatFacts]  # not in records of the time before this was looked at
-    notes: NotRequired[list[str]]  # sentences that a reader of its scores must know, where there are some
+    repeats: NotRequired[RepeatFacts]  # absent from older records, made before this was checked
+    notes: NotRequired[list[str]]  # what a reader of its scores must know, in sentences, if anything
 
 
 class TokenizerFacts(TypedDict):
@@ -71,14 +71,14 @@ class PaperNumbers(TypedDict):
     ppl: float | None
     bleu: float | None
     params: float | None  # millions
-    f1: NotRequired[float | None]  # only of rows that parse
+    f1: NotRequired[float | None]  # only for rows that parse
 
 
 class Params(TypedDict):
     """How many numbers the model learns."""
 
     here: int  # at this scale, with this tokenizer
-    paper_size: int  # the same row of the paper's base, at its vocabulary
+    paper_size: int  # for the same row at the paper's size and vocabulary
 
 
 class Cost(TypedDict):
@@ -92,7 +92,7 @@ class Cost(TypedDict):
     tokens_per_second: float
     padding: float  # share of the slots that held no token
     flops: float
-    peak_memory_bytes: int | None  # None: the system does not tell
+    peak_memory_bytes: int | None  # None: the system does not report it
     gpu_hours: float
 
 
@@ -104,46 +104,46 @@ class Curve(TypedDict):
 
 
 class Curves(TypedDict):
-    """How the run learned: of the training text as it was seen, dropout included, and of dev."""
+    """How the run learned: the loss on the training text as seen, dropout included, and the loss on dev."""
 
     train: Curve
     dev: Curve
 
 
 class LastMean(TypedDict):
-    """What the mean of a run's last checkpoints is worth, beside the paper's weights, which may be the last alone.
+    """Scores of the mean of the last checkpoints, beside those of the paper's weights, which may be the last one alone.
 
-    Its BLEU stands beside `length`: tokens of all translations over those of the references, as sacreBLEU counts them.
+    Beside each BLEU stands `length`: tokens of all translations over those of the references, counted by sacreBLEU.
     """
 
-    steps: list[int]  # the updates after which they were written: ten, or as many as there were
+    steps: list[int]  # the updates after which these checkpoints were written: ten, or as many as there were
     weights: str  # SHA-256 of the mean
-    seconds: float  # that all of this took
-    dev: Named  # as `Scores` have it, and "length" where there is a BLEU
+    seconds: float  # time that averaging and scoring took
+    dev: Named  # as in `Scores`, and "length" where there is a BLEU
     test: Named
 
 
 class Determinism(TypedDict):
-    """How far it was shown, in this run, that it can be made again, and the digests that show it."""
+    """How reproducible this run was shown to be, and the digests that show it."""
 
     badge: str | None  # "L0" to "L3", see `determinism.py`; None: what was read is not what was planned
-    against: list[str]  # in words, what stands against a higher badge
+    against: list[str]  # what rules out a higher badge, in words
     order: str  # digest of the sentences that the updates read
-    plan: str  # of those they should read
+    plan: str  # digest of the sentences that they should have read
     weights: str | None  # SHA-256 of the weights that were scored; None where the run diverged
     replayed: int  # micro-batches computed twice
     repeated_lines: int  # journal lines written again after a crash
 
 
 class Stamp(Provenance):
-    """Where the record comes from, and where its curves are."""
+    """Where the record comes from, and the MLflow run that has its curves."""
 
     mlflow_run: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One run: which row at which scale, what was set, what came out, what it cost, where it comes from."""
+    """One run: its row and scale, its settings, its scores, its cost and its origin."""
 
     format: Literal[2] = FORMAT
     run: str  # 16 hexadecimal digits: the hash of all that decides the result
@@ -156,7 +156,7 @@ class Record:
     corpus: CorpusFacts
     tokenizer: TokenizerFacts
     hyper: dict[str, Any]  # the fields of Hyper
-    settings: dict[str, Any]  # what else was chosen: batch, precision, search; what the scale shows
+    settings: dict[str, Any]  # the other choices: batch, precision, search; and what the scale may show
     paper: PaperNumbers
     params: Params
     scores: Scores
@@ -164,13 +164,13 @@ class Record:
     cost: Cost
     stamp: Stamp
     status: Literal["finished", "diverged"]
-    determinism: Determinism | None = None  # None: of the time before this was looked at
-    # Those lines of test that are a test set of their own: "name", "n" (sentence pairs) and their scores.
-    test_subset: Named | None = None  # None: test has none, or its files were not there, or the run diverged
+    determinism: Determinism | None = None  # None: the record is older than this check
+    # The lines of test that form a test set of their own: "name", "n" (sentence pairs) and their scores.
+    test_subset: Named | None = None  # None: test has no such subset, its files were missing, or the run diverged
     task: TaskFacts | None = None  # None: translation
     system: str | None = None  # what was trained, by its name and arguments; None: the Transformer
-    claims: str | None = None  # digest of the list of claims as it was when the run began; None: nobody wrote it down
-    last_mean: LastMean | None = None  # None: of the time before this was scored, or the run diverged
+    claims: str | None = None  # digest of the list of claims when the run began; None: it was not recorded
+    last_mean: LastMean | None = None  # None: the record is older than this score, or the run diverged
 
     def __post_init__(self) -> None:
         _check(vars(self), Record, "record")
@@ -194,7 +194,7 @@ class Record:
             if len(curve["step"]) != len(curve["nll"]):  # type: ignore[index]
                 raise ValueError(f"record.curves.{name}: expected a number for each step, got {curve}")
         try:
-            kept = json.loads(signed_json.canonical(vars(self)))  # no copy: a thousand records are read for a page
+            kept = json.loads(signed_json.canonical(vars(self)))  # no copy: a page reads a thousand records
         except TypeError as error:
             raise ValueError(f"record.settings: {error}") from error
         if kept != vars(self):
@@ -202,7 +202,7 @@ class Record:
 
     @property
     def about(self) -> TaskFacts:
-        """What its task says."""
+        """The facts of its task."""
         return self.task or TRANSLATION
 
     def n_sentences(self, split: str) -> int:
@@ -210,15 +210,15 @@ class Record:
         return self.corpus["n_dev" if split == "dev" else "n_test"]
 
     def score(self, split: str, name: str) -> float | None:
-        """A score by its name; None where it has no value, or the run no such score.
+        """A score by its name; None where it has no value or the run has no such score.
 
-        `split` is dev or test, or one of those by the mean of the last checkpoints, as `task.LAST_MEAN` names it.
+        `split` is dev or test, or one of the names in `task.LAST_MEAN` for the mean of the last checkpoints.
         """
         of: Mapping[str, Any] = self.scores if split in SPLITS else self.last_mean or {}
         return task.number(of.get(task.LAST_MEAN.get(split, split), {}), name)
 
     def __repr__(self) -> str:
-        """Which run it is, in a line: what it holds are pages."""
+        """Which run it is, in one line: its content would fill pages."""
         return f"<run {self.run}: {self.row} of {self.table}, seed {self.seed}, scale {self.scale}, {self.pair}>"
 
     def _repr_html_(self) -> str:
@@ -245,22 +245,22 @@ def load(path: Path) -> Record:
     try:
         older: dict[str, Any] = dict.fromkeys(OPTIONAL)
         content = older | signed_json.read(path, "a record", FORMAT)
-        if isinstance(content.get("hyper"), dict):  # of the time before a field was added: it had its default
+        if isinstance(content.get("hyper"), dict):  # older than some field, which had its default then
             content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
         _check_names(content, _hints(Record), "record")
-        return Record(**content)  # which holds the values against their annotations
+        return Record(**content)  # this checks the values against their annotations
     except (RecursionError, ValueError) as error:
         instead = UPDATE if isinstance(error, signed_json.Newer) else RESTORE
         raise ValueError(f"{path}: {error}. {instead}, or delete it and run the row again.") from error
 
 
 def path(results: Path, record: Record) -> Path:
-    """The place of a record: results/<scale>/<table>/<row>-seed<k>.json."""
+    """The file of a record: results/<scale>/<table>/<row>-seed<k>.json."""
     return results / record.scale / record.table / f"{slug(record.row)}-seed{record.seed}.json"
 
 
 def thinned(curve: Curve) -> Curve:
-    """At most `POINTS` points of a curve, evenly spread, the last among them."""
+    """At most `POINTS` points of a curve, evenly spaced, the last one included."""
     n = len(curve["step"])
     m = min(n, POINTS)
     chosen = [n - 1 - i * n // m for i in reversed(range(m))]
@@ -268,15 +268,15 @@ def thinned(curve: Curve) -> Curve:
 
 
 def short(name: str) -> str:
-    """A name of a folder as it stands, or, past 80 characters, its beginning and eight digits of its SHA-256."""
+    """A folder's name unchanged; beyond 80 characters its beginning and eight digits of its SHA-256."""
     return name if len(name) <= 80 else f"{name[:70]}--{_digits(name)}"
 
 
 def slug(name: str) -> str:
     """A file name for any text, [a-z0-9._=-]{1,80}: "h=16" stays, "N=2" becomes "n=2--" and a hash.
 
-    Two names never share one, not even where the disk takes "N" for "n": a text is kept only where it is
-    plain and free of "--", and any other ends in "--" and eight digits of its SHA-256.
+    Two names never share a file name, not even on a disk that ignores case. A name is kept only if it matches
+    `PLAIN`, which excludes "--"; any other ends in "--" and eight digits of its SHA-256.
     """
     if re.fullmatch(PLAIN, name):
         return name
@@ -292,7 +292,7 @@ PRINTED_RANGES = (("ppl", 1.0, math.inf), ("bleu", 0.0, 100.0), ("f1", 0.0, 100.
 
 
 def _check_numbers(record: Record) -> None:
-    """Hold scores and shares against their ranges, and PPL against NLL. Raises ValueError."""
+    """Check that scores and shares lie in their ranges and that PPL is exp(NLL). Raises ValueError."""
     parts: dict[str, Named] = {f"scores.{split}": record.scores[split] for split in SPLITS}
     if record.test_subset is not None:
         parts["test_subset"] = record.test_subset
@@ -319,7 +319,7 @@ _hints = functools.cache(get_type_hints)
 
 
 def _check(value: Any, kind: Any, where: str) -> None:
-    """Hold a value against its annotation, down to the last key. Raises ValueError."""
+    """Check a value against its annotation, down to the last key. Raises ValueError."""
     if facts := [one for one in get_args(kind) if is_typeddict(one) or get_origin(one) is dict]:  # Facts | None
         if value is None and type(None) in get_args(kind):
             return
@@ -354,7 +354,7 @@ def _check(value: Any, kind: Any, where: str) -> None:
 def _check_fields(
     value: Mapping[str, Any], hints: Mapping[str, Any], where: str, optional: Set[str] = frozenset()
 ) -> None:
-    """Hold each value against the annotation of its name; each name is there, and no other."""
+    """Check each value against the annotation of its name, and that no name is missing or unknown."""
     _check_names(value, hints, where, optional)
     for name, item in value.items():
         if not _is_plainly(item, hints[name]):
@@ -362,7 +362,7 @@ def _check_fields(
 
 
 def _is_plainly(value: Any, kind: Any) -> bool:
-    """Whether a value needs no closer look: curves are long, and a page is made of a thousand records."""
+    """Whether a value needs no further check: a shortcut, as curves are long and a page reads a thousand records."""
     return type(value) is kind and (kind is not float or math.isfinite(value))
 
 

@@ -1,4 +1,4 @@
-"""Score published translations of newstest2017 where they are at hand. Paper: Table 2 prints such systems as published.
+"""Score published translations of newstest2017 where the files are available. Paper: Table 2 prints such systems.
 
 The files are `newstest2017.en`, `.ref.de` and `.hyp.<kind>-<toolkit>.de`, plain or gzip, in one folder; they are read,
 never copied.
@@ -22,7 +22,7 @@ ORIGIN = (
 
 
 def found_outputs(data_dir: Path | None) -> Path:
-    """The folder that has them. Raises FileNotFoundError that says where to get them."""
+    """The folder with the translations. Raises FileNotFoundError that says where to get them."""
     roots = [data_dir] if data_dir else [Path(os.environ["REPRO_DATA"])] if os.environ.get("REPRO_DATA") else []
     for place in (folder for root in roots for folder in (root, root / OUTPUTS_FOLDER)):
         if [*place.glob(f"{STEM}.hyp.*.de*")]:
@@ -35,7 +35,7 @@ def found_outputs(data_dir: Path | None) -> Path:
 
 
 def score_outputs(folder: Path) -> Outputs2017:
-    """By sacreBLEU, whole and by quarter of source length. Raises ValueError for sides that are not parallel."""
+    """Score by sacreBLEU, whole and by quarter of source length. Raises ValueError for sides that are not parallel."""
     source, reference = (_file(folder, part) for part in ("en", "ref.de"))
     words, references = zip(
         *((len(line.split()), other) for line, other in Parallel(source, reference).pairs()), strict=True

@@ -1,12 +1,12 @@
-"""What a run made of each sentence: its translations and their n-gram counts, beside its record.
+"""A run's translations and their n-gram counts, sentence by sentence, in files beside its record.
 
 hypothesis                     the translation as it was scored
-<scorer>/hypothesis, /reference, /1 ... /4    its tokens, those of its reference, its right 1- to 4-grams
-source                         tokens of the source, as the model reads them
+<scorer>/hypothesis, /reference, /1 ... /4    number of its tokens, of its reference's, of its correct 1- to 4-grams
+source                         number of tokens of the source, as the model reads them
 first, second, last            each third of the translation against that of its reference, counted by sacreBLEU
 
-BLEU is a function of sums of these counts, so it can be taken of any choice of sentences, and by anybody: the text of
-most corpora may not be given on. Paper: section 6.1, which gives one number a system.
+BLEU is a function of sums of these counts, so anybody can compute it for any selection of sentences, although the text
+of most corpora may not be redistributed. Paper: section 6.1, which gives one number per system.
 """
 
 import functools
@@ -29,13 +29,13 @@ SMOOTHED = {"bleu": True, "bleu_published": False}  # exponentially, as sacreBLE
 THIRDS = ("first", "second", "last")
 _AGAIN = "Restore the file from git, or run the row again."
 SAME_BLEU = 1e-6  # sums are whole numbers, so only the last digits may differ
-Scorers = Mapping[str, "NgramCounts"]  # "bleu", "bleu_published": of the sentences of one split
+Scorers = Mapping[str, "NgramCounts"]  # "bleu", "bleu_published" -> counts of the sentences of one split
 RunKey = tuple[str, int]  # "table/row", seed
 
 
 @dataclass(frozen=True)
 class NgramCounts:
-    """n-grams of S sentences, by one scorer."""
+    """Token and n-gram counts of S sentences, by one scorer."""
 
     hypothesis: NDArray[np.int64]  # [S] tokens of the translation
     reference: NDArray[np.int64]  # [S] tokens of its reference
@@ -43,21 +43,21 @@ class NgramCounts:
 
     @functools.cached_property
     def summands(self) -> NDArray[np.float64]:
-        """[S, 10]: what BLEU sums over sentences: both lengths, right n-grams, n-grams."""
+        """What BLEU sums over sentences, [S, 10]: both lengths, correct n-grams, all n-grams."""
         total = np.maximum(self.hypothesis[:, None] - np.arange(ORDERS), 0)
         lengths = self.hypothesis[:, None], self.reference[:, None]
         return np.concatenate([*lengths, self.correct, total], axis=1).astype(np.float64)
 
 
 class Places(NamedTuple):
-    """Where in a text, and where in its sentences: what scores by length and by position are taken from."""
+    """Source lengths and counts by third of translations, for scores by length and by position."""
 
     source: Sequence[int]  # [S] tokens of each source, as the model reads them
     thirds: Sequence["NgramCounts"]  # by sacreBLEU: each third of a translation against that of its reference
 
 
 class Translated(NamedTuple):
-    """One split of a run."""
+    """The translations of one split by a run."""
 
     hypotheses: Sequence[str]
     references_sha256: str  # of the lines that it was scored on
@@ -66,7 +66,7 @@ class Translated(NamedTuple):
 
 
 def bleu(sums: NDArray[np.float64], *, smoothed: bool) -> NDArray[np.float64]:
-    """[...] BLEU of sums [..., 10], as sacreBLEU takes it; an n-gram that is never right is smoothed, or makes it 0."""
+    """BLEU [...] of sums [..., 10] as in sacreBLEU; an order without a correct n-gram is smoothed or gives 0."""
     hypothesis, reference = sums[..., 0], sums[..., 1]
     correct, total = np.split(sums[..., 2:], 2, axis=-1)
     missed = correct == 0
@@ -79,7 +79,7 @@ def bleu(sums: NDArray[np.float64], *, smoothed: bool) -> NDArray[np.float64]:
 
 
 def run_key(record: Record) -> RunKey:
-    """What a run of one scale is called where runs are compared."""
+    """The key by which a run of one scale is named where runs are compared."""
     return f"{record.table}/{record.row}", record.seed
 
 
@@ -92,7 +92,7 @@ def has_sentences(record: Record) -> bool:
 
 
 def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> None:
-    """Write what stands beside the record at `place`."""
+    """Write the sentences of a run beside its record at `place`."""
     for split, of in splits.items():
         about = {"run": run, "hypotheses": sha256_of(of.hypotheses), "references": of.references_sha256}
         columns: dict[str, Column] = {"hypothesis": list(of.hypotheses)}
@@ -106,12 +106,12 @@ def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> 
 
 
 def are_of(place: Path, run: str) -> bool:
-    """Whether both texts are there, whole, and of this run; what is damaged is of none."""
+    """Whether the files of dev and test exist, are undamaged and belong to this run."""
     return all(artifacts.is_of(place, split, run) for split in SPLITS)
 
 
 def has_places(place: Path) -> bool:
-    """Whether what stands beside the record at `place` tells of places."""
+    """Whether the files beside the record at `place` have source lengths and thirds."""
     return all((found := artifacts.read(place, split, ["source"])) and found.columns for split in SPLITS)
 
 
@@ -129,7 +129,7 @@ def read_lengths(place: Path, split: str) -> tuple[list[int], list[int]]:
 def read_places(results: Path, record: Record, split: str) -> Places | None:
     """Source lengths and thirds of one split; None where a run has none.
 
-    Raises ValueError for what is damaged, of another run, or not of as many sentences as the record says.
+    Raises ValueError if they are damaged, of another run, or have another number of sentences than the record says.
     """
     found = artifacts.read(path(results, record), split, ["source", *(name for of in THIRDS for name in _names(of))])
     if found is None or "source" not in found.columns:
@@ -139,10 +139,10 @@ def read_places(results: Path, record: Record, split: str) -> Places | None:
 
 
 def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
-    """The counts of a run by split, from what stands beside its record under `results`; None where there are none.
+    """The counts of a run by split, from the files beside its record under `results`; None where there are none.
 
-    Raises ValueError for counts of another run, of another number of sentences, or that give another BLEU than the
-    record has.
+    Raises ValueError if they are of another run, have another number of sentences, or give another BLEU than the
+    record's.
     """
     if not has_sentences(record):
         return None
@@ -162,7 +162,7 @@ def counts_of_runs(results: Path, records: Iterable[Record]) -> dict[RunKey, dic
 
 
 def faults(results: Path, record: Record) -> Iterator[str]:
-    """Why what stands beside a record is not what its scores were made of; nothing where it is, or none is wanted."""
+    """Why the files beside a record do not match its scores; nothing where they match or are not needed."""
     if not has_sentences(record):
         return
     place = path(results, record)
@@ -179,15 +179,15 @@ def faults(results: Path, record: Record) -> Iterator[str]:
 
 
 def sha256_of(lines: Sequence[str]) -> str:
-    """Of a text, as a file has it."""
+    """SHA-256 of a text as written to a file."""
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
-@functools.lru_cache(maxsize=2048)  # claims, statements and charts of a report ask for the same thousand
+@functools.lru_cache(maxsize=2048)  # claims, statements and charts of a report read the same thousand runs
 def _read_once(
     place: Path, split: str, _state: object, run: str, n: int, scores: tuple[tuple[str, float | None], ...]
 ) -> Scorers:
-    """The counts of a split, of files in this state of their own, held against what a record says of it."""
+    """The counts of a split, checked against the record; `_state` makes the cache notice a changed file."""
     names = [column for name in SMOOTHED for column in _names(name)]
     found = _of_run(artifacts.read(place, split, names), place, run, n)
     made = {name: _counts(found, name) for name in SMOOTHED if _names(name)[0] in found.columns}
@@ -201,7 +201,7 @@ def _read_once(
 
 
 def _of_run(found: Artifact | None, place: Path, run: str, n: int) -> Artifact:
-    """What was found, if it is of this run and of so many sentences."""
+    """The artifact, if it is of this run and has n sentences. Raises ValueError otherwise."""
     if found is None or found.about["run"] != run:
         of = f"those of run {found.about['run']}" if found else "none"
         raise ValueError(f"{place}: expected sentences of run {run}, got {of}. {_AGAIN}")
@@ -219,7 +219,7 @@ def _column(place: Path, split: str, name: str) -> Column:
 
 
 def _names(of: str) -> list[str]:
-    """The columns of the counts of a scorer, or of a third."""
+    """The names of the columns with the counts of a scorer, or of a third."""
     return [f"{of}/{what}" for what in ("hypothesis", "reference", *range(1, ORDERS + 1))]
 
 

@@ -1,6 +1,6 @@
-"""What a row's system is called: a class, or a `functools.partial` of one, as text and as the files it comes from.
+"""Describe a row's system, a class or a `functools.partial` of one: as text, and by the files that it comes from.
 
-None is the Transformer, whose text is empty: ids, records and tables of rows without a system say nothing of it.
+None is the Transformer, whose text is empty, so ids, records and tables of rows without a system do not mention it.
 """
 
 import inspect
@@ -14,10 +14,10 @@ ADVICE = "Give the row's system as a class at the top of a module, or as functoo
 
 
 def system_text(system: Any) -> str:
-    """ "rivals.Recurrent(width=96)": its qualified name with its arguments; nothing for None.
+    """The qualified name of a system with its arguments, "rivals.Recurrent(width=96)"; empty for None.
 
-    Raises ValueError for what has no such name: a lambda, a local class or function, an instance, a function that is
-    no class, arguments other than classes, functions and numbers.
+    Raises ValueError for anything without such a name: a lambda, a local class or function, an instance, a function
+    instead of a class, arguments other than classes, functions and numbers.
     """
     if system is None:
         return ""
@@ -27,9 +27,9 @@ def system_text(system: Any) -> str:
 
 
 def modules(system: Any) -> dict[str, Path]:
-    """The modules of the system and of its arguments with the folders below which they lie.
+    """The modules of the system and of its arguments, with the folders below which they lie.
 
-    Raises ValueError for what was typed into a notebook or a shell.
+    Raises ValueError for classes and functions that were typed into a notebook or a shell.
     """
     found = {}
     for part in named_parts(system):
@@ -75,7 +75,7 @@ def _value(value: Any) -> str:
 
 
 def _module(part: Any) -> str:
-    """The name of its module; of the experiment file that runs, that of the file."""
+    """The name of the part's module; if it is the running experiment file, the name of that file."""
     file = getattr(sys.modules["__main__"], "__file__", None)
     name: str = part.__module__
     return Path(file).stem if name == "__main__" and file else name

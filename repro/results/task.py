@@ -1,6 +1,6 @@
-"""What a record says of its task: which scores a run has, and how the paper searched for its outputs.
+"""What a record says about its task: which scores a run has, and how the paper searched for its outputs.
 
-Tables are made from this alone, so a record can be read where nobody has the code of its task any more.
+Tables need nothing else about a task, so a record can still be read when the code of its task is gone.
 Paper: sections 5.1, 6.1 and 6.3.
 """
 
@@ -11,16 +11,16 @@ from repro.decoding.search import PAPER_SEARCH
 from repro.decoding.search import Named as Named
 
 SPLITS: tuple[Literal["dev"], Literal["test"]] = ("dev", "test")
-# A run's other weights, the mean of its last checkpoints, on each split: as names of scores have it
+# For each split, the name in score columns of a run's other weights, the mean of its last checkpoints
 LAST_MEAN = {"last_mean_dev": "dev", "last_mean_test": "test"}
 # Scores of every task: nats per token, unsmoothed; exp(nll); the share of tokens that the model finds most probable.
 OF_TOKENS = ("nll", "ppl", "accuracy")
 LENGTH = "length"  # of translations by the mean of the last checkpoints, see `LastMean`
-LATER_SCORES = frozenset({"accuracy"})  # that older records lack, and that have no value where the backend tells none
+LATER_SCORES = frozenset({"accuracy"})  # older records lack them, and some backends give no value
 
 
 class Scores(TypedDict):
-    """Dev, by which choices are made, and test, read once after all of them."""
+    """The scores of dev, by which choices are made, and of test, read once after all choices."""
 
     dev: Named
     test: Named
@@ -30,8 +30,8 @@ class TaskFacts(TypedDict):
     """A task in words."""
 
     name: str  # the value that it was, such as "repro.runs.task.Translation(pair='en-de')"
-    # Beside those of tokens. A finished run has the first; the others may be undefined, in both splits alike: the
-    # authors' script scores no translation into Chinese.
+    # The scores besides those of tokens. A finished run has the first. The others may be undefined, in both splits
+    # alike: the authors' script does not score translations into Chinese.
     scores: list[str]
     search: dict[str, int | float]  # the paper's for it
 
@@ -40,32 +40,32 @@ TRANSLATION = TaskFacts(name="translation", scores=["bleu", "bleu_published"], s
 
 
 def signature_of(name: str) -> str:
-    """The key of what a score was made by, beside its own."""
+    """The key under which the signature of a score is stored."""
     return f"{name}_signature"
 
 
 def keys(names: Sequence[str]) -> list[str]:
-    """These scores and their signatures."""
+    """The keys of these scores and of their signatures."""
     return [key for name in names for key in (name, signature_of(name))]
 
 
 def fields(names: Sequence[str]) -> dict[str, Any]:
-    """The types of what a record holds of these scores."""
+    """The keys and types by which a record stores these scores."""
     return {key: (float if key in names else str) | None for key in keys(names)}
 
 
 def of_split(task: TaskFacts) -> dict[str, Any]:
-    """The types of what a record holds of one split."""
+    """The keys and types by which a record stores one split."""
     return dict.fromkeys(OF_TOKENS, float | None) | fields(task["scores"])
 
 
 def without_value(task: TaskFacts) -> Named:
-    """One split of a run that diverged."""
+    """The scores of one split of a diverged run, all without a value."""
     return dict.fromkeys(of_split(task))
 
 
 def is_whole(scores: Scores, task: TaskFacts) -> bool:
-    """Whether a finished run has them all; what is undefined or absent has no signature either, and is in no split."""
+    """Whether a finished run's scores are complete; undefined ones are so in both splits and have no signature."""
     dev, test = ({key for key, value in scores[split].items() if value is None} for split in SPLITS)
     undefined = [name for name in task["scores"][1:] if name in dev]
     alike = scores["dev"].keys() == scores["test"].keys() and dev == test
@@ -73,12 +73,12 @@ def is_whole(scores: Scores, task: TaskFacts) -> bool:
 
 
 def number(named: Named, name: str) -> float | None:
-    """A score of a split; None where it has no value, or no such score."""
+    """A score of a split; None where it has no value or there is no such score."""
     value = named.get(name)
     return None if value is None or isinstance(value, str) else value
 
 
 def signature(named: Named, name: str) -> str | None:
-    """What a score was made by, None where there is none."""
+    """The signature of a score, which says how it was computed; None where there is none."""
     value = named.get(signature_of(name))
     return value if isinstance(value, str) else None

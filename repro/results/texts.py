@@ -1,4 +1,4 @@
-"""What a row is worth on little text and on much: each row beside the base that was trained on the same text."""
+"""How rows compare with the base on little text and on much: each with the base that was trained on the same text."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ Worth = Mapping[str, tuple[float, float | None]]  # by score: the mean, and half
 
 
 class OnText(NamedTuple):
-    """A row less the base, after as many updates on so much text."""
+    """A row minus the base, after the same number of updates on the same text."""
 
     pairs: int
     n: int  # seeds that both have
@@ -22,10 +22,10 @@ class OnText(NamedTuple):
 
 
 def on_texts(records: Iterable[Record]) -> dict[str, list[OnText]]:
-    """Each row of translations on each text, the least first, by the name that it has on the first.
+    """Each row that translates, on each text, smallest text first; rows are named as on the smallest text.
 
-    It is told again by its hyper-parameters and its system. Texts are of one corpus and one pair of languages, the
-    base's; nothing where there is no base, and no text on which a row and the base share no seed.
+    A row is recognised by its hyper-parameters and system. All texts are of the base's corpus and language pair. Empty
+    where there is no base; a text is left out for a row that shares no seed with the base there.
     """
     finished = [one for one in records if one.status == "finished" and one.about == TRANSLATION]
     base = next((one for one in finished if one.table == BASE), None)

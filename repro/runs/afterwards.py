@@ -1,7 +1,7 @@
-"""What is made of a finished run later, from the checkpoints that it left: by whoever has it, as by who trained it.
+"""The weights and settings of a finished run, for what is made from its checkpoints after the record.
 
-The same command makes it for runs that finished before. There it is made by the process of the sweep, which has threads
-and settings of its own, and where a checkpoint may have been damaged since.
+The same command also makes it for runs that finished earlier. Then the process of the sweep makes it, which has threads
+and settings of its own, and a checkpoint may have been damaged since.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,13 +19,13 @@ Say = Callable[[str], object]
 
 
 def has_checkpoints(run: "RunDir") -> bool:
-    """Whether those whose average is scored are in its folder."""
+    """Whether the checkpoints whose average is scored are in the run's folder."""
     folder = run.folder / "checkpoints"
     return all(path_of(folder, step).exists() for step in run.spec.hyper.averaged_steps)
 
 
 def kept_weights(run: "RunDir", tell: Say) -> "Mapping[str, Tensor] | None":
-    """The averaged weights; None where a checkpoint cannot be read, which `tell` is told: the record needs none."""
+    """The averaged weights; None where a checkpoint cannot be read: `tell` is told, and the record stands."""
     from repro.training.averaging import averaged
     from repro.training.checkpoint import CheckpointError
 
@@ -46,7 +46,7 @@ def kept_weights(run: "RunDir", tell: Say) -> "Mapping[str, Tensor] | None":
 
 @contextmanager
 def as_trained(run: "RunDir") -> Iterator[None]:
-    """The threads and the settings of the process that made the run, so that numbers are the same to the bit."""
+    """Use the threads and settings of the process that made the run, so that numbers are the same to the bit."""
     import torch
 
     before = torch.get_num_threads()

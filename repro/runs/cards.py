@@ -1,7 +1,7 @@
-"""The cards of this machine: which there are, what PyTorch makes of them, and what is refused before training.
+"""The cards (GPUs) of this machine: which there are, whether PyTorch can use them, and what is refused.
 
-Which there are the driver says: `/dev` and `/proc` have none of them under WSL2, and PyTorch, which takes seconds to
-ask, finds none where the driver is too old for it.
+The driver is asked which cards there are: under WSL2 `/dev` and `/proc` list none, and PyTorch takes seconds to ask and
+finds none where the driver is too old for it.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ class _Memory(ctypes.Structure):
 
 
 def free_on_cards(environment: Mapping[str, str]) -> int | None:
-    """Bytes free on the fullest of the visible cards; None where nobody says."""
+    """Bytes free on the fullest of the visible cards; None where this is not known."""
     chosen = list(visible(environment))
     with _nvml() as nvml:
         if nvml is None or not chosen or not all(map(str.isdecimal, chosen)):
@@ -74,7 +74,7 @@ def _of_nvidia() -> tuple[str, ...]:
 
 @contextmanager
 def _nvml() -> Iterator[Any]:
-    """NVIDIA's library of management, which comes with the driver; None where there is none that works."""
+    """NVIDIA's management library, which comes with the driver; None where none works."""
     for place in NVML:
         try:
             nvml = ctypes.CDLL(place)
@@ -91,15 +91,15 @@ def _nvml() -> Iterator[Any]:
 
 
 def _of_amd(nodes: Path = AMD) -> tuple[str, ...]:
-    """The processor is a node, too, without a number of a GPU."""
+    """AMD's cards. The processor is listed as a node, too, but without a number of a GPU."""
     numbers = [file.read_bytes().strip() for file in sorted(nodes.glob("*/gpu_id"))]
     return ("AMD GPU",) * sum(number not in (b"", b"0") for number in numbers)
 
 
 def refuse_cards(precision: "Precision") -> None:
-    """Raise ValueError where this machine has cards that PyTorch cannot use as asked: it would use the processor.
+    """Raise ValueError where PyTorch cannot use this machine's cards as asked, or would use the processor instead.
 
-    Of a run that takes hours on a card that would be weeks.
+    A run that takes hours on a card would take weeks there.
     """
     there = visible(os.environ)
     if not there:

@@ -1,7 +1,7 @@
 """What a run is made of, field by field, and what to say where an unfinished run was made of something else.
 
-The same fields give the same id, so the same command goes on where it was stopped. Where a field has changed, the id
-has, and the command would start over in another folder while hours of work lie in the first: that is refused, and said.
+The same fields give the same id, so the same command resumes where it was stopped. If a field has changed, so has the
+id. The command would then start over in another folder, with hours of work in the first: it refuses, and says why.
 """
 
 import re
@@ -21,7 +21,7 @@ TEXT = re.compile(r"-[0-9a-f]{8}$")  # the end of a scale's name that tells text
 
 
 class Origin(TypedDict):
-    """Of what a run is made."""
+    """What a run is made of."""
 
     decides: dict[str, Any]  # all that decides the result, the code as one hash
     code: dict[str, str]  # the first digits of each deciding file's hash
@@ -34,7 +34,7 @@ class Changed(ValueError):
 
 
 def origin(decides: Mapping[str, Any], stamp: Provenance, system: Any = None) -> Origin:
-    """What `run.json` keeps of it."""
+    """What `run.json` keeps of what a run is made of."""
     code = {name: digest[:DIGITS] for name, digest in fingerprints(system).items()}
     return {"decides": dict(decides), "code": code, "commit": stamp["commit"], "dirty": stamp["dirty"]}
 
@@ -44,7 +44,7 @@ def refuse_changed(
 ) -> None:
     """Raise `Changed` if `run` is about to begin while another of the same name is not finished."""
     if (runs / run / "run.json").exists():
-        return  # it has begun before: beside the other one, as somebody asked for, or it is that one
+        return  # it has begun before: with --fork beside the other one, or it is the other one
     for folder, found, step in _unfinished(runs):
         if any(found["tags"].get(name) != str(tags[name]) for name in SAME):
             continue
@@ -63,9 +63,9 @@ def refuse_changed(
 
 
 def of_another_text(runs: Path, run: str, tags: Mapping[str, object]) -> Iterator[str]:
-    """A line for each unfinished run of the same name whose own text was another: meant, or edited in between?
+    """A line for each unfinished run of the same name whose text of one's own was different: it may have been edited.
 
-    Text of one's own is part of the name of a scale, so such a run is another and nothing is refused.
+    Text of one's own is part of the name of a scale, so such a run is a different one, and nothing is refused.
     """
     if (runs / run / "run.json").exists():
         return
@@ -92,7 +92,7 @@ def differences(before: Origin, decides: Mapping[str, Any], system: Any = None) 
     there = before["decides"]
     for name in sorted(there.keys() | decides.keys()):
         alike = equal_codes(decides[name]) if name in OF_CODE and name in decides else [decides.get(name)]
-        if there.get(name) in alike or (name == "ids" and name not in there):  # those of before the wall had no ids
+        if there.get(name) in alike or (name == "ids" and name not in there):  # runs from before the wall have none
             continue
         if name == "code":
             now = {file: digest[:DIGITS] for file, digest in fingerprints(system).items()}

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir
 
 SHOWN, LONGEST = 3, 74  # sentences, and the places that each takes at most: a line each
-# options that say nothing of what comes next
+# options that do not belong to the next command
 ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard", "on")
-OF_NODES = ("devices", "num_nodes")  # nor these where a launcher says so
+OF_NODES = ("devices", "num_nodes")  # nor do these where a launcher sets them
 
 
 def translations(finished: "Sequence[tuple[RunDir, Record]]") -> Iterator[str]:
@@ -33,7 +33,7 @@ def translations(finished: "Sequence[tuple[RunDir, Record]]") -> Iterator[str]:
     scored = [(run, record) for run, record in finished if has_sentences(record) and (run.folder / "dev.hyp").exists()]
     if not scored:
         return
-    run, record = max(reversed(scored), key=lambda one: one[1].score("dev", "bleu") or 0.0)  # as `best` has it
+    run, record = max(reversed(scored), key=lambda one: one[1].score("dev", "bleu") or 0.0)  # as `best` chooses
     pairs = (pair for text in run.prepared.dev.text for pair in text.pairs())
     lines = zip(pairs, (run.folder / "dev.hyp").read_bytes().decode().split("\n"), strict=False)
     short = [(source, made) for (source, _), made in lines if max(map(_places, (source, made))) <= LONGEST]
@@ -44,7 +44,7 @@ def translations(finished: "Sequence[tuple[RunDir, Record]]") -> Iterator[str]:
 
 
 def _places(line: str) -> int:
-    """That a line takes in a terminal, which is shown what it would obey by its name."""
+    """Columns that a line takes in a terminal, where control characters are shown by their names."""
     return width(shown(line))
 
 
@@ -69,9 +69,9 @@ def what_next(
 ) -> list[str]:
     """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
 
-    `task` is that of the runs. Of processes that `peer` is one of, on several nodes, what starts those
-    is a part of the command. A row that a program made, and no file has, has no command for more seeds; a
-    system that no file has is one that no command `opens`.
+    `task` is that of the runs. If `peer` is one of several processes on several nodes, the command includes
+    what starts those. Without a file (`has_file`), as for a row of a program, there is no command for more
+    seeds; `opens` says whether a command can open the system of the runs.
     """
     again = {option: value for option, value in typed.items() if option not in ONCE}
     start, where = "", ""
@@ -92,5 +92,5 @@ def what_next(
 
 
 def _with(options: Mapping[str, Any], typed: Mapping[str, Any], *kept: str) -> str:
-    """These options, and of those that were typed what another command knows as well."""
+    """These options, and of the typed ones those that the other command knows as well."""
     return command.command_line({**options, **{name: typed[name] for name in kept if name in typed}})

@@ -23,24 +23,24 @@ from repro.runs import streams
 from repro.storage.atomic import DiskError
 
 DISTRIBUTION = "attention-repro"  # what pip knows this package by
-ALIKE = 0.75  # of two words: base and bse are, h=1 and h=5, here and nowhere are not
-FAILED, BAD_INPUT, DISK = 1, 2, 74  # exit codes: a service's, of what cannot be understood, a disk's; runs: `sweep.py`
+ALIKE = 0.75  # of two words: base and bse are alike; h=1 and h=5, here and nowhere are not
+FAILED, BAD_INPUT, DISK = 1, 2, 74  # exit codes: failed service, bad input, disk; of runs: `executor.py`
 
 GONE_FOLDER = "the working directory is gone; expected one that is there. Type cd and a folder, then the same command."
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, with options by their whole names only: an abbreviation would mean another one some day."""
+    """argparse's parser, with options by full name only: an abbreviation might mean another option some day."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Refuse what nobody knows here, where the options of a command that has several commands are known."""
+        """Refuse unknown options here, where the options of the sub-command are known."""
         words = sys.argv[1:] if args is None else args
         self._refuse_twice(words)
         found, unknown = super().parse_known_args(words, namespace)
-        # of a command whose options may stand between its files, options are read first, and then the rest
+        # where options may stand between files, options are read first, and then the rest
         options_alone = any(action.nargs == argparse.SUPPRESS for action in self._get_positional_actions())
         if unknown and not options_alone:
             self.error(
@@ -49,9 +49,9 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def _refuse_twice(self, words: Sequence[str]) -> None:
-        """Of an option of any number of values that is there twice argparse would drop the first ones without a word.
+        """Refuse an option with many values that is there twice: argparse would silently drop the first values.
 
-        Of one that has one value the last counts, as everywhere: a script's own may be followed by a caller's.
+        Of an option with one value the last counts, as everywhere: a caller's may follow a script's own.
         """
         there = Counter(word.partition("=")[0] for word in itertools.takewhile("--".__ne__, words))
         for name, action in self._option_string_actions.items():
@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"{name} is there {there[name]} times, expected once, with all its values")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Of what is none of the choices say which is meant, beside naming them all."""
+        """For a value that is none of the choices, name them all and the one that is probably meant."""
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
             near = guess(str(value), known).removesuffix(".")
@@ -72,14 +72,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def folder_named(typed: str) -> Path:
-    """The folder of an option. Raises ArgumentTypeError for no name, as an unset variable of a shell leaves."""
+    """The folder of an option. Raises ArgumentTypeError for an empty name, as of an unset variable in a shell."""
     if not typed.strip():
         raise argparse.ArgumentTypeError(f"expected a folder, got {typed!r}; . is the one that you are in")
     return Path(typed)
 
 
 def release() -> str:
-    """The version of this package as it was installed; code that runs where it lies has none."""
+    """The version of this package as it was installed; code that runs from a checkout has none."""
     try:
         return importlib.metadata.version(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:
@@ -87,7 +87,7 @@ def release() -> str:
 
 
 def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:
-    """What to say of the first word that looks like an option and is none; None if there is no such word."""
+    """The message for the first word that looks like an option and is none; None if there is no such word."""
     options = sorted(known)
     for word in words:
         name = word.partition("=")[0]
@@ -99,7 +99,7 @@ def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """How a sentence ends that says of a word that it is none of those that are known: with the one that is meant."""
+    """The end of a sentence on an unknown word: it asks whether a similar known word is meant, or is a full stop."""
     spelt = {one.casefold(): one for one in known}
     near = difflib.get_close_matches(word.casefold(), spelt, n=1, cutoff=ALIKE)
     return f"; did you mean {spelt[near[0]]}?" if near else "."
@@ -116,7 +116,7 @@ def command_line(options: Mapping[str, Any]) -> str:
 
 
 def python() -> str:
-    """How the user calls the interpreter that runs this: by its name where the shell finds this one, or by its path."""
+    """How the user calls this interpreter: by name where the shell finds it under that name, else by its path."""
     found = shutil.which("python")
     if found is not None and os.path.dirname(found) == os.path.dirname(sys.executable):  # links of others lead here too
         return "python"
@@ -131,25 +131,25 @@ def ours(*words: str) -> str:
 
 
 def hinted(error: Exception) -> str:
-    """What an error says, with our commands as the user types them: lower floors do not know how that is."""
+    """The text of an error, with our commands as the user types them, which lower folders do not know."""
     return re.sub(r"(?<![\w/])python -m repro\b", lambda _: ours(), str(error))
 
 
 def _is_at_hand() -> bool:
-    """Whether `repro` of an installed package is where the shell looks: files that `repro run` starts are not told."""
+    """Whether the shell finds `repro` of an installed package: files that `repro run` starts do not see its name."""
     found = shutil.which("repro")
     beside = found is not None and os.path.dirname(found) == os.path.dirname(sys.executable)
     return beside and (PACKAGE / EXPERIMENTS).is_dir()
 
 
 def experiment_command(name: str, start: str = "") -> str:
-    """How the user starts the experiment file of that name, with an interpreter or with what else `start`s it."""
+    """How the user starts the experiment file of that name, with an interpreter, or with the words of `start`."""
     of_file = script(name)
     return ours("run", name) if not start and of_file.startswith("-m ") else f"{start or python()} {of_file}"
 
 
 def script(name: str) -> str:
-    """What is typed behind the interpreter for that file: the one that runs, wherever it is, or ours."""
+    """What is typed after the interpreter for that file: the file that runs, wherever it is, or ours."""
     running = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
     installed = PACKAGE / EXPERIMENTS  # where there is no clone, whatever calls this
     if running.stem == name and running.parent != installed:
@@ -163,14 +163,14 @@ def script(name: str) -> str:
 
 
 def code_of(error: Exception) -> int:
-    """The exit code where this error has been told: of a disk, of a service, or of what cannot be understood."""
+    """The exit code for this error: of a disk, of a service, or of what cannot be understood."""
     if isinstance(error, DiskError):
         return DISK
     return FAILED if isinstance(error, ConnectionError) else BAD_INPUT
 
 
 def ended(command: Callable[[], int | None]) -> int:
-    """Run a command to its end; the exit code, that of SIGPIPE where nobody reads on and it ends for that."""
+    """Run a command to its end and return its exit code; that of SIGPIPE if its reader has gone."""
     console.open_streams()
     streams.end_at_full_disk()
     if not _is_somewhere():
@@ -181,7 +181,7 @@ def ended(command: Callable[[], int | None]) -> int:
             return command() or 0
         finally:
             if sys.stdout is not None:
-                sys.stdout.flush()  # what is left in the buffer would complain at the very end
+                sys.stdout.flush()  # what is left in the buffer would fail at the very end
     except BrokenPipeError:
         streams.lead_nowhere(1)
         return 128 + signal.SIGPIPE
@@ -195,7 +195,7 @@ def ended(command: Callable[[], int | None]) -> int:
 
 @contextmanager
 def held_interrupts() -> Iterator[None]:
-    """Ctrl-C is answered at the end of the block: an import of compiled code loses it, or leaves half a module."""
+    """Delay Ctrl-C to the end of the block: an import of compiled code would lose it, or leave half a module."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
         yield
@@ -211,7 +211,7 @@ def held_interrupts() -> Iterator[None]:
 
 
 def _is_somewhere() -> bool:
-    """Whether the working directory is there."""
+    """Whether the working directory exists."""
     try:
         os.getcwd()
     except FileNotFoundError:

@@ -1,12 +1,12 @@
-"""The badge of a run: how far it was shown, while it was made, that it can be made again.
+"""The badge of a run: how far its reproducibility was shown while it was made.
 
     L0  every update read the sentences that the plan names: the same on every machine
     L1  one CPU process: to the bit, as long as versions, processor and threads are the same
     L2  one GPU, in PyTorch's deterministic mode: to the bit
     L3  several CPU processes: to the bit, as many of them
 
-A badge stands for what was looked at in this very run, never for what ought to hold. How several processes compare with
-one (L4, L5) no run can show by itself.
+A badge stands for what was checked in this run, never for what ought to hold. No run can show by itself how several
+processes compare with one (L4, L5).
 """
 
 import hashlib
@@ -26,7 +26,7 @@ SHOWN = 3  # lines that a note names
 
 
 def conditions(stamp: Provenance, devices: int, arithmetic: Iterable[str]) -> dict[str, Any]:
-    """What does not belong to the run and may change its last digits, as plain values."""
+    """The conditions outside the run that may change its last digits, as plain values."""
     versions = {f"version of {name}": version for name, version in stamp["versions"].items()}
     return versions | {
         "python": stamp["python"],
@@ -42,7 +42,7 @@ def conditions(stamp: Provenance, devices: int, arithmetic: Iterable[str]) -> di
 
 
 def repeated_lines(lines: Iterable[Line]) -> tuple[int, list[str]]:
-    """How many journal lines were written again after a crash, and which of them were not what they had been."""
+    """How many journal lines were written again after a crash, and which of them had changed."""
     before: dict[tuple[str, int], dict[str, float]] = {}
     n, unequal = 0, []
     for line in sorted(lines, key=lambda line: line["attempt"]):
@@ -56,8 +56,8 @@ def repeated_lines(lines: Iterable[Line]) -> tuple[int, list[str]]:
 
 
 def lines_due(steps: int, *, log: int, validate: int, last: int) -> list[tuple[str, int]]:
-    """What a journal has after so many steps, by kind and step: a line each `log` steps and of the `last` one, and one
-    each `validate` steps, but for that at which a run ended before its last.
+    """The lines of a journal after so many steps, by kind and step: "train" each `log` steps and at the `last` one,
+    "dev" each `validate` steps, except at the step where a run ended early.
     """
     train = [("train", step) for step in range(1, steps + 1) if step % log == 0 or step == last]
     dev = [("dev", step) for step in range(validate, steps + 1, validate) if step < steps or step == last]
@@ -72,7 +72,7 @@ def determinism(
     weights: str | None,
     due: Sequence[tuple[str, int]] = (),
 ) -> Determinism:
-    """The badge, the digests and counts it rests on, and in words what stands against a higher one.
+    """The badge, the digests and counts it rests on, and in words what speaks against a higher one.
 
     `plan` is the digest of what should have been read, `shares` in how many micro-batches. `due` are the lines that the
     journal must have: somebody may have removed one.
@@ -108,7 +108,7 @@ def _some(lines: Sequence[str]) -> str:
 
 
 def _highest(report: ReproducibilityReport, n: int, now: Mapping[str, Any], against: list[str]) -> str:
-    """The badge of a run against which nothing speaks; what was not looked at is added to `against`."""
+    """The badge of a run in which no check failed; what was not checked is added to `against`."""
     if now.get("on GPU") and not now.get("deterministic mode"):
         against.append("a GPU, and not in PyTorch's deterministic mode")
     elif now.get("processes", 1) > 1:
@@ -123,7 +123,7 @@ def _highest(report: ReproducibilityReport, n: int, now: Mapping[str, Any], agai
 
 
 def weights_digest(weights: Mapping[str, Tensor]) -> str:
-    """SHA-256 of names, types, shapes and bytes: what two runs that are one have in common."""
+    """SHA-256 of names, types, shapes and bytes: two runs with identical weights share it."""
     sha256 = hashlib.sha256()
     for name in sorted(weights):
         tensor = weights[name].detach().cpu().contiguous()

@@ -1,8 +1,8 @@
 """What a Transformer computes for one sentence, step by step, and what its gradients are there. Paper: section 3.
 
 The model of a run is built again in float64 from parts that keep each step, and reads a source and a translation as in
-training. Without a part (`Missing`) it has the same weights and was not trained for that: what changes is what this
-model made of the part.
+training. Without a part (`Missing`) it has the same weights, though it was not trained so: the change shows what this
+model used the part for.
 
     T target tokens    L tokens    V vocabulary    H heads    Q queries    K keys    E width of a head    D d_model
 """
@@ -53,13 +53,13 @@ class SubLayer(NamedTuple):
     """One sub-layer and what stands around it, [1, L, D] each; after the backward pass with gradients."""
 
     x: Tensor
-    made: Tensor  # by the sub-layer, of x
+    made: Tensor  # the sub-layer's output for x
     total: Tensor  # x + made
     normed: Tensor
 
 
 class Watched(Mixing):
-    """Equation (1), which keeps its steps; without the scale or the softmax where it is told so."""
+    """Equation (1), which keeps its steps; `without` leaves out the scale or the softmax."""
 
     steps: Steps
 
@@ -121,7 +121,7 @@ class Explained:
     around: dict[tuple[str, int], tuple[SubLayer, ...]]  # that attention, and the feed-forward network if it follows
     logits: Tensor  # [T, V]
     loss: float  # nats a token of the translation, unsmoothed
-    by_later: Tensor  # [T]: norm of the first token's gradient by what the decoder reads at each place
+    by_later: Tensor  # [T]: norm of the first token's gradient with respect to what the decoder reads at each place
     by_order: float  # largest change of a logit when the source's tokens are read in reverse
 
     @property
@@ -179,7 +179,7 @@ def watched_model(trained: Trained, without: Missing | None, kept: list[SubLayer
 def explained(
     trained: Trained, source_ids: list[int], target: Sequence[int] | None = None, without: Missing | None = None
 ) -> Explained:
-    """All of it for one sentence; `target` is the translation that is read, None: what the search finds."""
+    """Everything for one sentence; `target` is the translation that is read, None: what the search finds."""
     kept: list[SubLayer] = []
     model, source = watched_model(trained, without, kept), torch.tensor([source_ids])
     search = Search.of(trained.record.settings)
@@ -230,7 +230,7 @@ def explained(
 
 
 def measures(seen: Explained) -> dict[str, float]:
-    """What a part changes: of two models that read the same translation the numbers stand side by side."""
+    """Numbers that a missing part changes, to be compared for two models that read the same translation."""
     found = {
         "loss of the translation, nats a token": seen.loss,
         "gradient of the first token by what is read later": seen.by_later[1:].sum().item(),
@@ -332,6 +332,6 @@ def six_answers(seen: Explained, layer: int) -> Iterator[Answer]:
 
 
 def _gradient(of: Tensor) -> Tensor:
-    """Without the batch."""
+    """The gradient of a tensor, without the batch dimension."""
     assert of.grad is not None, "asked for after the backward pass"
     return of.grad[0]

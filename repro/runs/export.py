@@ -1,7 +1,7 @@
-"""Models that leave the house: a finished run as a folder for Hugging Face, for CTranslate2, or of plain safetensors.
+"""Exported models: a finished run as a folder for Hugging Face, for CTranslate2, or of plain safetensors.
 
-Beside weights, configuration and tokenizer stand the record of the run, a model card made from it (`README.md`) and a
-file that translates with the folder and without this project (`example.py`).
+The folder holds weights, configuration and tokenizer, the record of the run, a model card made from it (`README.md`),
+and a script that translates with the folder and without this project (`example.py`).
 """
 
 import hashlib
@@ -23,10 +23,10 @@ EXAMPLE = "example.py"
 
 
 def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: Path) -> None:
-    """Fill `folder` under another name, so that it is whole or absent; one that holds this export stays as it is.
+    """Write the export under a temporary name, so that `folder` is whole or absent; keeps one that holds this export.
 
-    Raises ValueError for a folder that holds anything else or whose files are not what was written: nothing that lies
-    in it is ever taken away. And for a row that the format cannot express.
+    Raises ValueError for a folder that holds anything else, or whose files are not what was written: nothing in it is
+    ever deleted. Also raises it for a row that the format cannot express.
     """
     place = folder.resolve()
     if place.exists() and not place.is_dir():
@@ -107,7 +107,7 @@ def _exported(folder: Path) -> tuple[Any, Any]:
 
 
 def _origin(run: Record, to: Format, tensors: Path) -> dict[str, Any]:
-    """Whose weights these are."""
+    """What the export notes of its run: whose weights these are."""
     names = ("run", "table", "row", "scale", "seed", "pair", "hyper", "tokenizer")
     weights = hashlib.sha256(tensors.read_bytes()).hexdigest() if tensors.exists() else None
     return {name: getattr(run, name) for name in names} | {"format": to, "weights": weights}

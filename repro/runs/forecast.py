@@ -1,7 +1,7 @@
 """What runs will cost, before they are made: operations at the rate of finished runs, or at that of a card.
 
-It is said of the machine that will make them: this one, or for `--on`, `--hardware` and models of the paper's size
-where there is no GPU a card from the table of rates (`repro/runs/hardware.py`).
+It is for the machine that will make them: this one, or, for `--on`, `--hardware`, and models of the paper's size where
+there is no GPU, a card from the table of rates (`repro/runs/hardware.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,12 +29,12 @@ from repro.runs.table import Cell
 from repro.runs.task import Task
 from repro.storage import atomic
 
-USUAL_CARD = "a100"  # where none is named or here, of models that want one
+USUAL_CARD = "a100"  # where none is named or here, for models of the paper's size
 NO_TEXTS: Mapping[Task, tuple[int, int]] = MappingProxyType({})
 NOTHING_BEGUN: Mapping[Cell, Standing] = MappingProxyType({})
-WEIGHTS = 2  # dev and test are scored by: the paper's, and the mean of the last checkpoints
+WEIGHTS = 2  # sets of weights that dev and test are scored with: the paper's, and the mean of the last checkpoints
 HELD_OUT = 3_000  # sentences of dev and of test, where nothing says how many
-BACKWARD_AND_FORWARD = 3  # of an update's time, forward is one part
+BACKWARD_AND_FORWARD = 3  # parts of an update's time; forward is one of them
 SEARCHED_ON = 1.17  # tokens that a search reads for each that its answer keeps (`docs/log.md`)
 
 
@@ -67,9 +67,9 @@ class Estimate:
 def estimates(
     cells: Sequence[Cell], scale: Scale, options: Options, sentences: Mapping[Task, tuple[int, int]] = NO_TEXTS
 ) -> list[Estimate]:
-    """Of each cell, on the machine that will make it.
+    """The estimate of each cell, on the machine that will make it.
 
-    `sentences` are those of dev and test of each task whose text has been opened.
+    `sentences` are the sizes of dev and test, for each task whose text has been opened.
     """
     if card := card_for(scale, options):
         return [estimate(cell, scale, rate_on(card, cell, scale, options.processes)) for cell in cells]
@@ -80,7 +80,7 @@ def estimates(
 def card_for(scale: Scale, options: Options) -> Card | None:
     """The card whose published rates tell how long runs take; None where they are made here, or on machines like this.
 
-    A dry run of models of the paper's size is of a card, since nobody trains those on a processor.
+    A dry run of models of the paper's size is for a card, since nobody trains those on a processor.
     """
     if options.hardware:
         return card_of(options.hardware)
@@ -91,7 +91,7 @@ def card_for(scale: Scale, options: Options) -> Card | None:
 
 
 def rate_here(cell: Cell, scale: Scale, options: Options, known: Sequence[Known]) -> Rate:
-    """That of the known run most like this one."""
+    """The rate of the known run most like this one; a guess where none is known."""
     flops = _flops(cell, scale) / cell.hyper.steps
     like = nearest(known, cell.hyper, cell.row.system, flops)
     train = like.train if like else FLOPS_PER_CORE * options.threads * options.processes
@@ -101,16 +101,16 @@ def rate_here(cell: Cell, scale: Scale, options: Options, known: Sequence[Known]
 
 
 def rate_on(card: Card, cell: Cell, scale: Scale, devices: int) -> Rate:
-    """That of a run which so many cards share; one of them translates."""
+    """The rate of a run that so many cards share; one of them translates."""
     alone = card.rate(cell.hyper)
     search = alone * TRANSLATED / cell.task.at(scale).sentence_tokens
     return Rate(alone * devices * card.efficiency(devices), search, card.is_published)
 
 
 def estimate(cell: Cell, scale: Scale, rate: Rate, sentences: tuple[int, int] | None = None) -> Estimate:
-    """Of one cell at this rate: its operations, which are those of training, of reading dev, and of searching.
+    """The estimate of one cell at this rate, from its operations in training, in reading dev, and in searching.
 
-    `sentences` are those of dev and test, None: as many as they are known to have.
+    `sentences` are the sizes of dev and test, None: as many as they are known to have.
     """
     read, flops = cell.task.at(scale), _flops(cell, scale)
     a_pair = flops / (cell.hyper.steps * read.batch_tokens)  # of tokens
@@ -131,7 +131,7 @@ def hours_of(cell: Cell, scale: Scale, card: Card, devices: int) -> float:
 
 
 def held_out(scale: Scale, pair: str) -> tuple[int, int, int]:
-    """How many sentences dev, test and other test sets have, as fetching brings these: what somebody adds is more."""
+    """How many sentences dev, test and other test sets have, as they are fetched: added ones do not count."""
     if CORPORA[scale.corpus].is_generated and scale.grammar:
         return scale.grammar.n_dev, scale.grammar.n_test, 0
     if scale.corpus in TREEBANKS and (trees := TREEBANKS[scale.corpus].held_out):
@@ -162,7 +162,7 @@ class _Ahead(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """What is to come."""
+        """Seconds that are to come."""
         return 0.0 if self.at.done else self.estimate.to_come(self.at.trained)
 
 
@@ -246,7 +246,7 @@ def _in_all(ahead: Sequence[_Ahead]) -> str:
 
 
 def _of_machine(table: str, ahead: Sequence[_Ahead], options: Options) -> list[str]:
-    """Whose times these are; where no run has finished on such a machine, how they become known."""
+    """Which machine the times are of; where no run has finished on such a machine, how to measure them."""
     machine = this_machine().device
     if all(one.estimate.measured for one in ahead):
         return [] if options.on == "here" else [f"Times are those of a machine like this one, {machine}."]
@@ -278,7 +278,7 @@ def _of_card(card: Card, ahead: Sequence[_Ahead], scale: Scale, options: Options
 
 
 def _side_by_side(ahead: Sequence[_Ahead], options: Options, parallelism: tuple[int, str]) -> list[str]:
-    """Until the last run ends, where several are made at a time."""
+    """The time until the last run ends, where several are made at a time."""
     jobs, why = parallelism
     if options.on != "here":
         jobs, why = options.jobs or len(ahead), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
@@ -292,7 +292,7 @@ def _side_by_side(ahead: Sequence[_Ahead], options: Options, parallelism: tuple[
 
 
 def _memory(asked: Sequence[Cell], scale: Scale, options: Options) -> str:
-    """Of the largest run; of runs that are made here beside what is free."""
+    """The memory of the largest run; for runs that are made here, also what is free."""
     largest = max(asked, key=lambda cell: cell_memory(cell, scale))
     beside = f"; {size(free_memory())} free" if options.on == "here" else ""
     return f"Memory: {size(cell_memory(largest, scale))} for the largest run, {largest.row.name}{beside}."

@@ -1,8 +1,8 @@
-"""A finished run on the other test sets that lie beside its text: translated and scored as its own was.
+"""Scores of a finished run on the other test sets that lie beside its text, made as those of its own test set.
 
-It comes after the record, which does not need it, and is made from the checkpoints that the run left: so the same
-command makes it for runs that finished before, or whose text lay alone then. Paper: none; for Multi30k others report
-test sets of 2016 and 2017, and of MSCOCO.
+They come after the record, which does not need them, and are made from the checkpoints of the run. So the same command
+makes them for runs that finished earlier, or before the other test sets were there. Paper: none; for Multi30k others
+report test sets of 2016 and 2017, and of MSCOCO.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir
     from repro.tracking.tracker import Tracker
 
-# told the name of a text and its number of sentences; what it gives is told how many are translated, and may raise
+# takes the name and size of a text; returns a callback that takes how many sentences are translated, and may raise
 Watch = Callable[[str, int], Callable[[int], None]]
 
 
 def note_further(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, watch: Watch) -> None:
-    """Have the scores in the folder of the run and in MLflow, where its checkpoints are there.
+    """Write the scores to the folder of the run and to MLflow, if its checkpoints are there.
 
-    What is there is not made again.
+    Scores that are there are not made again.
     """
     place = run.folder / RECORD
     if not run.corpus.further or not has_checkpoints(run) or record.status != "finished":
@@ -51,7 +51,7 @@ def note_further(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, w
 
 
 def keep_further(run: "RunDir", record: Record, results: "Path", tracker: "Tracker", tell: Say, watch: Watch) -> None:
-    """Have the same beside the record under `results`."""
+    """Do the same, and copy the scores beside the record under `results`."""
     note_further(run, record, tracker, tell, watch)
     artifacts.copy(run.folder / RECORD, path(results, record), record.run)
 
@@ -82,5 +82,5 @@ def _scored(
 
 
 def _sha256(text: "Parallel") -> str:
-    """Of both sides."""
+    """The hash of both sides of a text."""
     return hashlib.sha256("".join(f"{one.sha256}\n" for one in text.fingerprints()).encode()).hexdigest()

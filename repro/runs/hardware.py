@@ -40,11 +40,11 @@ class Card:
     note: str = ""
 
     def rate(self, hyper: Hyper) -> float:
-        """Operations a second in training a row: from the big model's width on those of the big one."""
+        """Operations a second in training a row: those of the big model from its width on, else those of the base."""
         return self.big if hyper.d_model >= BIG.d_model else self.base
 
     def efficiency(self, devices: int) -> float:
-        """The share of its speed that each of so many cards keeps: of the next larger number that is published."""
+        """The share of its speed that each of so many cards keeps, as published for the next larger number."""
         return self.scaling[min((n for n in self.scaling if n >= devices), default=max(self.scaling))]
 
 
@@ -71,7 +71,7 @@ A100 = Card(
 
 
 def _of_a100(name: str, why: str) -> Card:
-    """A card that nobody published a translation model for: by tokens a second of another program, in bfloat16."""
+    """A card without published rates of a translation model: from another program's tokens a second, in bfloat16."""
     factor = 63_147 / 32_434
     source = f"extrapolated: {why} times {factor:.2f} ({MPT}). The A100's: {A100.source}"
     return replace(A100, name=name, base=A100.base * factor, big=A100.big * factor, source=source)
@@ -90,7 +90,7 @@ def card_of(name: str) -> Card:
 
 
 def check_price(price: float) -> float:
-    """A price of an hour of one device. Raises ValueError for what is none."""
+    """A price of an hour of one device. Raises ValueError for anything else."""
     if not (math.isfinite(price) and price >= 0):
         raise ValueError(f"--price must be a number of at least 0, money for an hour of one device, got {price}.")
     return price

@@ -1,8 +1,8 @@
-"""What a finished run shows of its inside: heads and search on a few sentences, written beside its record.
+"""What a finished run does inside: its heads and its search on a few sentences, written beside its record.
 
-Who makes the run makes it, as its last work: there the model's libraries are loaded, and one thread is at work. It is
-made from the checkpoints that the run left, so the same command writes it for runs that finished before. The
-sentences are of dev where their text is generated, for that of most corpora may not be given on; and the paper's.
+The process that makes the run writes this last: there the model's libraries are loaded, and one thread is at work. It
+is made from the checkpoints of the run, so the same command writes it for runs that finished earlier. The sentences are
+the paper's, and of dev where the text is generated: the text of most corpora may not be passed on.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 N_OWN, SHORTEST, LONGEST = 3, 8, 18  # sentences of dev, and tokens of one: as a page has room for
 LEARNED = 100  # updates below which a model has nothing to show on the paper's sentences, which are long
-MOST_TOKENS = 200  # of any: the work grows with the square
+MOST_TOKENS = 200  # of any sentence: the work grows with the square
 NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
 
 
 def note_inside(run: "RunDir", record: Record, tell: Say) -> None:
-    """Have what the run does inside in its folder, where it translates something and its checkpoints are there."""
+    """Write what the run does inside to its folder, if it translates and its checkpoints are there."""
     place = run.folder / RECORD
     wanted = has_checkpoints(run) and has_sentences(record) and not is_inside_of(place, record.run)
     if wanted and (weights := kept_weights(run, tell)) is not None:
@@ -43,7 +43,7 @@ def note_inside(run: "RunDir", record: Record, tell: Say) -> None:
 
 
 def keep_inside(run: "RunDir", record: Record, results: Path, tell: Say) -> None:
-    """Have the same beside the record under `results`; where nothing can be seen, no such file stands there."""
+    """Do the same, and copy the file beside the record under `results`; if it cannot be made, none stays there."""
     place = path(results, record)
     if not is_inside_of(place, record.run):
         note_inside(run, record, tell)

@@ -1,8 +1,8 @@
-"""The processes that share each update of a run: who started them; and `--devices N`, which starts some itself.
+"""The processes that share each update of a run: who started them; and `--devices N`, which starts them itself.
 
-On one machine this very command is started once a device by PyTorch's launcher, with one exit code for all of it. On
-several, and wherever those who run a cluster start processes themselves, torchrun, srun and Ray Train say in the
-environment how many there are and which one this is: `membership` reads it.
+On one machine, PyTorch's launcher starts this command once for each device, with one exit code for all. On several
+machines, and wherever a cluster starts the processes, torchrun, srun and Ray Train say in the environment how many
+processes there are and which one this is: `membership` reads it.
 """
 
 import re
@@ -15,27 +15,27 @@ from repro.runs import command
 from repro.runs.signals import STOPPING
 from repro.training.peer import Peer
 
-ALONE = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}  # what is true of a process that nothing started
+ALONE = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}  # the values for a process that no launcher started
 PORT, PORTS = 15_000, 10_000  # where the tasks of a Slurm job meet, by the job's number
 
 Environment = Mapping[str, str]
 
 
-# what a launcher calls the number of a process, of all, of it on its node, of its node, and of all nodes
+# each launcher's names of: rank, number of processes, local rank, node rank, number of nodes
 NAMES = {
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE"),
-    "Ray Train": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK"),  # as many nodes as LOCAL_WORLD_SIZE makes
-    # of the step, that is, of this very srun: in the shell of a job the other names stand too, though nobody else does
+    "Ray Train": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK"),  # LOCAL_WORLD_SIZE tells the number of nodes
+    # of the step, that is, of this srun: the shell of a job also has the names of the job, but is one process
     "srun": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEP_NUM_NODES"),
 }
 
 
 def membership(devices: int | None, nodes: int | None, environment: Environment) -> Peer | None:
-    """Who this process is among those that share each update; None where none was started for that.
+    """Which process this is among those that share each update; None where no launcher started it.
 
     `devices` and `nodes` are what was asked for, None: whatever there is. Raises ValueError where the launcher started
-    others. torchrun, srun and Ray Train are believed. What is left of them in the environment of a process that none of
-    them started is not: as number 1 it would wait for a number 0 that never comes, without a word.
+    other numbers. torchrun, srun and Ray Train are trusted. Their leftover variables in a process that none of them
+    started are refused: as rank 1 it would wait silently for a rank 0 that never comes.
     """
     if found := _started(environment):
         _refuse_other_numbers(found, devices, nodes)
@@ -54,7 +54,7 @@ def membership(devices: int | None, nodes: int | None, environment: Environment)
 
 
 def _started(environment: Environment) -> Peer | None:
-    """What the launcher says; None where there is none, and where srun started one task, which may start its own."""
+    """What the launcher says; None without one, and where srun started a single task, which may start its own."""
     tasks = environment.get("SLURM_STEP_NUM_TASKS", "1")
     if "TORCHELASTIC_RUN_ID" in environment:
         found = _read("torchrun", environment)
@@ -73,7 +73,7 @@ def _started(environment: Environment) -> Peer | None:
 
 
 def _read(launcher: str, environment: Environment) -> Peer:
-    """The numbers under the names that this launcher gives them. Raises ValueError where they cannot be."""
+    """The numbers under the names that this launcher gives them. Raises ValueError for impossible ones."""
     names = NAMES[launcher]
     try:
         number, n, local, node, *said = (int(environment[name]) for name in names)
@@ -116,9 +116,9 @@ def _master(environment: Environment) -> tuple[str, int]:
 
 
 def _head(environment: Environment) -> tuple[str, int]:
-    """The first node of this srun, at a port of its own; MASTER_ADDR and MASTER_PORT name another."""
+    """The first node of this srun and a port of its own; MASTER_ADDR and MASTER_PORT override them."""
     first = re.sub(r"\[(\w+)[^\]]*\]", r"\1", environment["SLURM_STEP_NODELIST"]).split(",")[0]
-    # a job has its number alone, and steps of one job stand side by side
+    # no two jobs share a number, and steps of one job may run side by side
     own = PORT + (int(environment["SLURM_JOB_ID"]) * 16 + int(environment["SLURM_STEP_ID"])) % PORTS
     return _master({"MASTER_ADDR": first, "MASTER_PORT": str(own), **environment})
 
@@ -139,9 +139,9 @@ def _refuse_other_numbers(found: Peer, devices: int | None, nodes: int | None) -
 
 
 def refuse_other_processes(found: Peer | None, processes: int) -> None:
-    """Raise ValueError where a launcher started another number of processes than will be waited for.
+    """Raise ValueError where a launcher started a different number of processes from what the run waits for.
 
-    As where the name of a scale says more, such as smoke-2-devices.
+    For example, the name of a scale may ask for more, such as smoke-2-devices.
     """
     if found is not None and found.processes != processes:
         raise ValueError(
@@ -160,7 +160,7 @@ def _what_to_type(devices: int, nodes: int) -> str:
 
 
 def torchrun(devices: int, nodes: int) -> str:
-    """What stands before a script to start its processes on many nodes, typed on each, with K and HOST filled in."""
+    """The words before a script that start it on many nodes; typed on each, with K and HOST filled in."""
     return f"torchrun --nnodes={nodes} --node-rank=K --master-addr=HOST --master-port=29500 --nproc-per-node={devices}"
 
 
@@ -170,9 +170,9 @@ def srun(devices: int, nodes: int) -> str:
 
 
 def started_again(peer: Peer) -> tuple[str, str, dict[str, int]]:
-    """How processes on several nodes are started again: what stands before the script, what there is to say, options.
+    """How to start processes on several nodes again: the words before the script, a remark, and options.
 
-    Ray Train is no command: one machine makes the same runs by as many processes.
+    Ray Train has no command to type: one machine makes the same runs with as many processes.
     """
     if peer.launcher == "torchrun":
         where = f", typed on each node with K from 0 to {peer.nodes - 1} and the name of node 0 for HOST"
@@ -183,16 +183,16 @@ def started_again(peer: Peer) -> tuple[str, str, dict[str, int]]:
 
 
 def launch(command: Sequence[str], devices: int) -> int:
-    """Run a script with its arguments in so many processes of this machine, to their end.
+    """Run a script with its arguments in `devices` processes on this machine, to their end.
 
-    Gives the exit code of the process that was the first to fail, as a shell would show it: the launcher's own command
-    answers 1 whatever it was. A signal sent to this process is passed on; the code is then 128 and its number.
+    Returns the exit code of the first process that failed, as a shell would show it; the launcher's own command returns
+    1 for any failure. A signal sent to this process is passed on; the code is then 128 plus its number.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
-    # the launcher would leave SIGUSR1 out, and answer what `nohup` wants ignored
+    # by default the launcher misses SIGUSR1, and handles what `nohup` wants ignored
     heard = [signal.Signals(number).name for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
     how = ("--standalone", f"--nproc-per-node={devices}", f"--signals-to-handle={','.join(heard)}")
     try:

@@ -1,4 +1,4 @@
-"""Lines as tokens, and what is said of those that a model has no place for: before hours of work, not after them."""
+"""Lines as tokens; lines that a model has no place for are refused before hours of work, not after them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,9 +19,9 @@ def as_ids(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
 
 
 def n_places(model: Any) -> int | None:
-    """Tokens of the longest line that a model can read or write; None: as many as there are.
+    """Tokens of the longest line that a model can read or write; None: there is no limit.
 
-    A system of one's own says it as `n_places`, where it has places without being made of ours.
+    A system of one's own that has places, but none of our parts with places, states their number as `n_places`.
     """
     from repro.model.ablations.static import ByPlace
     from repro.model.embedding import LearnedPositions
@@ -37,7 +37,7 @@ def n_places(model: Any) -> int | None:
 
 
 class LineLimit(NamedTuple):
-    """How many tokens a line may have, why, and what helps beside a shorter line."""
+    """How many tokens a line may have, why, and what else helps than a shorter line."""
 
     n: int
     why: str
@@ -45,7 +45,7 @@ class LineLimit(NamedTuple):
 
     @classmethod
     def of(cls, model: Any, backend: str, otherwise: str) -> "LineLimit | None":
-        """Those of a model that this backend reads; None: as many as there are. `otherwise`: if they are its own."""
+        """The limit of a model in this backend; None: no limit. `otherwise`: advice if it is the model's own."""
         if (n := n_places(model)) is not None:
             return cls(n, f"its model has {n:,} places", otherwise)
         if backend == "torch":
@@ -59,7 +59,7 @@ class LineLimit(NamedTuple):
     ) -> None:
         """Raise ValueError for the longest line of `side` if it is too long, by its number in the text.
 
-        A search is given as many tokens as it reads and `extra`, its end symbol counted, and may take them all.
+        A search may write as many tokens as it reads and `extra` more, with the end symbol counted.
         """
         longest = int(side.lengths.argmax())
         if (n := int(side.lengths[longest])) > (most := max(self.n - extra, 0)):
@@ -71,16 +71,16 @@ class LineLimit(NamedTuple):
 
 
 def refuse_long_lines(runs: "Sequence[RunDir]") -> None:
-    """Raise ValueError where a text has a line that a run has no place for, or its search might write one.
+    """Raise ValueError where a line of a text, or what a search may write for it, is too long for a run.
 
-    Of the texts that are trained on, and of all that are translated afterwards. Nothing is asked of finished runs:
-    their searches took fewer.
+    This looks at the texts that are trained on, and at all that are translated afterwards. Finished runs are not
+    checked: their searches have stayed within the limit.
     """
     looked_at = set()
     for run in runs:
         spec, row = run.spec, (run.entry.table, run.entry.row)
         if spec.system is None and not spec.hyper.learned_positions and spec.backend == "torch":
-            continue  # as most: nothing is to be looked at, and no torch to be imported
+            continue  # the usual case: nothing to check, and no torch to import
         if row in looked_at or run.finished():
             continue
         looked_at.add(row)

@@ -89,7 +89,7 @@ def _exported_tensors(folder: Path) -> "dict[str, Tensor] | None":
 
 
 def origin_of(folder: Path) -> dict[str, Any]:
-    """What an exported folder says of itself; nothing where it says nothing that can be read."""
+    """What an exported folder says of itself; empty where nothing can be read."""
     try:
         require_file(folder / ORIGIN)
         origin = json.loads((folder / ORIGIN).read_bytes())
@@ -101,8 +101,8 @@ def origin_of(folder: Path) -> dict[str, Any]:
 def system_of(run: Record, given: Any = None) -> Any:
     """The system of a run: the one that is `given`, or that of its row in the experiment file; None: the Transformer.
 
-    The file is looked for by the table's name alone, in the folder `experiments` here or of this code, and is run: a
-    record says which row it was, never where code lies. Raises ValueError where it is gone, or another system is there.
+    The file is found by the table's name alone, in the folder `experiments` here or of this code, and is executed: a
+    record names its row, never the place of code. Raises ValueError where it is gone, or has another system.
     """
     if given is not None and (text := system_text(given)) != (run.system or ""):
         raise ValueError(f"Run {run.run} is a {run.system or 'Transformer'}, got {text}. Give the system of its row.")
@@ -131,7 +131,7 @@ def system_of(run: Record, given: Any = None) -> Any:
 
 
 def experiment(file: Path) -> dict[str, Any]:
-    """What stands in an experiment file, by its names. The file is run, but no run of it; it finds its neighbours."""
+    """What an experiment file defines, by name. It is executed, without making runs, and can import its neighbours."""
     sys.path.append(str(file.parent))
     try:
         return runpy.run_path(str(file), run_name=file.stem)

@@ -1,7 +1,7 @@
-"""How fast a row is on this machine, by some seconds of its own training, where no run has finished that would tell.
+"""How fast a row is on this machine, from some seconds of its own training, where no finished run tells.
 
-With one thread it is the processor's time that counts, so that other work on the machine does not spoil the rate; with
-several, and on a GPU, it is the clock's. Nothing of it stays: the weights are thrown away.
+With one thread, processor time is measured, so that other work on the machine does not spoil the rate; with several
+threads, and on a GPU, wall-clock time. The weights are thrown away.
 """
 
 import tempfile
@@ -24,7 +24,7 @@ from repro.training.trial import Trial
 SECONDS = 2.5
 WARM, WARM_GPU = 3, 30  # first steps, which do not count: memory is fetched, shapes are prepared, layers compiled
 AT_LEAST = 3  # steps that count
-LONGEST_STEP = 0.6  # seconds of a step by a rough guess; of an update that takes longer a part is measured
+LONGEST_STEP = 0.6  # seconds of a step by a rough guess; of a longer update only a part is measured
 NEVER = 10**9  # steps
 
 
@@ -52,12 +52,12 @@ def measure_run(run: RunDir, cache: Path) -> None:
 
 
 def seconds_of_an_update(trial: Trial) -> float:
-    """Of one device, in the loop that makes runs. Of several devices one does its share alone.
+    """Seconds of an update on one device, in the loop that makes runs. Of several devices, one does its share alone.
 
-    Layers are not compiled, which takes a GPU half a minute and gains a run a seventh of a step's time
+    Layers are not compiled: that takes a GPU half a minute and saves a run a seventh of a step's time
     (docs/performance.md).
 
-    Sets this process up as the run itself does; what is trained afterwards has the bits it would have had.
+    This process is set up as the run itself does it, so that a run trained afterwards has the same bits.
     """
     trial.tune()
     tokens, on_card = _tokens_at_once(trial), torch.cuda.is_available()
@@ -97,7 +97,7 @@ def _tokens_at_once(trial: Trial) -> int:
 
 
 def _flops(trial: Trial, tokens: int) -> float:
-    """Operations of so many tokens of the training text."""
+    """Operations of training on so many tokens of the text."""
     train = trial.prepared.train
     mean = max(float(side.lengths.mean()) for side in (train.source, train.target))  # learned positions end: no longer
     sizes = TextSizes(sentences=tokens / mean, source_tokens=tokens, target_tokens=tokens)

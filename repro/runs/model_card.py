@@ -1,4 +1,4 @@
-"""The card of a model that leaves the house, made from the record of its run: nobody types a number into one."""
+"""The model card of an exported model, made from the record of its run: no number is typed by hand."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ def model_card(run: Record, to: str, *, has_example: bool, weights: str | None =
 
 
 def _front(run: Record, to: str, translates: bool) -> str:
-    """What Hugging Face reads of a card; JSON is YAML."""
+    """The YAML header that Hugging Face reads; its values are JSON, which is valid YAML."""
     facts = {
         "language": run.pair.split("-", 1)[: 2 if translates else 1],  # a tree is in no language
         "library_name": LIBRARY[to],

@@ -32,10 +32,10 @@ Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding
 CLEANING = ("length_ratio", "fairseq", "duplicates")  # `repro/corpora/filters.py`, which brings numpy
 PLACES = ("here", "slurm", "ray")
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
-KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # of a value, where Python's name for it says too little
-MOST_SEEDS = 10_000  # each is a run of every row, which is listed before the first one begins
+KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # how errors name a type, if Python's name is unclear
+MOST_SEEDS = 10_000  # each is a run of every row, and all are listed before the first begins
 AT_LEAST_1 = ("devices", "num_nodes", "jobs", "steps", "batch_tokens", "device_tokens", "vocab_size")
-AT_MOST = {"devices": 256, "num_nodes": 10_000}  # more is a slip: each of them begins processes that wait for all
+AT_MOST = {"devices": 256, "num_nodes": 10_000}  # more is a slip: each starts processes that wait for all
 SMALLEST_VOCABULARY = {"bpe": 256 + len(SPECIAL), "wordpiece": 2 * 256 + len(SPECIAL)}  # `repro/data/tokenizer.py`
 
 
@@ -52,9 +52,9 @@ class Seeds:
 
     @classmethod
     def read(cls, typed: str) -> Self:
-        """What was typed. Raises ArgumentTypeError for anything else."""
+        """The seeds that were typed. Raises ArgumentTypeError for anything else."""
         parts = [re.fullmatch(r"(?:([0-9]{1,20})-)?([0-9]{1,20})", part) for part in typed.split(",")]
-        alone = "1" if len(parts) == 1 else None  # a number alone is how many
+        alone = "1" if len(parts) == 1 else None  # a single number is a count
         spans = [(int(part[1] or alone or part[2]), int(part[2])) if part else (0, 0) for part in parts]
         if sum(last - first + 1 for first, last in spans) > MOST_SEEDS:
             raise argparse.ArgumentTypeError(f"expected at most {MOST_SEEDS:,} seeds, got {typed}")
@@ -94,13 +94,13 @@ class Seeds:
         return self.chosen[-1] - self.chosen[0] + 1 == len(self.chosen)
 
     def more(self, first: int, fewest: int) -> "Seeds":
-        """The `fewest` seeds from `first` on; where these were run, two more of them."""
+        """The `fewest` seeds from `first` on; where seeds from `first` on were chosen, two beyond the last of them."""
         done = [seed for seed in self.chosen if seed >= first]
         return Seeds.span(first, max([first + fewest - 1, *(seed + 2 for seed in done[-1:])]))
 
 
 def _option(default: Any, help: str, **settings: Any) -> Any:
-    """A field with what `--help` says of it; `settings` go to argparse."""
+    """A field with its text for `--help`; `settings` go to argparse."""
     return field(default=default, metadata={"help": help, **settings})
 
 
@@ -221,7 +221,7 @@ class Options:
 
     @property
     def processes(self) -> int:
-        """Those that share each update, over all nodes: what decides a result, however they are spread."""
+        """Number of processes that share each update, over all nodes; it decides a result, their spread does not."""
         return (self.devices or 1) * (self.num_nodes or 1)
 
     @property
@@ -230,14 +230,14 @@ class Options:
         return self.precision or SCALES[self.scale].precision
 
     def started_as(self, peer: Peer | None) -> Self:
-        """The options of a command that a launcher started as one of many: as if their numbers had been typed."""
+        """The options with the launcher's numbers of devices and nodes, as if these had been typed."""
         if peer is None or peer.processes == 1:
             return self
         return replace(self, devices=peer.devices, num_nodes=peer.nodes if peer.nodes > 1 else None)
 
     @property
     def typed(self) -> dict[str, Any]:
-        """The options that have another value than the usual one."""
+        """The options whose value is not the default."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
 
 
@@ -245,7 +245,7 @@ USUAL = Options()
 
 
 def add_options(parser: argparse.ArgumentParser, *names: str, **help: str) -> None:
-    """Give a command these options of an experiment, with the same defaults; `help` where they mean something else."""
+    """Add these options of an experiment to a command, with the same defaults; `help` replaces their help texts."""
     types, by_name = get_type_hints(Options), {one.name: one for one in fields(Options)}
     for name in names:
         settings = dict(by_name[name].metadata)
@@ -268,7 +268,7 @@ def add_options(parser: argparse.ArgumentParser, *names: str, **help: str) -> No
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:
-    """The values of a Literal, also of one that may be None."""
+    """The values of a Literal, also of an optional one; empty for other types."""
     for one in (annotation, *get_args(annotation)):
         if get_origin(one) is Literal:
             return get_args(one)
@@ -276,7 +276,7 @@ def _choices(annotation: Any) -> tuple[Any, ...]:
 
 
 def chosen_scale(options: Options) -> Scale:
-    """The scale with the budget and the text that the options ask for. Raises ValueError for what cannot be."""
+    """The scale with the budget and the text that the options ask for. Raises ValueError for impossible options."""
     _refuse_kinds(options)
     if options.scale not in SCALES:
         raise ValueError(
@@ -312,7 +312,7 @@ def chosen_scale(options: Options) -> Scale:
 
 
 def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
-    """Other settings than the scale's own have a name of their own: their records never stand among the scale's."""
+    """The scale's name with all settings that are not its own, which keeps their records apart."""
     sizes = {own.size, scale.trees.vocab_size, scale.trees.silver_vocab_size}  # trees have vocabularies of their own
     departures = {
         chosen.corpus: chosen.corpus not in (scale.corpus, options.corpus and scale.trees.corpus),
@@ -342,7 +342,7 @@ def refuse_small_updates(scale: Scale) -> None:
 
 
 def refuse_vocabulary(size: int | None, subwords: Subwords) -> None:
-    """Raise ValueError for a size that the sub-words of a corpus cannot have; None is its own."""
+    """Raise ValueError for a size that the sub-words of a corpus cannot have; None stands for the corpus's own size."""
     if size is not None and size < (smallest := SMALLEST_VOCABULARY[subwords.kind]):
         raise ValueError(
             f"--vocab-size {size}: expected at least {smallest}, since every byte is a token"
@@ -361,7 +361,7 @@ def _rules(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _refuse_kinds(options: Options) -> None:
-    """What nobody can type, but a program can give: a word among none of the choices, or a value of another kind."""
+    """Raise ValueError for values that only a program can give: of the wrong type, or none of the choices."""
     for name, annotation in get_type_hints(Options).items():
         value, choices = getattr(options, name), _choices(annotation)
         kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
@@ -387,7 +387,7 @@ def _refuse_numbers(options: Options) -> None:
 
 
 def check_threads(threads: int) -> None:
-    """Raise ValueError for a number of threads that PyTorch cannot have, or that would wait for each other."""
+    """Raise ValueError for fewer threads than 1, or more than there are processors to use."""
     if threads < 1:
         raise ValueError(f"--threads must be at least 1, got {threads}.")
     if threads > processors():
@@ -398,7 +398,7 @@ def check_threads(threads: int) -> None:
 
 
 def refuse_published(results: Path) -> None:
-    """Raise ValueError for the folder of the published results: one's own never go there by themselves."""
+    """Raise ValueError for the published results, which only `publish` changes, and for the folder of one scale."""
     place = results.resolve()
     if (place / ROWS_FILE).exists():
         raise ValueError(
@@ -414,7 +414,7 @@ def refuse_published(results: Path) -> None:
 
 
 def check_place(folder: Path) -> None:
-    """Raise for a folder that cannot be written to, and name a link to nowhere, as where a disk is not mounted."""
+    """Raise for a folder that cannot be written to, and name a broken link, as where a disk is not mounted."""
     for place in (folder, *folder.parents):
         if place.is_symlink() and not place.exists():
             raise ValueError(
@@ -425,7 +425,7 @@ def check_place(folder: Path) -> None:
 
 
 def _refuse_forecasts(options: Options) -> None:
-    """What only a forecast reads, where there is none, or not one of that kind."""
+    """Raise ValueError for options of a forecast where none was asked for, or one of another kind."""
     if options.measure and not options.dry_run:
         raise ValueError("--measure belongs to a forecast: expected --dry-run as well. A sweep measures by itself.")
     if options.hardware is not None:

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
-    """Have what the run translated beside its record under `results`, with the counts that its BLEU is made of.
+    """Save the run's translations beside its record under `results`, with the counts that its BLEU is made of.
 
-    Of a run that parses, the counts that its F1 is made of. Where the folder of the run has its outputs no more,
-    nothing stands there: publishing says so.
+    For a run that parses, save the counts that its F1 is made of. Where the folder of the run no longer has its
+    outputs, nothing is kept there, and publishing says so.
     """
     place = path(results, record)
     hypotheses: dict[str, Path] = {split: run.folder / f"{split}.hyp" for split in SPLITS}
@@ -66,9 +66,9 @@ def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
 
 
 def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
-    """What outputs of a parser are worth, sentence by sentence; both sides are lines of brackets and tags.
+    """The counts of a parser's outputs, sentence by sentence; both sides are lines of brackets and tags.
 
-    It stands here, and not with the task: what a run shows besides its scores makes no other run of it.
+    This is not part of the task: what a run shows besides its scores must not make it a different run.
     """
     import numpy as np
 
@@ -107,9 +107,9 @@ def translated(
 
 
 def rescored(record: Record, results: Path, cache: Path) -> str | None:
-    """Why the translations beside a record under `results` are not worth what it says; None where they are.
+    """Why the translations beside a record under `results` do not score what it says; None where they do.
 
-    None too where its text is not at hand: then the counts that were kept stand for it.
+    Also None where its text is not at hand: then the counts that were kept stand in for it.
     """
     if (corpus := at_hand(record, cache)) is None:
         return None
@@ -144,7 +144,7 @@ def _further_rescored(record: Record, results: Path, corpus: Corpus) -> str | No
 
 
 def _unlike(found: Translated, scores: Named, text: str, stated: str) -> str | None:
-    """By which scorer translations of a text are worth something else than is stated; None: by none."""
+    """In words, the first score of a text that differs from what is stated; None if none does."""
     for name, counts in found.scorers.items():
         scored, again = number(scores, name), bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
         if scored is None or abs(scored - again) > SAME_BLEU:
@@ -153,9 +153,9 @@ def _unlike(found: Translated, scores: Named, text: str, stated: str) -> str | N
 
 
 def at_hand(record: Record, cache: Path) -> Corpus | None:
-    """The text that a run was scored on, as lines, where it is here: generated, or found as for a run."""
+    """The text that a run was scored on, as lines, generated or found as for a run; None if it is not here."""
     of = record.corpus
-    if of["name"] not in CORPORA or not CORPORA[of["name"]].folders:  # text of one's own has no place
+    if of["name"] not in CORPORA or not CORPORA[of["name"]].folders:  # text of one's own has no known place
         return None
     n_train = of["n_train"] + sum(of["dropped"].values())
     sizes = GrammarSizes(n_train=n_train, n_dev=of["n_dev"], n_test=of["n_test"])

@@ -16,13 +16,13 @@ from repro.runs.table import Cell
 
 SMALL = 256  # d_model of models that share a card: larger ones fill it
 OF_PROCESS = 1_000_000_000  # bytes of a card that CUDA takes for a process: a guess
-SPARE_MEMORY = 0.1  # of what is free is left alone: a forecast is none to the byte
+SPARE_MEMORY = 0.1  # share of what is free that is left alone: a forecast is not exact
 
 
 def parallelism(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[int, str]:
-    """How many, as asked for or as processors, GPUs and memory allow, and why.
+    """How many runs at a time, as asked for or as processors, GPUs and memory allow, and why.
 
-    Raises ValueError where more were asked for than can be.
+    Raises ValueError where more were asked for than is possible.
     """
     if options.processes > 1:
         if (options.jobs or 1) > 1:
@@ -49,10 +49,10 @@ def parallelism(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[
 
 
 def _on_cards(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[int, str] | None:
-    """How many runs the cards bear together, and why; None where there are none.
+    """How many runs fit on the cards together, and why; None where there are no cards.
 
-    One on each, as far as anybody knows. Small models do not fill a card: where the peak of every row was measured on
-    such a card, by a run or by `--measure`, as many share it as its memory and the processors bear.
+    Without measurements, one on each. Small models do not fill a card: where the peak memory of every row was measured
+    on such a card, by a run or by `--measure`, as many runs share it as its memory and the processors allow.
     """
     if not (n := len(visible(os.environ))):
         return None
@@ -71,17 +71,17 @@ def _on_cards(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[in
 
 
 def makespan(seconds: Sequence[float], jobs: int) -> float:
-    """Until the last run ends, where `jobs` workers take the runs in this order, each the next as it becomes free."""
-    free = [0.0] * max(1, min(jobs, len(seconds)))  # when each worker is; ends of runs, as a heap
+    """Seconds until the last run ends, if `jobs` workers take the runs in this order, each when it becomes free."""
+    free = [0.0] * max(1, min(jobs, len(seconds)))  # when each worker becomes free, as a heap
     for one in seconds:
         heapq.heapreplace(free, free[0] + one)
     return max(free)
 
 
 def ordered(cells: Sequence[Cell], seconds: Sequence[float], jobs: int) -> list[Cell]:
-    """Seeds as they come, so that a sweep that is stopped half way has whole ones; of each the longest runs first.
+    """The cells seed by seed, so that a stopped sweep has complete seeds; within a seed, the longest runs come first.
 
-    `seconds` are those of the cells, one for one. Rows stay as they come where one worker makes all.
+    `seconds` has one number for each cell. Where one worker makes all runs, the order stays as it is.
     """
     if jobs == 1:
         return list(cells)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from repro.runs.scales import Scale
 
 PARSING_SEARCH = Search(beam=21, alpha=0.3, extra=300)  # section 6.3
-# Per cent. `f1_short`: of sentences of at most 40 words. `mended`: sentences of which the output was no tree.
+# Per cent. `f1_short`: of sentences of at most 40 words. `mended`: sentences whose output was no tree.
 SCORES = ["f1", "precision", "recall", "exact", "f1_short", "mended"]
 
 
 @dataclass(frozen=True)
 class Parsing:
-    """Words in, brackets and tags out; with `silver`, trees that a parser made are learned from as well."""
+    """Words in, brackets and tags out; with `silver`, it also learns from trees that a parser made."""
 
     name: ClassVar = TREES
     command: ClassVar = "parse"
@@ -53,12 +53,12 @@ class Parsing:
         return open_trees(corpus, silver=self.silver, **where)
 
     def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
-        """The ids; trees that could not be read count among what train lost."""
+        """The ids; trees that could not be read count as dropped from train."""
         from repro.corpora.prepare import prepare
 
         prepared = prepare(corpus, **how)
         return replace(prepared, train=replace(prepared.train, dropped=with_left_out(prepared.train.dropped, corpus)))
 
     def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
-        """Both sides are lines of brackets and tags; F1 asks for no word, only for how many there are."""
+        """Both sides are lines of brackets and tags; F1 needs only the number of words."""
         return parse_scores(outputs, references)

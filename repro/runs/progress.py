@@ -1,6 +1,6 @@
-"""What a person watches of a sweep: what is done, running and missing, and then a line for each run in the making.
+"""What a sweep shows: which runs are done, running and missing, and then a line for each run in progress.
 
-The lines move in a terminal; elsewhere they are plain, and few.
+In a terminal the lines are updated in place; elsewhere they are plain, and few.
 """
 
 import sys
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 PLAIN_EVERY = 15.0  # seconds between plain lines
 WHOLE_EVERY = 60.0  # seconds between two that tell of all runs
-KNOWN_AFTER = 10.0  # seconds after which the pace of a run says something,
-MEANT_AFTER = 2.0  # if they were expected to be so many at least: what is soon done may have waited for anything
+KNOWN_AFTER = 10.0  # seconds after which the pace of a run counts,
+MEANT_AFTER = 2.0  # if at least so many were expected: in a shorter time any wait would distort it
 
 
 class Watched(Protocol):
-    """What a run tells while it is made."""
+    """Where a run reports while it is made."""
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -52,7 +52,7 @@ class Progress:
         from rich.progress import Progress as Bars
 
         self.table, self.n_runs, self.n_done = table, n_runs, 0
-        self.console = Console(file=beneath(sys.stdout), quiet=quiet, highlight=False)  # it commands the terminal
+        self.console = Console(file=beneath(sys.stdout), quiet=quiet, highlight=False)  # it controls the terminal
         self.live = self.console.is_terminal
         self.bars = Bars(
             TextColumn("[bold]{task.description}"),
@@ -86,19 +86,19 @@ class Progress:
         self.console.file.flush()
 
     def show(self, page: str) -> None:
-        """A page made for a terminal, in its colours where one is there that has them."""
+        """Show a page made for a terminal, in colour where the terminal has colours."""
         from rich.text import Text
 
         self.console.print(Text.from_ansi(page), soft_wrap=not self.live)
 
     def lane(self) -> "Lane":
-        """Where one more run is watched, beside those that are."""
+        """A lane for one more run, beside the others."""
         self.lanes.append(Lane(self))
         return self.lanes[-1]
 
     @contextmanager
     def beside(self) -> "Iterator[Lane]":
-        """A lane for what is made of a run that is done: it counts for none, and is gone afterwards."""
+        """A lane for what is made of a finished run: it is not counted as a run, and is removed afterwards."""
         lane = Lane(self)
         try:
             yield lane
@@ -113,7 +113,7 @@ class Progress:
         self.bars.update(self.table_task, completed=self.n_done)
 
     def left(self) -> float | None:
-        """Seconds until the last run is done, None where nobody knows: what was expected, as it has come so far."""
+        """Seconds until the last run is done: the forecast at the pace seen so far; None where there is no forecast."""
         if not self.expected:
             return None
         running = [lane.cell for lane in self.lanes if lane.cell in self.expected]
@@ -147,7 +147,7 @@ class Expected:
 
 
 class Lane:
-    """One run after the other: table, row, step, loss, tokens per second, time left."""
+    """The line of one run after the other: table, row, step, loss, tokens per second, time left."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -155,10 +155,10 @@ class Lane:
         self.started = self.printed = time.monotonic()
         self.cell: int | None = None
         self.piece = -1  # of the run: 0 training, then dev, then test
-        self.slower = 0.0  # how many times the time that was expected its training takes; 0: not known yet
+        self.slower = 0.0  # the time that training takes over the time expected; 0: not known yet
 
     def take(self, cell: int) -> None:
-        """The run that is made here from now on, by the number of its cell."""
+        """Show another run from now on, known by the number of its cell."""
         self.cell, self.piece = cell, -1
 
     def say(self, text: str) -> None:
@@ -211,7 +211,7 @@ class Lane:
             expected.done = expected.training + expected.scoring / 2 * (min(self.piece, 2) - 1 + part)
 
     def rest(self) -> None:
-        """Nothing is made here for now."""
+        """Hide the line, since no run is made here for now."""
         self.cell = None
         self.progress.bars.update(self.bar, visible=False)
 
@@ -246,7 +246,7 @@ def overview(
 ) -> str:
     """What is done, running, begun and missing, row by row, with what it took and what it will take.
 
-    Of a shard it says that there is more to the sweep than these runs; of several workers, when the last is done.
+    For a shard it says that the sweep has more runs than these; for several workers, when the last run is done.
     """
     rows: dict[str, list[_State]] = {}
     for run, one in zip(runs, expected, strict=True):
@@ -273,7 +273,7 @@ def _in_all(states: Sequence[_State], n_workers: int) -> str:
 
 
 def _by_state(states: Sequence[_State]) -> str:
-    """1 2 done, 3 missing"""
+    """The seeds in words, by how far they are: 1 2 done, 3 missing."""
     seeds: dict[str, list[str]] = {}
     for state in states:
         seeds.setdefault(state.what, []).append(str(state.seed))

@@ -1,6 +1,6 @@
-"""What a row's own system cannot bear: said before anything is trained, not after hours.
+"""Checks of a row's own system: its faults are reported before anything is trained, not after hours.
 
-All of it stands here and not beside the systems: what a class refuses is a part of the code that made its rows.
+The checks stand here and not beside the systems, where they would be part of the code that decides a row.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from repro.runs.table import Cell
 if TYPE_CHECKING:
     from repro.model.config import Hyper
 
-SKETCHED = 11  # tokens of the vocabulary of a model that is only looked at
-N_SOURCE, N_TARGET = 5, 7  # tokens of the sentence that it reads: two numbers that nothing confuses
+SKETCHED = 11  # tokens in the vocabulary of a model that is only inspected
+N_SOURCE, N_TARGET = 5, 7  # tokens of the sentence that it reads: two numbers that cannot be confused
 TOLERANCE = 1e-3  # of the largest number of a hidden row: float32 and another order of sums differ by less
 
 
@@ -52,7 +52,7 @@ def _who(cell: Cell) -> str:
 
 @cache  # many rows are one system at several rates
 def _try_out(system: Any, hyper: "Hyper") -> None:
-    """Do with one short sentence what a run does: what its record counts, and a search."""
+    """Do with one short sentence what a run does: count its operations, and search."""
     import torch
 
     from repro.model.build import build
@@ -64,10 +64,10 @@ def _try_out(system: Any, hyper: "Hyper") -> None:
 
 
 def refuse_search(model: Any) -> None:
-    """Raise ValueError for a model whose search reads another prefix than was written, so that only BLEU is wrong.
+    """Raise ValueError for a model whose search reads another prefix than it wrote, which would spoil BLEU alone.
 
-    Of two hypotheses that change places at each step, what the model's own state gives is compared with what it gives
-    for the whole prefix. Cached keys stand in another order than those of a sentence.
+    Two hypotheses change places at each step. What the model computes from its own state is compared with what it
+    computes from the whole prefix. Cached keys stand in another order than those of a sentence.
     """
     import torch
 

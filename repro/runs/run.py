@@ -1,4 +1,4 @@
-"""One run, from what decides it and its folder to its record: train, average, decode, score."""
+"""Makes one run, from its settings and folder to its record: train, average, decode, score."""
 
 import functools
 import math
@@ -53,7 +53,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run being made: in its folder, and who is told, watches it and may stop it."""
+    """A run being made: its folder, and what tracks it, shows its progress and may stop it."""
 
     dir: RunDir
     tracker: Tracker
@@ -63,13 +63,13 @@ class Run:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes, decodes and scores: of several one does."""
+        """Whether this process writes, decodes and scores: only the first of several does."""
         return self.group is None or self.group.is_first
 
     def agreed_finished(self) -> Record | None:
-        """The same as the first process sees it, in each of those that make this run: others need not see its folder.
+        """The finished record as the first process sees it, in every process: others may not see the folder.
 
-        Raises ValueError in a process that would make another run than the first.
+        Raises ValueError in a process that would make a different run from the first.
         """
         done = self.dir.finished() if self.is_first else None
         if self.group is None:
@@ -86,7 +86,7 @@ class Run:
         return Record(**found) if found else None
 
     def _told(self, word: Any) -> Any:
-        """What the first of the processes that make this run has to say."""
+        """The `word` of the first process, in every process of this run."""
         assert self.group is not None
         try:
             return self.group.told(word, self.should_stop)
@@ -94,7 +94,7 @@ class Run:
             raise Stopped(f"{self.dir.name}: stopped while the first process works alone") from None
 
     def execute(self) -> Record | None:
-        """Train or go on, evaluate, write `record.json`. Processes after the first train, and are told the record.
+        """Train or resume, evaluate, write `record.json`. Other processes only train, and are told the record.
 
         Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
         """
@@ -115,11 +115,11 @@ class Run:
         ):
             claims = self._describe(stamp)
             if done := self.agreed_finished():
-                return done  # made by another process, whose journal this one waited for
+                return done  # another process made it while this one waited
             where = stamp["device"] if torch.cuda.is_available() else f"the processor, {stamp['device']}"
             self.progress.say(f"{self.dir.name}: run {self.dir.id} on {where}")
             atomic.sweep(self.dir.folder, alone=True)
-            # the cache may be gone when the run is worked with
+            # the run can then be used without the cache
             self.dir.prepared.tokenizer.save(self.dir.folder / TOKENIZER)
             mirror = Mirror(self.tracker, self.dir.folder)
             outcome = "KILLED"
@@ -128,10 +128,10 @@ class Run:
                 done = replace(done, claims=claims)
                 journal.sync()
                 lease.check()
-                done.save(self.dir.folder / RECORD)  # before anybody waits for MLflow
+                done.save(self.dir.folder / RECORD)  # before waiting for MLflow
                 outcome = "FINISHED" if done.status == "finished" else "FAILED"
             except Stopped:
-                raise  # it goes on some time
+                raise  # it will be resumed
             except Superseded:
                 outcome = "RUNNING"  # by another process
                 raise
@@ -140,14 +140,14 @@ class Run:
                 raise
             finally:
                 mirror.close(outcome)
-            if mirror.run_id != done.stamp["mlflow_run"]:  # not known before: the run was shorter than MLflow's start
+            if mirror.run_id != done.stamp["mlflow_run"]:  # known only now: the run was shorter than MLflow's start
                 done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
                 lease.check()
                 done.save(self.dir.folder / RECORD)
-            tell = functools.cache(self.progress.say)  # what both have to say is said once
-            note_inside(self.dir, done, tell)  # a reader can do without these, so the record comes first
+            tell = functools.cache(self.progress.say)  # a message of both is printed once
+            note_inside(self.dir, done, tell)  # these are optional, so the record comes first
             note_further(self.dir, done, self.tracker, tell, self._translating)
-            # the mean is made
+            # both averages are made: other checkpoints are no longer needed
             checkpoint.prune(self.dir.folder / "checkpoints", keep=self.dir.spec.hyper.averaged_steps)
         if self.group:
             self._told(asdict(done))
@@ -217,7 +217,7 @@ class Run:
         )
 
     def _as_it_was(self, machine: str) -> str:
-        """The arithmetic without what was meant to be compiled and was not."""
+        """The arithmetic, without the mark for compiled layers if compilation was given up."""
         settings = machine.split(", ")
         if COMPILED not in settings or not (reason := compiled.given_up()):
             return machine
@@ -225,7 +225,7 @@ class Run:
         return ", ".join(one for one in settings if one != COMPILED)
 
     def _scored(self, model: Any) -> tuple[Scores, Named | None, str] | None:
-        """Scores of dev and test, of the lines of test apart, and the digest of the weights; None: it diverged."""
+        """Scores of dev and test, scores of the subset of test, and the digest of the weights; None if it diverged."""
         model.load_state_dict(self.dir.trial.averaged(self.dir.folder / "checkpoints", self.dir.id))
         weights = determinism.weights_digest(model.state_dict())
         with self.dir.trial.opened(model) as opened:
@@ -237,10 +237,10 @@ class Run:
         return Scores(dev=dev.scores, test=test.scores), self._score_subset(test.hypotheses), weights
 
     def _scored_by_last_mean(self, model: Any, scores: Scores, weights: str) -> record.LastMean | None:
-        """What the mean of the last checkpoints is worth on dev and test; None where no number holds it.
+        """Scores of dev and test with the mean of the last checkpoints; None where they are not finite.
 
-        After the paper's weights, whose scores it does not touch: these are loaded in their place. Where they are the
-        paper's, as the same checkpoints are averaged, nothing is translated again.
+        This comes after the scores of the paper's weights, and replaces those weights in the model. Where both average
+        the same checkpoints, nothing is translated again.
         """
         started, hyper = time.monotonic(), self.dir.spec.hyper
         splits = {"dev": self.dir.prepared.dev, "test": self.dir.prepared.test}
@@ -266,7 +266,7 @@ class Run:
         return record.LastMean(steps=steps, weights=weights, seconds=seconds, dev=found["dev"], test=found["test"])
 
     def _length(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
-        """Tokens of translations over those of their references; nothing of a run that parses."""
+        """Ratio of translation tokens to reference tokens; empty for a run that parses."""
         if self.dir.task.facts != TRANSLATION:
             return {}
         _, target = languages(self.dir.task.name)
@@ -289,7 +289,7 @@ class Run:
         return facts
 
     def _note(self, diverged: NonFinite) -> None:
-        """Say it, and write down all that it takes to look at the step again."""
+        """Report a divergence, and save what is needed to look at the step again."""
         self.progress.say(f"{self.dir.name}: {diverged}")
         facts = {"what": diverged.what, "step": diverged.step, "seed": diverged.seed}
         atomic.write_json(self.dir.folder / "diverged.json", facts | {"sentences": diverged.sentences})
@@ -319,7 +319,7 @@ class Run:
         return fitted
 
     def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
-        """What one split is worth; the translations go to `<name>.hyp`."""
+        """Score one split; the translations go to `<name>.hyp`."""
         scored = self.dir.trial.score(model, split, between=self._translating(name, len(split)))
         atomic.write_text(self.dir.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
         return scored
@@ -328,7 +328,7 @@ class Run:
         return (self.dir.folder / f"{name}.hyp").read_bytes().decode().split("\n")[:-1]
 
     def _translating(self, name: str, n: int) -> Callable[[int], None]:
-        """What tells how many of the n sentences of a text are translated, and ends that where the run shall stop."""
+        """A callback that shows how many of n sentences are translated, and raises `Stopped` if the run is to stop."""
         self.progress.begin(f"{self.dir.name}, {name}", n)
 
         def between(done: int) -> None:
@@ -339,7 +339,7 @@ class Run:
         return between
 
     def _score_subset(self, hypotheses: Sequence[str]) -> Named | None:
-        """The scores of those lines of test that are a test set of their own, from the translation of all."""
+        """Scores of the lines of test that form a test set of their own, from the translations of all of test."""
         if (subset := self.dir.corpus.subset) is None:
             return None
         scores = self.dir.trial.scores([hypotheses[i] for i in subset.places], subset.references)
@@ -352,9 +352,9 @@ class Run:
         return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
 
     def _describe(self, stamp: Provenance) -> str | None:
-        """Write `run.json`, from which MLflow learns what the run is, and a changed command that this is another.
+        """Write `run.json`, which tells MLflow what the run is, and a later command whether it would make another.
 
-        Returns the digest of the list of claims that was there when the run began; None where nobody wrote it down.
+        Returns the digest of the list of claims as it was when the run began; None where it was not recorded.
         """
         spec, entry = self.dir.spec, self.dir.entry
         return write_run(
@@ -373,11 +373,11 @@ class Run:
             paper={name: entry.paper.get(name) for name in PRINTED_SCORES},
             order=entry.position,
             origin=origin(self.dir.decides, stamp, spec.system),
-            claims=None if self.dir.last_step() else catalogue_digest(),  # what is half made began under another list
+            claims=None if self.dir.last_step() else catalogue_digest(),  # a resumed run may have had another
         )
 
     def _chosen(self) -> dict[str, str | int | float]:
-        """What was chosen beside the row."""
+        """The settings beside the row's hyper-parameters."""
         subwords = self.dir.corpus.subwords(self.dir.entry.scale.subwords(self.dir.task.name), asked=None)
         cut_to = gradient_norm(self.dir.spec.system)
         return {
@@ -421,11 +421,11 @@ class Run:
 
 
 def made_for_gpu(model: Any, spec: RunSpec, say: Callable[[str], object]) -> tuple[str, ...]:
-    """Have the layers compiled where a GPU reads packed batches; what is special in the arithmetic.
+    """Compile the layers where a GPU reads packed batches; returns what is special in the arithmetic.
 
-    Padded batches have nearly each a shape of its own, for which the compiler begins anew: 20 times the time of a step
-    (docs/performance.md). So has attention that pads, where there is no kernel for the row. Where there is no compiler
-    it is said, and the layers are called as they are.
+    Nearly every padded batch has a shape of its own, for which the layers are compiled again: 20 times the time of a
+    step (docs/performance.md). The same holds for attention that pads, where no kernel fits the row. Where there is no
+    compiler, `say` is told so, and the layers run as they are.
     """
     if not torch.cuda.is_available():
         return ()
@@ -453,7 +453,7 @@ def _is_finite(scores: Named) -> bool:
 
 
 def _note_scores(journal: Journal, scores: Scores, last_mean: record.LastMean | None) -> None:
-    """All numbers of both splits, by both weights, in one line: the journal keeps one of each kind and step."""
+    """Write all scores of both splits and both weights as one line: the journal keeps one for each kind and step."""
     by_mean = cast("dict[str, Named]", last_mean or {})
     of_mean = {name: by_mean[split] for name, split in LAST_MEAN.items() if split in by_mean}
     numbers = {

@@ -1,7 +1,7 @@
 """What a run is and how far it has come: one row, one seed, one scale, one corpus.
 
-Its id is a hash of all that decides its result, so what is finished is recognised and what was interrupted goes on. To
-look at runs takes no torch: `repro/runs/run.py` makes them.
+The id of a run is a hash of everything that decides its result. It shows which runs are finished and which can be
+resumed. This module imports no torch, so that runs can be listed without it; `repro/runs/run.py` makes them.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Where a run stands: in which tables, as which row, at which scale, and what the paper prints there."""
+    """A run's place in the results: its tables, row and scale, and what the paper prints for it."""
 
     title: str  # of the table
     table: str
@@ -46,12 +46,12 @@ class Entry:
     row: str
     position: int
     paper: record.PaperNumbers
-    paper_hyper: Hyper  # the same row of the paper's own base, for its parameter count
+    paper_hyper: Hyper  # the same row at the paper's own base, for its parameter count
     scale: Scale
 
 
 def spec_of(cell: Cell, scale: Scale, options: Options, text: TextSpec = UNOPENED) -> RunSpec:
-    """All that decides the result of a cell, at the scale as its task reads it."""
+    """Everything that decides the result of a cell. `scale` is the one that its task reads (`Task.at`)."""
     return RunSpec(
         text=text,
         task=cell.task,
@@ -69,7 +69,7 @@ def spec_of(cell: Cell, scale: Scale, options: Options, text: TextSpec = UNOPENE
 
 
 def text_of(corpus: Corpus, prepared: Prepared) -> TextSpec:
-    """Which text it is, as a run knows it."""
+    """What identifies the text of a run: hashes, and whether it came in tokens."""
     return TextSpec(
         corpus=corpus.sha256,
         data=prepared.data_hash,
@@ -81,7 +81,7 @@ def text_of(corpus: Corpus, prepared: Prepared) -> TextSpec:
 
 
 def made_of(spec: RunSpec) -> dict[str, Any]:
-    """All that decides a result, the code too, by fields: what an id is a hash of and `run.json` keeps."""
+    """Everything that decides a result, the code included, by field: the id is its hash, and `run.json` keeps it."""
     text, task = spec.text, cast("Task", spec.task)
     return {
         **{f"hyper.{name}": value for name, value in written(vars(spec.hyper)).items()},
@@ -92,7 +92,7 @@ def made_of(spec: RunSpec) -> dict[str, Any]:
         "batch_tokens": spec.batch_tokens,
         "fill": RECORDED[spec.batch_by],
         "shares": spec.shares,
-        "threads": spec.threads,  # sums are made in other orders
+        "threads": spec.threads,  # another number adds in another order
         "precision": spec.precision,
         **task.search.settings,
         **({} if task.facts == TRANSLATION else {"task": task.facts["name"], "task_code": task_digest(task)}),
@@ -103,7 +103,7 @@ def made_of(spec: RunSpec) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class RunDir:
-    """A run's folder `runs/<id>/`: what it holds, or will."""
+    """A run and its folder `runs/<id>/`, which may not exist yet."""
 
     spec: RunSpec
     entry: Entry
@@ -113,33 +113,33 @@ class RunDir:
 
     @property
     def name(self) -> str:
-        """In each line that is said of it."""
+        """How messages name the run."""
         return f"{self.entry.row} seed {self.spec.seed}"
 
     @property
     def task(self) -> Task:
-        """What is read and scored, with what it is called: all that the spec knows of it is how it scores."""
+        """What is read and scored, and what it is called. The spec knows only how it scores."""
         return cast("Task", self.spec.task)
 
     @cached_property
     def id(self) -> str:
-        """16 hexadecimal digits: a hash of all that decides the result. What equal code has begun keeps its id."""
+        """16 hexadecimal digits: a hash of all that decides the result. A run that equal code began keeps its id."""
         names = [name for name in OF_CODE if name in self.decides]
         alike = product(*(equal_codes(self.decides[name]) for name in names))
         named = [{**self.decides, **dict(zip(names, codes, strict=True))} for codes in alike]
-        # before the wall stood, ids were not named: the code that made them was
+        # runs from before the wall have no field `ids`: the code that made the ids was named instead
         named += [{name: value for name, value in one.items() if name != "ids"} for one in named]
         ids = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()[:16] for one in named]
         return next((one for one in ids if (self.runs / one / "run.json").exists()), ids[0])
 
     @cached_property
     def decides(self) -> dict[str, Any]:
-        """All that decides the result, by fields."""
+        """Everything that decides the result, by field."""
         return made_of(self.spec)
 
     @cached_property
     def trial(self) -> "Trial":
-        """What is computed; with torch, of which to look at runs takes none."""
+        """What trains and scores the run. It imports torch, which listing runs does not need."""
         from repro.training.trial import Trial
 
         return Trial(self.spec, self.prepared)
@@ -149,10 +149,10 @@ class RunDir:
         return self.runs / self.id
 
     def finished(self) -> Record | None:
-        """The record of this run, verified, if it is there; under the names of today, and the commit.
+        """The verified record of this run, with the current names and commit; None if there is no record.
 
-        What a run is called decides nothing: a row of another table, or one that was renamed, may be this very run. And
-        code that was not committed when it ran may be by now.
+        Names do not decide a result: this run may have been made for another table, or before the row was renamed. Code
+        that was not committed when it ran may have been committed since.
         """
         path = self.folder / RECORD
         if not path.exists():
@@ -171,7 +171,7 @@ class RunDir:
 
     @cached_property
     def params(self) -> record.Params:
-        """How many numbers it learns, and how many the same row of the paper's own base would."""
+        """How many parameters it has, and how many the same row has at the paper's own base."""
         spec = self.spec
         return {
             "here": n_parameters(spec.hyper, self.prepared.tokenizer.size, spec.system),
@@ -179,7 +179,7 @@ class RunDir:
         }
 
     def is_in_hand(self) -> bool:
-        """Another process is making this run."""
+        """Whether another process is making this run."""
         return is_training(self.folder)
 
     def last_step(self) -> int:
@@ -192,12 +192,12 @@ class RunDir:
         return sum(path.stat().st_size for path in checkpoints(self.folder / "checkpoints"))
 
     def refuse_if_changed(self) -> None:
-        """Raise `Changed` where this run would silently start over what another folder holds half made."""
+        """Raise `Changed` where this run would start over although another folder holds it half made."""
         refuse_changed(self.runs, self.id, self.tags, self.decides, self.spec.system)
 
     @property
     def tags(self) -> dict[str, str | int]:
-        """The names that the run goes by."""
+        """The names by which the run is found."""
         entry, spec = self.entry, self.spec
         return {
             "title": entry.title,

@@ -1,4 +1,4 @@
-"""The scales: presets of base size, text and budget in which a row is run, and what a table made there shows.
+"""The scales: presets of base size, text and budget at which a row is run, and what a table made there shows.
 
 A scale changes size, text and budget, never a row. All keep h = 8, N divisible by 3, d_model by 64 and d_k by 4, so
 that every row exists at each. The schedule is the printed one everywhere: its peak is (d_model warmup)^-0.5, so a
@@ -41,7 +41,7 @@ class Scale:
     batch_tokens: int  # of each side in one update, counted by `batch_by`
     batch_by: Literal["padded_tokens", "tokens"] = "padded_tokens"  # as the first code counts; the paper: real tokens
     max_length: int  # longer training pairs are left out
-    extra_length: int | None = None  # tokens by which an output may be longer than its input; None: as the paper's
+    extra_length: int | None = None  # tokens by which an output may be longer than its input; None: the paper's
     sentence_tokens: int  # average length, for the cost forecast only
     device_tokens: int = 32_768  # of each side that a device takes at once, counted likewise; more are accumulated
     precision: Literal["fp32", "bf16"] = "fp32"  # of matrix products, unless another is asked for
@@ -50,7 +50,7 @@ class Scale:
     checkpoint_every: int
     trees: TreeText = TreeText(corpus="craft")
     claim: str
-    equal_updates: bool = False  # every row makes as many as the base, so that none is bought by more training
+    equal_updates: bool = False  # every row makes as many as the base, so that none gains by longer training
 
     def subwords(self, pair: str) -> Subwords:
         """The vocabulary of a language pair."""
@@ -58,12 +58,12 @@ class Scale:
         return replace(own, size=self.vocab_size or own.size)
 
     def micro_batches(self, devices: int) -> int:
-        """Of an update on each device, so that each fits in `device_tokens`."""
+        """How many micro-batches each device makes of an update, so that each fits in `device_tokens`."""
         return -(-self.batch_tokens // (devices * self.device_tokens))
 
 
 def _small(d_model: int, *, steps: int, warmup: int, average_every: int) -> Hyper:
-    """The base model with N = 3 and narrower by one factor everywhere, h = 8 and P_drop kept."""
+    """The base model with N = 3 and all widths smaller by one factor; h = 8 and P_drop are kept."""
     return replace(
         BASE,
         n_layers=3,
@@ -86,7 +86,7 @@ _ALL = (
         vocab_size=600,
         batch_tokens=512,
         max_length=128,
-        extra_length=10,  # what has learned nothing writes to the limit
+        extra_length=10,  # a model that has learned nothing writes up to the limit
         sentence_tokens=20,
         log_every=5,
         validate_every=10,
@@ -144,7 +144,7 @@ _ALL = (
         batch_by="tokens",
         max_length=256,
         sentence_tokens=28,
-        precision="bf16",  # both are made on a GPU, which float32 takes five times as long (docs/performance.md)
+        precision="bf16",  # this scale is made on a GPU, where float32 takes five times as long (docs/performance.md)
         log_every=50,
         validate_every=1_000,
         checkpoint_every=1_000,
@@ -158,7 +158,7 @@ _ALL = (
         batch_by="tokens",
         max_length=256,
         sentence_tokens=28,
-        precision="bf16",  # both are made on a GPU, which float32 takes five times as long (docs/performance.md)
+        precision="bf16",  # this scale is made on a GPU, where float32 takes five times as long (docs/performance.md)
         log_every=100,
         validate_every=1_000,
         checkpoint_every=1_500,

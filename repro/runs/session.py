@@ -38,12 +38,12 @@ class Session:
         whole: Sequence[Cell],
     ) -> None:
         self.tables, self.scale, self.options = tables, scale, options
-        self.whole = whole  # cells of the sweep, of which this may make a shard
+        self.whole = whole  # cells of the whole sweep, of which this command may make a shard
         self._tasks = list(dict.fromkeys(cell.task for cell in whole))
         self.texts: dict[Task, tuple[Corpus, Prepared]] = {}
 
     def open_texts(self, tasks: Sequence[Task], tell: Tell) -> None:
-        """Have the texts of these tasks, prepared; and the scale named after a text of one's own."""
+        """Open and prepare the texts of these tasks, and rename the scale if the text is one's own."""
         for task in tasks:
             self.texts[task] = self._prepare(task, tell)
         self.scale = self._named_after_text()
@@ -81,7 +81,7 @@ class Session:
         return corpus, prepared
 
     def _too_small(self, prepared: "Prepared", scale: Scale) -> Iterator[str]:
-        """What was asked for and is more than the text has."""
+        """Notes on options that ask for more than the text has."""
         asked, learned = self.options.vocab_size, prepared.tokenizer.size
         if asked is not None and learned < asked:
             yield f"it has {learned:,} tokens to learn, fewer than the {asked:,} asked for."
@@ -90,9 +90,9 @@ class Session:
             yield f"it has {whole:,} tokens a side, and no update reads more of it: fewer than the {asked:,} asked for."
 
     def _named_after_text(self) -> Scale:
-        """The scale under a name that tells one's own texts apart, and their vocabularies; named corpora have hashes.
+        """The scale; for a text of one's own, a hash of text and vocabulary in its name tells such texts apart.
 
-        The text is one of the whole sweep's: all shards put their records into one folder.
+        The text is one of the whole sweep, so that all shards put their records into one folder.
         """
         if CORPORA[self.scale.corpus].folders:
             return self.scale
@@ -107,13 +107,13 @@ class Session:
         return replace(self.scale, name=short(f"{self.scale.name}-{known_by[:8]}"))
 
     def begun_with_another_text(self, runs: "Sequence[RunDir]") -> Iterator[str]:
-        """What lies half made of text of one's own that was another then, in sentences."""
+        """A sentence for each unfinished run that began when the text of one's own was a different one."""
         if not CORPORA[self.scale.corpus].folders:
             for run in runs:
                 yield from of_another_text(run.runs, run.id, run.tags)
 
     def run(self, cell: Cell) -> "RunDir":
-        """The run of a cell, as it stands in its folder."""
+        """The run of a cell, with its folder."""
         from repro.runs.run_dir import Entry, RunDir, spec_of, text_of
 
         corpus, prepared = self.texts[cell.task]
@@ -134,10 +134,10 @@ class Session:
 
 
 def check_room(runs: "Sequence[RunDir]", folder: Path) -> str:
-    """What the runs still need on the disk and what is free there; DiskError where it does not suffice.
+    """In words, the disk space that the runs still need and what is free. Raises DiskError where that is too little.
 
-    Needed is what each keeps when it is finished, and the largest as it is in training: a run that begins asks again.
-    What is held already is less to come, but another version's checkpoints may lie there: one run has room at least.
+    The runs need what each keeps when finished, and for one of them what it takes in training; a run that begins checks
+    again. Checkpoints on the disk are subtracted, but another version may have made them: one run must fit at least.
     """
     asked = [(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system) for run in runs]
     held = sum(run.held() for run in runs)

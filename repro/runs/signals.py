@@ -1,7 +1,7 @@
-"""What a signal does: before training it ends the process, during training it asks, and a second one ends it at once.
+"""What a signal does: before training it ends the process; in training it asks to stop, and a second ends it at once.
 
-Each is answered at once, on the terminal. While a run trains nothing else happens but that a flag is set: it stops at
-its next optimizer step, with a checkpoint.
+Each signal is answered at once, on the terminal. While a run trains, a signal only sets a flag: the run stops at its
+next optimizer step, with a checkpoint.
 """
 
 import os
@@ -20,11 +20,11 @@ ECHO = 5.0  # seconds in which PyTorch's launcher passes on to its processes wha
 class Signals:
     """Ctrl-C, SIGTERM and what schedulers send before the end: asked for once, obeyed at the next step boundary.
 
-    The exit code is 128 and the signal's number: 130, 143, 129, 138.
+    The exit code is 128 plus the signal's number: 130, 143, 129, 138.
     """
 
     def __init__(self) -> None:
-        """Raises ValueError in a thread: those that call a function of yours, as Ray Train's, hear no signals."""
+        """Raises ValueError outside the main thread: other threads, such as those of Ray Train, get no signals."""
         if threading.current_thread() is not threading.main_thread():
             raise ValueError(
                 "a run handles signals, which reach the main thread only, and this is another thread. Start the "
@@ -35,7 +35,7 @@ class Signals:
         self.at_once = b"Stopped before training."  # what is said while nothing trains
         self.answer = b"Stopping after this step, with a checkpoint. A second signal stops at once."
         self.children: set[int] = set()  # processes that end when this one is ended at once
-        # who started this process as one of several; one that is lost leaves nobody who could end it
+        # the launcher that started this process: if it is lost, nothing else can end this process
         self._launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
         self._before = {number: signal.getsignal(number) for number in STOPPING}
         for number, handler in self._before.items():
@@ -43,7 +43,7 @@ class Signals:
                 signal.signal(number, self._handle)
 
     def leave(self) -> None:
-        """Have signals do again what they did before; for programs that go on after the run."""
+        """Restore what signals did before, for programs that go on after the run."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -52,7 +52,7 @@ class Signals:
         if self.received and "TORCHELASTIC_RUN_ID" in os.environ and now - self.since < ECHO:
             return
         if self.received:
-            # not by an exception, which others may catch, delay or answer with work: what lasts is whole at any time
+            # not by an exception, which other code may catch or delay: files on the disk are whole at any time
             _answer(b"Stopped at once; the same command goes on from the last checkpoint.")
             for child in list(self.children):
                 with suppress(OSError):
@@ -70,9 +70,9 @@ class Signals:
 
 
 def _answer(words: bytes) -> None:
-    """Say it on the terminal now: not through streams, which may be in the middle of a line of their own."""
+    """Say it on the terminal now, not through Python's streams, which may be in the middle of a line."""
     if os.environ.get("RANK", "0") == "0":  # of several processes the first speaks
-        # the moving lines of a terminal go up as many lines as they have before they are drawn again
+        # progress lines go up by their own number of lines before they are drawn again
         below = b"\n\n" if os.isatty(2) else b"\n"
         with suppress(OSError):  # nobody is there to read it
             os.write(2, b"\n" + words + below)

@@ -1,4 +1,4 @@
-"""A log that keeps nothing, where a journal would stand: of processes that do not write, and of measurements."""
+"""A log that keeps nothing, in place of a journal: for processes that do not write, and for measurements."""
 
 
 class Silence:

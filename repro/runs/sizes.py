@@ -1,4 +1,4 @@
-"""What runs take of memory and disk, before they are begun, and what is free. Measured constants; no torch."""
+"""A forecast of the memory and disk that runs take, and what is free. Measured constants; no torch."""
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -19,9 +19,9 @@ FLOAT = 4  # bytes
 IMPORTS = 760_000_000  # PyTorch, Lightning, the tracker, and what the allocator keeps of what was freed
 OF_CUDA = 2_000_000_000  # of its libraries in the host's memory: a guess, no GPU was at hand
 COPIES = 5  # of each parameter: itself, its gradient, Adam's two moments, and the average that is scored
-LARGE_PRODUCT = 2**23  # as `repro/training/cpu_tuning.py` has it: from there on oneDNN has products, and keeps some
+LARGE_PRODUCT = 2**23  # as in `repro/training/cpu_tuning.py`: from this size on oneDNN makes products, and keeps memory
 LOGITS = 2_048  # rows that the loss makes at once, at most, with their softmax and gradient (`repro/model/loss.py`)
-KEPT_SHAPES, KEPT_A_TOKEN = 600_000_000, 75_000  # bytes that it keeps: of any shapes, and for a token of a batch
+KEPT_SHAPES, KEPT_A_TOKEN = 600_000_000, 75_000  # bytes that it keeps: for all shapes, and for a token of a batch
 WIDE, KEPT_WIDE = "avx512f", 500_000_000  # a processor with these vectors has code made for small products as well
 BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
 SPARE_CHECKPOINTS = 2  # the newest, beside those that are scored
@@ -30,18 +30,18 @@ BYTES_A_TOKEN, BYTES_AN_OFFSET = 2, 4
 
 
 def expected_vocabulary(scale: Scale, pair: str) -> int:
-    """The size of the vocabulary; of one that comes with the text it is known when that is here."""
+    """The size of the vocabulary; the paper's for one that comes with its text."""
     return scale.subwords(pair).size or PAPER_VOCABULARY
 
 
 def run_memory(
     hyper: Hyper, scale: Scale, pair: str, system: Any = None, vectors: Collection[str] | None = None
 ) -> int:
-    """Resident bytes, at its peak, of a process that makes this run here; on a GPU those of the host.
+    """Peak resident bytes of a process that makes this run here; on a GPU those of the host.
 
-    `vectors` are of the processor (None: this one's). Kept for the backward pass, of each token and layer: what enters
-    and leaves the products, norms and dropout of both stacks. `tests/runs/test_sizes.py` holds it against the peaks of
-    published runs.
+    `vectors` are those of the processor (None: this one's). For each token and layer, the backward pass keeps what
+    enters and leaves the products, norms and dropout of both stacks. `tests/runs/test_sizes.py` compares the forecast
+    with the peaks of published runs.
     """
     vocabulary = expected_vocabulary(scale, pair)
     always = IMPORTS + COPIES * FLOAT * n_parameters(hyper, vocabulary, system)
@@ -58,7 +58,7 @@ def run_memory(
 
 
 def cell_memory(cell: Cell, scale: Scale) -> int:
-    """The same, of a cell of a sweep at this scale."""
+    """The same for a cell of a sweep at this scale."""
     return run_memory(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system)
 
 
@@ -78,7 +78,7 @@ def free_memory(cgroup: Path = CGROUP) -> int:
 
 
 def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None, *, in_training: bool = False) -> int:
-    """What a finished run keeps on the disk, its checkpoints and its journal; or what it takes until it is scored."""
+    """Bytes of checkpoints and journal that a finished run keeps; with `in_training`, the most until it is scored."""
     n = n_parameters(hyper, expected_vocabulary(scale, pair), system)
     checkpoint = BYTES_A_PARAMETER * n + BYTES_A_CHECKPOINT
     lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
@@ -87,13 +87,13 @@ def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None, *, in_t
 
 
 def sweep_bytes(of_runs: Iterable[tuple[Hyper, Scale, str, Any]]) -> int:
-    """What runs take on the disk, `run_bytes` of each, while the one that takes most for it is in training."""
+    """Bytes on the disk for runs: `run_bytes` of each, and the most that one of them takes beyond that in training."""
     both = [(run_bytes(*one), run_bytes(*one, in_training=True)) for one in of_runs]
     return sum(kept for kept, _ in both) + max((most - kept for kept, most in both), default=0)
 
 
 def disk_needed(asked: Sequence[Cell], scale: Scale) -> str:
-    """What the runs and their text will take."""
+    """In words, the disk space that the runs and their text will take."""
     checkpoints = sweep_bytes((cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked)
     parts = [f"checkpoints at most {size(checkpoints)}"]
     archives: dict[str, int] = {}  # two pairs may share some

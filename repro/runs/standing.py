@@ -1,7 +1,7 @@
 """How far the runs of a sweep have come, before their text is opened: what a dry run counts as done.
 
-A run is found by all that decides it but the text itself, of which the name of the corpus and the pair of languages
-are asked: a sweep opens the text, and finds the run by that as well. No torch.
+A run is found by everything that decides it except the text, of which only the names of the corpus and the language
+pair are compared. A sweep opens the text, and compares that as well. No torch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,12 +16,12 @@ from repro.runs.table import Cell
 from repro.tracking.run_folder import RECORD, describe
 from repro.training.checkpoint_files import checkpoints, step_of
 
-OF_TEXT = ("data", "ids", "tokenizer", "in_tokens", "corpus", "test_subset")  # what only a text that is open tells
+OF_TEXT = ("data", "ids", "tokenizer", "in_tokens", "corpus", "test_subset")  # known only once the text is open
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """Of one run."""
+    """How far one run has come."""
 
     done: bool  # it has a record
     step: int  # of its newest checkpoint
@@ -36,7 +36,7 @@ NOT_BEGUN = Standing(done=False, step=0, trained=0.0)
 
 
 def standings(asked: Iterable[Cell], scale: Scale, options: Options) -> dict[Cell, Standing]:
-    """Of each run that has begun; of several that it may be, as with other text, the one that has come furthest."""
+    """The standing of each run that has begun; where several match, as with other text, that of the furthest."""
     there = [*_there(options.runs_dir)]
     found = {}
     for cell in asked if there else ():
@@ -54,7 +54,7 @@ def standings(asked: Iterable[Cell], scale: Scale, options: Options) -> dict[Cel
 
 
 def _there(runs: Path) -> Iterator[tuple[Path, Mapping[str, str], Mapping[str, Any]]]:
-    """The folders of runs, their tags and what they are made of; of one that is damaged the sweep tells."""
+    """The folders of runs, their tags and what they are made of; the sweep reports damaged ones."""
     for file in sorted(runs.glob("*/run.json")):
         try:
             run = describe(file.parent)
@@ -73,12 +73,12 @@ def _standing(folder: Path, cell: Cell) -> Standing:
 
 
 def _decides(cell: Cell, scale: Scale, options: Options) -> dict[str, Any]:
-    """All that decides the result of a cell, but for its text, as `run.json` keeps it."""
-    from repro.runs.run_dir import made_of, spec_of  # and tokenizers: not where nothing has begun
+    """Everything that decides the result of a cell, except its text, as `run.json` keeps it."""
+    from repro.runs.run_dir import made_of, spec_of  # imports tokenizers, so only if a run has begun
 
     return made_of(spec_of(cell, cell.task.at(scale), options))
 
 
 def _but_code(decides: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what decides a run that which an unopened text tells, its code apart."""
+    """What decides a run, without its code and without what only an open text tells."""
     return {name: value for name, value in decides.items() if name not in (*OF_TEXT, *OF_CODE)}

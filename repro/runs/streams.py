@@ -1,4 +1,4 @@
-"""Standard output and error where their reader has had enough (`| head`), or the disk beneath them (`> log`)."""
+"""Standard output and error when their reader stops (`| head`), or their disk is full (`> log`)."""
 
 import errno
 import io
@@ -13,30 +13,30 @@ from typing import Any
 from repro.render import console
 from repro.storage.atomic import DiskError, named
 
-GONE = (errno.EPIPE, errno.EIO)  # what writing says where the reader has ended, or its terminal was closed
+GONE = (errno.EPIPE, errno.EIO)  # errors of a write whose reader has ended or whose terminal was closed
 
 
 def lead_nowhere(number: int) -> None:
-    """Have what is still written to this stream go nowhere."""
+    """Discard what is still written to this stream."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, number)
     os.close(nowhere)
 
 
 class _Named(io.FileIO):
-    """A stream that ends the command where its disk refuses, and says so of itself."""
+    """A stream that ends the command where its disk refuses, by a DiskError that names the stream."""
 
     def write(self, data: Any) -> int:
         try:
             with named(Path("/dev", "stdout")):
                 return _all_written(super().write, data, self)
         except DiskError:
-            lead_nowhere(self.fileno())  # what is left in the buffer would complain once more
+            lead_nowhere(self.fileno())  # what is left in the buffer would fail once more
             raise
 
 
 class _Outliving(io.FileIO):
-    """A stream that leads nowhere once its reader has gone, and leaves out what its disk does not take."""
+    """A stream that discards everything once its reader has gone, and drops what its disk does not take."""
 
     has_lost = False
 
@@ -57,7 +57,7 @@ class _Outliving(io.FileIO):
 
 
 def _all_written(write: Callable[[Any], int | None], data: Any, stream: io.FileIO) -> int:
-    """The number of bytes, once all are written; also where others made the stream one that does not wait."""
+    """Write all bytes and return their number, also where another process made the stream non-blocking."""
     rest = memoryview(data).cast("B")
     while rest:
         if (written := write(rest)) is None:
@@ -68,20 +68,20 @@ def _all_written(write: Callable[[Any], int | None], data: Any, stream: io.FileI
 
 
 def end_at_full_disk() -> None:
-    """From now on a disk that has no room for standard output is a DiskError that names it."""
+    """From now on, a disk without room for standard output raises a DiskError that names the stream."""
     _write_through(1, _Named)
 
 
 def outlive_reader() -> None:
-    """From now on standard output and error take what nobody reads, and what no disk has room for: hours of training
-    must not end with a pager or a log.
+    """From now on, standard output and error drop what nobody reads and what no disk has room for: hours of training
+    must not end because a pager was closed or a log has filled its disk.
     """
     for number in (1, 2):
         _write_through(number, _Outliving)
 
 
 def _write_through(number: int, kind: type[_Named] | type[_Outliving]) -> None:
-    """Have a standard stream written by `kind`; not where there is none, or it was put elsewhere."""
+    """Replace a standard stream by one of `kind`, unless there is none or the program replaced it itself."""
     name = {1: "stdout", 2: "stderr"}[number]
     now = getattr(sys, name)
     old = console.beneath(now)

@@ -1,4 +1,4 @@
-"""The runs of one table or several: what is done is skipped, what was stopped goes on, the rest an executor makes."""
+"""The runs of one table or several: finished runs are skipped, and an executor makes or resumes the others."""
 
 import functools
 import time
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir
     from repro.training.group import Group
 
-WORTH_MEASURING = 60.0  # seconds: a sweep that takes less is not worth some for each row
+WORTH_MEASURING = 60.0  # seconds: in a shorter sweep it is not worth timing each row first
 
-# what a signal is answered where a sweep makes runs, and none trains
+# the answer to a signal that comes between two runs of a sweep
 BETWEEN = b"Stopped between runs. What is finished is kept; the same command makes the rest."
 
 
 class Sweep:
     """The cells of some tables at one scale, or the shard of them that the options ask for.
 
-    `again` are the words that start this command once more, if anything does. `report`, if there is one, makes a report
-    for the browser, of results and a cache of generated text, and says where it is.
+    `again` is the command line that starts this command again, if there is one. `report`, if given, makes a report for
+    the browser from the folder of results and the cache of generated text, and returns its path.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Sweep:
         self.session = Session(tables, scale, options, cells)
 
     def run(self, signals: Signals) -> int:
-        """All cells, with the other processes that make them; gives the exit code."""
+        """Make all cells, together with the processes that share each update; returns the exit code."""
         if self.peer is None or self.peer.processes == 1:
             return self._run_all(signals)
         from repro.training.group import Group
@@ -115,13 +115,13 @@ class Sweep:
                 progress.finish_run(next(one.cell for one in work if one.run is outcome.run))
             not_begun = bool(signals.received) and len(outcomes) < len(work)
             if not_begun or any(outcome.code > 128 for outcome in outcomes):
-                return 128 + (signals.received or SIGTERM)  # another process of this run may have had the signal
+                return 128 + (signals.received or SIGTERM)  # another process of this run may have received the signal
             if self.is_first:
                 self._close(outcomes, time.monotonic() - started, progress)
         return exit_code(outcomes) if self.is_first else next((one.code for one in outcomes if one.code), 0)
 
     def _expected(self, executor: Executor, work: Sequence[Job], progress: Progress) -> list[Estimate]:
-        """What each run will take; where nobody knows, and it is worth the seconds, rows are tried first."""
+        """How long each run will take; in a long sweep, rows that were never timed are tried first."""
         scale, options = self.session.scale, self.options
         texts = {task: (len(text.dev), len(text.test)) for task, (_, text) in self.session.texts.items()}
         found = estimates(self.cells, scale, options, texts)
@@ -141,7 +141,7 @@ class Sweep:
     def _in_order(
         self, work: Sequence[Job], expected: Sequence[Estimate], n_workers: int, progress: Progress
     ) -> list[Job]:
-        """The runs in the order in which they are begun; `progress` is told what is expected of each."""
+        """The runs in the order in which they are begun; `progress` is told how long each should take."""
         place = {}
         for cell, one, of_it in zip(self.cells, work, expected, strict=True):
             place[cell.table, cell.row.name, cell.seed] = one
@@ -152,7 +152,7 @@ class Sweep:
         return [place[cell.table, cell.row.name, cell.seed] for cell in ordered(self.cells, seconds, n_workers)]
 
     def _refuse(self) -> None:
-        """Raise for what would fail after hours; before the imports that take seconds, too."""
+        """Raise for what would fail after hours, and do so before the slow imports."""
         if self.options.backend != USUAL.backend:
             from repro.decoding.ctranslate import check_installed
 
@@ -166,9 +166,9 @@ class Sweep:
             atomic.sweep(folder, alone=False)
 
     def _refuse_runs(self, runs: "Sequence[RunDir]") -> None:
-        """Raise for a damaged record or file beside one, for a run that changed, for lines too long for a row."""
+        """Raise for a damaged record, a damaged file beside one, a run that changed, or lines too long for a row."""
         there = ResultSet.read_own(self.results / self.session.scale.name, PUBLISHED)
-        made_again = {(run.entry.table, run.entry.row, run.spec.seed) for run in runs}  # with what is beside
+        made_again = {(run.entry.table, run.entry.row, run.spec.seed) for run in runs}  # with the files beside them
         others = [one for one in there.everything if (one.table, one.row, one.seed) not in made_again]
         check_beside(others, self.results)
         if self.is_first and not self.options.fork:
@@ -178,15 +178,15 @@ class Sweep:
             refuse_long_lines(runs)
 
     def _keep(self, outcome: JobResult, progress: Progress, tracker: Tracker) -> None:
-        """Put the record of a run where the tables are made from, and note which rows these have."""
+        """Save the record of a run where tables are made from, and note which rows the tables have."""
         if outcome.record and self.is_first:
-            of_scale = self.session.scale  # noted with each: a sweep that is killed leaves what can be published
+            of_scale = self.session.scale  # noted after each run: a killed sweep can be published
             rows = listed(self.tables, of_scale.base, equal_updates=of_scale.equal_updates)
             note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
-            outcome.record.save(path(self.results, outcome.record))  # after these: what has a record has both
-            tell = functools.cache(progress.say)  # what both have to say is said once
-            try:  # a reader can do without these
+            outcome.record.save(path(self.results, outcome.record))  # last: where there is a record, there are both
+            tell = functools.cache(progress.say)  # a message of both is printed once
+            try:  # these are optional
                 keep_inside(outcome.run, outcome.record, self.results, tell)
                 with progress.beside() as lane:
                     watch = functools.partial(_watch, lane, outcome.run.name)
@@ -197,7 +197,7 @@ class Sweep:
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[RunDir]") -> dict[View, None]:
-        """What `repro.cli.ui` opens: the views of the tables that show the runs, each once."""
+        """The MLflow views that `repro.cli.ui` opens, of the tables that show the runs, each once."""
         return {
             view_of(run.tags, table.name, table.title): None
             for run in runs
@@ -210,7 +210,7 @@ class Sweep:
         folder, names = self.results / self.session.scale.name, [table.name for table in self.tables]
         uncommitted = [table.name for table in self.tables if table.file and is_committed(table.file) is False]
         atomic.make_folder(folder)
-        with locked(folder):  # of several sweeps the last one to write pages has read the records of all
+        with locked(folder):  # of several sweeps, the last to write pages has read all records
             mine = ResultSet.read_own(folder, PUBLISHED, uncommitted)
             written = write_scale(mine) if records else []
             report = self.report(self.results, self.cache) if written and self.report else None
@@ -242,16 +242,14 @@ class Sweep:
         )
 
     def _of_shard(self) -> str:
-        """What the tables above rest on, where this was a part of the sweep."""
+        """For a shard: which part of the sweep was made, and what the tables above show."""
         if not self.options.shard:
             return ""
         return f" of shard {self.options.shard} (the tables show every record that is there)"
 
 
 def exit_code(outcomes: Sequence[JobResult]) -> int:
-    """Of a sweep that came to its end: that of the first run that failed, that of one left to others, that of one that
-    diverged, or 0.
-    """
+    """The exit code of a complete sweep: of the first run that failed, else BUSY, else DIVERGED, else 0."""
     codes = [outcome.code for outcome in outcomes]
     failed = [code for code in codes if code not in (0, BUSY)]
     diverged = any(outcome.record and outcome.record.status == "diverged" for outcome in outcomes)
@@ -259,7 +257,7 @@ def exit_code(outcomes: Sequence[JobResult]) -> int:
 
 
 def _watch(lane: Lane, run: str, text: str, n: int) -> Callable[[int], None]:
-    """What shows how many of the n sentences of a text are translated by a run that is done."""
+    """A callback that shows how many of n sentences of a text a finished run has translated."""
     lane.begin(f"{run}, {text}", n)
     return lane.step
 

@@ -17,13 +17,13 @@ from repro.results.task import TRANSLATION
 from repro.runs.command import guess
 from repro.runs.task import Task
 
-TAKEN = (BASE_TABLE, FIGURES, "claims", "statements", "table3", "readme")  # what else stands beside tables
+TAKEN = (BASE_TABLE, FIGURES, "claims", "statements", "table3", "readme")  # names of other files there
 LONGEST_NAME = 80  # characters of a row's name: it stands in tables, in pictures and in each line of progress
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
-    """What the paper prints for a row, None where nothing. Scores of dev in Table 3, of test in Table 2; millions."""
+    """What the paper prints for a row, else None: scores of dev (Table 3) or test (Table 2), millions of parameters."""
 
     ppl: float | None = None
     bleu: float | None = None
@@ -32,7 +32,7 @@ class Paper:
 
     @property
     def numbers(self) -> PaperNumbers:
-        """As a record keeps them."""
+        """The numbers as a record keeps them."""
         numbers: PaperNumbers = {"ppl": self.ppl, "bleu": self.bleu, "params": self.params}
         return numbers if self.f1 is None else {**numbers, "f1": self.f1}
 
@@ -54,13 +54,13 @@ class Row:
     name: str
     change: Callable[[Hyper], Hyper]
     paper: Paper
-    task: Task | None = None  # where the table says it; else translation between the languages asked for
+    task: Task | None = None  # None: translation between the languages that were asked for
     system: Any = None  # made from (hyper, vocabulary size): a class, or a partial of one; None: the Transformer
 
     def at(self, base: Hyper, *, equal_updates: bool = False) -> Hyper:
-        """What it is at a scale with this base: with as many updates as the base where all rows have them equal.
+        """The row's hyper-parameters with this base; with `equal_updates`, it makes as many updates as the base.
 
-        Raises ValueError with the name of the row for a change that gives no row back, or none that can be.
+        Raises ValueError, which names the row, if its change returns no `Hyper` or an impossible one.
         """
         try:
             hyper = self.change(base)
@@ -91,7 +91,7 @@ class Table:
     rows: Sequence[Row]
     title: str
     file: Path | None = None
-    first: int = 0  # place of the first of `rows`: each row of a program stands behind those it ran before
+    first: int = 0  # position of the first of `rows`: rows of a program come after those it ran before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,11 +115,10 @@ def cells(
     task: Task,
     equal_updates: bool = False,
 ) -> list[Cell]:
-    """Base and the rows of all tables, seeds outer and rows inner: a stopped sweep has every row.
+    """The base and the rows of all tables; seeds are the outer loop, so that a stopped sweep has every row.
 
     `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has, for tables
-    and rows that cannot be told apart, for rows that are one and the same, and for a row to be kept whose system has no
-    name.
+    and rows that cannot be told apart, for identical rows, and for a row to be kept whose system has no name.
     """
     _refuse_names(tables)
     placed = _placed(tables)
@@ -140,7 +139,7 @@ def cells(
         except ValueError:
             if not chosen or row.name in chosen:
                 raise
-            continue  # nobody asked for it
+            continue  # the row was not chosen
         at_scale.append((of, i, row, hyper))
         twins.append((who, hyper, row.task or task, system))
     _refuse_twins(twins)
@@ -153,10 +152,10 @@ def cells(
 
 
 def shard_of(asked: Sequence[Cell], shard: str | None) -> list[Cell]:
-    """Of the cells of a sweep every n-th from the i-th on, for "i/n"; all of them for None.
+    """Every n-th cell of a sweep from the i-th on, for the shard "i/n"; all cells for None.
 
-    The n shards hold each cell once, and none of them depends on what the others do. One beyond the last cell is empty.
-    Raises ValueError for what is no shard.
+    Together the n shards hold each cell once, and none depends on the others. A shard beyond the last cell is empty.
+    Raises ValueError for text that is no shard.
     """
     if shard is None:
         return list(asked)
@@ -171,7 +170,7 @@ def shard_of(asked: Sequence[Cell], shard: str | None) -> list[Cell]:
 
 
 def _refuse_names(tables: Sequence[Table]) -> None:
-    """Tables are folders, and a row is found by its table and its name."""
+    """Raise ValueError for bad rows and names: tables are folders, and a row is found by its table and its name."""
     for table in tables:
         for row in table.rows:
             if not (isinstance(row, Row) and callable(row.change)):
@@ -211,7 +210,7 @@ def _refuse_names(tables: Sequence[Table]) -> None:
 
 
 def _refuse_no_numbers(row: Row, table: str) -> None:
-    """What the paper prints goes into each record, which holds numbers."""
+    """Raise ValueError if what the paper prints for a row is not made of numbers, which each record keeps."""
     if not isinstance(row.paper, Paper):
         raise ValueError(
             f"Row {row.name!r} of {table}: expected what the paper prints for it, Paper() where nothing, got "
@@ -224,7 +223,7 @@ def _refuse_no_numbers(row: Row, table: str) -> None:
 
 
 def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task, str]]) -> None:
-    """Two rows with the same system, hyper-parameters and task are one run: to compare them says nothing."""
+    """Raise ValueError for two rows with the same system, hyper-parameters and task: they are the same run."""
     seen: dict[tuple[Hyper, Task, str], str] = {}
     for who, hyper, task, of in rows:
         if other := seen.get((hyper, task, of)):
@@ -236,7 +235,7 @@ def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task, str]]) -> None:
 
 
 def listed(tables: Sequence[Table], base: Hyper, *, equal_updates: bool = False) -> dict[tuple[str, str], Listed]:
-    """Base and the rows of all tables as `rows.json` keeps them: their places, what is printed, what they change.
+    """The base and the rows of all tables as `rows.json` keeps them: position, printed numbers, what they change.
 
     `base` is that of the scale.
     """
@@ -251,7 +250,7 @@ def listed(tables: Sequence[Table], base: Hyper, *, equal_updates: bool = False)
 
 
 def _made(row: Row, base: Hyper, *, equal_updates: bool = False) -> dict[str, Any] | None:
-    """What it is; None where it cannot be made of this base, which stops whoever asks for the row and nobody else."""
+    """The row's hyper-parameters; None where this base cannot make them: only a sweep that asks for the row stops."""
     try:
         return vars(row.at(base, equal_updates=equal_updates))
     except ValueError:
@@ -259,7 +258,7 @@ def _made(row: Row, base: Hyper, *, equal_updates: bool = False) -> dict[str, An
 
 
 def _placed(tables: Sequence[Table]) -> list[tuple[str, int, Row]]:
-    """Table, place and row: the base first, which has none. Where no row translates, nothing is compared with it."""
+    """Table, position and row. The base comes first, at -1; it is left out where no row translates."""
     of_tables = [(table.name, i, row) for table in tables for i, row in enumerate(table.rows, start=table.first)]
     translate = not of_tables or any(row.task is None or row.task.facts == TRANSLATION for _, _, row in of_tables)
     return [*([(BASE_TABLE, -1, BASE_ROW)] if translate else []), *of_tables]

@@ -1,7 +1,7 @@
 """What is read and what is scored, as a value. Paper: section 5.1, and section 6.3, where it is parsing.
 
-A task is a frozen dataclass at the top of a module: no name stands for it anywhere, and a table's rows may have each
-their own. Nothing heavy is imported before it is put to use, so that experiment files can name one.
+A task is a frozen dataclass at the top of a module. It is passed as a value, never by a name, and each row of a table
+may have its own. Nothing heavy is imported before a task is used, so that experiment files can name one.
 """
 
 from collections.abc import Sequence
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 
 class Task(Scorer, Protocol):
-    """What the code that trains, searches and scores asks for. `score` gives the scores that the facts name.
+    """What training, search and scoring ask of a task. `score` gives the scores that the facts name.
 
-    Ours decide nothing by themselves: scores are made behind the wall (`repro/decoding/`).
+    Our own tasks decide no result by themselves: scores are made behind the wall (`repro/decoding/`).
     """
 
     @property
     def name(self) -> str:
-        """Of what is read, as records, tags and `--pair` have it: "en-de"."""
+        """The name of what is read, as records, tags and `--pair` have it: "en-de"."""
         ...
 
     @property
     def command(self) -> str:
-        """That of `python -m repro` which puts a finished run to use."""
+        """The command of `python -m repro` that uses a finished run."""
         ...
 
     @property
     def facts(self) -> TaskFacts:
-        """What a record says of it."""
+        """What a record says of the task."""
         ...
 
     def at(self, scale: "Scale") -> "Scale":
@@ -45,7 +45,7 @@ class Task(Scorer, Protocol):
         ...
 
     def find(self, corpus: str, data_dir: Path | None) -> Path | None:
-        """The folder that has its text, None where that is generated; nothing of it is read."""
+        """The folder of its text, None where the text is generated; none of it is read."""
         ...
 
     def open_corpus(self, corpus: str, **where: Any) -> Corpus:
@@ -61,7 +61,7 @@ class Task(Scorer, Protocol):
 class Translation:
     """From one language to another, scored by BLEU. Paper: sections 5.1 and 6.1.
 
-    It learns from `times` as much generated text as the scale has; dev and test stay as they are.
+    It learns from `times` the generated text that the scale has; dev and test stay as they are.
     """
 
     command: ClassVar = "translate"
@@ -71,7 +71,7 @@ class Translation:
     search: Search = field(default=PAPER_SEARCH, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        languages(self.pair)  # refuses what is none
+        languages(self.pair)  # raises for what is no pair
 
     @property
     def name(self) -> str:
@@ -107,15 +107,15 @@ class Translation:
 
 
 def searching_at(task: Any, scale: "Scale") -> Task:
-    """The task, with outputs as short as the scale wants them: ours, whose search is a field that tells none apart."""
+    """The task with the scale's limit on outputs, if its search is a field that comparisons ignore."""
     extra, free = task.at(scale).extra_length, "search" in {one.name for one in fields(task) if not one.compare}
     return replace(task, search=replace(task.search, extra=extra)) if free and extra is not None else task
 
 
 def task_in_words(task: object) -> str:
-    """A task as its facts name it, so that two of them never share a text: where its class stands, and its fields.
+    """A task as its facts name it: the module of its class, and its fields, so that no two tasks share a name.
 
-    Raises ValueError for a class that nobody finds again.
+    Raises ValueError for a class that cannot be imported again.
     """
     kind = type(task)
     if "<locals>" in kind.__qualname__ or kind.__module__ == "__main__":

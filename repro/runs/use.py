@@ -1,6 +1,6 @@
-"""A finished run, put to use: lines in, translations, trees, scores and attention out; typed or called.
+"""A finished run, put to use: lines in, translations, trees, scores and attention out; from commands or from Python.
 
-Letters: H heads, Q tokens that look, K tokens that are looked at.
+Letters: H heads, Q queries (tokens that look), K keys (tokens that are looked at).
 """
 
 import html
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from repro.data.shards import Side
 
 BUDGET = 4_096  # padded tokens of a batch that is scored
-WIDEST = 1_000  # hypotheses: a step weighs 2 W of each of W, which at 1,000,000 no memory holds
+WIDEST = 1_000  # hypotheses: a step ranks 2 W for each of W, which at 1,000,000 no memory holds
 PARTS = {"encoder.self_attention": "encoder", "decoder.self_attention": "decoder", "decoder.cross_attention": "cross"}
 
 
@@ -47,7 +47,7 @@ def check_parses(run: Record) -> None:
 def outputs(
     trained: Trained, lines: Sequence[str], search: Search, *, backend: Any = "torch", bf16: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Each line with what the run makes of it; of an empty line nothing.
+    """Each line with the run's output for it; an empty line has an empty output.
 
     Raises ValueError for a beam that is too wide and a line that is too long.
     """
@@ -71,7 +71,7 @@ def outputs(
 def trees(
     trained: Trained, sentences: Sequence[Sequence[str]], search: Search, *, backend: Any = "torch", bf16: bool = False
 ) -> Iterator[Mended | None]:
-    """Of each sentence, given by its words, the tree and what was mended of it; of an empty one nothing.
+    """The tree of each sentence, given by its words, and what was mended in it; None for an empty sentence.
 
     Brackets among the words are spelled as treebanks spell them, since in a tree they mean something else.
     """
@@ -130,7 +130,7 @@ class SentenceScores:
 
     @property
     def ppl(self) -> float:
-        """Perplexity of all of it, per token."""
+        """Perplexity of all sentences, per token."""
         return math.exp(self.nll)
 
     @property
@@ -153,7 +153,7 @@ def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[
     batches, model = _batches(trained, sources, targets, "torch"), trained.model
     device = model.embedding.weight.device
     found = torch.zeros(len(sources), dtype=torch.float64)
-    with torch.inference_mode(), torch.autocast(device.type, enabled=False):  # whatever the caller works in
+    with torch.inference_mode(), torch.autocast(device.type, enabled=False):  # whatever precision the caller uses
         for batch in (batches[i] for i in range(len(batches))):
             source, decoder_in, target = (
                 torch.as_tensor(side, device=device) for side in (batch.source, batch.decoder_in, batch.target)
@@ -178,7 +178,7 @@ def _refuse_long(trained: Trained, backend: str, side: "Side", where: str, **opt
         limit.refuse(side, where, remedy="Split that line", **options)
 
 
-@dataclass(frozen=True, eq=False)  # arrays are neither equal nor not, and have no hash
+@dataclass(frozen=True, eq=False)  # arrays compare element by element, and have no hash
 class Attention:
     """Where each head looks: by part and layer float32 [H, Q, K], rows sum to one."""
 
@@ -187,7 +187,7 @@ class Attention:
     weights: "Mapping[tuple[str, int], NDArray[float32]]"  # by ("encoder" | "decoder" | "cross", layer from 1)
 
     def __repr__(self) -> str:
-        """What it has; the numbers are in `head`."""
+        """Its tokens, layers and heads in words; the numbers are in `head`."""
         layers = Counter((part, len(heads)) for (part, _), heads in self.weights.items())
         parts = ", ".join(f"{part}: layers 1 to {n}, {heads} heads each" for (part, heads), n in layers.items())
         return f"<attention from {len(self.source_tokens)} to {len(self.target_tokens)} tokens; {parts}>"
@@ -206,9 +206,9 @@ class Attention:
         )
 
     def head(self, part: str, layer: int, head: int) -> "DataFrame":
-        """One head, a line a token that looks, a column a token that is looked at; layers and heads count from 1.
+        """The weights of one head: a row for each query token, a column for each key; layers and heads count from 1.
 
-        Raises ValueError for what the model has not.
+        Raises ValueError for a head that the model does not have.
         """
         from pandas import DataFrame
 
@@ -221,9 +221,9 @@ class Attention:
         return DataFrame(self.weights[part, layer][int(head) - 1], index=list(looking), columns=list(seen))
 
     def plot(self, part: str = "cross", layer: int | None = None, head: int | None = None) -> "Figure":
-        """A picture of one head, or of the mean over the heads of a layer: the last one, where none is named.
+        """A picture of one head, or of the mean over the heads of a layer, by default the last layer.
 
-        What looks stands on the left, what is looked at above. Raises ValueError for what the model has not.
+        Queries are on the left, keys above. Raises ValueError for a head that the model does not have.
         """
         from matplotlib.figure import Figure
 
@@ -255,7 +255,7 @@ def _cell(weight: float) -> str:
 
 
 def attention_of(trained: Trained, source: str, target: str) -> Attention:
-    """Where each head looks while `target` is read as the output for `source`. ValueError: a system without heads."""
+    """Where each head looks while `target` is read as the output for `source`. Raises ValueError without heads."""
     import torch
 
     from repro.decoding.inside import BEGIN

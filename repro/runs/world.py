@@ -1,6 +1,6 @@
 """The name of a folder of results, read as the options that made it: "captions-bf16" is captions with --precision bf16.
 
-Pages and pictures name the folder that they stand in, and so do their commands; what a page says can be typed as it is.
+Pages and pictures name their folder, and so do the commands on them, which can therefore be typed as they are.
 """
 
 import re
@@ -13,11 +13,11 @@ from repro.data.batch_by import RECORDED
 from repro.runs.options import CLEANING, USUAL, Options, chosen_scale
 from repro.runs.scales import SCALES
 
-OWN_TEXT = Path("FOLDER")  # of a text of one's own, of which the name has a hash alone
+OWN_TEXT = Path("FOLDER")  # stands for a text of one's own, of which the name has only a hash
 PAIRS = {pair for corpus in CORPORA.values() for pair in corpus.folders}
 NUMBERS = ("steps", "batch_tokens", "device_tokens", "devices", "threads", "vocab_size")
 OPTIONS_OF = {recorded: option for option, recorded in RECORDED.items()}
-# in the order in which `chosen_scale` puts them together, and after them what a `Session` adds
+# the parts in the order in which `chosen_scale` joins them; last the hash that a `Session` adds
 NAME = re.compile(
     rf"(?P<scale>{'|'.join(SCALES)})"
     rf"(?:-(?P<corpus>{'|'.join(CORPORA)}))?"
@@ -38,9 +38,9 @@ NAME = re.compile(
 
 
 def options_of(name: str) -> Options | None:
-    """The options of a world by its name; None of a name that no options make, such as one of older code.
+    """The options that the name of a folder stands for; None for a name that no options make, as in older code.
 
-    Of a text of one's own `data_dir` is `OWN_TEXT`. Raises ValueError for what cannot be on this machine.
+    For a text of one's own, `data_dir` is `OWN_TEXT`. Raises ValueError for options that this machine cannot have.
     """
     if (found := NAME.fullmatch(name)) is None:
         return None
@@ -61,10 +61,10 @@ def options_of(name: str) -> Options | None:
 
 
 def spelled_out(options: Options) -> Options:
-    """The options with what their scale's name says beside the scale; unchanged where it says nothing else.
+    """The options, with those that the scale's name stands for written out; unchanged if it is a plain scale.
 
-    Raises ValueError where an option contradicts the name, unless it has its usual value, as one has that was left out;
-    and for the name of a text of one's own, which is not enough.
+    Raises ValueError where an option contradicts the name; one with its default value counts as left out. Also raises
+    it for the name of a text of one's own, which does not say where the text is.
     """
     if options.scale in SCALES or (named := options_of(options.scale)) is None:
         return options

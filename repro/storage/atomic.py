@@ -1,8 +1,8 @@
-"""Durable writes: a file is absent, the old one or the new one, never half of one.
+"""Durable writes: after a crash a file is absent, the old one or the new one, never half of one.
 
 Everything the suite keeps goes through here. The new bytes are written beside their final name, pushed to the disk, and
-only then take the name; the folder is pushed too, so the name itself survives a crash. What only grows (`Appended`)
-grows by whole pieces. A disk that refuses is a `DiskError`.
+only then renamed; the folder is pushed too, so the name itself survives a crash. A file that only grows (`Appended`)
+grows by whole pieces. If the disk refuses a write, `DiskError` is raised.
 """
 
 import errno
@@ -28,11 +28,11 @@ ADVICE = (
     "Free space or inodes there (df, df -i), raise your limit (quota, ulimit), get the right to write there, or name "
     "another folder. Then the same command goes on."
 )
-OTHERWISE = (FileNotFoundError, FileExistsError, BlockingIOError, ConnectionError)  # no disk refuses
+OTHERWISE = (FileNotFoundError, FileExistsError, BlockingIOError, ConnectionError)  # not the disk's refusal
 
 
 class DiskError(OSError):
-    """The disk refuses what must be kept. What was whole before is whole still."""
+    """The disk refused a write. Files that were whole before still are."""
 
     def __str__(self) -> str:
         return str(self.strerror)
@@ -40,7 +40,7 @@ class DiskError(OSError):
 
 @contextmanager
 def named(path: Path, needed: int | None = None) -> Iterator[None]:
-    """Say of which file an error of the disk is, how much room there was, and what to do (`DiskError`)."""
+    """Turn an error of the disk into a `DiskError` that names the file, the free space and what to do."""
     try:
         yield
     except (DiskError, *OTHERWISE):
@@ -54,7 +54,7 @@ def named(path: Path, needed: int | None = None) -> Iterator[None]:
 
 
 def free(path: Path) -> int | None:
-    """Bytes that may still be written at a place, which need not exist yet; None where nobody knows."""
+    """Free bytes on the disk of `path`, which need not exist yet; None if unknown."""
     for folder in (path, *path.absolute().parents):
         with suppress(OSError):
             return shutil.disk_usage(folder).free
@@ -69,7 +69,7 @@ class Hashed(io.RawIOBase):
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
     def writable(self) -> bool:
-        """Whether it takes bytes: it does nothing else."""
+        """Always true: the file is open for writing only."""
         return True
 
     def write(self, data: Any) -> int:
@@ -86,14 +86,14 @@ class Hashed(io.RawIOBase):
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Let go; a second call does nothing."""
+        """Close the file; a second call does nothing."""
         if not self.closed:
             super().close()
             os.close(self._file)
 
 
 def write_bytes(path: Path, write: bytes | Callable[[Hashed], object], needed: int | None = None) -> None:
-    """Write `path` whole: its bytes, or a function that writes them into an open file, `needed` of them if known."""
+    """Write `path` whole: the bytes, or what a function writes into the open file (`needed` bytes, if known)."""
     with named(path, needed if callable(write) else len(write)):
         make_folder(path.parent)
         partial = beside(path, PARTIAL)
@@ -113,7 +113,7 @@ def write_bytes(path: Path, write: bytes | Callable[[Hashed], object], needed: i
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `path` as UTF-8, line ends as they stand in `text`."""
+    """Write `text` to `path` as UTF-8, with its line ends unchanged."""
     write_bytes(path, text.encode("utf-8"))
 
 
@@ -125,8 +125,8 @@ def write_json(path: Path, value: Any) -> None:
 class Appended:
     """A file that only grows, by pieces that are whole or absent.
 
-    A piece is with the operating system when `append` returns, so it survives the process; after `push` it survives
-    the machine. What stands behind `end` is a piece that a crash tore: cut it off before the first `append`.
+    When `append` returns, the operating system has the piece, so it survives the process; after `push` it survives
+    the machine. Bytes after `end` are a piece that a crash tore: `cut` them off before the first `append`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -141,7 +141,7 @@ class Appended:
                 raise
 
     def cut(self, end: int) -> None:
-        """Drop what stands behind `end`."""
+        """Drop all bytes after `end`."""
         with named(self.path):
             os.ftruncate(self.file, end)
         self.end = end
@@ -164,7 +164,7 @@ class Appended:
             os.fsync(self.file)
 
     def close(self) -> None:
-        """Let go; a second call does nothing."""
+        """Close the file; a second call does nothing."""
         if self.file >= 0:
             file, self.file = self.file, -1
             with named(self.path):
@@ -172,7 +172,7 @@ class Appended:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it; the names of the new ones survive a crash."""
+    """Make a folder and its parents, so that the new names survive a crash."""
     with named(folder):
         if not folder.is_dir():
             make_folder(folder.parent)
@@ -184,7 +184,7 @@ def make_folder(folder: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse now what would fail after hours of training: write something there."""
+    """Write a probe file into `folder`, so that a bad disk is refused now and not after hours of training."""
     with named(folder):
         make_folder(folder)
         probe = beside(folder / "probe", PARTIAL)
@@ -204,7 +204,7 @@ def beside(path: Path, kind: str) -> Path:
 
 
 def left_beside(path: Path, kind: str) -> list[Path]:
-    """What processes that have ended left of the names that `beside` gave them."""
+    """The files and folders named by `beside` whose processes have ended."""
     found = path.parent.glob(f".{glob.escape(path.name)}.*.{kind}")
     return [left for left in found if is_abandoned(left)]
 
@@ -218,11 +218,11 @@ def is_abandoned(left: Path) -> bool:
 
 
 def sweep(folder: Path, *, alone: bool) -> None:
-    """Remove what interrupted writes left in `folder` and below: all of it if nobody else writes there.
+    """Remove what interrupted writes left in `folder` and below: all of it if nobody else writes there (`alone`).
 
-    Where others may, what belongs to living processes stays, and to those of other machines, which cannot be asked.
+    Otherwise files of living processes stay, and those of other machines, whose processes cannot be asked.
     """
-    for place, _, names in os.walk(folder):  # not rglob, which fails where a folder goes meanwhile
+    for place, _, names in os.walk(folder):  # rglob fails if a folder disappears meanwhile
         for name in fnmatch.filter(names, f".*.{PARTIAL}"):
             partial = Path(place, name)
             if alone or is_abandoned(partial):

@@ -14,17 +14,16 @@ from repro.storage import atomic
 from repro.storage.lock import WORK, locked
 
 MANIFEST = "manifest.json"
-MAKING = "making"  # ends the name of a folder that is not whole yet
+MAKING = "making"  # suffix of a folder that is not complete yet
 T = TypeVar("T")
 
 
 def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """Have `folder` as `make` fills it, and return the facts that `make` returned.
+    """Fill `folder` by `make` if it is absent or damaged; return the facts that `make` returned.
 
-    It is made where it is absent or damaged and used as it is elsewhere. The work is done under a name of its
-    own, so what an interrupted process leaves (`.*.making`) is never read, and the next process that makes the
-    folder sweeps it; and processes that make the same folder at once all succeed without a lock, the later ones
-    using what the first one made.
+    The work is done under a temporary name (`.*.making`), so what an interrupted process leaves is never read; the
+    next process that makes the folder removes it. Processes that make the same folder at once need no lock: all
+    succeed, and the later ones use what the first one made.
     """
     with suppress(FileNotFoundError, ValueError):
         return verified(folder)
@@ -39,11 +38,11 @@ def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str,
 
 
 def made_new(folder: Path, make: Callable[[Path], T]) -> T:
-    """Have `folder`, which must be absent or empty, as `make` fills it, or not at all; returns what `make` returned.
+    """Fill `folder`, which must be absent or empty, by `make`, whole or not at all; return what `make` returned.
 
-    It is not looked after later: what is in it may be changed.
+    The folder is not verified later: its files may be changed.
     """
-    folder = folder.resolve()  # a link gives its place
+    folder = folder.resolve()  # a link means the folder that it leads to
     if folder == Path.cwd():
         raise ValueError(f"Expected a folder of its own, got the one that you are in, {folder}. Name a new one.")
     _refuse_full(folder)
@@ -57,7 +56,7 @@ def made_new(folder: Path, make: Callable[[Path], T]) -> T:
 
 @contextmanager
 def _making(folder: Path) -> Iterator[Path]:
-    """A folder to work in, beside `folder`; at the end it is gone, unless it took the name."""
+    """A temporary folder beside `folder`; it is removed at the end unless it was renamed."""
     atomic.make_folder(folder.parent)
     for left in atomic.left_beside(folder, MAKING):
         shutil.rmtree(left, ignore_errors=True)
@@ -76,7 +75,7 @@ def _refuse_full(folder: Path) -> None:
 
 
 def verified(folder: Path) -> dict[str, Any]:
-    """The facts of a folder that `made_once` made, after each file is found to be what was written."""
+    """The facts of a folder that `made_once` made, after comparing each file with its hash."""
     contents = _manifest(folder)
     for name, expected in contents["files"].items():
         found = _sha256(folder / name)
@@ -90,13 +89,13 @@ def verified(folder: Path) -> dict[str, Any]:
 
 
 def stated(folder: Path) -> tuple[dict[str, Any], str]:
-    """The facts of a folder that `made_once` made, and the hash of its manifest; its other files stay unread."""
+    """The facts of a folder that `made_once` made, and the hash of its manifest; its other files are not read."""
     contents = _manifest(folder)
     return contents["facts"], _sha256_of_json(contents)
 
 
 def is_made(folder: Path) -> bool:
-    """Whether a manifest of `made_once` stands there: a file of that name may be anybody's."""
+    """Whether the folder has a manifest of `made_once`: another program may write a file of that name."""
     try:
         contents = json.loads((folder / MANIFEST).read_bytes())
     except (FileNotFoundError, ValueError):
@@ -117,7 +116,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def alone(lock: Path, tell: Callable[[str], object]) -> Iterator[None]:
-    """Do work that another process may be doing, and else would be done twice: wait for that one, if not for ever."""
+    """Wait while another process does the same work, so that it is done once; go on without the lock after `WORK` s."""
     atomic.make_folder(lock.parent)
     with atomic.named(lock):
         lock.touch()
@@ -128,7 +127,7 @@ def alone(lock: Path, tell: Callable[[str], object]) -> Iterator[None]:
 
 
 def _take_name(work: Path, folder: Path) -> None:
-    """Rename `work` to `folder`, unless another process was first; a damaged folder makes way."""
+    """Rename `work` to `folder`, unless another process was first; a damaged `folder` is removed."""
     while True:
         try:
             work.rename(folder)
@@ -146,7 +145,7 @@ def _take_name(work: Path, folder: Path) -> None:
 
 
 def _sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, computed once per process while it stays the same."""
+    """The SHA-256 of a file's bytes, computed once per process unless the file changes."""
     status = path.stat()
     return _sha256_of_file(path, status.st_size, status.st_mtime_ns)
 

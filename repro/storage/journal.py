@@ -2,8 +2,8 @@
 
     {"crc32": "9c1f06d4", "kind": "dev", "step": 200, "nll": 2.1, ...} is the metric dev/nll at step 200
 
-It is the truth of the run; whatever else shows these numbers is made from it. So each line begins with the CRC-32 of
-the rest: numbers that a disk or a hand has changed are still numbers, and would be read and signed as such.
+It is the source of these numbers: whatever else shows them is made from it. So each line begins with the CRC-32 of
+the rest: a number that was changed on the disk or by hand would still be read, and signed, as a number.
 """
 
 import json
@@ -21,10 +21,10 @@ from repro.storage import atomic
 from repro.storage.lock import lock
 from repro.storage.regular import require_file
 
-FRAME = ("kind", "step", "time", "attempt")  # stands in every line; the other fields are measured values
+FRAME = ("kind", "step", "time", "attempt")  # in every line; the other fields are measured values
 CHECKED = re.compile(rb'\{"crc32": "([0-9a-f]{8})", (.*)')
 FINAL = "final"  # the kind of the run's last numbers
-# kinds made for MLflow alone: from files beside the journal, and from a row's seeds
+# kinds that only MLflow has: made from files beside the journal, and from a row's seeds
 DERIVED = ("paper", "further", "row_mean")
 TAKEN = (*FRAME, *DERIVED, "crc32")
 
@@ -34,16 +34,16 @@ Line = dict[str, Any]
 class Journal:
     """Append-only JSON lines, one for each logged step, with a single writer.
 
-    A line is with the operating system when `append` returns, so it survives the process; after `sync`
-    it survives the machine. Opening a journal again cuts the line that a crash tore and begins the next
-    attempt; steps that training then repeats stand twice in the file and once in `read`.
+    When `append` returns, the operating system has the line, so it survives the process; after `sync`
+    it survives the machine. Opening a journal again cuts off a line that a crash tore and begins the next
+    attempt. Steps that training then repeats are in the file twice; `read` gives them once.
     """
 
     def __init__(
         self, path: Path, *, patience: float = 10.0, attempt: int = 1, check: Callable[[], None] = lambda: None
     ) -> None:
         self._last: dict[str, int]
-        self._check = check  # raises where this process may write no more, see `repro/storage/lease.py`
+        self._check = check  # raises if this process must write no more, see `repro/storage/lease.py`
         self._file = atomic.Appended(path)
         try:
             # patience: workers of a killed process hold its lock until they notice
@@ -75,17 +75,17 @@ class Journal:
         self._note(kind, step)
 
     def _note(self, kind: str, step: int) -> None:
-        """Remember how far each kind has come: a step before that is one that training repeats."""
+        """Remember the last step of each kind: an earlier step is one that training repeats."""
         if step > self._last.get(kind, -math.inf):
             self._last[kind], self._n = step, self._n + 1
 
     def __contains__(self, line: tuple[str, int]) -> bool:
-        """Whether lines of this kind have come to this step, in any attempt."""
+        """Whether lines of this kind have reached this step, in any attempt."""
         kind, step = line
         return step <= self._last.get(kind, -math.inf)
 
     def __len__(self) -> int:
-        """How many lines there are, those of repeated steps counted once."""
+        """The number of lines; those of a repeated step count once."""
         return self._n
 
     def sync(self) -> None:
@@ -94,7 +94,7 @@ class Journal:
         self._file.push()
 
     def close(self) -> None:
-        """Sync and let go; a second call does nothing."""
+        """Push to the disk and close; a second call does nothing."""
         if self._file.file >= 0:
             self._file.push()
             self._file.close()
@@ -107,26 +107,26 @@ class Journal:
 
 
 def read(path: Path) -> list[Line]:
-    """The lines of a journal, each (kind, step) once: of steps repeated after a crash the last attempt."""
+    """The lines of a journal, each (kind, step) once: if repeated after a crash, that of the last attempt."""
     return once(read_all(path))
 
 
 def read_all(path: Path) -> list[Line]:
-    """The lines of a journal as they stand: of a step repeated after a crash one for each attempt."""
+    """All lines of a journal: a step repeated after a crash has one for each attempt."""
     return list(Tail(path).lines())
 
 
 def once(lines: Iterable[Line]) -> list[Line]:
     """Each (kind, step) once, as the last attempt wrote it.
 
-    By the number of the attempt and not by place: a process that slept while it was replaced writes late and is early.
+    The attempt decides, not the position: a process that slept while it was replaced may write after its successor.
     """
     ordered = sorted(lines, key=lambda line: line["attempt"])
     return list({(line["kind"], line["step"]): line for line in ordered}.values())
 
 
 def _number(key: str, value: float) -> float:
-    """The value as a float; what is too large for one is an infinity."""
+    """The value as a float; infinity if it is too large for one."""
     try:
         return float(value)
     except OverflowError:
@@ -142,12 +142,12 @@ def encoded(line: Line) -> bytes:
 
 
 def plain_values(value: float) -> float | str:
-    """JSON has no NaN and no infinity: they are written as strings that float() reads."""
+    """The value as JSON can hold it: NaN and infinities as strings that float() reads."""
     return value if math.isfinite(value) else str(value)
 
 
 class Tail:
-    """Follow a journal: the whole lines that came since the last look."""
+    """Follows a journal: gives the complete lines added since the last look."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -155,14 +155,14 @@ class Tail:
         self.n_lines = 0
 
     def lines(self) -> Iterator[Line]:
-        """One at a time: a long journal takes no memory."""
+        """The new lines, one at a time: a long journal takes no memory."""
         self._require_file()
         with suppress(FileNotFoundError), open(self.path, "rb") as file:
             file.seek(self.offset)
             for text in file:
                 if not text.endswith(b"\n"):
                     if b"}" in text[:-1] and not text.endswith(b"\0"):
-                        raise self._damaged(text)  # it is whole, but for the line feed
+                        raise self._damaged(text)  # complete except for its line feed
                     return  # torn, or still being written
                 line = self._line(text[:-1])
                 self.offset += len(text)

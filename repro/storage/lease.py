@@ -1,10 +1,10 @@
-"""Who may write in a run's folder: one process, and the same one for as long as it is heard of.
+"""Who may write in a run's folder: one process, for as long as it shows signs of life.
 
-Each attempt at a run takes the next number by making a folder of that name, which on any file system, with locks or
-without, only one of two processes can do. Its owner then beats: it counts up in a file. Who comes later and hears
-nothing takes the next number, and from then on the old owner is refused whatever it still wants to write.
+Each attempt at a run takes the next number by making a folder of that name. On any file system, with locks or without,
+only one of two processes can make it. Its owner then beats: it counts up in the time of a file. A later process that
+sees no new beat takes the next number, and from then on the old owner may write nothing.
 
-    runs/<id>/attempts/000003/owner.json    who it is; the file's time is the beat: 1, 2, 3, ..., and 0 once it let go
+    runs/<id>/attempts/000003/owner.json    who it is; the file's time is the beat: 1, 2, 3, ..., 0 once it is released
 """
 
 import os
@@ -20,7 +20,7 @@ from repro.storage.process import is_dead, this_process
 
 EVERY = 5.0  # seconds between two beats
 MISSED = 3  # beats that an owner may miss before it counts as gone
-FRUITLESS = 3  # attempts that were killed before their first checkpoint, after which it is said
+FRUITLESS = 3  # attempts killed before their first checkpoint, after which `NoProgress` is raised
 
 FORMAT = 1
 
@@ -28,7 +28,7 @@ _OWNER, _TOLD = "owner.json", "told.json"
 
 
 class Superseded(RuntimeError):
-    """Another process has taken the run over: this one may write nothing any more."""
+    """Another process has taken over the run: this one must write nothing more."""
 
 
 class NoProgress(RuntimeError):
@@ -36,11 +36,11 @@ class NoProgress(RuntimeError):
 
 
 class Lease:
-    """The right to write in the folder of a run, from an attempt at `step` on. Use as a context.
+    """The right to write in a run's folder, for an attempt that begins at `step`. Use it as a context manager.
 
     Raises BlockingIOError if another process has it and is alive, `NoProgress` once after `FRUITLESS` attempts that
-    were killed without a new checkpoint. `is_held` is a second sign of life, where there are locks; it must not be
-    the only one, as some file systems let everybody pass. `tell` hears why it takes longer than usual.
+    were killed without a new checkpoint. `is_held` says whether the other process holds its lock: a second sign of
+    life, never the only one, as some file systems have no locks. `tell` is told why taking the lease takes long.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Lease:
         self._thread.start()
 
     def check(self) -> None:
-        """Raise `Superseded` where another attempt has begun: to be called before every write."""
+        """Raise `Superseded` if another attempt has begun. Call it before every write."""
         if (self._attempts / _name(self.number + 1)).exists():
             raise Superseded(
                 f"{self._attempts.parent} was taken over by {_who(self._attempts / _name(self.number + 1))}, as this "
@@ -76,10 +76,10 @@ class Lease:
             )
 
     def close(self) -> None:
-        """Let go, so that the next attempt need not wait."""
+        """Release the run, so that the next attempt need not wait."""
         self._closing.set()
         self._thread.join()
-        with suppress(OSError):  # what went wrong before is to be told, and who comes next waits a little
+        with suppress(OSError):  # an earlier error must not be hidden; the next attempt only waits a little
             os.utime(self._folder / _OWNER, (0, 0))
 
     def _beat(self) -> None:
@@ -88,7 +88,7 @@ class Lease:
 
     def _keep_beating(self) -> None:
         while not self._closing.wait(EVERY):
-            with suppress(OSError):  # a server that does not answer now answers the next beat
+            with suppress(OSError):  # a file server that does not answer now may answer the next beat
                 self._beat()
 
     def __enter__(self) -> Self:
@@ -99,12 +99,12 @@ class Lease:
 
 
 def was_killed(run: Path) -> bool:
-    """Whether the owner of the last attempt at a run never let go. It may live: who asks looks for that as well."""
+    """Whether the owner of the last attempt did not release the run. It may be alive: callers check that as well."""
     return (last := _last(run)) is not None and _heard(last) > 0
 
 
 def let_go(run: Path) -> None:
-    """Say it for the owner of the last attempt, once all is done that it left."""
+    """Release the run in place of the last attempt's owner, once all that it left undone is done."""
     if (last := _last(run)) is not None and _heard(last) > 0:
         with atomic.named(last / _OWNER):
             os.utime(last / _OWNER, (0, 0))
@@ -126,9 +126,9 @@ def _numbers(attempts: Path) -> list[int]:
 
 
 def _owner(attempt: Path) -> dict[str, Any]:
-    """What the owner wrote about itself; nothing if it was killed before it could, or if that is damaged.
+    """What the owner wrote about itself; empty if it was killed before writing it, or if the file is damaged.
 
-    Signed, as a digit of a process's number that has changed would make the living dead.
+    The file is signed: with one digit of the process id changed, a living owner would count as dead.
     """
     try:
         return signed_json.read(attempt / _OWNER, "an owner", FORMAT)
@@ -137,7 +137,7 @@ def _owner(attempt: Path) -> dict[str, Any]:
 
 
 def _heard(attempt: Path) -> int:
-    """Of the beats the last one, in nanoseconds; 0: it let go. To the nanosecond, as a clock may begin in 1970."""
+    """The last beat in nanoseconds: 0 if released, -1 if none. In seconds, a clock begun in 1970 could say 0 too."""
     try:
         return (attempt / _OWNER).stat().st_mtime_ns
     except FileNotFoundError:
@@ -150,7 +150,7 @@ def _who(attempt: Path) -> str:
 
 
 def _wait_until_gone(attempt: Path, is_held: Callable[[], bool], tell: Callable[[str], object]) -> None:
-    """Return when the owner of an attempt let go, is dead or was not heard of for long; else BlockingIOError."""
+    """Return once the owner of an attempt released it, is dead or stopped beating; else raise BlockingIOError."""
     heard, patience = _heard(attempt), time.monotonic() + MISSED * EVERY
     if heard > 0 and not _owner(attempt):
         tell(
@@ -171,7 +171,7 @@ def _wait_until_gone(attempt: Path, is_held: Callable[[], bool], tell: Callable[
 
 
 def _count(attempts: list[Path], step: int) -> None:
-    """Raise `NoProgress` if the last attempts began where this one begins, and were killed; once."""
+    """Raise `NoProgress`, once, if the last `FRUITLESS` attempts began at this step and were killed."""
     for attempt in attempts[: -FRUITLESS - 1 : -1]:
         if _heard(attempt) == 0 or _owner(attempt).get("step", step) != step or (attempt / _TOLD).exists():
             return

@@ -1,8 +1,8 @@
-"""One lock: of a file or a folder, held by one process, and let go when that ends, however it ends.
+"""A lock on a file or folder, held by one process and released when that process ends, however it ends.
 
-It saves work and keeps lists whole. A file system may have no locks, and then everybody passes: so nothing becomes
-wrong without it, and who may write in a run's folder is for its lease to say (`lease.py`). Nobody waits without end: a
-process that keeps it for longer than others have patience was stopped, or sleeps.
+It saves work and keeps lists whole. On a file system without locks every process gets it, so nothing may become wrong
+without it: a lease decides who may write in a run's folder (`lease.py`). Nobody waits for ever: a process that holds a
+lock for longer than others wait was stopped, or sleeps.
 """
 
 import fcntl
@@ -14,15 +14,15 @@ from pathlib import Path
 
 from repro.storage import atomic
 
-TURN = 60.0  # seconds to wait for who reads a list, lengthens it and writes it
-WORK = 3_600.0  # for who does work that would else be done twice
-PAUSE = 0.02  # between two questions
+TURN = 60.0  # seconds to wait while another process reads a list, adds to it and writes it
+WORK = 3_600.0  # seconds to wait while another process does work that would otherwise be done twice
+PAUSE = 0.02  # seconds between two tries
 
 
 def lock(handle: int, patience: float, tell: Callable[[], object] = lambda: None) -> bool:
-    """Lock an open file or folder until it is closed or the process dies; False if another keeps it.
+    """Lock an open file or folder until it is closed or the process ends; False after `patience` seconds.
 
-    `tell` is called once if that takes a while.
+    `tell` is called once if the wait takes a while.
     """
     began, told = time.monotonic(), False
     while True:
@@ -44,9 +44,9 @@ def lock(handle: int, patience: float, tell: Callable[[], object] = lambda: None
 
 @contextmanager
 def locked(path: Path, patience: float = TURN, tell: Callable[[], object] = lambda: None) -> Iterator[bool]:
-    """Hold the lock of a file or folder that is there; gives False where another keeps it."""
+    """Hold the lock of an existing file or folder; yields False if another process keeps it."""
     with atomic.named(path):
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # of a pipe: not until somebody writes
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for a writer
     try:
         yield lock(handle, patience, tell)
     finally:

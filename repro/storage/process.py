@@ -8,29 +8,29 @@ from typing import Any
 
 
 def this_process() -> dict[str, Any]:
-    """This process, as others on this machine can tell whether it lives."""
+    """What identifies this process: by it others on this machine can tell whether it is alive."""
     return {"host": socket.gethostname(), "pid": os.getpid(), "began": _stated(os.getpid())[1]}
 
 
 def is_dead(process: Mapping[str, Any]) -> bool:
-    """Whether it was a process of this machine that is there no more; False of other machines."""
+    """Whether it was a process of this machine and has ended; False for other machines."""
     return process.get("host") == socket.gethostname() and has_ended(process["pid"], process.get("began"))
 
 
 def has_ended(pid: int, began: str | None = None) -> bool:
-    """Whether a process with a number of ours has ended; another that has its number now began at another time."""
+    """Whether the process `pid` has ended; a new process with the same number differs in when it `began`."""
     try:
-        os.kill(pid, 0)  # which only asks
+        os.kill(pid, 0)  # signal 0 only asks
     except ProcessLookupError:
         return True
     except PermissionError:  # it is another user's
         pass
-    state, found = _stated(pid)  # it may also have ended with nobody to take note of it
+    state, found = _stated(pid)  # it may be a zombie: ended, but its parent has not noticed
     return state in ("Z", "X") or (began is not None and found is not None and began != found)
 
 
 def _stated(pid: int) -> tuple[str | None, str | None]:
-    """The state of a process, and when it began, in ticks since the machine did; None where that cannot be told."""
+    """The state of a process, and its start in clock ticks since boot; None where they are unknown."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes().decode("ascii", "replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Processes that share work: none outlives the command that asked, whatever ends it."""
+"""Worker processes that end with the command that started them, whatever ends it."""
 
 import multiprocessing
 import os
@@ -17,11 +17,11 @@ RUN_AGAIN = (
 
 
 def check_main_is_guarded() -> None:
-    """Raise RuntimeError in a process that was started to help and is still about to import its parent's main file.
+    """Raise RuntimeError in a worker process that is still importing its parent's main file.
 
-    Before it waits for a lock that the parent holds: both would wait for ever.
+    Call it before waiting for a lock: the parent may hold it, and both would wait for ever.
     """
-    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as `multiprocessing` itself finds it
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # the test that `multiprocessing` itself uses
         raise RuntimeError(RUN_AGAIN)
 
 
@@ -31,7 +31,7 @@ def process_pool(
 ) -> Iterator[ProcessPoolExecutor]:
     """A pool of `n` processes, each of which calls `begin(*arguments)` first.
 
-    Raises OSError `where_one_ends` from outside: a sentence that says what then.
+    Raises OSError with the message `where_one_ends` if something outside ends one of them.
     """
     context = multiprocessing.get_context("spawn")  # a fork would copy the locks of threads
     others = multiprocessing.active_children()
@@ -40,7 +40,7 @@ def process_pool(
             yield pool
         except BrokenProcessPool as error:
             raise OSError(where_one_ends) from error
-        except BaseException:  # nothing is cancelled first: Python 3.11 trips over what is, in a thread of the pool
+        except BaseException:  # no future is cancelled first: a thread of Python 3.11's pool would fail on it
             for process in multiprocessing.active_children():
                 if process not in others:
                     process.terminate()
@@ -48,7 +48,7 @@ def process_pool(
 
 
 def _begin(begin: Callable[..., None], *arguments: Any) -> None:
-    """Ctrl-C is answered by who asked; when that process is gone, so is this one."""
+    """Start a worker: it leaves Ctrl-C to its parent, and ends when the parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     asked = multiprocessing.parent_process()
     assert asked is not None

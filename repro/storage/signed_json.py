@@ -1,4 +1,4 @@
-"""JSON files that carry the SHA-256 of their own content: one that was edited afterwards is known as such."""
+"""JSON files that carry the SHA-256 of their own content, so that a later edit is noticed."""
 
 import hashlib
 import json
@@ -9,11 +9,11 @@ from repro.storage.atomic import write_json
 from repro.storage.regular import require_file
 
 KEY = "sha256"
-SHOWN = 80  # letters of a value that a message has at most
+SHOWN = 80  # characters of a value that a message shows, at most
 
 
 def canonical(content: Any) -> bytes:
-    """The one spelling that is hashed. Raises TypeError for what JSON has not, ValueError for NaN and infinities."""
+    """The one encoding that is hashed. Raises TypeError for what JSON lacks, ValueError for NaN and infinities."""
     return json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=False).encode("utf-8")
 
 
@@ -23,7 +23,7 @@ def write(path: Path, content: dict[str, Any]) -> None:
 
 
 def in_short(value: Any) -> str:
-    """A value as a message shows it: one that is wrong may be a whole file."""
+    """A value cut short for a message: a wrong one may be a whole file."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 10]}... ({len(text):,} letters)"
 
@@ -35,8 +35,8 @@ class Newer(ValueError):
 def read(path: Path, what: str, version: int) -> dict[str, Any]:
     """The content without its checksum.
 
-    Raises ValueError, without the name of the file, for what is no file, no JSON, is of another format, has a number
-    that is not finite, or another checksum than it states.
+    Raises ValueError, without the file's name, if it is not a regular file, not JSON or of another format, has a
+    number that is not finite, or does not match its checksum.
     """
     require_file(path, what)
     content = json.loads(path.read_bytes())

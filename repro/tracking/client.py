@@ -47,7 +47,7 @@ def repair(uri: str, runs: Path = RUNS) -> str:
 def hide(text: str) -> str:
     """The text without what may be secret: users, passwords and queries of addresses, and MLflow's own password."""
     if text.startswith("sqlite:"):
-        return text  # the name of a file: a ? in it is one
+        return text  # a file name, in which ? is a plain character
     for name in ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN"):
         if secret := os.environ.get(name):
             text = text.replace(secret, "***")
@@ -58,7 +58,7 @@ def check_store(uri: str, runs: Path = RUNS) -> str | None:
     """Look at a tracking store before work begins, without MLflow.
 
     Raises for a store that can never work. Returns a warning for a server that does not answer now:
-    training goes on with its journal, and what stands in `runs` can be synced later.
+    training goes on with its journal, and the runs in `runs` can be synced later.
     """
     if uri.startswith("sqlite:"):
         _check_file(sqlite_path(uri))
@@ -78,7 +78,7 @@ def check_store(uri: str, runs: Path = RUNS) -> str | None:
 
 
 def sqlite_path(uri: str) -> Path:
-    """The file of sqlite:///relative or sqlite:////absolute, named as it is: no ? or % in it has a meaning."""
+    """The file of sqlite:///relative or sqlite:////absolute, taken literally: ? and % have no meaning in it."""
     path = uri.removeprefix("sqlite:///")
     if not uri.startswith("sqlite:///") or path in ("", ":memory:"):
         raise ValueError(f"--tracking-uri {uri}: expected a file after sqlite:///, as in {DEFAULT_URI}.")
@@ -90,12 +90,12 @@ def sqlite_uri(path: Path) -> str:
     from sqlalchemy.engine import URL
 
     if not {"?", "%"} & {*str(path)}:
-        return f"sqlite:///{path}"  # as it is: of another spelling MLflow makes a folder, see `remove_twin`
+        return f"sqlite:///{path}"  # unchanged: for another spelling MLflow makes a folder, see `remove_twin`
     return URL.create("sqlite", database=str(path)).render_as_string()
 
 
 def remove_twin(path: Path) -> None:
-    """Remove the empty folder that MLflow makes where an address spells the name of a file's folder differently."""
+    """Remove the empty folder that MLflow makes if the address spells the name of the file's folder differently."""
     twin = Path(sqlite_uri(path).removeprefix("sqlite:///")).parent
     if twin != path.parent:
         with suppress(OSError):
@@ -122,7 +122,7 @@ def _check_file(path: Path) -> None:
 
 
 def _silence(uri: str, patience: float = 2.0) -> str | None:
-    """Why a server does not answer; None if it does. In a thread, as names can take long to resolve."""
+    """Why a server does not answer; None if it does. Asked in a thread, as names can take long to resolve."""
     why = [f"nothing within {patience:g} s"]
 
     def ask() -> None:
@@ -141,7 +141,7 @@ def _silence(uri: str, patience: float = 2.0) -> str | None:
 
 
 def guest() -> dict[str, str]:
-    """What MLflow's environment must have: quiet, and a home, for which it asks: users of some containers have none."""
+    """The environment for MLflow: `QUIET`, and the HOME that it asks for: users of some containers have none."""
     try:
         Path.home()
     except RuntimeError:
@@ -150,23 +150,23 @@ def guest() -> dict[str, str]:
 
 
 def connect(uri: str) -> Any:
-    """MLflow's client, imported and opened with care."""
+    """MLflow's client, imported without its chatter, with a SQLite file checked or made first."""
     for name, value in guest().items():
         os.environ.setdefault(name, value)
-    # what MLflow 3.17 uses is deprecated in the libraries below it: nothing our users could mend
+    # MLflow 3.17 uses deprecated parts of these libraries: nothing our users could mend
     warnings.filterwarnings("ignore", module=r"(mlflow|sqlalchemy|alembic|pydantic|starlette|fastapi)(\.|$)")
     from mlflow.tracking import MlflowClient
 
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # a traceback of what is raised as well
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # it also raises what it logs
     if not uri.startswith("sqlite:"):
         return MlflowClient(uri)
     return _opened(sqlite_path(uri))[0]
 
 
 def check_in_place(uri: str) -> None:
-    """Raise if the database of an open client was deleted or replaced: SQLite would go on with the lost file."""
+    """Raise FileNotFoundError if an open database was deleted or replaced: SQLite would go on with the lost file."""
     if uri.startswith("sqlite:"):
         path = sqlite_path(uri)
         if not path.exists() or _opened(path)[1] != _identity(path):
@@ -174,16 +174,16 @@ def check_in_place(uri: str) -> None:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Of the file itself, whatever its name."""
+    """Device and inode: they identify the file itself, whatever its name."""
     return path.stat().st_dev, path.stat().st_ino
 
 
 @cache  # MLflow keeps each database open anyway
 def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
-    """A client of a SQLite file, and which file it is. Raises `Broken` where no MLflow can work with it.
+    """A client of a SQLite file, and the file's identity. Raises `Broken` if MLflow cannot work with it.
 
-    A new file is whole when it gets its name. MLflow makes its 65 tables one by one, which no later start completes if
-    it was killed meanwhile: so it makes them in memory.
+    MLflow makes the 65 tables of a new file one by one; if it is killed meanwhile, no later start completes them. So
+    the tables are made in memory, and the file gets its name when it is whole.
     """
     from mlflow.tracking import MlflowClient
 
@@ -195,7 +195,7 @@ def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
         for left in atomic.left_beside(path, atomic.PARTIAL):
             left.unlink(missing_ok=True)
         if not path.exists() or not path.stat().st_size:
-            for lost in _beside(path):  # of a database that is gone: SQLite would mix it with the new one
+            for lost in _beside(path):  # left by a deleted database: SQLite would mix it with the new one
                 lost.unlink(missing_ok=True)
             atomic.write_bytes(path, _tables())
         try:
@@ -206,12 +206,12 @@ def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
             if _is_of_the_surroundings(error):
                 raise
             raise Broken(path, error) from error
-        with closing(sqlite3.connect(path)) as connection:  # readers stop no writer: 104 -> 44 ms a call
+        with closing(sqlite3.connect(path)) as connection:  # in WAL mode readers block no writer: 104 -> 44 ms a call
             connection.execute("PRAGMA journal_mode=WAL")
         return client, _identity(path)
 
 
-@cache  # the same for every file: whoever opens several has them made once
+@cache  # the same for every file, so made once per process
 def _tables() -> bytes:
     """The bytes of a new MLflow database."""
     from mlflow.tracking import MlflowClient
@@ -223,7 +223,7 @@ def _tables() -> bytes:
 
 
 def _beside(path: Path) -> list[Path]:
-    """What SQLite keeps beside a database."""
+    """The files that SQLite keeps beside a database."""
     return [found for end in ("-journal", "-wal", "-shm") if (found := path.with_name(path.name + end)).exists()]
 
 
@@ -238,7 +238,7 @@ class Broken(Exception):
         return self.remedy(RUNS)
 
     def remedy(self, runs: Path) -> str:
-        """What to type where the journals are in `runs`."""
+        """What to type to rebuild it from the journals in `runs`."""
         path = self._path
         aside = next(free for i in count(1) if not (free := path.with_name(f"{path.name}.broken{i}")).exists())
         there, *files = (shlex.quote(os.path.relpath(one)) for one in (aside, path, *_beside(path)))
@@ -253,12 +253,12 @@ SURROUNDINGS = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_READONLY"
 
 
 def _is_of_the_surroundings(error: BaseException) -> bool:
-    """Whether a database failed for what will pass or can be mended: another program, a full disk, a missing right."""
+    """Whether a database failed for a reason outside it: another program, a full disk, a missing right."""
     return any(isinstance(one, OSError) or _sqlite_name(one).startswith(SURROUNDINGS) for one in _all_of(error))
 
 
 def _all_of(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, what libraries have packed in it, and what led to it."""
+    """An error, the errors that libraries wrapped in it, and its causes."""
     while error:
         yield error
         if isinstance(packed := getattr(error, "orig", None), BaseException):
@@ -271,16 +271,16 @@ def _sqlite_name(error: BaseException) -> str:
 
 
 def experiment_id(client: Any, uri: str, scale: str) -> str:
-    """The id of the experiment of a scale, made if need be, or taken back from MLflow's bin: names are used once."""
+    """The id of a scale's experiment: made if absent, restored from MLflow's bin if deleted, as names are unique."""
     from mlflow.exceptions import MlflowException
 
     name = experiment_name(scale)
     if (found := client.get_experiment_by_name(name)) is None:
-        # beside the database, not wherever the process that came first happened to stand
+        # beside the database, not in the current folder of whichever process came first
         beside = str(sqlite_path(uri).parent / "mlruns") if uri.startswith("sqlite:") else None
         try:
             return str(client.create_experiment(name, artifact_location=beside))
-        except MlflowException:  # unless another process was faster
+        except MlflowException:  # fine if another process was faster
             if (found := client.get_experiment_by_name(name)) is None:
                 raise
     if found.lifecycle_stage == "deleted":
@@ -294,9 +294,9 @@ def say(message: str) -> None:
 
 
 def reason(error: object, runs: Path = RUNS) -> str:
-    """The first line of what an error says, without secrets; of a database, what it says and not its layers above."""
+    """The first line of an error's message, without secrets; of a database error, SQLite's own message."""
     if isinstance(error, Broken):
-        return error.remedy(runs)  # whole: it ends with what to type
+        return error.remedy(runs)  # not cut: it ends with what to type
     if isinstance(error, BaseException):
         error = next(filter(_sqlite_name, _all_of(error)), error)
     return hide(str(error).strip() or repr(error)).partition("\n")[0][:200]

@@ -1,8 +1,8 @@
 """The mirror of a run in MLflow.
 
-Training never waits for the tracker: it writes the journal, and a thread follows that file and carries it to
-MLflow in batches; while the tracker is away the journal waits, and nothing else. Either can be rebuilt from the
-other: `sync` and `restore`.
+Training never waits for the tracker: it writes the journal, and a thread follows that file and sends it to
+MLflow in batches. While the tracker is away, only that thread waits. `sync` rebuilds MLflow's run from the
+journal, `restore` the journal from MLflow's run.
 """
 
 import math
@@ -36,10 +36,10 @@ def table_names(*texts: str) -> str:
 
 
 def settle(client: Any, experiment: str, tags: Mapping[str, str]) -> None:
-    """Let one execution of each seed of a row count, by its tag `current`: views show those and no others.
+    """Choose the run that counts for each seed of a row, by the tag `current`: views show only those.
 
-    It is the newest that has finished, or as long as there is none the newest; and only where it is of the same
-    deciding code as the newest of the row, since a mean over two programs is the mean of nothing.
+    It is the newest run that has finished, or the newest if none has. Only runs of the same deciding code as the newest
+    of the row count: a mean over two programs means nothing.
     """
     cell = {name: tags.get(name, UNKNOWN) for name in CELL}
     found = client.search_runs([experiment], f"tags.table = '{tags.get('table', UNKNOWN)}'")
@@ -47,7 +47,7 @@ def settle(client: Any, experiment: str, tags: Mapping[str, str]) -> None:
 
 
 def settle_cell(client: Any, runs: list[Any]) -> None:
-    """The same for the runs of a row that can be compared, as MLflow has them."""
+    """`settle` for runs given as MLflow has them: those of one row that can be compared."""
     runs.sort(key=lambda run: (run.info.status == "FINISHED", run.info.start_time, run.info.run_id))
     counts = {run.data.tags["seed"]: run for run in runs if run.data.tags.get("code") == runs[-1].data.tags.get("code")}
     for run in runs:
@@ -59,9 +59,9 @@ def settle_cell(client: Any, runs: list[Any]) -> None:
 def one_run(
     client: Any, experiment: str, identity: Mapping[str, str], began: int, name: str, tags: Mapping[str, str] = EMPTY
 ) -> Any:
-    """The run in MLflow with these tags of its own, made if need be with some more.
+    """The run in MLflow with the tags `identity`; if there is none, it is made, with `tags` as well.
 
-    Where two processes made it at once, all keep to the one that sorts first: the others go to MLflow's bin.
+    If several processes made it at once, all use the one that sorts first: the others go to MLflow's bin.
     """
     mine = " AND ".join(f"tags.`{tag}` = '{value}'" for tag, value in identity.items())
     found = client.search_runs([experiment], mine)
@@ -77,14 +77,14 @@ def one_run(
 class Remote:
     """One run in MLflow: found again by its tags, and given only what it lacks.
 
-    Points are sent in the order of the journal. Of a step that training repeated after a crash the first line counts:
-    what MLflow has been given it keeps, and so it holds the same points whether it was there all along or came later.
-    The lines differ in timings only.
+    Points are sent in the order of the journal. If training repeated a step after a crash, its first line counts:
+    MLflow keeps what it was given, so it gets the same points whether it was there all along or came later. The lines
+    of a repeated step differ in timings only.
     """
 
     def __init__(self, uri: str, folder: Path) -> None:
         self.uri, self.client = uri, connect(uri)
-        from mlflow.entities import Param, RunTag  # after that, which keeps MLflow from reporting home
+        from mlflow.entities import Param, RunTag  # after `connect`, which keeps MLflow from reporting home
 
         run = run_folder.describe(folder)
         self._experiment = experiment_id(self.client, self.uri, run["tags"].get("scale", "none"))
@@ -95,7 +95,7 @@ class Remote:
         tags, text = run["tags"], (folder / "run.json").read_bytes().decode()
         tags["tables"] = table_names(have.tags.get("tables", ""), tags.get("tables", ""), tags.get("table", ""))
         tags["repro.folder"] = str(folder)
-        if len(text) <= 8_000:  # MLflow's limit; a longer one costs `restore` alone
+        if len(text) <= 8_000:  # MLflow's limit; without the tag only `restore` is impossible
             tags["repro.json"] = text
         self.client.log_batch(
             self.run_id,
@@ -107,12 +107,12 @@ class Remote:
         self._folder, self._infinite = folder, list[Point]()
         self._apart = run_folder.printed_points(run) + run_folder.further_points(folder / RECORD, run["run"])
         self._tails = [Tail(folder / name) for name in JOURNALS]
-        self._steps: dict[str, set[int]] = {}  # of each kind of line, as far as the journals have been read
-        self._stored = {  # what MLflow had before: the time of each step of each key
+        self._steps: dict[str, set[int]] = {}  # steps read so far, by kind of line
+        self._stored = {  # what MLflow had before: key -> step -> time
             key: {metric.step: metric.timestamp for metric in self.client.get_metric_history(self.run_id, key)}
             for key in have.metrics
         }
-        self.latest = 0  # milliseconds: the last time in the journals
+        self.latest = 0  # the latest time in the journals, in milliseconds
 
     def _find(self, run: Mapping[str, Any], folder: Path) -> Any:
         """The run in MLflow, made if need be."""
@@ -122,7 +122,7 @@ class Remote:
         return one_run(self.client, self._experiment, identity, max(0, round(began * 1000)), name)
 
     def catch_up(self) -> None:
-        """Send what came since the last look, a batch at a time."""
+        """Send what is new in the journals since the last call, a batch at a time."""
         from mlflow.entities import Metric
 
         check_in_place(self.uri)
@@ -132,7 +132,7 @@ class Remote:
         self._tag_infinite()
 
     def _tag_infinite(self) -> None:
-        """Say whether the run diverged, and what is left out of its curves: values that are infinite."""
+        """Tag the run if it diverged, and with the infinite values that are left out of its curves."""
         found = {DIVERGED_TAG: "true"} if run_folder.has_diverged(self._folder) else {}
         found |= {INFINITE: run_folder.infinite_tag(self._infinite)} if self._infinite else {}
         for tag, value in found.items():
@@ -179,8 +179,8 @@ class Remote:
 def sync(uri: str, folder: Path) -> str:
     """Bring MLflow in line with a run folder, whatever its state; returns MLflow's id of the run.
 
-    Only what is missing is sent, so this may be killed and repeated at will. A run without a record that nobody
-    trains is KILLED, unless MLflow knows it to have FAILED: none stays RUNNING for ever.
+    Only what is missing is sent, so this may be killed and repeated at will. A run that has no record and is not
+    being trained becomes KILLED, unless MLflow has it as FAILED: none stays RUNNING for ever.
     """
     with locked(folder, patience=0.0) as mine:
         if not mine:
@@ -194,9 +194,9 @@ def sync(uri: str, folder: Path) -> str:
 
 
 def sync_soon(tracker: Tracker, folder: Path, done: Callable[[], object] = lambda: None) -> None:
-    """The same for who has other work: in a thread that is left behind where MLflow does not answer in time.
+    """Like `sync`, but in a thread that is left behind if MLflow does not answer in time.
 
-    The run keeps its status and its end, whenever more came of it. `done` is called when MLflow has all.
+    A run that has ended keeps its status and its end, even if points came later. `done` is called when MLflow has all.
     """
 
     def work() -> None:
@@ -210,13 +210,13 @@ def sync_soon(tracker: Tracker, folder: Path, done: Callable[[], object] = lambd
 
 
 def finish_mirror(tracker: Tracker, folder: Path) -> None:
-    """Give MLflow the end of a finished run whose process was killed after its record and before its mirror was."""
+    """Send MLflow the end of a run whose process was killed after writing the record, before its mirror was done."""
     if lease.was_killed(folder) and not run_folder.is_training(folder):
         sync_soon(tracker, folder, done=partial(lease.let_go, folder))
 
 
 def restore(uri: str, run_id: str, folder: Path) -> None:
-    """The other direction: make a run folder from the run that MLflow calls `run_id`."""
+    """The reverse of `sync`: make a run folder from the run that MLflow calls `run_id`."""
     if (folder / "run.json").exists():
         raise FileExistsError(f"{folder} holds a run already; name a new folder.")
     from mlflow.exceptions import MlflowException
@@ -246,10 +246,10 @@ def restore(uri: str, run_id: str, folder: Path) -> None:
 
 
 class Mirror:
-    """Carries a run folder to MLflow while training writes it, in a thread that training never waits for.
+    """Sends a run folder to MLflow while training writes it, in a thread that training never waits for.
 
-    The tracker's troubles stay with it: it is tried again every few seconds, and nobody waits. The thread also notes
-    what the machine does.
+    If the tracker fails, the thread tries again after a pause, up to `LONGEST_PAUSE`. It also records what the
+    machine does.
     """
 
     def __init__(self, tracker: Tracker, folder: Path, *, every: float = 3.0, sample: float = 5.0) -> None:
@@ -263,9 +263,9 @@ class Mirror:
         self._thread.start()
 
     def close(self, status: str = "FINISHED", timeout: float | None = None) -> bool:
-        """Send the rest and the status, FINISHED, FAILED or KILLED; False, and told, if that failed or took too long.
+        """Send the rest and the status: FINISHED, FAILED or KILLED. Tells, and returns False, if it fails or is late.
 
-        What is safe without MLflow belongs before this call.
+        Save what does not need MLflow before this call.
         """
         self._status = status
         self._closing.set()
@@ -281,9 +281,9 @@ class Mirror:
     def _carry(self, machine: Journal) -> None:
         remote, sample_at, n_failures, try_at = None, time.monotonic() + self._sample, 0, 0.0
         n_samples = sum(1 for _ in Tail(self.folder / JOURNALS[1]).lines())
-        measure_system()  # the first look at the processors tells nothing
+        measure_system()  # the first reading of the processors' use means nothing
         while True:
-            closing = self._closing.is_set()  # asked before the files are read: nothing is left behind
+            closing = self._closing.is_set()  # asked before the files are read, so that the last lines are sent
             try:
                 if time.monotonic() >= sample_at:
                     machine.append("system", n_samples, **measure_system())

@@ -1,7 +1,7 @@
-"""Records as runs of MLflow: what somebody has published can be looked at beside one's own runs.
+"""Published records as runs of MLflow, to be looked at beside your own runs.
 
 A record has the scores, the settings and a hundred points of each curve, so its run in MLflow has those. It is tagged
-`published`, and views show either one's own runs or the published ones.
+`published`, and views show either your own runs or the published ones.
 """
 
 import hashlib
@@ -21,15 +21,15 @@ MOST = 50_000  # runs that MLflow gives at once
 
 
 class PublishedRuns:
-    """The published records that MLflow has; what is there is asked once, what counts is settled at the end."""
+    """The published records in MLflow: it is asked once which it has, and `settle` chooses at the end which count."""
 
     def __init__(self, uri: str) -> None:
         self.uri, self.client = uri, connect(uri)
         self._experiments: dict[str, str] = {}  # by scale
-        self._known: dict[str, dict[tuple[str, str], Any]] = {}  # of each experiment, by what identifies a run
+        self._known: dict[str, dict[tuple[str, str], Any]] = {}  # experiment -> identity of a run -> the run
 
     def bring(self, file: Path) -> dict[str, str]:
-        """Have a record in MLflow, once however often this is called; gives the tags of its run there."""
+        """Put a record into MLflow, unless it is there already; returns the tags of its run."""
         record = load(file)
         from mlflow.entities import Metric, Param
 
@@ -45,9 +45,9 @@ class PublishedRuns:
             named = {**dict(zip(IDENTITY, identity, strict=True)), **tags, "current": "true"}
             run = self.client.create_run(experiment, began, named, f"{record.row}, seed {record.seed} (published)")
         further = [one for one in further_points(file, record.run) if one.key not in run.data.metrics]
-        if further:  # may have come after the record
+        if further:  # may have been added after the record
             self.client.log_batch(run.info.run_id, [Metric(one.key, one.value, one.time, one.step) for one in further])
-        if run.info.status == "RUNNING":  # new, or left half made
+        if run.info.status == "RUNNING":  # new, or left incomplete
             self.client.log_batch(
                 run.info.run_id,
                 metrics=[Metric(point.key, point.value, began, point.step) for point in points_of(record)],
@@ -59,7 +59,7 @@ class PublishedRuns:
         return tags
 
     def settle(self) -> None:
-        """Let one execution of each seed of a row count; of a record that two processes brought one run stays."""
+        """Choose the run that counts for each seed of a row; if two processes brought a record, keep one run of it."""
         for experiment in self._known:
             seen: set[tuple[str, str]] = set()
             cells: dict[tuple[str, ...], list[Any]] = {}
@@ -77,13 +77,13 @@ class PublishedRuns:
 
 
 def _identity(run: Any) -> tuple[str, str]:
-    """Which record it is, and in which wording."""
+    """Which record it is, and the hash of its file."""
     first, second = (run.data.tags.get(name, "") for name in IDENTITY)
     return first, second
 
 
 def tags_of(record: Record) -> dict[str, str]:
-    """The names that the run goes by, as those of one's own."""
+    """The tags of the record's run, named like those of your own runs."""
     return {
         "title": record.table,
         "table": record.table,
@@ -106,7 +106,7 @@ def tags_of(record: Record) -> dict[str, str]:
 
 
 def points_of(record: Record) -> list[Point]:
-    """What MLflow shows of it, under the names that a run's own journal gives."""
+    """The numbers of a record for MLflow, named as in a run's own journal."""
     curves: dict[str, Any] = dict(record.curves)
     scores: dict[str, Any] = dict(record.scores)
     return [

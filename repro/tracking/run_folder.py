@@ -22,11 +22,11 @@ from repro.storage.regular import require_file
 
 APART = ("corpus", "pair", "text", "devices", "precision", "threads")  # tags: no mean is over runs that differ in one
 PrintedScore = Literal["ppl", "bleu", "f1"]
-PRINTED_SCORES: tuple[PrintedScore, ...] = get_args(PrintedScore)  # of which the paper prints numbers
-UNKNOWN = "unknown"  # of runs that were described before these tags
+PRINTED_SCORES: tuple[PrintedScore, ...] = get_args(PrintedScore)  # scores that the paper prints
+UNKNOWN = "unknown"  # for runs described before these tags existed
 JOURNALS = ("journal.jsonl", "system.jsonl")
 RECORD = "record.json"
-DIVERGED_TAG = "diverged"  # the tag of a run that came to no finite loss
+DIVERGED_TAG = "diverged"  # the tag of a run whose loss did not stay finite
 INFINITE = "repro.infinite"  # the tag of its infinite values, which MLflow would keep and show as 1.797e308
 
 
@@ -52,19 +52,19 @@ def write_run(
 ) -> str | None:
     """Write run.json, the description that the mirror reads.
 
-    `tags` has table, row, seed, scale, the code that decided the result and what is `APART` (and tables, where several
+    `tags` has table, row, seed, scale, the code that decided the result and those in `APART` (and tables, if several
     tables show the row).
-    `paper` is the row as printed, by the names of `PRINTED_SCORES`; `order` its place in the table, the base row's 0.
-    `origin` is what the run's id was made of, and where its code came from (`repro/runs/changed.py`).
-    `claims` is the digest of the list of claims as it is now, None where the run began earlier: a new folder keeps it,
-    and one that was described before keeps what it has, or has none for ever. Returns what is kept. Raises ValueError
-    where the one from before is damaged: what it called this execution would be lost, and MLflow show one run as two.
+    `paper` has the printed numbers of the row, by the names in `PRINTED_SCORES`; `order` is its place in the table, 0
+    for the base row. `origin` is what the run's id was made of, and where its code came from (`repro/runs/changed.py`).
+    `claims` is the digest of today's list of claims, None if the run began earlier. A new folder keeps it; a folder
+    that was described before keeps the digest that it has, or none. Returns the digest that is kept. Raises ValueError
+    if the earlier run.json is damaged: the execution's id would be lost, and MLflow would show one run as two.
     """
     try:
         before = describe(folder)
         execution, claims = before["execution"], before["claims"]
     except FileNotFoundError:
-        execution = uuid.uuid4().hex  # of this folder, wherever it is copied to; made again, it is another
+        execution = uuid.uuid4().hex  # identifies this folder and its copies; a folder made again gets another
     value: dict[str, Any] = {"run": run, "execution": execution, "order": order}
     value |= {"tags": dict(tags), "params": dict(params), "paper": dict(paper)}
     value |= {"origin": dict(origin)} if origin else {}
@@ -99,16 +99,16 @@ def describe(folder: Path) -> dict[str, Any]:
 def printed_points(run: Mapping[str, Any]) -> list[Point]:
     """The paper's numbers of a described run, and the place of its row in the table.
 
-    They and the final numbers stand at step 0: there MLflow draws a bar with its value, anywhere else a lonely dot.
+    They and the final numbers are at step 0: there MLflow draws a bar with its value, anywhere else a single dot.
     """
     numbers = {**run["paper"], "row": run.get("order")}
     return [Point(f"paper/{name}", 0, float(value), 0) for name, value in numbers.items() if value is not None]
 
 
 def further_points(place: Path, run: str) -> list[Point]:
-    """The scores of other test sets, where they stand beside the record at `place`: `further/<set>/<score>`.
+    """The scores on other test sets, if they are beside the record at `place`: `further/<set>/<score>`.
 
-    Their time is the file's: what is scored anew, since the text changed, is newer and takes the place of the old.
+    Their time is that of the file: if the text changed and was scored again, the newer score replaces the old one.
     """
     return [
         Point(f"further/{name}/{score}", 0, value, max(0, (state(place, name) or [0])[0] // 1_000_000))
@@ -119,7 +119,7 @@ def further_points(place: Path, run: str) -> list[Point]:
 
 
 def infinite_tag(points: Iterable[Point]) -> str:
-    """Infinite values as a tag keeps them, the first fifty: a run ends soon after its first."""
+    """The first fifty infinite values, as text for a tag: a run ends soon after its first."""
     return json.dumps([[*point[:2], "inf" if point.value > 0 else "-inf", point.time] for point in [*points][:50]])
 
 
@@ -130,7 +130,7 @@ def infinite_points(tag: str) -> list[Point]:
 
 def measured(line: Line) -> list[Point]:
     """The points of a journal line."""
-    # of a clock that stands before 1970 MLflow takes no time at all
+    # MLflow accepts no time before 1970, which a wrong clock may show
     step, time = 0 if line["kind"] == FINAL else line["step"], max(0, round(line["time"] * 1000))
     return [Point(f"{line['kind']}/{name}", step, value, time) for name, value in line.items() if name not in FRAME]
 
@@ -161,7 +161,7 @@ def outcome(folder: Path) -> str:
 
 
 def _status(folder: Path) -> object:
-    """What the record says; it is verified elsewhere. Raises FileNotFoundError where there is none."""
+    """The status in the record, which is verified elsewhere. Raises FileNotFoundError if there is no record."""
     path = folder / RECORD
     try:
         require_file(path)

@@ -1,8 +1,8 @@
-"""MLflow as one process meets it: how long the process waits for it, and what it says of its troubles.
+"""How a process deals with MLflow: how long it waits for an answer, and what it tells of failures.
 
-No work depends on the tracker: what it is asked it is asked in threads, and a thread that does not come back in time is
-left behind. After one was, nothing is waited for until the tracker is heard of again; so a tracker that is silent, or
-that answers a byte at a time for ever, costs one wait in all.
+No work depends on the tracker: each request is made in a thread, and a thread that does not finish in time is left
+behind. After that the process does not wait again until the tracker answers; so a tracker that is silent, or that
+answers a byte at a time for ever, costs one wait in all.
 """
 
 import threading
@@ -17,7 +17,7 @@ _LEFT_BEHIND: list[threading.Thread] = []  # in this process
 
 
 def somebody_is_left_behind() -> bool:
-    """Whether a thread still waits for the tracker, or works for it, that nobody waits for any more."""
+    """Whether a thread that was left behind is still running."""
     return any(thread.is_alive() for thread in _LEFT_BEHIND)
 
 
@@ -36,13 +36,13 @@ class Tracker:
             self.tell(warning)
 
     def tell(self, trouble: str) -> None:
-        """Say it, unless something was said since MLflow last had all of a run."""
+        """Tell the user of a trouble, once until MLflow again has all of a run."""
         if not self._told:
             self._told = True
             self._tell(trouble)
 
     def answers(self) -> None:
-        """To be called when it has done what it was asked."""
+        """To be called when a request succeeded."""
         self.patience = self._usual
 
     def has_all(self) -> None:
@@ -51,7 +51,7 @@ class Tracker:
         self.answers()
 
     def fails(self, error: object) -> None:
-        """To be called when it has not done what it was asked; told with what to type later."""
+        """To be called when a request failed; tells the user what to type later."""
         self.patience = min(self.patience, IN_TROUBLE)
         if isinstance(error, Broken):
             self.tell(reason(error, self.runs))
@@ -62,7 +62,7 @@ class Tracker:
             )
 
     def wait(self, thread: threading.Thread, patience: float | None = None) -> bool:
-        """Wait for a thread that asks it something; False, and told, if it was left behind."""
+        """Wait for a thread that makes a request; tells, and returns False, if the thread was left behind."""
         patience = self.patience if patience is None else patience
         thread.join(patience)
         if not thread.is_alive():
@@ -73,7 +73,7 @@ class Tracker:
         return False
 
     def ask(self, work: Callable[[], object]) -> bool:
-        """Do some work with it in a thread; False if that was left behind, or not begun as others were."""
+        """Run `work` in a thread; False if it was left behind, or not begun because an earlier one was."""
         if not self.patience:
             return False
         thread = threading.Thread(target=work, name="work with the tracker", daemon=True)

@@ -26,11 +26,11 @@ from repro.tracking.tracker import Tracker
 PUBLISHED_TAG = "published"
 VIEW = "mlflow.sharedViewState."
 NOTE = "repro.view."
-ROW_MEAN = "row_mean"  # the kind of what is computed from several runs: a run's own numbers have other kinds
-CHARTS = "charts-"  # before the key of the view that draws them
+ROW_MEAN = "row_mean"  # the kind of numbers computed from several runs: a run's own numbers have other kinds
+CHARTS = "charts-"  # before the key of a view, for its page with charts
 CURVES = ("dev/nll", "train/nll")
 CURVE = {"scaleType": "log", "xAxisKey": "step", "lineSmoothness": 0, "useGlobalLineSmoothing": False}
-ROW = {  # numbers of a row, of dev where no name says test: from where
+ROW = {  # number of a row -> the metric that it comes from; on dev where no name says test
     f"{ROW_MEAN}/ppl": "final/dev_ppl",
     "paper_ppl": "paper/ppl",
     f"{ROW_MEAN}/bleu": "final/dev_bleu",
@@ -40,16 +40,16 @@ ROW = {  # numbers of a row, of dev where no name says test: from where
     "paper_f1": "paper/f1",
 }
 DECIMALS = 2
-HALF, LESS_BASE = "_ci", "_diff"  # half of its 95 % interval over seeds, as in the tables; less the base's
-# further right
+HALF, LESS_BASE = "_ci", "_diff"  # half of the 95 % interval over seeds, as in the tables; minus the base's
+# columns that stand last
 OUT_OF_SIGHT = {f"{ROW_MEAN}/ppl{HALF}", *(f"paper_{name}{LESS_BASE}" for name in ("ppl", "bleu", "f1"))}
 ABOUT_NUMBERS = (
     "final: a run's own scores. row_mean: the mean over the seeds of a row, on dev where no name says test; it stands "
     "at one run of the row. paper: as printed. _ci: half of the 95 % interval over seeds. _diff: difference from the "
     "base, over the seeds that both rows have."
 )
-QUALITIES = ("bleu", "f1")  # what a table is scored by: the first where nothing is finished
-LETTER, AROUND = 6.3, 20  # pixels, of a heading: what a row is judged by stands within 1,400, each name in full
+QUALITIES = ("bleu", "f1")  # what a table is scored by: the first if no run has finished
+LETTER, AROUND = 6.3, 20  # pixels of a heading: the columns that judge a row fit into 1,400, names in full
 NARROWEST = 69  # pixels: a number of five characters, and the dots of the word behind it
 COLUMNS = {  # of every view, in this order, before those of its score
     "attributes.`Run Name`": 196,
@@ -60,9 +60,9 @@ SYSTEM = {"tags.`system`": 330}
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Which runs a page shows: those of a table at a scale, one for each seed, one's own or the published.
+    """Which runs a page shows: those of a table at a scale, one for each seed, your own or the published.
 
-    It is narrowed to one value of each tag in `APART`: a mean over two texts is the mean of nothing.
+    It is narrowed to one value of each tag in `APART`: a mean over two texts means nothing.
     """
 
     scale: str
@@ -87,7 +87,7 @@ class View:
 
     @property
     def filter(self) -> str:
-        """Its runs, as MLflow is asked for them."""
+        """The filter by which MLflow finds its runs."""
         narrowed = [f" AND tags.{tag} = '{value}'" for tag, value in self.narrowed]
         whose = f" AND tags.current = 'true' AND tags.published = '{str(self.published).lower()}'"
         return _of(self.table) + whose + "".join(narrowed)
@@ -111,13 +111,13 @@ def encode_view(name: str, state: Mapping[str, Any], time: int) -> str:
 
 
 def is_of_table(view: str, table: str) -> bool:
-    """Whether a view, as MLflow stores it, shows a table: keys do not tell, as "-" stands in names of tables too."""
+    """Whether a view, as MLflow stores it, shows a table: keys cannot tell, as names of tables may have a "-"."""
     state = json.loads(zlib.decompress(base64.b64decode(json.loads(view)["state"].removeprefix("deflate;"))))
     return _of(table) in state["searchFilter"]
 
 
 def _of(table: str) -> str:
-    """The runs of a table, in MLflow's words."""
+    """The filter for the runs of a table, in MLflow's syntax."""
     return f"tags.tables LIKE '% {table} %'"
 
 
@@ -133,8 +133,8 @@ def view_state(
 ) -> dict[str, Any]:
     """The page of a table: runs grouped by row in the paper's order, the paper's numbers beside ours.
 
-    `qualities` are the scores that stand beside perplexity; systems do where some are not the Transformer. What each
-    row has less than the base, or more, stands where there is a base.
+    `qualities` are the scores shown beside perplexity; `systems` adds the system's column, for tables where some are
+    not the Transformer. Differences from the base are shown if there is a base.
     """
     of_rows = []
     for key, source in ROW.items():
@@ -157,7 +157,7 @@ def view_state(
         "columnWidths": columns,
         "runsHiddenMode": "SHOW_ALL",
         "groupBy": {"aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": "row"}]},
-        "groupsExpanded": {f"tag.row.{row}": True for row in rows},  # the runs of two rows are ticked, and compared
+        "groupsExpanded": {f"tag.row.{row}": True for row in rows},  # so that runs of two rows can be ticked
         "useGroupedValuesInCharts": True,
         "hideEmptyCharts": True,
         "autoRefreshEnabled": True,
@@ -188,9 +188,9 @@ def _chart(kind: str, name: str, **more: Any) -> dict[str, Any]:
 
 
 def install_view(uri: str, view: View, tell: Callable[[str], None] = say, runs: Path = RUNS) -> str | None:
-    """Save a view and bring its rows up to date; gives its path, or None (told) if that failed.
+    """Save a view and bring its rows up to date; returns its path. If that fails, tells so and returns None.
 
-    To be called when runs were added, of which `runs` has the journals.
+    To be called when runs were added; `runs` is the folder of their journals.
     """
     try:
         client = connect(uri)
@@ -201,7 +201,7 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say, runs: 
                 client.set_tag(run.info.run_id, "tables", tables)
         rows: dict[str, list[Any]] = {}
         for run in client.search_runs([experiment], view.filter):
-            if view.table not in run.data.tags["tables"].split():  # to LIKE, f_g is f-g as well
+            if view.table not in run.data.tags["tables"].split():  # LIKE takes f-g for f_g
                 continue
             rows.setdefault(run.data.tags.get("row", ""), []).append(run)
         for of_row in rows.values():
@@ -223,7 +223,7 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say, runs: 
 
 
 def install_views(tracker: Tracker, views: Iterable[View]) -> None:
-    """Save views in a thread that is left behind where MLflow does not answer in time; told if they are not saved."""
+    """Save views in a thread that is left behind if MLflow does not answer in time; tells if they were not saved."""
     said: list[str] = []
     if tracker.ask(lambda: [install_view(tracker.uri, view, said.append, tracker.runs) for view in views]) and said:
         tracker.tell(said[0])
@@ -236,10 +236,10 @@ def _qualities(rows: Iterable[list[Any]]) -> Sequence[str]:
 
 
 def _log_row(client: Any, runs: list[Any], base: list[Any]) -> None:
-    """Log the numbers of a row to one of its runs, and to those that have them from before they counted for another.
+    """Log the numbers of a row to one of its runs, and update every other run that was given them earlier.
 
-    The page shows the mean of a group with all its digits, 24.9 of three seeds as 24.899999999999995. A number that a
-    single run of the group has is shown as it is. One that holds no more is NaN: MLflow lets go of no number.
+    The page shows the mean of a group with all its digits, 24.9 of three seeds as 24.899999999999995. A number that
+    only one run of the group has is shown as it is. A number that no longer holds becomes NaN: MLflow deletes none.
     """
     from mlflow.entities import Metric
 
@@ -255,12 +255,12 @@ def _log_row(client: Any, runs: list[Any], base: list[Any]) -> None:
 
 
 def _is_of_row(key: str) -> bool:
-    """Whether a number is of a row, and not of a run."""
+    """Whether a metric belongs to a row, and not to a run."""
     return key.removesuffix(HALF).removesuffix(LESS_BASE) in ROW
 
 
 def _numbers(runs: list[Any], base: list[Any]) -> dict[str, float]:
-    """Of each score of a row: its mean over seeds, half of its interval, and what it has more than the base."""
+    """For each score of a row: its mean over seeds, half of its interval, and its difference from the base."""
     values = {}
     for key, source in ROW.items():
         ours, theirs = (
@@ -273,7 +273,7 @@ def _numbers(runs: list[Any], base: list[Any]) -> dict[str, float]:
         if half is not None and _is_ours(source):
             values[key + HALF] = half
         if runs[0].data.tags.get("row") != BASE:
-            # what the paper prints for two rows differs by the same at each of their seeds
+            # the paper's numbers of two rows differ by the same at every seed
             printed = next(iter(ours.values())) - next(iter(theirs.values())) if theirs else None
             less = difference_over_common(ours, theirs) if _is_ours(source) else printed
             values |= {} if less is None else {key + LESS_BASE: less}
@@ -281,7 +281,7 @@ def _numbers(runs: list[Any], base: list[Any]) -> dict[str, float]:
 
 
 def _is_ours(source: str) -> bool:
-    """Whether a number is of our runs, and not the paper's."""
+    """Whether a number comes from our runs, and not from the paper."""
     return source.startswith("final/")
 
 

@@ -21,10 +21,10 @@ def averaged(folder: Path, run: str, steps: range) -> dict[str, Tensor]:
 
 
 def last_mean(folder: Path, run: str, steps: range) -> tuple[list[int], dict[str, Tensor]]:
-    """The mean of the checkpoints after `steps` that are there and whole, and after which steps those are.
+    """The steps among `steps` whose checkpoints exist undamaged, and the mean of those checkpoints.
 
-    The paper does not score it in Table 3; `docs/deviations.md` says why we do. A run that was begun before so many
-    were kept has fewer; a damaged one is named and left out.
+    The paper does not score it in Table 3; `docs/deviations.md` says why we do. Runs from before so many checkpoints
+    were kept have fewer. A damaged checkpoint is left out, with a warning.
     """
     found: list[int] = []
 
@@ -43,9 +43,9 @@ def last_mean(folder: Path, run: str, steps: range) -> tuple[list[int], dict[str
 
 
 def average(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of each weight over several models, summed in float64 and given back in its own type.
+    """The mean of each weight over several models, summed in float64 and returned in the weight's own type.
 
-    All states need the same names and shapes. One state is held in memory at a time.
+    All states need the same names and shapes. Only one state is in memory at a time.
     """
     total: dict[str, Tensor] = {}
     dtypes: dict[str, torch.dtype] = {}

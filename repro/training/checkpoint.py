@@ -1,9 +1,9 @@
-"""Checkpoints: one safetensors file a checkpoint, whole or absent, verified whenever it is read.
+"""Checkpoints: one safetensors file each, complete or absent, verified whenever it is read.
 
-A checkpoint holds weights, optimizer moments, Lightning's counters and the sums behind the next line of the journal, no
-iterator and no random state: data order and random numbers are functions of the step. Everything but the tensors is
-JSON in the file's own header, with the run's id. The last tensor is the SHA-256 of every byte before it. Nothing in it
-is code.
+A checkpoint holds weights, optimizer moments, Lightning's counters and the sums for the next line of the journal. It
+holds no iterator and no random state: data order and random numbers are functions of the step. Everything but the
+tensors is JSON in the file's header, with the run's id. The last tensor is the SHA-256 of all bytes before it. Nothing
+in the file is code.
 """
 
 import errno
@@ -24,14 +24,14 @@ from repro.training.checkpoint_files import path_of as path_of
 from repro.training.checkpoint_files import step_of as step_of
 
 FORMAT = "3"
-SPARE = 2  # whole checkpoints that are always kept: the disk may damage one
+SPARE = 2  # undamaged checkpoints that are always kept, in case the disk damages one
 _DIGEST, _DIGEST_BYTES = "sha256", 32
 _BLOCK = 2**20
-_DTYPES = {  # as the format calls them
+_DTYPES = {  # names of types in the format
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
     torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
 }  # fmt: skip
-_found_whole: set[tuple[Path, int, int, int]] = set()  # files of this process as they were when written or read
+_found_whole: set[tuple[Path, int, int, int]] = set()  # states of files that this process wrote or verified
 
 
 class CheckpointError(ValueError):
@@ -39,18 +39,18 @@ class CheckpointError(ValueError):
 
 
 class DamagedCheckpoint(CheckpointError):
-    """A checkpoint whose bytes are not those that were written."""
+    """A checkpoint whose bytes differ from those that were written."""
 
 
 def save(path: Path, state: dict[str, Any], run: str) -> None:
-    """Write a nested dictionary of plain values and tensors, without a second copy of more than one tensor.
+    """Write a nested dictionary of plain values and tensors; at most one tensor is copied at a time.
 
-    Written here and not by the library, whose writer leaves files of unknown names when it is killed; the library
-    reads them.
+    We do not use the library's writer, which leaves files with unknown names behind when it is killed. The library
+    reads what is written here.
     """
     tensors: dict[str, Tensor] = {}
     about = {"format": FORMAT, "run": run, "state": json.dumps(parted(state, tensors), allow_nan=False)}
-    # wide numbers first, so that each begins at a multiple of its width; the digest last
+    # wide types first, so that each tensor begins at a multiple of its width; the digest last
     order = sorted(tensors, key=lambda name: -tensors[name].element_size())
     header: dict[str, Any] = {"__metadata__": about}
     end = 0
@@ -77,7 +77,7 @@ def save(path: Path, state: dict[str, Any], run: str) -> None:
 
 
 def load(path: Path, run: str, needed: Collection[str] = ()) -> dict[str, Any]:
-    """Read a checkpoint of this run back, or say what is wrong with it (`CheckpointError`); `needed` are keys of it."""
+    """Read a checkpoint of this run. Raises CheckpointError if it is not usable or lacks one of the keys `needed`."""
     about = _checked(path, run)
     with safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
@@ -94,11 +94,11 @@ def load(path: Path, run: str, needed: Collection[str] = ()) -> dict[str, Any]:
 
 
 def _checked(path: Path, run: str) -> dict[str, str]:
-    """The words of a checkpoint that is whole, of this run and of this format, or `CheckpointError`.
+    """The metadata of a checkpoint. Raises CheckpointError if it is damaged or of another run or format.
 
-    A file that cannot be opened now, for want of memory or of a server, is not damaged: that raises OSError.
+    A file that cannot be opened now, for lack of memory or because a server is down, is not damaged: OSError.
     """
-    if path.exists() and not path.is_file():  # a pipe would be waited for without end
+    if path.exists() and not path.is_file():  # reading from a pipe might never end
         raise DamagedCheckpoint(f"{path} is no file. Delete it, and the run goes on from the one before.")
     try:
         whole = _has_own_digest(path)
@@ -129,9 +129,9 @@ def _checked(path: Path, run: str) -> dict[str, str]:
 
 
 def prune(folder: Path, keep: Collection[int]) -> None:
-    """Remove checkpoints, but never those after the steps `keep` nor the last `SPARE` that are whole.
+    """Delete checkpoints, except those after the steps `keep` and the last `SPARE` undamaged ones.
 
-    A damaged one counts for nothing, so the whole ones before it stay.
+    A damaged one does not count, so the undamaged ones before it stay.
     """
     whole = 0
     for path in reversed(checkpoints(folder)):
@@ -142,7 +142,7 @@ def prune(folder: Path, keep: Collection[int]) -> None:
 
 
 def _is_whole(path: Path) -> bool:
-    """Read once per process while the file stays the same; not at all where this process has written it."""
+    """Whether a file is undamaged: read only once while it stays the same, and never if this process wrote it."""
     if (state := _state(path)) in _found_whole:
         return True
     whole = _has_own_digest(path)
@@ -157,7 +157,7 @@ def _state(path: Path) -> tuple[Path, int, int, int]:
 
 
 def _has_own_digest(path: Path) -> bool:
-    """Whether the file ends in the SHA-256 of all that stands before."""
+    """Whether the file ends with the SHA-256 of all bytes before."""
     if not path.is_file() and path.exists():
         return False
     with open(path, "rb") as file:
@@ -170,7 +170,7 @@ def _has_own_digest(path: Path) -> bool:
 
 
 def newest_whole(folder: Path, run: str) -> Path | None:
-    """The newest checkpoint that is whole; damaged ones are named, moved aside and skipped."""
+    """The newest undamaged checkpoint; damaged ones are reported, renamed and skipped."""
     for path in reversed(checkpoints(folder)):
         try:
             _checked(path, run)
@@ -190,10 +190,10 @@ def weights(path: Path, run: str) -> dict[str, Tensor]:
 
 
 def parted(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
-    """JSON for everything but tensors, which move to `tensors` and leave their name."""
+    """Convert a nested value to JSON; each tensor moves to `tensors` and is replaced by its name there."""
     if isinstance(value, Tensor):
-        name = f"{len(tensors)}{place}"  # numbered, as two places may read alike: 1 and "1", a/b and a, b
-        tensors[name] = value.detach()  # where it is: the disk gets one at a time
+        name = f"{len(tensors)}{place}"  # numbered, as two places may look alike: 1 and "1", a/b and a, b
+        tensors[name] = value.detach()  # stays on its device: tensors are written one at a time
         return {"tensor": name}
     if isinstance(value, dict):
         items = [(f"{place}/{key}", key, item) for key, item in value.items()]
@@ -209,7 +209,7 @@ def parted(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
 
 
 def rejoined(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """What was `parted`."""
+    """The nested value that was taken apart by `parted`. Raises ValueError for unknown content."""
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()

@@ -28,12 +28,12 @@ class Every:
 
 
 class StopRequested(Exception):
-    """Ends training between two steps, when the checkpoint is there. Asked more kindly, Lightning validates first."""
+    """Ends training between two steps, once the checkpoint is written. Lightning's own way would validate first."""
 
 
 class CheckpointCallback(L.Callback):
-    """Writes a checkpoint every few steps, before each validation, at those that are kept and when asked to stop;
-    removes the oldest.
+    """Writes a checkpoint every few steps, before each validation, at the steps to be kept and when asked to stop;
+    deletes the oldest.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class CheckpointCallback(L.Callback):
         self.journal_callback, self.replay_check = journal_callback, replay_check
         self.folder, self.every, self.kept, self.should_stop = folder, every, kept, should_stop
         self.step = 0
-        self.lines = 0  # of the journal when the checkpoint was written
+        self.lines = 0  # length of the journal when the checkpoint was written
         self.on_sigterm = signal.getsignal(signal.SIGTERM)
-        self.host: Any = None  # the processes as they talk without their GPUs; None: as they do anyhow
+        self.host: Any = None  # process group that communicates on the host; None: the default group does that already
 
     def state_dict(self) -> dict[str, Any]:
         return {"journal": len(self.journal_callback.journal)}
@@ -62,8 +62,8 @@ class CheckpointCallback(L.Callback):
         self.step = trainer.global_step
         if trainer.world_size > 1 and distributed.get_backend() != "gloo":
             self.host = distributed.new_group(backend="gloo")
-        # Lightning has put its own handler here, which ends training inside a step, unsaved, with exit code 0.
-        # The caller's goes back in its place: it is for `should_stop` to say when.
+        # Lightning has installed its own handler, which ends training inside a step, unsaved, with exit code 0.
+        # The caller's handler is restored: `should_stop` decides when to stop.
         signal.signal(signal.SIGTERM, self.on_sigterm)
         _agree_on_plan(trainer)
         if trainer.is_global_zero and len(self.journal_callback.journal) < self.lines:
@@ -74,13 +74,13 @@ class CheckpointCallback(L.Callback):
             )
         if self.owes_validation(trainer):
             validation = trainer.fit_loop.epoch_loop.val_loop
-            validation.restarting = False  # from its first batch, wherever the checkpoint's own counters stand
+            validation.restarting = False  # start with the first batch, whatever the counters in the checkpoint say
             trainer.validating = True
             validation.run()
             trainer.training = True
 
     def owes_validation(self, trainer: L.Trainer) -> bool:
-        """Whether the run was ended between the checkpoint of a step and the line of its validation."""
+        """Whether the run was interrupted between the checkpoint of a step and the journal line of its validation."""
         step = trainer.global_step
         owes = step > 0 and step % self.every.validate == 0 and ("dev", step) not in self.journal_callback.journal
         return bool(trainer.strategy.broadcast(owes))
@@ -108,12 +108,12 @@ class CheckpointCallback(L.Callback):
             raise StopRequested
 
     def on_validation_batch_start(self, trainer: L.Trainer, *_: Any) -> None:
-        # the checkpoint of this step is there, and the validation is made up for when the run goes on
+        # the checkpoint of this step is written, and the validation is repeated when the run resumes
         if self._stop_requested(trainer):
             raise StopRequested
 
     def _stop_requested(self, trainer: L.Trainer) -> bool:
-        """Whether one of the processes should stop, in each of them: asked so that no GPU is waited for."""
+        """Whether any process should stop, the same answer in all of them; found out without waiting for a GPU."""
         stop = self.should_stop()
         if trainer.world_size == 1:
             return stop
@@ -123,7 +123,7 @@ class CheckpointCallback(L.Callback):
 
 
 def _agree_on_plan(trainer: L.Trainer) -> None:
-    """Of several processes each has its own plan: that they are one is looked at before the first step."""
+    """Check before the first step that all processes have the same plan. Raises ValueError."""
     if trainer.world_size == 1:
         return
     own = trainer.datamodule.plan_digest(trainer.global_step)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What the files of checkpoints are called; to look at a folder of them takes no torch."""
+"""The names of checkpoint files; listing a folder of them needs no torch."""
 
 from pathlib import Path
 

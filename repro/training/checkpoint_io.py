@@ -1,4 +1,4 @@
-"""Checkpoints as Lightning asks for them; what is read without training needs none of this."""
+"""Checkpoints in the form that Lightning's Trainer asks for; reading them without training needs none of this."""
 
 import os
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from lightning.pytorch.plugins.io import CheckpointIO
 
 from repro.training import checkpoint as files
 
-NEEDED = ("state_dict", "optimizer_states", "loops", "global_step")  # of what Lightning asks for
+NEEDED = ("state_dict", "optimizer_states", "loops", "global_step")  # keys without which Lightning cannot resume
 
 
 class SafetensorsIO(CheckpointIO):
-    """How Lightning saves and loads checkpoints of one run; `share` hands what one process has loaded to all."""
+    """Saves and loads the checkpoints of one run for Lightning; `share` sends what one process has loaded to all."""
 
     def __init__(self, run: str, share: Callable[[Callable[[], dict[str, Any]]], dict[str, Any]] | None = None) -> None:
         self.run, self.share = run, share or (lambda load: load())

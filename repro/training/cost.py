@@ -10,8 +10,8 @@ class TrainingCost:
     steps: int = 0
     source_tokens: int = 0  # real tokens, no padding
     target_tokens: int = 0
-    slots: int = 0  # places of both sides, padding included
-    seconds: float = 0.0  # in steps, without validation, checkpoints and start-up
+    slots: int = 0  # token places of both sides, padding included
+    seconds: float = 0.0  # spent in steps, without validation, checkpoints and start-up
 
     @property
     def tokens_per_second(self) -> float:

@@ -1,7 +1,7 @@
 """Settings of this process that make a CPU fast, made once before training or decoding.
 
-Each was measured before it was adopted (`benchmarks/train.py`); none is asked of the user. None changes what is
-computed: matrix products keep full float32 accuracy, or the setting is not made.
+Each was adopted after a measurement (`benchmarks/train.py`); the user has to set none of them. None changes what is
+computed: a setting is only made if matrix products keep full float32 accuracy.
 """
 
 import ctypes
@@ -15,11 +15,11 @@ import torch
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 _MADV_HUGEPAGE = 14  # from Linux's mman.h
 HUGE_PAGE = 2**21
-LARGEST_HEAP = 2**35  # bytes for which huge pages are asked for at most; nothing of it is taken before it is used
-OF_SHAPES, SHAPES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64"  # 79 % of what an update asks for is there; of 1,024, 85 %
+LARGEST_HEAP = 2**35  # huge pages are requested for at most so many bytes; none is taken before it is used
+OF_SHAPES, SHAPES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64"  # an update finds 79 % of its shapes; with 1,024, 85 %
 LARGE_PRODUCT = 2**23  # multiplications; below it oneDNN's preparation of each new shape costs more than it saves
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux: where the peak is read and reset
-FLOAT32_ERROR = 1e-5  # relative error of a product that is still float32; bfloat16 has about 4e-3
+FLOAT32_ERROR = 1e-5  # largest relative error of a product that counts as float32; bfloat16 has about 4e-3
 
 
 def tune(product: int) -> tuple[str, ...]:
@@ -34,7 +34,7 @@ def tune(product: int) -> tuple[str, ...]:
         if _huge_pages():
             made.append("malloc: huge pages")
     torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = False  # it has a setting of its own, for recurrent layers and convolutions
+    torch.backends.cudnn.allow_tf32 = False  # cuDNN has its own setting, for recurrent layers and convolutions
     if product >= LARGE_PRODUCT and not torch.cuda.is_available() and _fast_float32_products():
         made.append("float32 products: oneDNN")
     return tuple(made)
@@ -45,19 +45,19 @@ def _has_glibc() -> bool:
 
 
 def _keep_freed_memory() -> bool:
-    """Reuse freed memory instead of handing it back: glibc maps, and the kernel clears, each large tensor anew."""
+    """Reuse freed memory. By default glibc maps memory anew for each large tensor, and the kernel has to clear it."""
     if not _has_glibc():
         return False
     libc = ctypes.CDLL(None)
-    wanted = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: -1, _M_TOP_PAD: 2**28}  # -1: whatever lies free at the top
+    wanted = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: -1, _M_TOP_PAD: 2**28}  # -1: never trim free memory at the top
     return all(libc.mallopt(name, value) == 1 for name, value in wanted.items())
 
 
 def _huge_pages() -> bool:
-    """Ask for pages of 2 MiB where the heap is going to be: large tensors walk through hundreds of MiB a step.
+    """Ask for pages of 2 MiB where the heap is going to be: a step touches hundreds of MiB of large tensors.
 
-    glibc asks by itself only if an environment variable tells it to before the process starts. So the heap is made
-    to grow once, which takes addresses and no memory, and the kernel is told about them.
+    glibc itself asks for them only if an environment variable is set before the process starts. So the heap is grown
+    once, which takes addresses but no memory, and the kernel is asked to use huge pages for these addresses.
     """
     if not (_has_glibc() and _huge_pages_are_offered()):
         return False
@@ -68,11 +68,11 @@ def _huge_pages() -> bool:
     libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     size = min(LARGEST_HEAP, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
     block = libc.malloc(size)
-    if block is None:  # more than this process may have
+    if block is None:  # more than this process is allowed
         return False
     end = libc.sbrk(0)
     libc.free(block)
-    if block + size > end:  # not of the heap, which ends there
+    if block + size > end:  # the block is not in the heap, which ends at `end`
         return False
     start = -(-block // HUGE_PAGE) * HUGE_PAGE
     return bool(libc.madvise(start, end - start, _MADV_HUGEPAGE) == 0)
@@ -84,19 +84,19 @@ def _huge_pages_are_offered() -> bool:
 
 
 def _forget_shapes() -> None:
-    """Have oneDNN keep what it made for the last shapes only: batches of another length never come back to theirs.
+    """Limit oneDNN's cache to the last few shapes: older shapes seldom recur, as batches differ in length.
 
-    It keeps 1,024 by itself, of one or two megabytes each. It reads this when it makes its first product; what the
-    user has set stays.
+    By default it keeps 1,024 entries of one or two megabytes each. It reads this variable at its first product. A value
+    that the user has set is kept.
     """
     os.environ.setdefault(OF_SHAPES, SHAPES)
 
 
 def _fast_float32_products() -> bool:
-    """Let oneDNN do float32 products, if on this processor they stay float32.
+    """Let oneDNN compute float32 products, if they stay float32 on this processor.
 
-    The setting is called "medium" and allows bfloat16; where the processor would take that licence, the measured
-    error shows it and the setting is taken back. On a GPU, which is not measured here, it would allow TF32.
+    The setting is called "medium" and allows bfloat16. If the processor really uses bfloat16, the measured error
+    shows it and the setting is reverted. On a GPU, which is not measured here, it would allow TF32.
     """
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randn(256, 256, generator=generator) for _ in range(2))
@@ -112,8 +112,8 @@ def _fast_float32_products() -> bool:
 class PeakMemory:
     """The peak memory of this process from now on.
 
-    Unknown where the system does not let its mark be reset, as with a /proc that is read-only: the mark would then be
-    of all that this process did before, and that of another run.
+    It is unknown if the system's high-water mark cannot be reset, as with a read-only /proc. The mark would then
+    include everything that this process did before, such as another run.
     """
 
     def __init__(self) -> None:
@@ -122,14 +122,14 @@ class PeakMemory:
             torch.cuda.reset_peak_memory_stats()
         elif sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
-            _huge_pages()  # of the heap's free end, which has just been given back
+            _huge_pages()  # again for the free end of the heap, which has just been given back
             try:
                 RESET.write_bytes(b"5")  # the resident set's high-water mark
             except OSError:
                 self.is_known = False
 
     def bytes(self) -> int | None:
-        """At the peak up to now: of the GPU if there is one, else resident; None if unknown."""
+        """The peak up to now: GPU memory if there is a GPU, else resident memory; None if unknown."""
         if torch.cuda.is_available():
             return torch.cuda.max_memory_allocated()
         if sys.platform == "linux" and self.is_known:

@@ -1,8 +1,8 @@
-"""The processes that share each update of a run, on one node or on many: what the first tells the others.
+"""The processes that share each update of a run, on one node or many, and what the first one tells the others.
 
-Lightning takes them for those of torchrun, whoever started them. Only the first sees the run's folder. What the others
-have to know it tells them: which checkpoint to go on from and what is in it, and how a run ended. So nodes need no
-folder in common. When one is lost, PyTorch or who started them ends the rest.
+Lightning treats them as processes of torchrun, whatever started them. Only the first sees the run's folder. It tells
+the others what they need: which checkpoint to resume from, what is in it, and how a run ended. So the nodes need no
+shared folder. If a process is lost, PyTorch or the launcher ends the rest.
 """
 
 import json
@@ -21,31 +21,31 @@ from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined
 from repro.training.checkpoint import parted, rejoined
 from repro.training.peer import Peer
 
-PATIENCE = timedelta(seconds=120)  # how long one process waits for the others in a step: all have equal work
-DECODING = timedelta(days=30)  # how long others wait for a word of the first, which translates for hours
-LOOK = 0.05  # seconds between two looks for a word
+PATIENCE = timedelta(seconds=120)  # how long a process waits for the others in a step: all have equal work
+DECODING = timedelta(days=30)  # how long the others wait for a message of the first, which may decode for hours
+LOOK = 0.05  # seconds between two checks for a message
 
 
 class Group:
-    """This process among the others. Use as a context."""
+    """The group of processes, as this process sees it. Use as a context."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer, self.environment = peer, TorchElasticEnvironment()
-        self._before: dict[str, str | None] = {}  # of the environment
+        self._before: dict[str, str | None] = {}  # earlier values of environment variables
 
     @property
     def is_first(self) -> bool:
-        """Whether it alone writes, decodes and scores."""
+        """Whether this is the first process, the only one that writes, decodes and scores."""
         return self.peer.is_first
 
     def __enter__(self) -> Self:
-        """Meet the others, all of them. Raises ConnectionError."""
+        """Connect to all the others. Raises ConnectionError."""
         peer, on_gpu = self.peer, torch.cuda.is_available()
         if on_gpu:
             torch.cuda.set_device(peer.local_number)
         self._before = {name: os.environ.get(name) for name in peer.environment}
         os.environ.update(peer.environment)
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # of torchrun, whose store is that of all attempts
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun uses one store for all attempts
         try:
             is_master = peer.is_first and not peer.met_already
             store = TCPStore(peer.address, peer.port, is_master=is_master, timeout=PATIENCE, wait_for_workers=False)
@@ -69,16 +69,16 @@ class Group:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:  # else the others notice that this process has gone
+        if error is None:  # after an error the others notice that this process has gone
             distributed.destroy_process_group()
         for name, value in self._before.items():
             os.environ.pop(name)
             os.environ.update({} if value is None else {name: value})
 
     def told(self, word: Any, should_stop: Callable[[], bool] = lambda: False) -> Any:
-        """The word of the first process, a plain value, in each of them. Others wait for it, until they should stop.
+        """Send the plain value `word` of the first process to all, and return it. The others wait for it.
 
-        Raises InterruptedError where this process should stop.
+        Raises InterruptedError in a process that should stop.
         """
         content = torch.frombuffer(bytearray(json.dumps(word).encode()), dtype=torch.uint8)
         size = self._broadcast(torch.tensor(len(content)), should_stop)
@@ -95,15 +95,15 @@ class Group:
                 time.sleep(LOOK)
             sent.wait()
         except RuntimeError:
-            if should_stop():  # the first did, and has gone
+            if should_stop():  # the first process stopped as well, and has gone
                 raise InterruptedError from None
             raise
         return own
 
     def shared(self, load: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """A checkpoint's state, nested plain values and tensors, that the first process loads, in each of them.
+        """Load a checkpoint's state, nested plain values and tensors, in the first process and send it to all.
 
-        Tensors go one at a time; the rest as JSON.
+        Tensors are sent one at a time, the rest as JSON.
         """
         tensors: dict[str, Tensor] = {}
         plain = parted(load(), tensors) if self.is_first else None

@@ -1,4 +1,4 @@
-"""What training writes down: a line of numbers every few steps and after each validation, and what it has cost."""
+"""The journal of training: a line of numbers every few steps and after each validation, and the cost so far."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Watch = Callable[[str, int, dict[str, float]], None]  # kind of line, optimizer 
 
 
 class Log(Protocol):
-    """Where numbers go: the journal of the run (`journal.Journal`), lines by kind and step."""
+    """Where the numbers are written: the journal of the run (`journal.Journal`), lines by kind and step."""
 
     def __contains__(self, line: tuple[str, int], /) -> bool: ...
     def __len__(self) -> int: ...
@@ -36,12 +36,12 @@ class JournalCallback(L.Callback):
 
     @property
     def total(self) -> TrainingCost:
-        """The cost up to now, the lines not yet written included."""
+        """The cost up to now, including steps whose journal line is not yet written."""
         return self.cost + self.window
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         assert isinstance(pl_module, TranslationModule)
-        for metric in (pl_module.train_loss, pl_module.train_nll):  # sums that the next line is made of
+        for metric in (pl_module.train_loss, pl_module.train_nll):  # checkpoints need the sums for the next line
             metric.persistent(True)
 
     def state_dict(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class JournalCallback(L.Callback):
                 f"A run counts the steps of one optimizer, this module has {n}. Train it with a Trainer of your own: "
                 "docs/lightning.md."
             )
-        if not trainer.is_global_zero:  # what the checkpoint holds is of all processes together, and counts once
+        if not trainer.is_global_zero:  # a checkpoint has the sums of all processes together, which count once
             self.window = self._window_of(0, 0, 0)
             pl_module.train_loss.reset()
             pl_module.train_nll.reset()
@@ -103,7 +103,7 @@ class JournalCallback(L.Callback):
 
     def on_validation_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         assert isinstance(pl_module, TranslationModule)
-        self.dev_nll = pl_module.dev_nll.compute()  # now: what is logged is reset when validation ends
+        self.dev_nll = pl_module.dev_nll.compute()  # now, as logged metrics are reset when validation ends
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.step, nll = trainer.global_step, self.dev_nll
@@ -112,7 +112,7 @@ class JournalCallback(L.Callback):
         self.clock += time.monotonic() - self.paused
 
     def gather(self, trainer: L.Trainer, module: TranslationModule) -> None:
-        """Bring together on the first process what is not yet written down: before a checkpoint, by all processes."""
+        """Add up in the first process what no journal line has yet. Called by all processes before a checkpoint."""
         if trainer.world_size == 1:
             return
         self.window = self._all_ranks(trainer)
@@ -124,13 +124,13 @@ class JournalCallback(L.Callback):
             self.window = self._window_of(0, 0, 0)
 
     def _all_ranks(self, trainer: L.Trainer) -> TrainingCost:
-        """The window of all processes together; time and steps are the same for each."""
+        """The window summed over all processes; time and steps are the same in each of them."""
         own = torch.tensor([self.window.source_tokens, self.window.target_tokens, self.window.slots])
         source, target, slots = trainer.strategy.reduce(own.to(trainer.strategy.root_device), reduce_op="sum").tolist()
         return self._window_of(source, target, slots)
 
     def _window_of(self, source: int, target: int, slots: int) -> TrainingCost:
-        """The window with these tokens for its own: seconds and steps stay."""
+        """The window with other token counts; seconds and steps stay."""
         return replace(self.window, source_tokens=source, target_tokens=target, slots=slots)
 
     def _write(self, trainer: L.Trainer, kind: str, line: dict[str, float]) -> None:

@@ -1,7 +1,7 @@
 """Training of one run: Lightning's Trainer with our batches, our checkpoints and our journal.
 
-Everything happens at optimizer steps: logging, validation, checkpoints, stopping. A run that is started again goes on
-from its newest good checkpoint.
+Logging, validation, checkpoints and stopping all happen at optimizer steps. A run that is started again resumes from
+its newest undamaged checkpoint.
 """
 
 import logging
@@ -32,17 +32,17 @@ from repro.training.journal_callback import Log as Log
 from repro.training.module import NonFinite, TranslationModule
 from repro.training.replay_check import Conditions, ReplayCheck, ReproducibilityReport
 
-# Lightning's greetings and adverts, and its use of a class that torch 2.13 is about to drop: not our users' business
+# silence Lightning's greetings and adverts, and a warning about its use of a class that torch 2.13 deprecates
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
 warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)", category=FutureWarning)
 
-# nor is its advice on machines where Slurm is installed: who starts processes is found by `repro/runs/launch.py`
+# and its advice where Slurm is installed: `repro/runs/launch.py` finds out who starts the processes
 warnings.filterwarnings("ignore", message=r"The `srun` command is available on your system but is not used")
 
-# nor its advice to take the GPU of a Mac, see `_trainer`
+# and its advice to use the GPU of a Mac, see `_trainer`
 warnings.filterwarnings("ignore", message="GPU available but not used")
 
-# batches are made by the plan in well under a millisecond; a worker process would cost more than it saves
+# and its advice to use workers: a batch takes well under a millisecond, a worker process costs more than it saves
 warnings.filterwarnings("ignore", message=r".*does not have many workers")
 
 Precision = Literal["fp32", "bf16", "fp64"]
@@ -50,16 +50,16 @@ LIGHTNING_PRECISION: dict[Precision, Any] = {"fp32": "32-true", "bf16": "bf16-mi
 
 
 class OutOfMemory(MemoryError):
-    """A batch did not fit; no update was made of a part of it."""
+    """A batch did not fit in memory; no update was made from a part of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """How training ended: at its last step, earlier because it was asked to, or in a loss that is no number."""
+    """How training ended: at its last step, earlier on request, or because it diverged."""
 
     cost: TrainingCost
     reproducibility: ReproducibilityReport
-    diverged: NonFinite | None = None  # what happened
+    diverged: NonFinite | None = None  # the error, if it diverged
 
 
 def fit(
@@ -77,12 +77,12 @@ def fit(
     conditions: Conditions | None = None,
     group: Group | None = None,
 ) -> Fitted:
-    """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
+    """Train `module` to its number of steps, or to the end of the step at which `should_stop()` is true.
 
-    Checkpoints go to `folder`; those of `Hyper.kept_steps` are kept, and the last two that are whole, so that whatever
-    befalls one leaves another to go on from. `watch` receives each logged line. The cost tells by its steps whether
-    training is finished. `conditions` is what the result may depend on in its last digits; a change is noted. Of a
-    `group` of `devices` processes the first alone sees the folder, and tells the others what is in it.
+    Checkpoints go to `folder`. Those of `Hyper.kept_steps` are kept, and the last two undamaged ones, so that damage
+    to one leaves another. `watch` receives each logged line. The steps in the cost tell whether training is finished.
+    `conditions` are what the last digits of the result may depend on; a change is recorded. In a `group` of `devices`
+    processes only the first one sees the folder; it tells the others what is in it.
     """
     resume = None
     if group is None or group.is_first:
@@ -92,11 +92,11 @@ def fit(
         told = group.told(resume and resume.name)
         resume = folder / told if told else None
     journal_callback, replay_check = JournalCallback(log, every.log, watch), ReplayCheck(conditions or {})
-    data.endless = True  # whatever happens, happens at optimizer steps
+    data.endless = True  # one endless epoch: everything happens at optimizer steps
     checkpoint_callback = CheckpointCallback(
         journal_callback, replay_check, folder, every, module.hyper.kept_steps, should_stop
     )
-    # numbers are written down before the checkpoint that follows them
+    # in this order, so that numbers are written before the checkpoint of the same step
     callbacks = [journal_callback, replay_check, checkpoint_callback]
     trainer = _trainer(module, data, every, run, callbacks, folder, devices, precision, group)
     diverged = None
@@ -104,7 +104,7 @@ def fit(
         narrow = bfloat16_products(trainer.strategy.root_device, wanted=precision == "bf16")
         with _threads_kept(), narrow:
             trainer.fit(module, data, ckpt_path=resume, weights_only=True)
-            if checkpoint_callback.owes_validation(trainer):  # training had ended, and it was killed while validating
+            if checkpoint_callback.owes_validation(trainer):  # the run was killed in the validation after its last step
                 trainer.validate(module, data, verbose=False)
     except StopRequested:
         pass
@@ -119,10 +119,10 @@ def fit(
 
 @contextmanager
 def _threads_kept() -> Iterator[None]:
-    """The threads of this process are part of a run, so they stay as they are.
+    """Keep the number of threads, which is part of a run.
 
-    Where several processes train, Lightning divides the processors it counts among them, unless the environment says
-    how many threads each has; then sums are made in another order, on each machine in its own.
+    With several processes, Lightning divides the processors among them, unless the environment sets the number of
+    threads. Another number would change the order of summation, differently on each machine.
     """
     is_said = "OMP_NUM_THREADS" in os.environ
     os.environ.setdefault("OMP_NUM_THREADS", str(torch.get_num_threads()))
@@ -144,12 +144,12 @@ def _trainer(
     precision: Precision,
     group: Group | None,
 ) -> L.Trainer:
-    """Lightning's part: it decides neither what is read nor what is written, nor who takes part."""
+    """Lightning's Trainer, which decides neither what is read or written nor which processes take part."""
     accumulate = data.accumulate
     nodes = group.peer.nodes if group else 1
     io = SafetensorsIO(run, group.shared if group else None)
     trainer = L.Trainer(
-        accelerator="cuda" if torch.cuda.is_available() else "cpu",  # Apple's GPUs lack float64, which dev is summed in
+        accelerator="cuda" if torch.cuda.is_available() else "cpu",  # Apple's GPUs lack float64, needed to sum dev
         devices=devices // nodes,
         num_nodes=nodes,
         strategy="ddp" if devices > 1 else "auto",
@@ -166,16 +166,16 @@ def _trainer(
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        inference_mode=False,  # as Lightning validates within a fit; and see `without_gradients`
+        inference_mode=False,  # as Lightning does when it validates within a fit; see also `without_gradients`
         default_root_dir=folder,
     )
-    # Before each batch Lightning tells the others of a SIGTERM, for which GPUs wait; here `should_stop` speaks of it
+    # Before each batch Lightning broadcasts whether a SIGTERM came, which stalls GPUs; here `should_stop` reports it
     trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
     return trainer
 
 
 def _is_want_of_memory(error: Exception) -> bool:
-    """PyTorch has a class for GPUs only; of a CPU it says it in words."""
+    """Whether memory ran out. PyTorch has an error class for GPUs only; on a CPU only the message says it."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 

@@ -1,7 +1,7 @@
-"""One row as a LightningModule: what a step, a validation and the optimizer are. Paper: section 5.
+"""One row as a LightningModule: training step, validation and optimizer. Paper: section 5.
 
-The class decides nothing: loss, schedule and model are functions of numbers, called here. Random numbers are a
-function of (seed, step, micro-batch), so a resumed run draws what the unbroken run would have drawn.
+The class only calls: loss, schedule and model are functions defined elsewhere. Random numbers are a function of
+(seed, step, micro-batch), so a resumed run draws the same numbers as an uninterrupted run.
 """
 
 import hashlib
@@ -30,11 +30,11 @@ from repro.model.special_tokens import PAD
 from repro.training.resume import after_whole_update, refuse_another
 from repro.training.schedule import rate
 
-SHOWN = 12  # sentences that a message names
+SHOWN = 12  # how many sentences a message names
 
 
 class NonFinite(ArithmeticError):
-    """A loss, gradient, parameter or learning rate became NaN or infinite: the run has diverged and stops there."""
+    """A loss, gradient, parameter or learning rate became NaN or infinite: the run has diverged and stops."""
 
     def __init__(self, what: str, *, step: int, seed: int, sentences: Sequence[int]) -> None:
         self.what, self.step, self.seed, self.sentences = what, step, seed, list(sentences)
@@ -47,7 +47,7 @@ class NonFinite(ArithmeticError):
 
 
 def random_seed(seed: int, step: int, share: int) -> int:
-    """The generator seed of one micro-batch: the same on every machine, for every way of splitting the update."""
+    """The generator seed of one micro-batch, the same on every machine and for every way of splitting the update."""
     digest = hashlib.sha256(f"{seed}/{step}/{share}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
 
@@ -55,7 +55,7 @@ def random_seed(seed: int, step: int, share: int) -> int:
 class TokenMean(Metric):
     """Mean over all tokens of all batches and processes, in float64.
 
-    torchmetrics' own mean looks for NaN in each value, which on a GPU means to wait for the step that makes it.
+    torchmetrics' own mean checks each value for NaN, so on a GPU it would wait for the step that computes the value.
     """
 
     total: Tensor
@@ -67,7 +67,7 @@ class TokenMean(Metric):
             self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, total: Tensor, n_tokens: int) -> None:
-        """Add a sum over `n_tokens`. Not in place: Lightning may have reset it in inference mode."""
+        """Add a sum over `n_tokens`. Not in place: Lightning may have reset the state in inference mode."""
         self.total = self.total + total
         self.n_tokens = self.n_tokens + n_tokens
 
@@ -76,7 +76,7 @@ class TokenMean(Metric):
 
 
 class DeferredCheck:
-    """The norm of a gradient, on its way from the device."""
+    """The norm of a gradient that is being copied from the device to the host."""
 
     def __init__(self, norm: Tensor, step: int, sentences: Sequence[Tensor]) -> None:
         self.step, self.sentences = step, sentences
@@ -85,14 +85,14 @@ class DeferredCheck:
 
     @property
     def norm(self) -> float:
-        """The number, once it is here: of a step that is over it long is."""
+        """The norm. Waits until the copy has finished; for past steps it already has."""
         if self._came is not None:
             self._came.synchronize()
         return self._norm.item()
 
 
 class TranslationModule(L.LightningModule):
-    """The model of one row, the Transformer where it names no other system, trained as section 5 says."""
+    """The model of one row, trained as section 5 says; the Transformer unless the row names another system."""
 
     def __init__(self, hyper: Hyper | Mapping[str, Any], vocab_size: int, seed: int, system: Any = None) -> None:
         super().__init__()
@@ -108,20 +108,20 @@ class TranslationModule(L.LightningModule):
         self.save_hyperparameters(
             {"hyper": asdict(self.hyper), "vocab_size": vocab_size, "seed": seed, "system": named}
         )
-        self.batch: Batch | None = None  # the one at work, for messages
-        self.update: list[Tensor] = []  # sentences of the micro-batches of the update at work
-        self.deferred: DeferredCheck | None = None  # what nobody has looked at yet
+        self.batch: Batch | None = None  # the current micro-batch, for messages
+        self.update: list[Tensor] = []  # sentences of the micro-batches of the current update
+        self.deferred: DeferredCheck | None = None  # the gradient norm that has not been checked yet
         torch.manual_seed(random_seed(seed, step=-1, share=0))
         self.model = build(system, self.hyper, vocab_size)
         self.gradient_norm = gradient_norm(system)
-        self.logs = False  # whether anybody reads what is logged of training
-        self.losses: list[tuple[Tensor, Tensor]] = []  # then: loss and negative log-likelihood of those, summed
-        # of training since the last line of the journal: `training/journal_callback.py` reads and resets them
+        self.logs = False  # whether anything reads the logged training values
+        self.losses: list[tuple[Tensor, Tensor]] = []  # if so: summed loss and nll of the update's micro-batches
+        # means since the last line of the journal: `training/journal_callback.py` reads and resets them
         self.train_loss, self.train_nll = TokenMean(), TokenMean()
-        self.dev_nll, self.test_nll = TokenMean(), TokenMean()  # of one reading: Lightning resets what is logged
+        self.dev_nll, self.test_nll = TokenMean(), TokenMean()  # of one evaluation: Lightning resets logged metrics
 
     def setup(self, stage: str) -> None:
-        """Refuse data of another vocabulary than the module's."""
+        """Raise ValueError if the data's vocabulary has another size than the module's."""
         size = getattr(self.trainer.datamodule, "vocab_size", self.vocab_size)  # type: ignore[attr-defined]
         if size != self.vocab_size:
             raise ValueError(
@@ -136,7 +136,7 @@ class TranslationModule(L.LightningModule):
         return logits
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Go on after the last whole update, whenever Lightning wrote the checkpoint."""
+        """Resume after the last whole update, no matter when Lightning wrote the checkpoint."""
         if self._trainer is None or self.trainer.state.fn != TrainerFn.FITTING:
             return
         refuse_another(checkpoint.get("hyper_parameters", {}), self.hparams)
@@ -145,7 +145,7 @@ class TranslationModule(L.LightningModule):
             after_whole_update(checkpoint, self.trainer.accumulate_grad_batches, data)
 
     def on_train_start(self) -> None:
-        """Refuse parts of updates where the model needs whole ones, and batches that do not know this trainer."""
+        """Raise ValueError if the model needs whole updates but gets parts, or the batches do not know this trainer."""
         refuse_parts(self.model, self.trainer.world_size * self.trainer.accumulate_grad_batches)
         batches = self.trainer.train_dataloader
         if isinstance(batches, Epochs) and batches.data.trainer is not self.trainer:
@@ -155,16 +155,16 @@ class TranslationModule(L.LightningModule):
             )
 
         self._set_rate(self.trainer.optimizers, self.begun)
-        trainer = self.trainer  # in a run of our own nobody but the journal reads what is logged
+        trainer = self.trainer  # in our own runs only the journal reads training values, so nothing is logged
         self.logs = bool(trainer.loggers or trainer.checkpoint_callbacks or trainer.early_stopping_callbacks)
 
     def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
         self._set_rate(self.trainer.optimizers, self.begun)
 
     def _set_rate(self, optimizers: Sequence[torch.optim.Optimizer], updates: int) -> float:
-        """The learning rate is a function of the update; nothing of it is state. That after so many is set.
+        """Set and return the learning rate of the next update, after `updates` of them. It is no state to be saved.
 
-        As soon as the update before it has ended, so that whoever reads it within a step reads that of the step.
+        It is set as soon as the previous update has ended, so reading it within a step gives the rate of that step.
         """
         learning_rate = rate(
             updates + 1, self.hyper.d_model, self.hyper.warmup, self.hyper.lr_factor, rises=self.hyper.warms_up
@@ -186,19 +186,19 @@ class TranslationModule(L.LightningModule):
         self.update = [*(self.update if batch.micro else []), batch.sentence]
 
     def draw_anew(self, batch: Batch) -> None:
-        """Set the generator to what belongs to this micro-batch, whatever was drawn before."""
+        """Seed the generator for this micro-batch, independent of what was drawn before."""
         share = batch.micro * self.trainer.world_size + self.trainer.global_rank
         torch.manual_seed(random_seed(self.seed, batch.step, share))
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Sum of this micro-batch's token losses over the number of tokens of the whole update.
+        """The sum of this micro-batch's token losses, divided by the number of target tokens of the whole update.
 
         Lightning divides by the number of accumulated micro-batches and DDP by the number of processes, so both are
-        multiplied back: one batch, its halves accumulated and two processes give the same gradient.
+        multiplied back. One batch, two accumulated halves and two processes thus give the same gradient.
         """
         loss, nll = self._losses(batch, self.hyper.label_smoothing)
-        # Each element of a gradient is looked at before the update. This says sooner which one it was, where it costs
-        # nothing to ask and no other process waits for this one.
+        # Each gradient is checked before its update in any case. This check names the micro-batch sooner. It is made
+        # where it costs nothing and no other process waits for this one.
         if loss.device.type == "cpu" and self.trainer.world_size == 1 and not math.isfinite(loss.item()):
             raise self.non_finite(f"The loss is {loss.item()}", [batch.sentence])
         if batch.n_target:
@@ -209,7 +209,7 @@ class TranslationModule(L.LightningModule):
         return loss * self._weight(batch)
 
     def loss_again(self, batch: Batch) -> Tensor:
-        """The number that `training_step` gave for this micro-batch, as Lightning divides it, with nothing noted."""
+        """The loss of `training_step` for this micro-batch, divided as Lightning divides it, without recording it."""
         self.draw_anew(batch)
         loss, _ = self._losses(batch, self.hyper.label_smoothing)
         return loss * self._weight(batch) / self.trainer.accumulate_grad_batches
@@ -232,17 +232,17 @@ class TranslationModule(L.LightningModule):
 
     def _measure(self, batch: Batch, mean: TokenMean) -> None:
         self.batch = batch
-        _, nll = self._losses(batch, epsilon=0.0)  # of an empty share as well: other processes may wait in each layer
+        _, nll = self._losses(batch, epsilon=0.0)  # even for an empty share: other processes may wait in each layer
         if batch.n_target:
             mean.update(nll, batch.n_target)
 
     def predict_step(self, batch: Batch, batch_idx: int) -> dict[int, str] | dict[int, Sequence[int]]:
-        """The translation of each sentence by its number in the text; as ids where the data module has no tokenizer."""
+        """The translations by sentence number in the text; as ids if the data module has no tokenizer."""
         from repro.decoding.translate import translate
 
         assert isinstance(batch.source, Tensor)
         rows = {i: row[row != PAD].cpu().numpy() for i, row in zip(batch.sentence.tolist(), batch.source, strict=True)}
-        rows.pop(-1, None)  # it stands for none
+        rows.pop(-1, None)  # the placeholder row of an empty share
         if not rows:
             return {}
         source = Encoded(np.concatenate(list(rows.values())), np.cumsum([0, *map(len, rows.values())]))
@@ -255,14 +255,14 @@ class TranslationModule(L.LightningModule):
         return torch.optim.Adam(self.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Rate and gradient must be finite; the gradient is cut where the system says so."""
+        """Check that rate and gradient are finite; clip the gradient if the system asks for it. Raises NonFinite."""
         learning_rate = self._set_rate([optimizer], self.updates)
         if not math.isfinite(learning_rate):
             raise self.non_finite(f"The learning rate is {learning_rate}", self.update)
         if self.logs:
             self._log_update(learning_rate)
-        # norms and not a flag for each element: they cost a tenth, and a square that overflows would spoil Adam's
-        # second moment for good. Of several processes all have the same gradient, and raise together.
+        # A norm costs a tenth of a flag for each element. It also catches a square that overflows, which would spoil
+        # Adam's second moment for good. All processes have the same gradient, so they raise together.
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
         norm = _norm(gradients)
         if self.gradient_norm is not None:
@@ -275,7 +275,7 @@ class TranslationModule(L.LightningModule):
             self.check_deferred()
 
     def _log_update(self, learning_rate: float) -> None:
-        """Loss and rate of the update at work, over all its micro-batches and processes."""
+        """Log loss and rate of the current update, over all its micro-batches and processes."""
         assert self.batch is not None
         for name, parts in zip(("loss", "nll"), zip(*self.losses, strict=True), strict=True):
             mean = torch.stack(parts).sum() / self.batch.n_update
@@ -284,27 +284,27 @@ class TranslationModule(L.LightningModule):
 
     @property
     def begun(self) -> int:
-        """How many updates were made, between two micro-batches."""
+        """How many updates are done, when asked between two micro-batches."""
         return (self.trainer.fit_loop.total_batch_idx + 1) // self.trainer.accumulate_grad_batches
 
     @property
     def updates(self) -> int:
-        """How many were made before the one at work. Not `global_step`: that counts each optimizer's own steps."""
+        """How many updates precede the current one. Not `global_step`, which adds up the steps of all optimizers."""
         return self.trainer.fit_loop.total_batch_idx // self.trainer.accumulate_grad_batches
 
     @property
     def defers_check(self) -> bool:
-        """Whether a gradient is looked at when the next is there: meanwhile a GPU would wait."""
+        """Whether a gradient is checked only when the next one is there: checking it at once would stall a GPU."""
         return self.device.type == "cuda"
 
     def check_deferred(self) -> None:
-        """Raise `NonFinite` if the gradient that nobody has looked at yet has an element that is no number."""
+        """Raise `NonFinite` if the gradient that is not yet checked has a NaN or infinite element."""
         deferred, self.deferred = self.deferred, None
         if deferred and not math.isfinite(norm := deferred.norm):
             raise self.non_finite(f"The norm of the gradient is {norm}", deferred.sentences, deferred.step)
 
     def check_parameters(self) -> None:
-        """Raise `NonFinite` if a parameter is no number: asked before a checkpoint is written."""
+        """Raise `NonFinite` if a parameter is NaN or infinite: checked before a checkpoint is written."""
         self.check_deferred()
         norm = _norm([p.detach() for p in self.parameters()]).item()
         if not math.isfinite(norm):
@@ -313,7 +313,7 @@ class TranslationModule(L.LightningModule):
             raise NonFinite(what, step=step, seed=self.seed, sentences=_numbers(self.update))
 
     def non_finite(self, what: str, sentences: Sequence[Tensor], done: int | None = None) -> NonFinite:
-        """The error that names a step and what it read: the one at work, or that after `done` steps."""
+        """The error that names a step and its sentences: the current step, or the one after `done` steps."""
         step = (self.updates if done is None else done) + 1
         what = f"{what} at step {step}; no update was made"
         return NonFinite(what, step=step, seed=self.seed, sentences=_numbers(sentences))
@@ -325,7 +325,7 @@ class TranslationModule(L.LightningModule):
 
 
 def _name(part: Any) -> str:
-    """A system or an argument of it as text: `module.Class`, or `module.Class(name=module.Class)` of a partial."""
+    """A system, or an argument of one, as text: `module.Class`, or `module.Class(name=module.Class)` for a partial."""
     if isinstance(part, partial):
         given = [*map(_name, part.args), *(f"{name}={_name(value)}" for name, value in part.keywords.items())]
         return f"{_name(part.func)}({', '.join(given)})"
@@ -333,25 +333,25 @@ def _name(part: Any) -> str:
 
 
 def cut(gradients: Sequence[Tensor], norm: Tensor, longest: float) -> None:
-    """Shorten a gradient of this `norm` to the norm `longest`, in place, where it is longer. Pascanu et al. (2013)."""
+    """Scale gradients whose joint `norm` exceeds `longest` down to it, in place. Pascanu et al. (2013)."""
     factor = (longest / norm).clamp(max=1.0)
     for gradient in gradients:
         (gradient.to_local() if isinstance(gradient, DTensor) else gradient).mul_(factor.to(gradient.dtype))
 
 
 def _numbers(sentences: Sequence[Tensor]) -> list[int]:
-    """The sentences of some micro-batches; -1 stands for none."""
+    """The sentence numbers of some micro-batches, without the placeholder -1."""
     return [i for part in sentences for i in part.tolist() if i >= 0]
 
 
 def _norm(tensors: Sequence[Tensor]) -> Tensor:
-    """The Euclidean norm of all elements together: finite only if each of them is."""
-    if isinstance(tensors[0], DTensor):  # each process has its part
+    """The Euclidean norm of all elements of all tensors; finite only if every element is."""
+    if isinstance(tensors[0], DTensor):  # each process holds a part
         square = _norm([tensor.to_local() for tensor in tensors if isinstance(tensor, DTensor)]).double().square()
         distributed.all_reduce(square)
         return square.sqrt()
     if tensors[0].is_cuda:
         norms = torch._foreach_norm(list(tensors))
-    else:  # a scalar product has all threads at work, PyTorch's norm one
+    else:  # a dot product uses all threads, PyTorch's norm only one
         norms = tuple(x.dot(x).sqrt() for x in (tensor.flatten() for tensor in tensors))
     return torch.stack(norms).norm()

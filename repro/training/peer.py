@@ -1,4 +1,4 @@
-"""One process among those that share each update, on one node or on many: plain numbers, known before torch is."""
+"""One of the processes that share each update, on one node or many: plain numbers, known before torch is imported."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,27 +6,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """Who this process is, as whoever started all of them says."""
+    """This process's place among all, as told by the launcher that started them."""
 
-    launcher: str  # by its name, for messages
+    launcher: str  # its name, for messages
     number: int  # of this process among all, from 0
     processes: int  # over all nodes
-    local_number: int  # among those of its node: on a GPU, which one it works on
+    local_number: int  # of this process within its node; also the number of its GPU
     devices: int  # processes of each node
     node: int  # from 0
     nodes: int
-    address: str  # of node 0, where all meet
+    address: str  # of node 0, where all processes connect
     port: int
-    met_already: bool  # whether the launcher holds the meeting open; else process 0 does
+    met_already: bool  # whether the launcher runs the store where they meet; else process 0 does
 
     @property
     def is_first(self) -> bool:
-        """Whether it alone writes, decodes and scores."""
+        """Whether this is the first process, the only one that writes, decodes and scores."""
         return self.number == 0
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The same in torchrun's words, in which Lightning looks for it."""
+        """The same as torchrun's environment variables, which Lightning reads."""
         said = {
             "RANK": self.number,
             "WORLD_SIZE": self.processes,

@@ -1,8 +1,8 @@
-"""What a run can say about its own repetition, looked at while it trains and kept in its checkpoints.
+"""Evidence of a run's reproducibility, collected while it trains and kept in its checkpoints.
 
-Three things are watched. The sentences that were read, which are compared with the plan. The first micro-batch of each
-attempt, which is computed twice: loss and every element of the gradient must agree to the bit. And the conditions that
-may change a last digit and do not belong to the run: versions, processor, threads.
+Three things are recorded. First, the sentences that were read, to be compared with the plan. Second, whether the first
+micro-batch of each attempt, computed twice, gives the same gradient to the bit. Third, the conditions that may change
+a last digit but are not part of the run: versions, processor, threads.
 """
 
 import hashlib
@@ -25,17 +25,17 @@ Conditions = Mapping[str, Any]  # plain values by name
 
 @dataclass(frozen=True, kw_only=True)
 class ReproducibilityReport:
-    """What was seen, over all attempts."""
+    """What was recorded, over all attempts."""
 
     order: str  # digest of the sentences that were read, see `data/order_digest.py`
-    followed: int  # micro-batches that it covers
+    followed: int  # micro-batches that the digest covers
     replayed: int = 0  # micro-batches that were computed twice
-    unequal: int = 0  # of these, not equal to the bit
-    conditions: list[tuple[int, dict[str, Any]]] = field(default_factory=list)  # and the steps from which they held
+    unequal: int = 0  # of these, how many were not equal to the bit
+    conditions: list[tuple[int, dict[str, Any]]] = field(default_factory=list)  # each with the step from which it held
 
 
 class ReplayCheck(L.Callback):
-    """Follows the training of a run."""
+    """Collects the report while a run trains."""
 
     def __init__(self, conditions: Conditions) -> None:
         self.now = dict(conditions)
@@ -43,11 +43,11 @@ class ReplayCheck(L.Callback):
         self.replayed, self.unequal = 0, 0
         self.conditions: list[tuple[int, dict[str, Any]]] = []
         self.replay: Batch | None = None
-        self.is_new = True  # nothing of this attempt was computed yet
+        self.is_new = True  # this attempt has computed nothing yet
 
     @property
     def report(self) -> ReproducibilityReport:
-        """What was seen up to now."""
+        """What was recorded up to now."""
         return ReproducibilityReport(
             order=order_digest.order_digest(self.words),
             followed=self.followed,
@@ -72,7 +72,7 @@ class ReplayCheck(L.Callback):
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.rank, self.world = trainer.global_rank, trainer.world_size
-        if self.rank:  # what a checkpoint holds is of all processes together, and counts once
+        if self.rank:  # a checkpoint has the sums of all processes together, which count once
             self.words, self.followed = order_digest.NOTHING, 0
         if not self.conditions or self.conditions[-1][1] != self.now:
             self.conditions.append((trainer.global_step, self.now))
@@ -83,7 +83,7 @@ class ReplayCheck(L.Callback):
     def on_train_batch_start(
         self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Batch, batch_idx: int
     ) -> None:
-        if self.is_new and trainer.world_size == 1:  # of several, a gradient is known only when all have worked
+        if self.is_new and trainer.world_size == 1:  # with several processes a gradient needs the work of all
             self.replay = batch
         self.is_new = False
 
@@ -93,7 +93,7 @@ class ReplayCheck(L.Callback):
         assert isinstance(pl_module, TranslationModule)
         batch, self.replay = self.replay, None
         first = _bits(pl_module)
-        kept = [(buffer, buffer.clone()) for buffer in pl_module.model.buffers()]  # running means: read once is enough
+        kept = [(buffer, buffer.clone()) for buffer in pl_module.model.buffers()]  # running means must count it once
         pl_module.zero_grad()
         with trainer.precision_plugin.train_step_context():
             loss = pl_module.loss_again(batch)
@@ -106,13 +106,13 @@ class ReplayCheck(L.Callback):
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Batch, batch_idx: int
     ) -> None:
-        sentences = batch.sentence.numpy()  # which stay on the host
+        sentences = batch.sentence.numpy()  # they are on the host, even with a GPU
         part = order_digest.of_share(batch.step, batch.micro * self.world + self.rank, sentences)
         self.words = order_digest.add(self.words, part)
         self.followed += 1
 
     def gather(self, trainer: L.Trainer) -> None:
-        """Bring together on the first process what each has followed: before a checkpoint, by all processes."""
+        """Add up in the first process what each has followed. Called by all processes before a checkpoint."""
         if trainer.world_size == 1:
             return
         own = torch.from_numpy(np.append(self.words, self.followed)).to(trainer.strategy.root_device)
@@ -123,7 +123,7 @@ class ReplayCheck(L.Callback):
 
 
 def changes(held: list[tuple[int, dict[str, Any]]]) -> Iterator[str]:
-    """What differed between the attempts of a run, in words."""
+    """The differences in conditions between the attempts of a run, in words."""
     for (_, before), (step, after) in pairwise(held):
         different = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
         words = [f"{name} {before.get(name)}, then {after.get(name)}" for name in different]

@@ -1,26 +1,26 @@
-"""Where training goes on from a checkpoint of Lightning's, which it may write at any moment of a step.
+"""Where training resumes from one of Lightning's checkpoints, which may be written at any moment of a step.
 
-Slurm's signal, Ctrl-C and an exception have Lightning save at once: inside the backward pass, between two
-micro-batches, or when the optimizer has moved the weights and nobody has counted it yet. An update that was begun is
-lost with its gradient, so training goes on after the last whole one.
+On Slurm's signal, Ctrl-C or an exception, Lightning saves at once: inside the backward pass, between two
+micro-batches, or after the optimizer has changed the weights but before the step is counted. An unfinished update is
+lost with its gradient, so training resumes after the last whole one.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-FREE = ("steps", "average", "average_every")  # of a row: how long it trains, which decides no update
+FREE = ("steps", "average", "average_every")  # fields that may differ: how long to train changes no update
 
 
 def after_whole_update(checkpoint: dict[str, Any], accumulate: int, data: str) -> None:
-    """Set the counters of a checkpoint to the end of its last whole update, of `accumulate` micro-batches.
+    """Set the counters of a checkpoint to the end of its last whole update of `accumulate` micro-batches.
 
-    Lightning's counters of this epoch go back to the last finished batch by themselves, that of all epochs does not.
+    Lightning resets its counters of this epoch to the last finished batch, but not its counter of all epochs.
     `data` is the key of the data module's state.
     """
     loop = checkpoint["loops"]["fit_loop"]
     progress = loop["epoch_loop.batch_progress"]
     counted = loop["epoch_loop.automatic_optimization.optim_progress"]["optimizer"]["step"]["total"]
-    if _steps_of_optimizer(checkpoint) == {counted["completed"] + 1}:  # the weights have moved, which it counts next
+    if _steps_of_optimizer(checkpoint) == {counted["completed"] + 1}:  # the weights changed, but it is not yet counted
         counted["completed"] += 1
     n_updates = counted["completed"]
     too_many = progress["total"]["processed"] - n_updates * accumulate
@@ -30,7 +30,7 @@ def after_whole_update(checkpoint: dict[str, Any], accumulate: int, data: str) -
         done = batches["processed"] - too_many
         # as Lightning writes it when a batch has ended
         batches |= {"ready": done, "started": done, "processed": done, "completed": done - 1}
-    progress["is_last_batch"] &= too_many < 0  # else the batch that it is told of is read again
+    progress["is_last_batch"] &= too_many < 0  # else the batch that the flag belongs to is read again
     loop["epoch_loop.state_dict"]["_batches_that_stepped"] = n_updates - 1
     state = checkpoint.get(data, {})
     if "at" in state:
@@ -38,7 +38,7 @@ def after_whole_update(checkpoint: dict[str, Any], accumulate: int, data: str) -
 
 
 def refuse_another(saved: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Raise ValueError where a checkpoint is of a module of other settings: each update would be another one."""
+    """Raise ValueError if a checkpoint is of a module with other settings, with which every update would differ."""
     there, here = (_flat(one) for one in (saved, own))
     different = [
         f"{name} {there[name]!r} there, {here[name]!r} here"
@@ -53,12 +53,12 @@ def refuse_another(saved: Mapping[str, Any], own: Mapping[str, Any]) -> None:
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Seed, system and size of the vocabulary beside the fields of the row."""
+    """Seed, vocabulary size, system and the fields of the row in one dictionary."""
     own = {name: settings[name] for name in ("seed", "vocab_size", "system") if name in settings}
     return own | dict(settings.get("hyper", {}))
 
 
 def _steps_of_optimizer(checkpoint: dict[str, Any]) -> set[int]:
-    """How many updates Adam has made of each parameter, as it has counted itself."""
+    """The numbers of updates that Adam has counted for its parameters."""
     moments = (state for optimizer in checkpoint.get("optimizer_states", []) for state in optimizer["state"].values())
     return {int(state["step"]) for state in moments if "step" in state}

@@ -1,6 +1,6 @@
-"""All that decides the result of a run, as plain data: a text by its hashes, numbers and choices.
+"""Everything that decides the result of a run, as plain data: hashes of the text, numbers and choices.
 
-No torch: a sweep asks for many.
+It imports no torch, as a sweep makes many of these.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TextSpec:
-    """Which text is read, by SHA-256; None where nobody has opened it."""
+    """Which text is read, as SHA-256 hashes; None if the text has not been opened."""
 
     corpus: str | None = None  # of its files
-    data: str | None = None  # of all that decides the ids; the plan is a function of it
-    ids: str | None = None  # of the ids, whatever code made them of the text
+    data: str | None = None  # of everything that decides the ids; the plan is a function of it
+    ids: str | None = None  # of the ids themselves, whatever code made them
     tokenizer: str | None = None
-    in_tokens: bool = False  # the text is Moses tokens already, which is how it is scored
-    test_subset: str | None = None  # of which lines of test are a test set of their own
+    in_tokens: bool = False  # the text is already Moses tokens, and is scored as such
+    test_subset: str | None = None  # of the choice of test lines that form a test set of their own
 
 
 UNOPENED = TextSpec()
@@ -31,22 +31,22 @@ UNOPENED = TextSpec()
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """The text, the numbers and the choices that a result is computed from."""
+    """The text, numbers and choices from which a result is computed."""
 
     text: TextSpec
     task: Scorer
     hyper: Hyper
     seed: int
-    batch_tokens: int  # of each side in one update
+    batch_tokens: int  # on each side of one update
     batch_by: Literal["padded_tokens", "tokens"]
     devices: int
     accumulate: int  # micro-batches per update and device
-    threads: int  # of each process, for the operations of PyTorch on a CPU
+    threads: int  # of each process, for PyTorch's operations on a CPU
     precision: "loop.Precision"
     backend: "backends.Name"
-    system: Any = None  # of the row; None: the Transformer
+    system: Any = None  # the row's system; None: the Transformer
 
     @property
     def shares(self) -> int:
-        """Micro-batches of an update, over all processes: each has its own dropout."""
+        """Micro-batches of an update, over all processes; each draws its own dropout."""
         return self.devices * self.accumulate

@@ -1,7 +1,7 @@
-"""What a run computes, from prepared text to scores. All that decides a result is here or imported from here.
+"""What a run computes, from prepared text to scores. All code that decides a result is here or imported from here.
 
-`repro/results/provenance.py` follows the imports of this file to say which code made a number; so nothing here writes a
-record, a table or to the tracker. Paper: sections 5 and 6.1.
+`repro/results/provenance.py` follows the imports of this file to find the code behind a number. So nothing here writes
+records or tables, or to the tracker. Paper: sections 5 and 6.1.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True)
 class Trial:
-    """What decides a run, its text, and what is done by them."""
+    """The specification of a run and its prepared text, with the steps of the run as methods."""
 
     spec: RunSpec
     prepared: Prepared
@@ -43,7 +43,7 @@ class Trial:
     def tune(self) -> tuple[str, ...]:
         """Set this process up for the work; returns the names of the settings made.
 
-        Raises ValueError where PyTorch was told to make numbers of another kind than a run has.
+        Raises ValueError if PyTorch's default dtype is not float32 or autocast is on.
         """
         if (dtype := torch.get_default_dtype()) != torch.float32:
             raise ValueError(
@@ -75,7 +75,7 @@ class Trial:
         )
 
     def train(self, module: TranslationModule, **options: Any) -> loop.Fitted:
-        """Train to the end, or until asked to stop; `options` are those of `loop.fit` that decide nothing."""
+        """Train to the end, or until asked to stop; `options` are those of `loop.fit` that do not change the result."""
         return loop.fit(
             module,
             self.data(),
@@ -89,16 +89,16 @@ class Trial:
         return averaging.averaged(checkpoints, run, self.spec.hyper.averaged_steps)
 
     def opened(self, model: TranslationSystem) -> Any:
-        """What translates and scores, as a context."""
+        """The backend that translates and scores, as a context."""
         return backends.opened(self.spec.backend, model, bf16=self.spec.precision == "bf16")
 
     def score(self, model: backends.Backend, split: Split, *, between: Callable[[int], None]) -> Scored:
-        """Perplexity, accuracy and the scores of the task, of one split.
+        """Perplexity, accuracy and the task's scores for one split.
 
-        `between` is called with the number of sentences translated, 0 of them before each batch that is only read; what
-        it raises ends the work.
+        `between` is called with the number of sentences translated so far, which is 0 before each batch of the
+        perplexity; an exception that it raises ends the work.
         """
-        budget = self.spec.batch_tokens // self.spec.accumulate  # of a micro-batch, by one process
+        budget = self.spec.batch_tokens // self.spec.accumulate  # of a micro-batch, read by one process
         batches = DevBatches(split.source, split.target, budget=budget, rank=0, world=1)
 
         def some() -> Iterator[Batch]:
@@ -114,5 +114,5 @@ class Trial:
         return Scored(scores={"nll": nll, "ppl": ppl, "accuracy": accuracy, **own}, hypotheses=hypotheses)
 
     def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
-        """What the task makes of them."""
+        """The task's scores of these hypotheses."""
         return self.spec.task.score(hypotheses, references, in_tokens=self.spec.text.in_tokens)

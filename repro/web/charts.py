@@ -1,8 +1,8 @@
-"""Charts of a scale: differences to the base beside the paper's, how the rows learned, and what their quality cost.
+"""Charts of a scale: differences to the base beside the paper's, how the rows learned, and their quality by cost.
 
-The numbers are those of the figures (`repro/figures/`); altair says what is drawn, and `assets/charts.js` draws it in
-the reader's browser. Colours are named as in `assets/report.css`, so that both themes have theirs. A chart's values are
-columns of the section's data, each stated once.
+The numbers are those of the figures (`repro/figures/`). altair describes a chart, and `assets/charts.js` draws it in
+the reader's browser. Colours have the names of `assets/report.css`, so that each theme has its own. The values of the
+charts are columns of the section's data, each stored once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,20 +26,20 @@ from repro.web.section import Section
 
 Columns = dict[str, list[Any]]
 Lines = list[dict[str, Any]]
-LETTERS = {LOG_PPL: "log_ppl", BLEU: "bleu"}  # what the charts are called
+LETTERS = {LOG_PPL: "log_ppl", BLEU: "bleu"}  # the names of the charts
 STEP = 19  # pixels from row to row of a forest plot
 DETAIL, STRIP, SCATTER, AXIS = 300, 44, 300, 45  # heights in pixels
 FIRST_OF_TABLE_3 = "The rows of Table 3 are coloured at first: double-click to colour all, Escape begins again. "
-OF_TEXT = "datum.text == text"  # of the training text or of dev, as the reader asks
-ALL_ROWS = "all rows"  # of the choice of a row by its name: no one in particular
+OF_TEXT = "datum.text == text"  # of the training text or of dev, as the reader chooses
+ALL_ROWS = "all rows"  # in the choice of a row by its name: none in particular
 LOSS: dict[str, Any] = {"type": "log", "nice": False}
 TICKS, UNIT = [0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 7, 10], "loss (nats per word-piece)"
-N_COLOURS = 8  # of report.css; a ninth takes the first again, with other dashes and another shape
-MOST_ROWS = 16  # of one's own that have a colour each; of more, each table has one
+N_COLOURS = 8  # of report.css; a ninth row has the first again, with other dashes and another shape
+MOST_ROWS = 16  # up to so many rows of your own have a colour each; of more, each table has one
 DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3])
 SHAPES = ("circle", "square", "cross", "diamond", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
 POWER = "floor(log(datum.value) / LN10 + 1e-9)"
-IN_PRINT = (  # 2×10¹² of a tick: a power of ten without its factor 1
+IN_PRINT = (  # a tick as 2×10¹²; a factor of 1 is left out
     f"(datum.value / pow(10, {POWER}) < 1.0001 ? '' : format(datum.value / pow(10, {POWER}), '.3~g') + '×') + '10' "
     f"+ ({POWER} < 10 ? '' : substring('⁰¹²³⁴⁵⁶⁷⁸⁹', floor({POWER} / 10), floor({POWER} / 10) + 1)) "
     f"+ substring('⁰¹²³⁴⁵⁶⁷⁸⁹', {POWER} % 10, {POWER} % 10 + 1)"
@@ -48,7 +48,7 @@ UPDATES: dict[str, Any] = {"tickCount": 6, "grid": False}
 
 
 def differences_section(data: ScaleData) -> Section | None:
-    """The forest plot; None where no row can be compared with the base."""
+    """The forest plot; None if no row can be compared with the base."""
     distances = Distances(data.evidence)
     lines = differences_to_base(comparable(data), distances, data.result_set.folder.parent)
     if not lines:
@@ -56,7 +56,7 @@ def differences_section(data: ScaleData) -> Section | None:
     firsts = first_runs(data.result_set)
     keys = {(one.table, label(one.row, one.hyper)): firsts[one.table, one.row] for one in data.result_set.everything}
     values = [_difference(line, keys[line.table, line.name]) for line in lines]
-    # a part of the model taken out may cost fifty times what the paper's rows differ by: each has axes of its own
+    # removing a part of the model may cost fifty times what the paper's rows differ by: so each group has its own axes
     groups: dict[str, Lines] = {"rows": [], "ours": []}
     for line, value in zip(lines, values, strict=True):
         groups["rows" if line.is_printed else "ours"].append(value)
@@ -90,12 +90,12 @@ def differences_section(data: ScaleData) -> Section | None:
 
 
 def _place(chart: str, height: int) -> Markup:
-    """Where a chart will stand, as high as it will be: nothing moves when it is drawn."""
+    """The place of a chart, with its final height, so that nothing moves when it is drawn."""
     return Markup('<div class="chart" data-chart="{}" style="min-height: {}px"></div>').format(chart, height)
 
 
 def comparable(data: ScaleData) -> list[Record]:
-    """The records of translation that learned from the base's own text, the base's among them."""
+    """The records of translation that learned from the same text as the base, with those of the base."""
     base = data.result_set.tables.get(BASE, ())
     texts = {(record.corpus["sha256"], record.pair) for record in base}
     translating = [record for record in data.result_set.everything if record.about == TRANSLATION]
@@ -108,19 +108,19 @@ def columns_of(lines: Sequence[Mapping[str, Any]]) -> Columns:
 
 
 def full_name(table: str, row: str) -> str:
-    """(A) h=1: what a row is called among those of all tables."""
+    """The name of a row among those of all tables: (A) h=1."""
     group = short_name(table)
     return row if row == group else f"{group} {row}"
 
 
 def short_name(table: str) -> str:
-    """(A) for table3_A: what the paper calls its groups; other tables by their names."""
+    """The paper's name for a group of rows, (A) for table3_A; other tables keep their names."""
     letter = table.removeprefix(PARTS)
     return f"({letter})" if table.startswith(PARTS) and len(letter) == 1 else letter
 
 
 def _difference(line: ComparedRow, run: str) -> dict[str, Any]:
-    """A row in the sheet and in the chart, with the run that a click opens."""
+    """The values of a row for the sheet and the chart, with the run that a click opens."""
     table = short_name(line.table)
     found: dict[str, Any] = {"table": table, "row": full_name(line.table, line.name), "n": line.n}
     for endpoint, name in LETTERS.items():
@@ -142,7 +142,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _forest(endpoint: Endpoint, name: str, group: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Rows of a group below each other; ours on the line, the interval over sentences below it, the paper's above."""
+    """Rows of a group below each other: ours on the line, the interval over sentences below it, the paper's above."""
     import altair as alt
 
     rows = alt.Y(
@@ -152,7 +152,7 @@ def _forest(endpoint: Endpoint, name: str, group: str, values: Sequence[Mapping[
         axis=alt.Axis(grid=True, ticks=False, domain=False),
     )
     # at the top: below a hundred rows nobody finds it; and narrow charts have labels on the left to spare
-    # few ticks, so that none is dropped for want of room: every other one was, and 0 among them
+    # few ticks, so that none is dropped for lack of room: with more, every other one was, also that of 0
     axis = alt.Axis(title=AXES[endpoint], titleAnchor="end", orient="top", tickCount=alt.ExprRef("ceil(width / 80)"))
     form = "+.3f"
     told: list[Any] = [
@@ -195,7 +195,7 @@ def _forest(endpoint: Endpoint, name: str, group: str, values: Sequence[Mapping[
 
 
 def curves_section(data: ScaleData) -> Section | None:
-    """The loss of all rows along the training, and their quality against its cost; None where no row was finished."""
+    """The loss of all rows during training, and quality against cost; None if no row is finished."""
     curves, costs = _curves(data), _costs(data)
     if not curves:
         return None
@@ -206,7 +206,7 @@ def curves_section(data: ScaleData) -> Section | None:
         rows if by == "row" else sorted({line["table"]: None for line in curves}, key=lambda one: one not in printed)
     )
     first = [name for name in names if by == "table" and name in printed]
-    first *= len(first) < len(names)  # a hundred lines cannot be read
+    first *= len(first) < len(names)  # not all: a hundred lines cannot be read
     said = Markup(
         "<p>The loss of every row that translates, in nats per word-piece and not smoothed: the mean over its seeds, "
         "and a band from the lowest to the highest. Drag over the strip below to zoom in. Drag across points in the "
@@ -243,7 +243,7 @@ def _curves(data: ScaleData) -> Lines:
 
 
 def _costs(data: ScaleData) -> Lines:
-    """A line for each row: operations of a training, BLEU with its interval."""
+    """A line for each row: FLOPs of a training, BLEU with its interval."""
     keys = first_runs(data.result_set)
     translating = [record for record in data.result_set.everything if record.about == TRANSLATION]
     return [
@@ -262,7 +262,7 @@ def _costs(data: ScaleData) -> Lines:
 
 
 def _loss_axis(curves: Lines) -> dict[str, Any]:
-    """Round numbers; where fewer than two of them lie among the losses of a text, others that are close together."""
+    """Ticks at round numbers; if fewer than two lie within the losses of a text, the chart chooses its own."""
     spans: dict[str, list[float]] = {}
     for line in curves:
         spans.setdefault(line["text"], []).extend((line["low"], line["high"]))
@@ -273,10 +273,10 @@ def _loss_axis(curves: Lines) -> dict[str, Any]:
 def _curves_chart(
     by: str, names: Sequence[str], first: Sequence[str], rows: Sequence[str], loss_axis: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Curves, the strip that says which part of them is shown, and the cost by which rows are chosen.
+    """Curves, the strip in which a part of them is chosen, and the chart of cost in which rows are chosen.
 
-    Each of the `names` has its colour, those of tables or of rows, as `by` says. Those of `first` are chosen when it is
-    drawn; all, where it is empty. One of the `rows` can be chosen by name.
+    Each of the `names`, of tables or of rows as `by` says, has a colour. At first those in `first` are chosen, or all
+    if it is empty. One of the `rows` can be chosen by name.
     """
     import altair as alt
 
@@ -295,7 +295,7 @@ def _curves_chart(
 
 
 def _kept(*chosen: Any) -> dict[str, Any]:
-    """What is not pale: the row that was chosen by its name and the base, else what all these selections hold."""
+    """The test for what is not pale: the row chosen by name and the base, else what is in all these selections."""
     by_name = f"datum.row == named || datum.row == '{BASE}'"
     by_all = [{"param": selection.name} for selection in chosen]
     return {"or": [{"and": [f"named != '{ALL_ROWS}'", by_name]}, {"and": [f"named == '{ALL_ROWS}'", *by_all]}]}
@@ -306,7 +306,7 @@ def _opacity(kept: Mapping[str, Any], strong: float, pale: float) -> dict[str, A
 
 
 def _looks(by: str, names: Sequence[str]) -> tuple[Any, Any, Any]:
-    """Colour, dashes of a line and shape of a point of each table or row: no two have the same pair of them."""
+    """Colour, dashes of a line and shape of a point of each table or row: no two look the same."""
     import altair as alt
 
     laps = [divmod(i, N_COLOURS) for i in range(len(names))]
@@ -322,7 +322,7 @@ def _looks(by: str, names: Sequence[str]) -> tuple[Any, Any, Any]:
 
 
 def _bands(kept: Any, shown: Any, dash: Any, loss_axis: Mapping[str, Any]) -> Any:
-    """A line and a band for each row; those that are not `kept` are pale. Steps are those of the selection `shown`."""
+    """A line and a band for each row, pale if not `kept`. The selection `shown` decides which steps are seen."""
     import altair as alt
 
     known = alt.LookupData(data=alt.NamedData("costs"), key="row", fields=["flops", "bleu"])
@@ -356,7 +356,7 @@ def _strip(kept: Any) -> Any:
 
 
 def _quality_and_cost(kept: Any, picked: Any, shape: Any) -> Any:
-    """A point for each row with its interval; drawing over some makes the selection `picked`."""
+    """A point for each row with its interval; dragging over some makes the selection `picked`."""
     import altair as alt
 
     x = alt.X(

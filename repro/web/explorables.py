@@ -1,7 +1,7 @@
-"""Four formulas of the paper with a slider each: the rate, the codes of positions, scaled scores, and Table 1.
+"""Four formulas of the paper with a slider each: learning rate, position codes, scaled scores, Table 1.
 
-A browser computes what it shows (`assets/explorables.js`); the values offered as files are computed here, and a test
-holds one to the other. Paper: sections 3.2.1, 3.5, 4 and 5.3.
+The browser computes what it shows (`assets/explorables.js`); the values offered as files are computed here, and a test
+compares the two. Paper: sections 3.2.1, 3.5, 4 and 5.3.
 """
 
 import re
@@ -22,14 +22,14 @@ from repro.results.record import BASE
 from repro.training.schedule import rate
 from repro.web.section import Section
 
-# The formulas as MathML, which browsers typeset themselves. Parts of one are words apart: a number, a name, else an
-# operator; or what a function here made
+# The formulas as MathML, which browsers typeset themselves. A formula is a string of words separated by blanks, each
+# a number, a name or else an operator; or the result of a function below
 
 NUMBER, NAME = re.compile(r"[\d.]+"), re.compile(r"[A-Za-z]+")
 
 
 def _mrow(*parts: str | Markup) -> Markup:
-    """Parts beside each other, as one."""
+    """Parts beside each other, as one element."""
     return Markup("<mrow>{}</mrow>").format(Markup().join(of for part in parts for of in _elements(part)))
 
 
@@ -65,7 +65,7 @@ def _code(dimension: str, function: str) -> Markup:
 
 
 D_MODEL = _of("msub", "d", "model")
-OF_FORMULA = {  # by what explores it
+OF_FORMULA = {  # name of the explorable -> its formula
     "rate": _math(
         "rate =", _of("msubsup", "d", "model", "− 0.5"), "· min", _mrow("(", _power("step", "− 0.5"), ", step ·"),
         _mrow(_power("warmup", "− 1.5"), ")"),
@@ -79,9 +79,9 @@ OF_FORMULA = {  # by what explores it
 
 
 KEY, SCRIPT = "explorables", "explorables.js"
-N_KEYS, LENGTH = 16, 100  # scores of one query; positions
-RATES_AT = (1, 100, 1_000, 4_000, 10_000, 100_000)  # optimizer steps of the sheet
-PAIRS = (0, 16, 64, 128)  # pairs of dimensions of the sheet
+N_KEYS, LENGTH = 16, 100  # keys of one query; positions
+RATES_AT = (1, 100, 1_000, 4_000, 10_000, 100_000)  # optimizer steps in the sheet
+PAIRS = (0, 16, 64, 128)  # pairs of dimensions in the sheet
 WIDTHS = tuple(2**power for power in range(11))  # d_k
 EXPLAINED = (
     ("rate", "The learning rate", "5.3"),
@@ -92,7 +92,7 @@ EXPLAINED = (
 
 
 def explorables_section(data: ScaleData) -> Section:
-    """The formulas, at the paper's sizes; the rate of this scale too. Table 1 where its layers were counted."""
+    """The formulas at the paper's sizes; the rate of this scale too. Table 1 only if its layers were measured."""
     measured = measured_layers(data.result_set.folder.parent)
     own = next((one.hyper for one in data.result_set.everything if one.table == BASE), None)
     shown = [one for one in EXPLAINED if measured or one[0] != "layers"]
@@ -125,7 +125,7 @@ def scores() -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def laws(measured: Measured) -> Iterator[dict[str, Any]]:
-    """Each layer of Table 1 with the powers that the paper prints and the factor that was counted."""
+    """Each layer of Table 1 with the powers that the paper prints and the factor that we counted."""
     for row in ROWS:
         counted = next(count for count in measured.counts if count.layer == row.layer)
         sizes = {"n": counted.n, "d": counted.d, "window": counted.window or 1}
@@ -143,7 +143,7 @@ def laws(measured: Measured) -> Iterator[dict[str, Any]]:
 
 
 def sheets(measured: Measured | None) -> dict[str, str]:
-    """What the formulas give at some sizes, by file."""
+    """The values of the formulas at some sizes, by file name."""
     paper = PAPER
     codes = encodings(LENGTH, paper.d_model)
     z = scores().round(6)

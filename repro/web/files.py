@@ -1,4 +1,4 @@
-"""The files of the report: one for each scale beside its pages, and one that leads to them."""
+"""The files of the report: one for each scale, beside its pages, and an index of them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ from repro.web.tables import table3_section, tables_section
 from repro.web.verdicts import claims_section, statements_section
 
 Maker = Callable[[ScaleData], Section | None]
-SECTIONS: tuple[Maker, ...] = (  # in order; one returns None where the scale has nothing for it to show
+SECTIONS: tuple[Maker, ...] = (  # in order; each returns None if the scale has nothing for it to show
     overview_section,
     table3_section,
     differences_section,
@@ -46,15 +46,15 @@ def sections_of(data: ScaleData, makers: tuple[Maker, ...] = SECTIONS) -> list[S
 
 
 NAME = "report.html"
-LARGEST_PAGE = 5_000_000  # bytes: what a browser opens at once
+LARGEST_PAGE = 5_000_000  # bytes: what a browser opens without delay
 EXPLORATION = "Exploration: no run counts as evidence"
 
 
 def write_reports(results: Path, *, own: bool = False, cache: Path | None = None) -> list[Path]:
     """Write the report of each scale under `results`, and the index last; returns their paths.
 
-    Generated text is made again in `cache`; without one, no source and no reference is shown.
-    Raises ValueError where a record cannot be believed, or where there is none.
+    Generated text is made again in `cache`; without it, no source and no reference is shown.
+    Raises ValueError if a record cannot be trusted, or if there is none.
     """
     written, shown = [], []
     for result_set in read_results(results, own=own):
@@ -69,12 +69,12 @@ def write_reports(results: Path, *, own: bool = False, cache: Path | None = None
 
 
 def by_evidence(data: ScaleData) -> tuple[int, int, str]:
-    """Scales that settle most first; those whose runs are exploration last."""
+    """Sort key: scales with the most evidence first, those with exploration only last."""
     return -len(data.evidence.records), -data.runs.n, data.runs.scale
 
 
 def scale_report(data: ScaleData) -> str:
-    """The report of one scale: where it would be too large for a page, with fewer sentences of its viewer."""
+    """The report of one scale; if it would be too large, its viewer has fewer sentences."""
     sections = sections_of(data)
     page = _page(data, sections)
     if (too_much := len(page.encode()) - LARGEST_PAGE) <= 0:
@@ -93,7 +93,7 @@ def _page(data: ScaleData, sections: Sequence[Section]) -> str:
 
 
 def lead(data: ScaleData) -> str:
-    """What stands below the title: what results of this size can show; of exploration that it settles nothing."""
+    """The text below the title: what results of this size can show, or that exploration settles nothing."""
     if not data.evidence.records:
         return f"{EXPLORATION}, so nothing is settled by what is shown here."
     if not settles((*data.judged, *data.stated)):
@@ -133,7 +133,7 @@ def index_report(shown: Iterable[ScaleData]) -> str:
 
 
 def _standing(data: ScaleData) -> str:
-    """How much of a scale is evidence, and what that may show; of exploration only that it is."""
+    """How many runs of a scale are evidence, and what they may show; or that all are exploration."""
     if not (n := len(data.evidence.records)):
         return EXPLORATION
     may = f"may show {data.runs.claim}" if settles((*data.judged, *data.stated)) else "settles no claim yet"
@@ -141,6 +141,6 @@ def _standing(data: ScaleData) -> str:
 
 
 def _texts(data: ScaleData) -> str:
-    """grammar en-de, 3,000 pairs; grammar_trees en-tree, 2,000 pairs: what the runs of a scale were trained on."""
+    """What the runs of a scale were trained on: grammar en-de, 3,000 pairs; grammar_trees en-tree, 2,000 pairs."""
     told = {(one.corpus["name"], one.pair, one.corpus["n_train"]): None for one in data.result_set.everything}
     return "; ".join(f"{name} {pair}, {n:,} pairs" for name, pair, n in told)

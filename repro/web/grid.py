@@ -1,4 +1,4 @@
-"""A table in the report: `assets/grid.js` sorts and filters it, a row leads to its runs, an interval is a picture."""
+"""A table in the report: `assets/grid.js` sorts and filters it, rows link to their runs, intervals are pictures."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from repro.results.record import BASE
 
 SCRIPT = "grid.js"
 MARKS_BY_NAME: Mapping[str, str] = {str(outcome): mark for outcome, mark in MARKS.items()}
-WIDTH, HEIGHT, ROOM = 72, 12, 4  # of a bar, in pixels; room at its ends
+WIDTH, HEIGHT, ROOM = 72, 12, 4  # of a bar, in pixels; ROOM is left free at its ends
 
 
 def bars_of(frame: DataFrame, score: str) -> list[Markup]:
-    """A picture for each row, all of one range; an empty one where the row has no number."""
+    """A picture for each row, all on one scale; empty if the row has no number."""
     means = [float(value) for value in frame[score]]
     halves = [float(value) for value in frame[f"{score}_half_width"]]
     ends = zip(means, halves, frame[f"{score}_min"], frame[f"{score}_max"], strict=True)
@@ -49,19 +49,19 @@ def _bar(low: str, mean: str, high: str, base: str) -> Markup:
 
 
 def verdict_html(words: Words) -> Markup:
-    """Verdicts with their marks, and the names of their claims where they have them: C27a: ✓ sign as printed."""
+    """Verdicts with their marks, and the names of their claims if given: C27a: ✓ sign as printed."""
     parts = [text.rpartition(": ") for text in plain(words).split(", ") if text]
     return Markup(", ").join(Markup("{}{}{}").format(name, colon, outcome_html(word)) for name, colon, word in parts)
 
 
 def outcome_html(outcome: str, more: str = "") -> Markup:
-    """One verdict with its mark, coloured by what it says."""
+    """One verdict with its mark, coloured by its class."""
     text = f"{MARKS_BY_NAME.get(outcome, '')} {outcome} {more}".strip()
     return Markup('<span class="verdict {}">{}</span>').format(verdict_class(outcome), text)
 
 
 def verdict_class(outcome: str) -> str:
-    """yes, no or open: by which it is coloured."""
+    """The class of a verdict, by which it is coloured: yes, no or open."""
     answers = (OF_SIZE, OF_SIGN, OF_PRINT, OF_HOUSE)
     if outcome in [words.yes for words in answers]:
         return "yes"
@@ -78,8 +78,8 @@ def table_html(
 ) -> Markup:
     """A table that `assets/grid.js` sorts and filters.
 
-    `links` has the key of a run for each row, "" for none; `facets` what the rows can be filtered by; `bars` pictures
-    for the cells of some columns, by their numbers.
+    `links` has the key of a run for each row, "" for none; `facets` the values by which rows can be filtered; `bars`
+    pictures for the cells of some columns, by column number.
     """
     rows = list(zip(*(column.texts for column in table.columns), strict=True))
     lines = []

@@ -1,8 +1,8 @@
-"""Where the heads of a trained model look, and how its search found a translation: what finished runs left of both.
+"""Where the heads of a trained model look, and how its search found a translation, from files that runs have left.
 
-The files stand beside the records (`repro/results/inside.py`) and go into the page packed, as many sentences of each as
-there is room for; a browser unpacks the one that is looked at. `assets/inside.js` draws. Paper: figures 3 to 5, section
-6.1.
+The files are beside the records (`repro/results/inside.py`). They are packed into the page, as many sentences of each
+as there is room for; the browser unpacks the one that is looked at, and `assets/inside.js` draws it. Paper: figures 3
+to 5, section 6.1.
 """
 
 import base64
@@ -25,7 +25,7 @@ from repro.web.section import Section
 
 KEY, SCRIPT = "inside", "inside.js"
 ROOM = 1_200_000  # bytes of packed files in a page, at most
-EARLY = 2  # sentences of each row that come before a third one of any but the base
+EARLY = 2  # sentences of each row that come before a third one; the base follows then
 SAID = Markup(
     "<p>Each head of each layer, on sentences that the model translated itself: rows are queries, columns are "
     "keys, a strong colour is a large weight. The weights are of our own models, not of the paper’s. Below "
@@ -36,9 +36,9 @@ PLACE = Markup('<div id="inside-view"></div>')
 
 
 def inside_section(data: ScaleData, room: int | None = None) -> Section | None:
-    """The viewer, with at most `room` bytes of files (None: `ROOM`). None where no run translates.
+    """The viewer, with at most `room` bytes of files (None: `ROOM`). None if no run translates.
 
-    Where no run left a file it says how one is made.
+    If no run left a file, the section says how to make one.
     """
     results = data.result_set.folder.parent
     chosen = [*_chosen_of_rows(data)]
@@ -66,7 +66,7 @@ def inside_section(data: ScaleData, room: int | None = None) -> Section | None:
                     "name": name,
                     "about": about,
                     "run": key,
-                    "n_more": n_more,  # sentences of the file that the page has no room for
+                    "n_more": n_more,  # sentences of the file for which the page has no room
                     "whole": f"{record.table}/{file}",
                     "file": base64.b64encode(content).decode(),
                 }
@@ -83,16 +83,16 @@ def inside_section(data: ScaleData, room: int | None = None) -> Section | None:
 
 
 def with_viewer(sections: Iterable[Section], viewer: Section | None) -> list[Section]:
-    """The sections of a report with this viewer in the place of theirs."""
+    """The sections of a report with their viewer replaced by this one."""
     replaced = (viewer if section.key == KEY else section for section in sections)
     return [section for section in replaced if section is not None]
 
 
 def fitting(files: Mapping[str, tuple[Record, Path]], room: int) -> dict[str, tuple[bytes, int]]:
-    """What the page has room for: by run the first sentences of its file, packed, and how many more are in it.
+    """What fits into the page: run -> the first sentences of its file, packed, and how many more the file has.
 
-    Sentences come in one order, and where the room ends, it ends for all that follow: the first of every row of Table
-    3, the second of each, all of the base; then the first of all other rows, the second, and what is left likewise.
+    Sentences are added in this order until there is no room: the first of every row of Table 3, the second of each,
+    all of the base; then the first of all other rows, the second, and so on for all that is left.
     """
     wishes = []
     for place, (key, (record, file)) in enumerate(files.items()):
@@ -112,9 +112,9 @@ def fitting(files: Mapping[str, tuple[Record, Path]], room: int) -> dict[str, tu
 
 
 def _chosen_of_rows(data: ScaleData) -> Iterator[tuple[str, Record, bool]]:
-    """Of each row that translates the run to show, and whether it left a file: the first with a sentence, or the first.
+    """The run to show of each row that translates, and whether it left a file: the first with a sentence, or the first.
 
-    A file is read to know whether it has one, so those behind the first such file of a row are left alone.
+    A file must be read to know whether it has a sentence, so files after the first that has one are not read.
     """
     results = data.result_set.folder.parent
     of_rows: dict[tuple[str, str], list[tuple[str, Record]]] = {}
@@ -127,7 +127,7 @@ def _chosen_of_rows(data: ScaleData) -> Iterator[tuple[str, Record, bool]]:
 
 
 def _without(rows: Sequence[Markup], others: bool) -> Markup:
-    """The rows that have nothing to look at, and how they get it."""
+    """A note on the rows that have nothing to show, and how to make it."""
     if not rows:
         return Markup()
     of = f"{several(len(rows), 'row')}, named below" if others else "the runs of this scale"
@@ -140,7 +140,7 @@ def _without(rows: Sequence[Markup], others: bool) -> Markup:
 
 
 def _no_room(rows: Sequence[Markup]) -> Markup:
-    """The rows whose files a reader has to open."""
+    """A note on the rows whose files the reader has to open."""
     if not rows:
         return Markup()
     said = Markup(

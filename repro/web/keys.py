@@ -1,4 +1,4 @@
-"""What the address of a run ends in, by which tables, charts and verdicts lead to it: report.html#run=KEY."""
+"""Keys of runs, by which tables, charts and verdicts link to them: report.html#run=KEY."""
 
 import itertools
 
@@ -9,7 +9,7 @@ FirstRuns = dict[tuple[str, str], str]  # (table, row) -> the key of the first r
 
 
 def run_keys(result_set: ResultSet) -> dict[str, Record]:
-    """Every record by what its address ends in: its run, and where two are one run "-2"; tables of the paper first."""
+    """Every record by its key: the name of its run, with "-2" if it is a second one; the paper's tables first."""
     found: dict[str, Record] = {}
     ordered = sorted(
         result_set.everything,
@@ -22,7 +22,7 @@ def run_keys(result_set: ResultSet) -> dict[str, Record]:
 
 
 def first_runs(result_set: ResultSet) -> FirstRuns:
-    """The runs that the rows of tables, charts and verdicts lead to."""
+    """The run to which each row of tables, charts and verdicts links: its first."""
     found: FirstRuns = {}
     for key, record in run_keys(result_set).items():
         found.setdefault((record.table, record.row), key)

@@ -1,4 +1,4 @@
-"""What a reader shall know in the first minute: what came of the claims, how much was run, where to go on."""
+"""What a reader should learn in the first minute: the verdicts, how much was run, where to go on."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ MEANT = {"yes": "as the paper says", "no": "the other way round"}
 
 
 def overview_section(data: ScaleData) -> Section:
-    """What was decided of the paper's claims, then the numbers of the scale, and all verdicts counted."""
+    """The decided claims of the paper, the numbers of the scale, and the counts of all verdicts."""
     runs = data.runs
     facts = [
         (f"{runs.n:,}", "runs"),
@@ -41,7 +41,7 @@ def overview_section(data: ScaleData) -> Section:
 
 
 def _decided(judged: Iterable[Judged]) -> Markup:
-    """Claims about trained rows that came out one way or the other, in their own words; each leads to its numbers."""
+    """Claims about trained rows that were decided either way, in their own words, with links to their numbers."""
     groups: dict[str, list[Judged]] = {outcome: [] for outcome in OUTCOMES if verdict_class(outcome) != "open"}
     for one in judged:
         if one.claim.is_trained and one.verdict in groups:
@@ -62,13 +62,13 @@ def _finding(one: Judged) -> Markup:
 
 
 def _grounds(one: Judged) -> str:
-    """By which scores it came out so, and what of them says otherwise: log PPL, though ...; BLEU undetermined."""
+    """The scores that decided a claim, and those that say otherwise: log PPL, though ...; BLEU undetermined."""
     by = [f.endpoint.name + steps_against(one.claim, f) for f in one.found if f.verdict.outcome == one.verdict]
     others = [f"{f.endpoint.name} {f.verdict.outcome}" for f in one.found if f.verdict.outcome != one.verdict]
     return with_minus("; ".join([" and ".join(by), *others] if by else others))
 
 
 def outcome_counts(judged: Iterable[Judged]) -> Markup:
-    """✓ sign as printed 12, ? undetermined 3."""
+    """The number of claims by verdict: ✓ sign as printed 12, ? undetermined 3."""
     counts = Counter(one.verdict for one in judged)
     return Markup(" ").join(outcome_html(outcome, f"{counts[outcome]}") for outcome in OUTCOMES if counts[outcome])

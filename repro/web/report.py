@@ -1,7 +1,7 @@
-"""Sections become one file of HTML that needs nothing else: no server, no request, no file beside it.
+"""Joins sections to one HTML file that needs nothing else: no server, no request, no other file.
 
-The page's own policy allows no request and no script but those that stand in it, each known by its hash: what a name or
-a sentence could smuggle in would not run.
+The page's own policy allows no request, and only the scripts in the page, each by its hash: a script smuggled in by a
+name or a sentence would not run.
 """
 
 import base64
@@ -21,9 +21,9 @@ STYLE, TEMPLATE = "report.css", "report.html.j2"
 
 
 def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home: str = "", origin: str) -> str:
-    """The whole file. `home` is the address of the index over scales; none in the index itself.
+    """The whole file. `home` is the address of the index of scales, "" in the index itself.
 
-    Raises ValueError where two sections have one key, FileNotFoundError where a script is not among the assets.
+    Raises ValueError if two sections have the same key, FileNotFoundError if a script is not among the assets.
     """
     keys = [section.key for section in sections]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
@@ -60,7 +60,7 @@ def asset(name: str) -> str:
 
 
 def policy(scripts: Sequence[str]) -> str:
-    """What a browser may do with the page: run these scripts, and fetch nothing."""
+    """The page's content security policy: the browser may run these scripts, and fetch nothing."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{one}'" for one in hashes)
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'"
@@ -68,9 +68,9 @@ def policy(scripts: Sequence[str]) -> str:
 
 @functools.cache
 def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed: 0.9 MB that make `vegaEmbed` a global name, once in a process, in 3 s."""
+    """Vega, Vega-Lite and Vega-Embed: 0.9 MB of script that defines `vegaEmbed`; made once per process, in 3 s."""
     import altair
     import vl_convert
 
-    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])  # what altair writes its charts for
+    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])  # the version of altair's charts
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)

@@ -1,4 +1,4 @@
-"""Every run of a scale: a list of them, and all that a click on a row opens. What runs share stands once."""
+"""Every run of a scale: a list, and the details that a click opens. Values that runs share are stored once."""
 
 import json
 import shlex
@@ -32,19 +32,19 @@ from repro.web.sentences import Pairs, is_of_generated, own_text
 KEY, LIST, SCRIPT = "runs", "all-runs", "runs.js"
 SAMPLE = 12  # lines of dev that a run shows, evenly spread
 LONGEST = 400  # characters of one of them
-DECIMALS = {"ppl": 2, "nll": 3, "accuracy": 3}  # of scores, as in tables; those that are percentages have one
-DIGITS = 3  # after the point of a loss along the training: what a line on a screen can show
+DECIMALS = {"ppl": 2, "nll": 3, "accuracy": 3}  # of scores, as in tables; percentages have one
+DIGITS = 3  # decimals of a loss in a curve: more cannot be seen on a screen
 
 
 class Pool:
-    """Values that many runs share, each once; a run has their numbers."""
+    """Values that many runs share, each stored once; a run refers to them by number."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self._known: dict[str, int] = {}
 
     def place(self, value: Any) -> int:
-        """The number of a value."""
+        """The number of a value, which is added if it is new."""
         text = json.dumps(value, sort_keys=True)
         if text not in self._known:
             self._known[text] = len(self.values)
@@ -53,14 +53,14 @@ class Pool:
 
 
 class Texts:
-    """Sources and references of dev where they were generated: of each text once."""
+    """Sources and references of dev, if generated; each text is read once."""
 
     def __init__(self, data: ScaleData) -> None:
         self._data = data
         self._known: dict[tuple[str, str], Pairs | None] = {}
 
     def of(self, record: Record) -> Pairs | None:
-        """Of the text of a record; None where it is not at hand, or may not be shown."""
+        """Those of a record's text; None if it is not at hand, or may not be shown."""
         name = record.corpus["sha256"], record.pair
         if name not in self._known:
             self._known[name] = own_text(record, self._data)
@@ -119,7 +119,7 @@ def _text(value: float | None, form: str) -> str:
 
 
 def _line(key: str, record: Record) -> dict[str, Any]:
-    """A run in the sheet."""
+    """The line of a run in the sheet."""
     names = [name for name in record.scores["dev"] if number(record.scores["dev"], name) is not None]
     return {
         "run": key,
@@ -174,7 +174,7 @@ def _facts(record: Record, data: ScaleData, pool: Pool, texts: Texts) -> dict[st
 
 
 def _scores(record: Record) -> Iterable[tuple[str, str, str, str]]:
-    """Each score on dev and on test, and what it was made by."""
+    """Each score: its name, its values on dev and on test, and the scorer's signature."""
     for name in record.scores["dev"]:
         if not name.endswith("_signature"):
             by, form = signature(record.scores["dev"], name) or "", f".{DECIMALS.get(name, 1)}f"
@@ -187,12 +187,12 @@ def _written(value: Any) -> str:
 
 
 def _cost(value: float) -> str:
-    is_whole = value == int(value) or value >= 1000  # what is behind the point of thousands of seconds tells nobody
+    is_whole = value == int(value) or value >= 1000  # decimals of thousands of seconds say nothing
     return f"{value:,.0f}" if is_whole and value < 1e12 else f"{value:.4g}"
 
 
 def _world(record: Record) -> list[list[str]]:
-    """The text and its tokens."""
+    """Facts about the text and its tokens."""
     corpus, tokens = record.corpus, record.tokenizer
     return [
         ["corpus", f"{corpus['name']} {record.pair}"],
@@ -204,7 +204,7 @@ def _world(record: Record) -> list[list[str]]:
 
 
 def _made(record: Record) -> list[list[str]]:
-    """By which code, on what."""
+    """The code that made the run, and the machine."""
     stamp = record.stamp
     on = stamp["device"] or stamp["cpu"]
     return [
@@ -223,7 +223,7 @@ def _curve(record: Record, kind: str, pool: Pool) -> list[Any]:
 
 
 def _lines(record: Record, result_set: ResultSet) -> list[list[Any]]:
-    """[line, translation, its words, words of the reference] of a sample of dev; empty where none was kept."""
+    """[line, translation, its words, words of the reference] of a sample of dev; empty if none was kept."""
     place = path(result_set.folder.parent, record)
     if not has_sentences(record) or not are_of(place, record.run):
         return []
@@ -232,13 +232,13 @@ def _lines(record: Record, result_set: ResultSet) -> list[list[Any]]:
     return [[i + 1, texts[i][:LONGEST], words[i], wanted[i]] for i in chosen]
 
 
-OF_BASE = "table3_A"  # the experiment by which the base is asked for: every table trains it
+OF_BASE = "table3_A"  # the experiment that is named to train the base: every table trains it
 
 
 def again(record: Record) -> list[str]:
-    """What to type, a line each; of code that a commit has, first how to get it. Of a row of a program, its call.
+    """The commands that make a run again: the checkout of its commit, if any, then the experiment or the Python call.
 
-    Where no option of today makes the world of the record, the command is that of its scale, for the code that made it.
+    If today's options cannot describe the record's world, the command has its scale only, for the code that made it.
     """
     lines = [f"git checkout {record.stamp['commit'][:12]}"] if record.stamp["commit"] else []
     options = asked(record)
@@ -257,17 +257,17 @@ def _in_python(value: Any) -> str:
 
 
 def is_of_today(record: Record) -> bool:
-    """Whether today's options make the world that a record names; if not, only its own code knows it."""
+    """Whether today's options can make the world that a record names; if not, only its own code can."""
     return _named(record.scale) is not None
 
 
 def asked(record: Record) -> Options:
-    """The options of the world of a record, or of its scale alone if no options of today name it so."""
+    """The options that make a record's world, or only its scale if today's options cannot make that world."""
     of_name = max((name for name in SCALES if f"{record.scale}-".startswith(f"{name}-")), key=len, default=record.scale)
     return _named(record.scale) or Options(scale=of_name)
 
 
-@cache  # all runs of a page have one world
+@cache  # all runs of a page have the same world
 def _named(scale: str) -> Options | None:
     try:
         return options_of(scale)

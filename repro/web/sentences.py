@@ -1,7 +1,7 @@
 """Sentences of dev side by side: the source, its reference and what each row made of it, scored one by one.
 
-Shown are those on which the rows differ most. Their text stands here only where this project generated it: that of most
-corpora may not be given on. BLEU of a sentence is taken from the counts beside the records, so it is known without any.
+Those on which the rows differ most are shown. Their text is shown only if this project generated it: that of most
+corpora may not be redistributed. BLEU of a sentence is computed from the counts beside the records, without the text.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from repro.web.keys import run_keys
 from repro.web.section import Section
 
 KEY, SCRIPT, SPLIT = "sentences", "sentences.js", "dev"
-MOST = 250  # sentences shown: a page of all would be too large, and most of them are translated alike
+MOST = 250  # sentences shown: all would make the page too large, and most are translated alike
 LONGEST = 1_000  # characters shown of one
 SEEDS_OF_BASE = 2  # the second shows what chance alone changes
 SHOWN_FIRST = (
@@ -44,7 +44,7 @@ class Side(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As a column is called."""
+        """The name of its column."""
         return f"{full_name(self.record.table, label(self.record.row, self.record.hyper))}, seed {self.record.seed}"
 
 
@@ -52,7 +52,7 @@ Pairs = Sequence[tuple[str, str]]  # source and reference
 
 
 def sentences_section(data: ScaleData) -> Section | None:
-    """The sentences; None where no row kept its translations."""
+    """The sentences; None if no row kept its translations."""
     sides = compared(data)
     if not sides:
         return None
@@ -84,7 +84,7 @@ def sentences_section(data: ScaleData) -> Section | None:
 def compared(data: ScaleData) -> list[Side]:
     """A run of each row that learned from the base's text and kept its translations, the base first.
 
-    Of a row the first that counts; where none does, the first.
+    It is the first run of the row that counts as evidence or, if none does, the first.
     """
     alike, counting = ({*map(id, records)} for records in (comparable(data), data.evidence.records))
     by_row: dict[tuple[str, str], list[tuple[str, Record]]] = {}
@@ -100,15 +100,15 @@ def compared(data: ScaleData) -> list[Side]:
             if fault := next(faults(data.result_set.folder.parent, record), None):
                 raise ValueError(f"{place}: {fault}. Restore the file from git, or run the row again.")
             counts = read_counts(data.result_set.folder.parent, record)
-            assert counts is not None  # are_of looked
+            assert counts is not None  # are_of has seen them
             found.append(Side(key, record, read_hypotheses(place, SPLIT), sentence_bleu(counts[SPLIT]["bleu"])))
     return found
 
 
 def farthest(sides: Sequence[Side]) -> int | None:
-    """The place of the row whose sentence BLEU is farthest from the base's on average, one of Table 3 where there is.
+    """The index of the row whose sentence BLEU differs most from the base's on average; a row of Table 3 if possible.
 
-    Of other tables it would be a system that wrote nothing. None where no base leads, or nothing but bases is there.
+    Among other tables it would be a system that wrote nothing. None if the first is no base, or all are bases.
     """
     others = [i for i, side in enumerate(sides) if side.record.table != BASE]
     if sides[0].record.table != BASE or not others:
@@ -124,13 +124,13 @@ def is_of_generated(record: Record) -> bool:
 
 
 def is_of_reader(record: Record) -> bool:
-    """Whether its text was got by the reader's own hand, and has no name."""
+    """Whether its text is the reader's own, without a name in the catalogue."""
     known = CORPORA.get(record.corpus["name"])
     return known is not None and not known.folders
 
 
 def own_text(record: Record, data: ScaleData) -> Pairs | None:
-    """Sources and references of dev where they were generated and can be again; None for any other text."""
+    """Sources and references of dev if they are generated and can be made again; None for other text."""
     if data.cache is None or not is_of_generated(record):
         return None
     corpus = at_hand(record, data.cache)
@@ -155,7 +155,7 @@ def sentence_bleu(counts: NgramCounts) -> NDArray[np.float64]:
 
 
 def _sentence(i: int, sides: Sequence[Side], pairs: Pairs | None, spread: float) -> dict[str, Any]:
-    """One sentence: each different translation once, and of each row the number of its own."""
+    """One sentence: each distinct translation once, and for each row the number of its translation."""
     texts = list(dict.fromkeys(side.lines[i] for side in sides))
     of_row = [texts.index(side.lines[i]) for side in sides]
     source, reference = pairs[i] if pairs else (None, None)
@@ -172,7 +172,7 @@ def _sentence(i: int, sides: Sequence[Side], pairs: Pairs | None, spread: float)
 
 
 def _chrf(texts: Sequence[str], reference: str | None) -> list[float] | None:
-    """sacreBLEU's chrF2 of each text; None where the reference is not at hand."""
+    """sacreBLEU's chrF2 of each text; None if the reference is not at hand."""
     if reference is None:
         return None
     from sacrebleu.metrics.chrf import CHRF
@@ -182,7 +182,7 @@ def _chrf(texts: Sequence[str], reference: str | None) -> list[float] | None:
 
 
 def _about_text(record: Record, pairs: Pairs | None) -> Markup:
-    """What is shown of the text, and by what it is scored."""
+    """A note on which text is shown, and on the scorers."""
     from sacrebleu import __version__
 
     from repro.decoding.bleu import sacrebleu_tokeniser
@@ -215,7 +215,7 @@ def _about_text(record: Record, pairs: Pairs | None) -> Markup:
 
 
 def _sheets(sides: Sequence[Side], scored: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """A line for each sentence, a column for each row."""
+    """The files of scores, with a line for each sentence and a column for each row."""
     names = [side.name for side in sides]
     about = ("line", "spread", "source", "reference")
     found = {

@@ -1,6 +1,6 @@
-"""The tables of a scale as a reader can work with them: sorted, filtered, intervals to look at, runs behind each row.
+"""The tables of a scale for a reader to sort and filter, with pictures of intervals and links to runs.
 
-The columns and the words are those of the pages (`repro/pages/`); what is added stands in the cells.
+Columns and words are those of the pages (`repro/pages/`); the additions are inside the cells.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ from repro.web.keys import first_runs
 from repro.web.section import Section, fold
 
 OURS = ("ours", "yours")
-BARS = {  # (group, heading) of a column -> the score whose interval is drawn in its cells
+BARS = {  # (group, heading) of a column -> the score whose interval its cells show
     **{(f"{name} (dev)", who): f"dev/{name.lower()}" for name in ("PPL", "BLEU") for who in OURS},
     (TEST, "sacreBLEU"): "test/bleu",
     (TEST, "multi-bleu"): "test/bleu_published",
@@ -27,7 +27,7 @@ BARS = {  # (group, heading) of a column -> the score whose interval is drawn in
 
 
 def table3_section(data: ScaleData) -> Section | None:
-    """Table 3 whole, like the paper's; None where the scale has no row of it."""
+    """The whole Table 3, like the paper's; None if the scale has no row of it."""
     if (frame := data.frames.get(table3.NAME)) is None:
         return None
     return Section(
@@ -57,12 +57,12 @@ def tables_section(data: ScaleData) -> Section | None:
 
 
 def page_html(page: Page, frame: DataFrame, data: ScaleData) -> Markup:
-    """The blocks of a table's page below a heading of the section, its tables of rows as grids."""
+    """The blocks of a table's page without its title; tables of rows become grids."""
     firsts = first_runs(data.result_set)
     rows = [*zip(frame["table"], frame["row"], strict=True)]
     links = [firsts.get(row, "") for row in rows]
 
-    filters = iter([{"table": [of for of, _ in rows]}])  # the first table alone: one filter is enough
+    filters = iter([{"table": [of for of, _ in rows]}])  # for the first table only: one filter is enough
 
     def written(table: Table) -> str:
         if table.columns[0].heading != "row" or len(table.columns[0].texts) != len(rows):
@@ -73,11 +73,11 @@ def page_html(page: Page, frame: DataFrame, data: ScaleData) -> Markup:
 
 
 def lower(block: Block) -> Block:
-    """A heading of a page is one of a part in a report."""
+    """A heading one level lower, since a page is a part of the report; other blocks unchanged."""
     return replace(block, level=block.level + 1) if isinstance(block, Heading) else block
 
 
 def interval_bars(table: Table, frame: DataFrame) -> dict[int, list[Markup]]:
-    """By the number of a column, a small picture for each cell: mean and interval, and the base as a line."""
+    """Column number -> a small picture for each cell: mean and interval, and the base as a line."""
     wanted = {i: BARS[column[:2]] for i, column in enumerate(table.columns) if column[:2] in BARS}
     return {i: bars_of(frame, score) for i, score in wanted.items()}

@@ -1,4 +1,4 @@
-"""Every claim and every statement with its verdict, found by word, table and kind, with the numbers behind it."""
+"""Every claim and statement with its verdict and its numbers, to be filtered by word, table and kind."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,13 +19,13 @@ from repro.web.tables import lower
 
 
 def claims_section(data: ScaleData) -> Section:
-    """What the paper claims."""
+    """The section of the paper's claims."""
     over = over_sentences(data.judged, data.evidence, data.result_set.folder.parent)
     return _section(data, claims.NAME, "Claims", data.judged, claims.OF_PAPER, over)
 
 
 def statements_section(data: ScaleData) -> Section:
-    """What teaching texts say."""
+    """The section of statements from teaching texts."""
     over = over_sentences(data.stated, data.evidence, data.result_set.folder.parent)
     answered = statements.answers(data.stated, data.frames.get(statements.LADDER))
     return _section(data, statements.NAME, "Statements", data.stated, statements.OF_TEXTS, over, answered)
@@ -66,12 +66,12 @@ def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Inter
         claim.id, one.sentence, outcome_html(one.verdict)
     )
     texts = [text for text in (with_minus(one.reason), claim.note) if text]
-    told = ". ".join(text.removesuffix(".") for text in texts)  # some end with a stop
+    told = ". ".join(text.removesuffix(".") for text in texts)  # some end with a full stop
     inside = Markup("<p>{}.</p>").format(told[:1].upper() + told[1:]) if told else Markup()
     if one.found:
         runs = Column("", "runs of each row", [", ".join(map(str, one.found[0].runs))])
         numbers = tuple(claims.claim_numbers([one], over))
-        others = {found.verdict.outcome for found in one.found} - {one.verdict}  # whose mark stands above with its word
+        others = {found.verdict.outcome for found in one.found} - {one.verdict}  # whose mark is shown above
         marks = Text(claims.about_marks(numbers, others))
         inside += Markup('<div class="scroll">{}</div>').format(Markup(html(blocks(Table((runs, *numbers)), marks))))
     if claim.rows:

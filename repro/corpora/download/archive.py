@@ -1,7 +1,7 @@
-"""Files out of archives, by the names that we know and under the names that we give.
+"""Unpacks files from archives: only members that we know, under names that we give.
 
-An archive is known by its hash, or by those of its texts, before anything of it is used; it is read as a stream, once,
-and nothing in it decides where anything is written: a member whose name is on the list is copied, within its limit,
+The hash of an archive, or those of its texts, are checked before anything of it is used. It is read once, as a stream,
+and its content never decides where a file is written: a member whose name is on the list is copied, within its limit,
 into a file of ours; every other member is skipped.
 """
 
@@ -31,7 +31,7 @@ def unpack(archive: Path, wanted: Mapping[str, Member], folder: Path) -> dict[st
     try:
         with tarfile.open(archive, "r|*") as tar:
             for info in tar:
-                name = info.name.removeprefix("./")  # as `tar -C folder .` writes it
+                name = info.name.removeprefix("./")  # `tar -C folder .` writes names so
                 if name not in missing:
                     continue
                 ours, member = missing.pop(name)
@@ -50,7 +50,7 @@ def unpack(archive: Path, wanted: Mapping[str, Member], folder: Path) -> dict[st
 
 
 def _contents(archive: Path, file: IO[bytes], member: Member) -> Iterator[bytes]:
-    """The text of a wanted member, block by block; one byte over its limit is refused."""
+    """The text of a wanted member, block by block. Raises ValueError if it is larger than its limit."""
     if member.name.endswith(".sgm"):
         yield "".join(f"{line}\n" for line in read_sgm(file.read(), f"{archive}: {member.name!r}")).encode()
         return
@@ -68,7 +68,7 @@ def _contents(archive: Path, file: IO[bytes], member: Member) -> Iterator[bytes]
 
 
 def _read(reader: IO[bytes] | gzip.GzipFile) -> bytes:
-    """The next block. What is no gzip is the archive's fault and not the disk's, which is written to meanwhile."""
+    """The next block. A bad gzip is raised as zlib.error: as an OSError it would seem to be the output disk's."""
     try:
         return reader.read(BLOCK)
     except gzip.BadGzipFile as error:
@@ -76,7 +76,7 @@ def _read(reader: IO[bytes] | gzip.GzipFile) -> bytes:
 
 
 def _written(blocks: Iterator[bytes], path: Path) -> dict[str, Any]:
-    """Write the text of one member and say what was written."""
+    """Write the text of one member; return its bytes, lines and SHA-256."""
     facts: dict[str, Any] = {"bytes": 0, "n_lines": 0}
 
     def write(file: atomic.Hashed) -> None:
@@ -99,7 +99,7 @@ SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg\s*>", re.IGNORECASE | re.DOTALL)
 def read_sgm(content: bytes, where: str) -> list[str]:
     """The sentences of an sgm file in order, one a line.
 
-    The files are SGML in name: `&` occurs bare and as `&amp;`, tags and attributes in any case and order.
+    The files are SGML only by name: `&` occurs bare and as `&amp;`, tags and attributes in any case and order.
     """
     try:
         text = content.decode("utf-8")

@@ -1,4 +1,4 @@
-"""CRAFT 5.0.2, the open treebank: where each of its files is, and the hash that it has. Data, and how it is fetched."""
+"""CRAFT 5.0.2, the open treebank: the address and hash of each of its files. Data, and the code that fetches them."""
 
 import hashlib
 from collections.abc import Callable
@@ -120,7 +120,7 @@ ARTICLES = """
 
 
 def craft_sources() -> dict[str, Source]:
-    """Its files, each as something to fetch, by their paths in the folder of the corpus."""
+    """The files of CRAFT as sources to fetch, by their paths in the folder of the corpus."""
     listed = [line.split() for line in FILES.split("\n") if line]
     listed += [[f"{TREES}/{number}.tree", *known] for number, *known in map(str.split, ARTICLES.strip().split("\n"))]
     return {
@@ -139,14 +139,14 @@ def craft_sources() -> dict[str, Source]:
 
 
 def missing_of_craft(folder: Path) -> dict[str, Source]:
-    """The files that are not there; nothing is read."""
+    """The files that are absent; no file is read."""
     return {path: source for path, source in craft_sources().items() if not (folder / path).is_file()}
 
 
 def check_craft(folder: Path) -> None:
-    """Refuse a copy that is not the published one: FileNotFoundError where files are missing, ValueError for others.
+    """Check that a copy is the published one: raises FileNotFoundError if files are missing, ValueError if changed.
 
-    Windows line ends are no difference.
+    Windows line ends are accepted.
     """
     again = "Get the corpus again with: python -m repro data fetch craft"
     if missing := list(missing_of_craft(folder)):
@@ -161,7 +161,7 @@ def check_craft(folder: Path) -> None:
 
 
 def _sha256(file: Path) -> str:
-    """Of the bytes, line ends of Unix: the last line of the licence has none, which is part of the file."""
+    """Hash of the bytes with Unix line ends; none is added at the end, as the published licence has none."""
     return hashlib.sha256(file.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 
@@ -172,6 +172,6 @@ def fetch_craft(
     mirror: str | None = None,
     tell: Callable[[str], object] = print,
 ) -> None:
-    """Have every file in `folder`, verified; what is there is not fetched again. A mirror has them by their names."""
+    """Fetch the files that `folder` lacks, and verify all. A mirror has them under their own names."""
     for path, source in craft_sources().items():
         fetch(source, (folder / path).parent, offline=offline, mirror=mirror, tell=tell)

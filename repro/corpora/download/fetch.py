@@ -1,6 +1,6 @@
-"""From an address to plain text: archives are fetched once, verified always, and unpacked into folders of ours.
+"""From an address to plain text: archives are fetched once, verified at every use, and unpacked into our folders.
 
-Nothing here needs a network when the archives, or their texts, are there. How one archive comes: `transfer.py`.
+No network is needed if the archives, or their texts, are there. `transfer.py` downloads one archive.
 """
 
 from collections.abc import Sequence
@@ -39,9 +39,9 @@ def fetch(
     tell: Announce = print,
     clock: Clock = CLOCK,
 ) -> Path:
-    """The archive of `source` in `folder`, verified; it is downloaded where it is absent, unless `offline`.
+    """The archive of `source` in `folder`, verified; it is downloaded if absent, unless `offline`.
 
-    `mirror` is the address of a folder with copies under the names of ours; it is asked before those of the source.
+    `mirror` is the address of a folder with copies under our names; it is tried before the addresses of the source.
     """
     path, copy = folder / source.archive, copies(source, mirror)
     if not path.exists():
@@ -58,7 +58,7 @@ def fetch(
 
 
 def copies(source: Source, mirror: str | None) -> list[str]:
-    """Where a mirror has the archive: under our name. What no published hash vouches for must come over TLS."""
+    """Where a mirror has the archive, under our name; [] if it has no published hash and would not come over TLS."""
     if mirror is None:
         return []
     address = urlsplit(mirror)
@@ -71,7 +71,7 @@ def copies(source: Source, mirror: str | None) -> list[str]:
 
 
 def missing(collection: Collection, archives: Path, texts: Path | None = None) -> list[Source]:
-    """The sources of which neither the text nor the archive is there, one for each archive; nothing is read."""
+    """The sources of which neither text nor archive is there, one for each archive; no file is read."""
     lacking: dict[str, Source] = {}
     for source in collection.sources:
         has_text = texts is not None and (_text_folder(source, collection.pair, texts) / MANIFEST).is_file()
@@ -81,7 +81,7 @@ def missing(collection: Collection, archives: Path, texts: Path | None = None) -
 
 
 def instructions(collection: Collection, archives: Path, texts: Path | None = None) -> str:
-    """What is to be fetched, how large it is and where it goes; "" where nothing is missing."""
+    """What is to be fetched, its size and where it goes; "" if nothing is missing."""
     lacking = missing(collection, archives, texts)
     return _by_hand(lacking, archives) if lacking else ""
 
@@ -107,7 +107,7 @@ def _published(source: Source) -> str:
 
 
 def _download(source: Source, urls: Sequence[str], folder: Path, tell: Announce, clock: Clock) -> None:
-    """Have the archive from the first address that gives it; one error says what each of them did."""
+    """Download the archive from the first address that gives it. Raises one error with the failures of all."""
     failures = download(source, urls, folder, _expected(source), tell, clock)
     if not failures:
         return
@@ -122,9 +122,9 @@ def _download(source: Source, urls: Sequence[str], folder: Path, tell: Announce,
 
 
 def _verify(source: Source, path: Path) -> None:
-    """Refuse an archive that is not what it should be, and set it aside; each file is read once per process."""
+    """Set aside an archive that is not the published one, and raise ValueError; a file is hashed once per process."""
     size = path.stat().st_size
-    if not path.is_file():  # a folder that somebody unpacked; a pipe would be waited for without end
+    if not path.is_file():  # perhaps an unpacked folder; reading a pipe might never end
         raise ValueError(
             f"{path}: expected the file as it is published, got a folder or a pipe. Move that away and start again; "
             "archives are unpacked for you."
@@ -138,14 +138,14 @@ def _verify(source: Source, path: Path) -> None:
 
 
 def _expected(source: Source) -> dict[str, str]:
-    """The published hash that the archive must have; one that is known by its texts may have any."""
+    """The published hash that the archive must have; {} if it is known by its texts, or has none."""
     if source.sha256:
         return {"sha256": source.sha256}
     return {"md5": source.md5} if source.md5 and not source.is_pinned else {}
 
 
 def _set_aside(path: Path, expected: str, found: str) -> ValueError:
-    """Take the name from a file that is not what its name says."""
+    """Rename a file that is not what its name says; return the error to raise."""
     aside = path.with_name(f"{path.name}.refused")
     with suppress(FileNotFoundError):  # another process did it
         path.replace(aside)
@@ -169,9 +169,9 @@ def text(
     tell: Announce = print,
     clock: Clock = CLOCK,
 ) -> tuple[Path, Path]:
-    """The plain text of `source` for `pair`, two files in a folder of `texts`; an archive is needed only to make it.
+    """The plain text of `source` for `pair`, two files in a folder of `texts`; the archive is needed only to make them.
 
-    Of that folder these facts are kept: `files`, by language `bytes`, `sha256` and `n_lines`; `archive`, its SHA-256.
+    The facts kept of that folder are `files` (`bytes`, `sha256`, `n_lines` by language) and `archive`, its SHA-256.
     """
     if pair not in source.members:
         raise ValueError(f"Source {source.name!r} has no pair {pair!r}; expected one of {', '.join(source.members)}.")
@@ -193,7 +193,7 @@ def _text_folder(source: Source, pair: str, texts: Path) -> Path:
 
 
 def _unpacked(source: Source, pair: str, archive: Path, folder: Path) -> dict[str, Any]:
-    """Fill `folder` from the archive and say what is in it; the sides must have the published number of lines."""
+    """Fill `folder` from the archive and return its facts; the sides must have the published number of lines."""
     require_room(folder, source.text_bytes(pair), f"the text of {source.name}, by an estimate,")
     sides = source.members[pair]
     members = {f"{source.name}.{member.language}": member for member in sides}

@@ -1,11 +1,11 @@
-"""Where public text lies: archives, their files, and the corpora made of them. Data, and nothing else.
+"""Where public text is: archives, their files, and the corpora made of them. Data, and nothing else.
 
 Paper: section 5.1 trains on "the standard WMT 2014 English-German dataset consisting of about 4.5 million sentence
 pairs" and on the English-French one "consisting of 36M sentences"; it names no file. These are the files of the
 task's own page, statmt.org/wmt14/translation-task.html.
 
-Every number and hash below is one that others published, and the comment beside it says where. Each archive has a hash,
-or all of its texts have one.
+Every number and hash below was published by others; the comment beside it says where. Each archive has a hash, or all
+of its texts have one.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ TEXT_BYTES_A_PAIR = 361  # both sides, uncompressed: 14,758,986,622 bytes in 40,
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One file of an archive, by its exact name, whose end says how it holds its text: plain, .gz or .sgm."""
+    """One file of an archive, by its exact name, whose ending says how the text is stored: plain, .gz or .sgm."""
 
     language: str
     name: str
     max_bytes: int  # uncompressed; about three times what is expected
-    sha256: str | None = None  # of its text (`parallel_text.text_fingerprint`), where the archive's is not known
+    sha256: str | None = None  # of its text (`parallel_text.text_fingerprint`), if the archive's is unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,24 +35,24 @@ class Source:
     archive: str  # the file name that we give it
     about: str = ""  # what it is
     urls: tuple[str, ...]  # mirrors, tried in this order
-    hosts: tuple[str, ...] = ()  # that a mirror may redirect to
+    hosts: tuple[str, ...] = ()  # hosts to which a mirror may redirect
     size: int | None = None  # bytes of the archive
-    max_size: int = 64 * MB  # where the size is unknown, no more than this is received
+    max_size: int = 64 * MB  # the most that is received if the size is unknown
     sha256: str | None = None
-    md5: str | None = None  # where nothing better is published
+    md5: str | None = None  # if nothing better is published
     licence: str
     members: Mapping[str, tuple[Member, Member]]  # pair -> its source side, its target side
     n_pairs: Mapping[str, int]  # lines of each side, as published; the pairs without a number are not checked
 
     @property
     def is_pinned(self) -> bool:
-        """A SHA-256, of the archive or of all its texts, tells it from any other, wherever it came from."""
+        """Whether a SHA-256 of the archive, or of all its texts, identifies it, wherever it came from."""
         sides = [member for pair in self.members.values() for member in pair]
         return bool(self.sha256) or (bool(sides) and all(side.sha256 for side in sides))
 
     @property
     def size_at_most(self) -> int:
-        """Bytes to download."""
+        """The most bytes to download."""
         return self.max_size if self.size is None else self.size
 
     def text_bytes(self, pair: str) -> int:
@@ -84,7 +84,7 @@ class Collection:
 
     @property
     def text_bytes(self) -> int:
-        """Of all its unpacked text: an estimate, see `Source.text_bytes`."""
+        """Bytes of all its unpacked text: an estimate, see `Source.text_bytes`."""
         return sum(one.text_bytes(self.pair) for one in self.sources)
 
     @property
@@ -93,8 +93,8 @@ class Collection:
         return sum(source(name).n_pairs[self.pair] for name in self.train)
 
 
-# SHA-256 of the texts of multi30k/dataset, data/task1, at the commit below. GitHub packs the archive anew when it is
-# asked, so not the archive is known by its hash, but what is in it.
+# SHA-256 of the texts of multi30k/dataset, data/task1, at the commit below. GitHub packs the archive anew for each
+# request, so the archive has no fixed hash, but its content has.
 CAPTIONS = {
     "multi30k/train.en": "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6",
     "multi30k/train.de": "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72",
@@ -125,9 +125,9 @@ _CAPTIONS_AT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 
 
 def _sides(names: Mapping[str, str], *, max_bytes: int, known: str = "") -> dict[str, tuple[Member, Member]]:
-    """The two files of each pair: its name with the language in the place of {}; of sgm, with the part it plays.
+    """The two files of each pair: the name with the language for {}; in sgm names its role (src, ref) as well.
 
-    `known` is what stands before the language in CAPTIONS.
+    `known` is what comes before the language in the keys of CAPTIONS.
     """
 
     def side(name: str, language: str, role: str) -> Member:
@@ -151,12 +151,12 @@ GLUON = "https://gluonnlp-numpy-data.s3-us-west-2.amazonaws.com/datasets/third_p
 
 
 def _at_statmt(path: str, host: str = "www.statmt.org") -> tuple[str, str]:
-    """Its address, and the same without TLS."""
+    """The address of a file at statmt.org, and the same without TLS."""
     return f"https://{host}/{path}", f"http://{host}/{path}"
 
 
 # Size and SHA-256 of the training archives and of dev.tgz: TensorFlow Datasets, url_checksums/wmt14_translate.txt
-# and wmt15_translate.txt. Their mirrors may be without TLS, since their content is known.
+# and wmt15_translate.txt. Mirrors without TLS are allowed, as the hashes are known.
 # Lines, counted at "\n": en-fr in the WMT'14 parameters of Lingvo (40,842,333 in all), giga-fren by two others as
 # well; en-de in a public log of the same three archives (4,520,620 in all). The names of members are those in the
 # WMT readers of TensorFlow Datasets and tensor2tensor.

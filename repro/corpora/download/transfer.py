@@ -1,8 +1,8 @@
-"""One archive over the network: into a `.part` file, and given its name when it is whole and known by its hash.
+"""Downloads one archive into a `.part` file, which gets its name when it is complete and its hash is right.
 
-What breaks on the way is tried again, from where it stopped if a hash tells whether the parts fit. What was refused (an
-error page, another length, another host) and who cannot be reached is left to the next address. A wrong hash is never
-tried again: the file is set aside as `.refused`. Who sends nothing, or next to nothing, is left after a minute.
+A broken transfer is tried again, from where it stopped if a hash can tell whether the parts fit. If an address refuses
+(an error page, another length, another host) or cannot be reached, the next one is tried. A file with a wrong hash is
+never tried again: it is set aside as `.refused`. A server that sends next to nothing is given up after a minute.
 """
 
 import errno
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import requests
 
 BLOCK = 1 << 17
-SLOWEST = 1_000  # bytes a second: less is as good as nothing
-ATTEMPTS = 6  # at one address, in a row, none with more progress than this:
+SLOWEST = 1_000  # bytes a second: less counts as nothing
+ATTEMPTS = 6  # at one address, in a row, each with no more progress in bytes than:
 PROGRESS = 1 << 20
 MAX_REDIRECTS = 5
 TELL_SECONDS = 10.0
@@ -43,8 +43,8 @@ class Clock:
 
     sleep: Callable[[float], object] = time.sleep
     connect_seconds: float = 5.0  # to each address of a host; without a network all mirrors together take some seconds
-    stall_seconds: float = 60.0  # with next to nothing received
-    wait_seconds: float = WORK  # for another process that receives the archive
+    stall_seconds: float = 60.0  # in which next to nothing may come before a server is given up
+    wait_seconds: float = WORK  # for another process that is receiving the archive
 
 
 CLOCK = Clock()
@@ -56,7 +56,7 @@ def at_most(source: Source) -> str:
 
 
 def require_room(folder: Path, n_bytes: int, what: str) -> None:
-    """Refuse what the disk has no room for, before it is begun."""
+    """Raise `DiskError` before the work begins if the disk has too little room for it."""
     free = shutil.disk_usage(folder).free
     if n_bytes > free:
         raise atomic.DiskError(
@@ -67,7 +67,7 @@ def require_room(folder: Path, n_bytes: int, what: str) -> None:
 
 
 def digest_of(path: Path, algorithm: str) -> str:
-    """The hash of a file as it is now, which is read once per process."""
+    """The hash of a file, computed once per process unless the file changes."""
     status = path.stat()
     return _digest_of_file(path, algorithm, status.st_size, status.st_mtime_ns)
 
@@ -79,19 +79,19 @@ def _digest_of_file(path: Path, algorithm: str, size: int, mtime_ns: int) -> str
 
 
 class RefusedTransfer(Exception):
-    """This address does not have the archive; the words say why."""
+    """This address does not have the archive; the message says why."""
 
 
 class BrokenTransfer(Exception):
-    """The transfer broke; it may succeed when it is tried again."""
+    """The transfer broke; another try may succeed."""
 
 
 class Unreachable(Exception):
-    """No connection could be made: to ask again at once would only take time."""
+    """No connection could be made: trying again at once would only take time."""
 
 
 class WrongHash(Exception):
-    """Something came whole, and it is not the archive."""
+    """A complete file came, and it is not the archive."""
 
 
 FAILURES = (RefusedTransfer, BrokenTransfer, Unreachable, WrongHash)
@@ -100,9 +100,9 @@ FAILURES = (RefusedTransfer, BrokenTransfer, Unreachable, WrongHash)
 def download(
     source: Source, urls: Sequence[str], folder: Path, known: Mapping[str, str], tell: Announce, clock: Clock = CLOCK
 ) -> dict[str, Exception]:
-    """Have the archive from the first address that gives it: {}; else what each of them did.
+    """Download the archive from the first address that gives it. Returns {}, or if all fail the error of each.
 
-    `known` are the hashes that it must have, by algorithm.
+    `known` has the hashes that the archive must have, by algorithm.
     """
     failures: dict[str, Exception] = {}
     path = folder / f"{source.archive}.part"
@@ -116,14 +116,14 @@ def download(
                 failures[url] = failure
                 tell(f"{url}: {failure}")
     finally:
-        if not (known and _size_of(path)):  # without a hash nobody could go on with it
+        if not (known and _size_of(path)):  # without a hash it could not be resumed
             path.unlink(missing_ok=True)
     return failures
 
 
 @contextmanager
 def received_by_one(source: Source, folder: Path, tell: Announce, clock: Clock = CLOCK) -> Iterator[None]:
-    """Be the only process that receives the archive. TimeoutError where another one holds it for too long."""
+    """Be the only process that receives the archive. TimeoutError if another one takes too long."""
     lock = folder / f".{source.archive}.lock"
     atomic.Appended(lock).close()
     with locked(
@@ -138,21 +138,21 @@ def received_by_one(source: Source, folder: Path, tell: Announce, clock: Clock =
 
 
 class _Transfer:
-    """One archive on its way from one address into its part."""
+    """The transfer of one archive from one address into its `.part` file."""
 
     def __init__(
         self, source: Source, url: str, part: atomic.Appended, known: Mapping[str, str], tell: Announce, clock: Clock
     ) -> None:
         self._source, self._url, self._part, self._known = source, url, part, known
         self._tell, self._clock, self._told = tell, clock, -math.inf
-        self._turn = threading.Lock()  # of who changes the part
-        self._came, self._enough = 0.0, SLOWEST * clock.stall_seconds  # bytes, in all and in that time
+        self._turn = threading.Lock()  # held by the thread that changes the part
+        self._came, self._enough = 0.0, SLOWEST * clock.stall_seconds  # bytes: received, wanted in a stall time
         part.cut(_size_of(part.path) if known else 0)
-        self._is_patched = part.end > 0  # whether it was not received in one go
+        self._is_patched = part.end > 0  # whether it was received in several pieces
         self._has_answered = False
 
     def receive(self) -> None:
-        """Have the archive whole, under its name."""
+        """Receive the whole archive, check its hashes and give it its name."""
         part, folder, name = self._part.path, self._part.path.parent, self._source.archive
         while True:
             self._receive_all()
@@ -172,7 +172,7 @@ class _Transfer:
             self._restart()
 
     def _receive_all(self) -> None:
-        """Receive what is lacking, in as many attempts as make progress."""
+        """Receive what is lacking; try again while attempts make progress, `ATTEMPTS` times in a row if they do not."""
         failed = 0
         while True:
             before = self._part.end
@@ -188,17 +188,17 @@ class _Transfer:
                 self._clock.sleep(seconds)
 
     def _watched(self) -> None:
-        """Receive what is lacking. BrokenTransfer where too little comes, be it in the head, the body or after it.
+        """Receive what is lacking. Raises BrokenTransfer if too little comes, in the head, in the body or after it.
 
-        Another thread receives, since a server that drips can keep whoever reads for ever: that thread is then left,
-        and writes nothing any more.
+        Another thread receives, since a server that sends a byte at a time can keep a reader for ever. That thread is
+        then left behind, and can write nothing more.
         """
         size = self._source.size
         if not self._known or (size is not None and self._part.end > size):
             self._restart()
         if self._part.end == size:
             return
-        import requests  # here, not above: it takes a tenth of a second, which --help need not wait
+        import requests  # here, not above: it takes a tenth of a second, which --help should not cost
 
         done, is_left, session = Future[None](), threading.Event(), requests.Session()
 
@@ -230,7 +230,7 @@ class _Transfer:
             yield
 
     def _attempt(self, session: "requests.Session", is_left: threading.Event) -> None:
-        """One request for what is lacking."""
+        """Make one request for what is lacking, and write what comes."""
         import requests
         import urllib3
 
@@ -241,11 +241,11 @@ class _Transfer:
             with session, closing(self._answer(session, headers)) as answer:
                 with self._in_turn(is_left):
                     self._has_answered = True
-                    if answer.status_code == 416 and self._part.end:  # it may be whole: its hash tells
+                    if answer.status_code == 416 and self._part.end:  # it may be complete: the hash decides
                         return
                     total = self._begun(answer.status_code, answer.headers)
-                while self._part.end != total:  # what the server says after that is no matter
-                    block = answer.raw.read1(BLOCK, decode_content=False)  # whatever has come by now
+                while self._part.end != total:  # what the server sends after that does not matter
+                    block = answer.raw.read1(BLOCK, decode_content=False)  # returns what has come so far
                     if not block:
                         break
                     with self._in_turn(is_left):
@@ -258,14 +258,14 @@ class _Transfer:
             raise RefusedTransfer("an empty file")
 
     def _answer(self, session: "requests.Session", headers: Mapping[str, str]) -> "requests.Response":
-        """How the answer begins; redirected at most to where `next_hop` allows."""
-        # else requests looks at the address too, and breaks where it is none
+        """The answer with its body unread; redirections are followed where `next_hop` allows."""
+        # else requests reads the address of a redirection as well, and fails if it is not valid
         vars(session)["get_redirect_target"] = lambda _: None
-        seconds = (self._clock.connect_seconds, 3 * self._clock.stall_seconds)  # whoever waits has less patience
+        seconds = (self._clock.connect_seconds, 3 * self._clock.stall_seconds)  # `_watched` gives up earlier
         url = self._url
         for _ in range(MAX_REDIRECTS + 1):
             answer = session.get(url, headers=headers, stream=True, timeout=seconds, allow_redirects=False)
-            self._came += self._enough  # to wait for an answer may take as long as to wait for its bytes
+            self._came += self._enough  # each answer may take as long as a pause in its bytes
             if answer.status_code not in (301, 302, 303, 307, 308):
                 return answer
             answer.close()
@@ -273,7 +273,7 @@ class _Transfer:
         raise RefusedTransfer(f"more than {MAX_REDIRECTS} redirections")
 
     def _begun(self, status: int, headers: Mapping[str, str]) -> int | None:
-        """Bytes of the whole archive, if the server says; the part is cut to where the answer goes on."""
+        """The size of the archive, None if unknown; the part is cut to where the answer continues."""
         if status not in (200, 206):
             kind = BrokenTransfer if status in (408, 425, 429) or status >= 500 else RefusedTransfer
             raise kind(f"the server answered {status}")
@@ -289,14 +289,14 @@ class _Transfer:
         if total is not None and (total != expected if expected is not None else total > self._source.max_size):
             raise RefusedTransfer(f"{total:,} bytes, expected {at_most(self._source)}")
         if not goes_on:
-            self._restart()  # the server knows no ranges
+            self._restart()  # the server does not support ranges
         self._is_patched |= goes_on
         total = expected if total is None else total
         require_room(self._part.path.parent, (total or 0) - self._part.end, self._source.archive)
         return total
 
     def _take(self, block: bytes, total: int | None) -> None:
-        """Write what came; a page at its beginning, or more than is expected, is refused."""
+        """Write a block. Raises RefusedTransfer if it begins as no archive does, or is too much."""
         magic = MAGIC.get(Path(self._source.archive).suffix, b"")
         if not self._part.end and block.lstrip()[:1] == b"<":
             raise RefusedTransfer("a web page instead of an archive")
@@ -318,8 +318,8 @@ class _Transfer:
 
 
 def next_hop(source: Source, url: str, location: str) -> str:
-    """Where a redirection leads: to a host that the manifest names, or over TLS to any where a SHA-256 tells the file
-    from all others. RefusedTransfer elsewhere."""
+    """The address to which a redirection leads. RefusedTransfer unless the source names its host, or the file has a
+    SHA-256 and comes over TLS."""
     try:
         here, there = urlsplit(url), urlsplit(urljoin(url, location))
         host, _ = there.hostname or "", there.port
@@ -336,14 +336,14 @@ def next_hop(source: Source, url: str, location: str) -> str:
 
 
 def _failure(error: Exception, has_answered: bool) -> Exception:
-    """What went wrong; not in the error's own words, which may hold the address of a proxy with its password."""
+    """The failure to raise; without the error's own message, which may hold a proxy's address and password."""
     import requests
     import urllib3
 
     kind = type(getattr(error.args[0] if error.args else None, "reason", error)).__name__
     if isinstance(error, (requests.exceptions.InvalidURL, urllib3.exceptions.LocationValueError, UnicodeError)):
         return RefusedTransfer(f"the address, or that of a proxy, is none ({kind})")
-    if isinstance(error, requests.ConnectionError) and not has_answered:  # one that answered before may do it again
+    if isinstance(error, requests.ConnectionError) and not has_answered:  # it may answer again
         return Unreachable(f"no connection could be made ({kind})")
     return BrokenTransfer(f"the connection failed or broke ({kind})")
 

@@ -1,7 +1,7 @@
-"""Draws the trees of sentences: which words, what stands in a sentence, and what it hangs on.
+"""Draws the trees of sentences: their words, the parts of each sentence, and how they depend on each other.
 
 Nouns, verbs and adjectives are drawn by the law of Zipf and Mandelbrot. The trees are the same on every machine: all
-chance comes from `random.Random(seed).random()`.
+randomness comes from `random.Random(seed).random()`.
 """
 
 from bisect import bisect
@@ -48,7 +48,7 @@ MANNER = [
     Fixed("quietly", "leise", "en silence"), Fixed("carefully", "vorsichtig", "avec prudence"),
     Fixed("secretly", "heimlich", "en secret"),
 ]  # fmt: skip
-NOT_SO = [  # what nobody does quickly or in secret
+NOT_SO = [  # verbs that take none of these adverbs
     "sehen", "lieben", "finden", "verlieren", "gehören", "hören", "träumen", "erinnern", "vergessen",
     "verschwinden", "bleiben", "denken", "schlafen",
 ]  # fmt: skip
@@ -107,7 +107,7 @@ class Author:
     """Draws sentence trees."""
 
     def __init__(self, seed: int) -> None:
-        self.random = Random(seed).random  # of Python's generators the one whose stream is promised
+        self.random = Random(seed).random  # the one method whose stream Python promises not to change
         self.mentions: list[tuple[str, Thing]] = []  # what a pronoun of this sentence could stand for
 
     # Chance -------------------------------------------------------------------------------------------
@@ -116,16 +116,16 @@ class Author:
         return self.random() < p
 
     def pick(self, items: Sequence[T]) -> T:
-        """The first is the most frequent, by Zipf's law."""
+        """One of the items by Zipf's law: the first is the most frequent."""
         weights = _zipf(len(items))
         return items[bisect(weights, self.random() * weights[-1])]
 
     def even(self, items: Sequence[T]) -> T:
-        """Each as likely as the others."""
+        """One of the items, all equally likely."""
         return items[int(self.random() * len(items))]
 
     def among(self, **weights: float) -> str:
-        """A name with the weight that is given to it."""
+        """One of the names, drawn by the weights that are given."""
         at = self.random() * sum(weights.values())
         for name, weight in weights.items():
             at -= weight
@@ -222,7 +222,7 @@ class Author:
         return owner
 
     def adjectives(self, kind: str, n: int) -> tuple[Adjective, ...]:
-        """Of two, one that French puts before the noun comes first, then one that it puts after."""
+        """`n` adjectives; of two, the first is one that French puts before the noun, the second one after it."""
         before, after = lex.describing(kind, True), lex.describing(kind, False)
         if n == 2 and before and after:
             return (self.pick(before), self.pick(after))
@@ -446,7 +446,7 @@ class Author:
 
 
 def asking(clause: Clause, asked: Fixed) -> Clause:
-    """Where, when or why stands first, and the clause no longer says what it asks for."""
+    """The clause with where, when or why at the front, and without the part that it asks for."""
     going = clause.verb is not None and clause.verb.roles[-1] in "@="
     place = None if asked.en == "where" and clause.verb and not going else clause.place
     if going and asked.en == "where":

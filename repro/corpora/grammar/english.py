@@ -63,7 +63,7 @@ def english_verbs(clause: tree.Clause, asking: bool) -> tuple[str, list[str]]:
 
 MODALS = ("will", "can", "could", "must", "should")
 DO = ("do", "does", "did")
-TAGS = {  # of the words that the grammar itself brings; nouns, verbs and adjectives have theirs from their place
+TAGS = {  # tags of the grammar's own words; those of nouns, verbs and adjectives follow from their place
     "DT": "the a an this these every some no any all",
     "PRP$": "my your his her its our their",
     "WP": "who what",
@@ -255,7 +255,7 @@ def _sub(sub: tree.Sub) -> str:
 
 
 def _subordinate(clause: tree.Clause, link: Sequence[str] = ()) -> str:
-    """A clause behind its link, or behind the word that asks or relates."""
+    """A subordinate clause after its conjunction, or after a question word or relative pronoun."""
     if link:
         return _phrase("SBAR", [*link, _clause(clause)])
     front, content = _parts(clause)
@@ -271,7 +271,7 @@ def _clause(clause: tree.Clause) -> str:
 def _parts(
     clause: tree.Clause, asking: bool = False, *, bare: bool = False, after: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """What stands in front of a clause, and the rest of it: subject and verb phrase, or in questions as they stand.
+    """The part that is moved to the front of a clause, and its rest: subject and verb phrase, or a question's order.
 
     `after` ends the verb phrase; `bare` is for an infinitive.
     """

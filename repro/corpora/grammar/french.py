@@ -66,7 +66,7 @@ def french_forms(infinitive: str) -> tuple[str, ...]:
 
 
 def french_participle(participle: str, gender: str, plural: bool) -> str:
-    """allé, allée, allés, allées; mis, mise, mis, mises; dû keeps its hat only alone."""
+    """allé, allée, allés, allées; mis, mise, mis, mises; dû has its circumflex in that form only."""
     if gender == "f":
         return participle + ("es" if plural else "e")
     return participle + ("s" if plural and not participle.endswith("s") else "")

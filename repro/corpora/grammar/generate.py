@@ -2,7 +2,7 @@
 
 A tree is drawn first (`author`); then each language lays the same tree out by its own rules (`english`,
 `german`, `french`). A translation is therefore right by construction, and it is a function of the whole
-English sentence. What a word becomes often hangs on words far from it:
+English sentence. How a word is translated often depends on words far from it:
 
     Yesterday, the old man who helps my sister did not close the kitchen door because it was broken.
     Gestern hat der alte Mann, der meiner Schwester hilft, die Küchentür nicht zugemacht, weil sie kaputt war.
@@ -25,12 +25,12 @@ from repro.corpora.grammar.tree import Sentence
 from repro.data.treebank import Bracket, Tree, bracketed, read_trees
 from repro.storage.atomic import write_text
 
-# SHA-256 of the first 1,000 triples of seed 0, as `sample_digest` takes it; a test compares. A change that
-# shows in those sentences must change this line; a rare construction may change without touching it.
+# SHA-256 of the first 1,000 triples of seed 0, from `sample_digest`; a test compares them. A change that
+# affects those sentences must change this line; a rare construction may change without affecting it.
 SAMPLE_DIGEST = "db4750323a569dd17dfda17c04852b93a480dd8eb13a40b7e180181f1062e243"
 
-DISTURBED = 0.1  # of the brackets of a silver tree: about what the parsers miss that made the paper's large corpora
-OTHERS = ("NP", "VP", "PP", "S", "SBAR", "ADVP", "ADJP")  # what a renamed bracket is called
+DISTURBED = 0.1  # share of wrong brackets in a silver tree: about that of the parsers behind the paper's corpora
+OTHERS = ("NP", "VP", "PP", "S", "SBAR", "ADVP", "ADJP")  # the labels that a wrong bracket may get
 
 
 def _drawn(seed: int) -> Iterator[tuple[Sentence, str]]:
@@ -81,7 +81,7 @@ def gold_trees(seed: int) -> Iterator[Tree]:
 
 
 def silver_tree(tree: Tree, chance: Random, share: float = DISTURBED) -> Tree:
-    """The tree as a parser may have it that errs in this share of its brackets, the root aside.
+    """The tree with errors like a parser's in this share of its brackets; the root is kept.
 
     One in three is left out, one has another label, and one loses its last word to the bracket around it.
     """
@@ -100,7 +100,7 @@ def silver_tree(tree: Tree, chance: Random, share: float = DISTURBED) -> Tree:
 
 
 def _nested(brackets: list[Bracket]) -> Iterator[Bracket]:
-    """The brackets with those that end after the one around them cut to its end."""
+    """The brackets, each cut where it would end after the one around it."""
     around: list[Bracket] = []
     for bracket in brackets:
         while around and around[-1].end <= bracket.begin:

@@ -197,7 +197,7 @@ def german_verbs(clause: tree.Clause) -> tuple[str, str, list[str]]:
     return present(verb.de, verb.de_present, person), verb.de_prefix, []
 
 
-# What stands between the finite verb and the rest of the verb, in this order.
+# The parts between the finite verb and the rest of the verb, in this order.
 _FIELD = "subject,sich,pronoun,time,often,recipient,object,nicht,agent,manner,place,goal,predicate,asked"
 
 

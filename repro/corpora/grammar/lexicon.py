@@ -465,7 +465,7 @@ def english_plural(word: str) -> str:
 
 
 def english_past(word: str) -> str:
-    """carried, loved, opened (stop, and what else doubles a letter, stands in the lexicon)"""
+    """carried, loved, opened (verbs that double a letter, like stop, are in the lexicon)"""
     if word.endswith("y") and word[-2] not in "aeiou":
         return word[:-1] + "ied"
     return word + ("d" if word.endswith("e") else "ed")

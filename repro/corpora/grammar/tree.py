@@ -1,4 +1,4 @@
-"""The sentence as a tree, before any language: who does what to whom, when and where, said or asked.
+"""The sentence as a tree, independent of language: who does what to whom, when and where, as statement or question.
 
 `english`, `german` and `french` each lay the same tree out by their own rules.
 """
@@ -53,7 +53,7 @@ class And:
 
 @dataclass(frozen=True, eq=False)
 class NP:
-    """A noun and what hangs on it: the three big kitchen tables of my sister that I bought"""
+    """A noun and all that depends on it: the three big kitchen tables of my sister that I bought"""
 
     noun: Noun
     det: str = "the"
@@ -131,7 +131,7 @@ class Clause:
 
 @dataclass(frozen=True, eq=False)
 class Sub:
-    """A clause under another, with its conjunction; an `infinitive` one has no subject and no finite verb."""
+    """A subordinate clause with its conjunction; an `infinitive` one has no subject and no finite verb."""
 
     link: Fixed
     clause: Clause

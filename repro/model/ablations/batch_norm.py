@@ -1,7 +1,7 @@
-"""Batch normalisation for layer normalisation (Ioffe and Szegedy 2015). Paper: section 3.1.
+"""Batch normalisation instead of layer normalisation (Ioffe and Szegedy 2015). Paper: section 3.1.
 
-Means are over tokens and not over the width, so a token meets the others of its update. In the decoder later ones are
-among them: while training, this is a leak of the future. Shapes: B sentences, L tokens, D = d_model.
+Means are over tokens, not over the width, so a token's output depends on the other tokens of its update. In the decoder
+these include later ones: in training, the future leaks. Shapes: B sentences, L tokens, D = d_model.
 """
 
 from collections.abc import Iterable
@@ -15,15 +15,15 @@ from repro.model.masks import read_so_far
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
 
-MOMENTUM = 0.1  # by which each update moves the running mean and variance
+MOMENTUM = 0.1  # fraction by which each update moves the running mean and variance
 
 
 class TokenBatchNorm(nn.Module):
-    """gain (x - mean) / sqrt(variance + eps) + bias, over the real tokens of a batch; running ones in evaluation."""
+    """gain (x - mean) / sqrt(variance + eps) + bias, over a batch's real tokens; running statistics in evaluation."""
 
     mean: Tensor
     variance: Tensor
-    real: Tensor | None = None  # bool [B, L, 1], told before each batch
+    real: Tensor | None = None  # bool [B, L, 1], set before each batch
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class TokenBatchNorm(nn.Module):
         return self.gain * (x - mean) * (variance + NORM_EPS).rsqrt() + self.bias
 
     def _of_batch(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance [D] of the real tokens, which the running ones follow."""
+        """Mean and variance [D] of the real tokens; also updates the running ones."""
         assert self.real is not None, "told by BatchNormalised before each batch"
         share = self.real.to(x.dtype) / self.real.sum().clamp(min=1)
         mean = (share * x).sum(dim=(0, 1))
@@ -74,7 +74,7 @@ class BatchNormalised(Transformer):
 
 
 def tell(parts: Iterable[nn.Module], real: Tensor) -> None:
-    """Let the norms among `parts` know which tokens of the next batch are real, bool [B, L]."""
+    """Tell the norms among `parts` which tokens of the next batch are real, bool [B, L]."""
     for part in parts:
         if isinstance(part, TokenBatchNorm):
             part.real = real.unsqueeze(-1)

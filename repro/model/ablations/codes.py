@@ -1,15 +1,15 @@
-"""Codes of positions other than sinusoids. Paper: section 3.5, and row E of Table 3 for learned ones."""
+"""Positional encodings other than full sinusoids. Paper: section 3.5; row E of Table 3 has learned ones."""
 
 import torch
 from torch import Tensor, nn
 
 from repro.model.embedding import SinusoidalPositions
 
-SCALE = 128  # of scalar positions: the first so many stay below 1, the size of an embedding's coordinate
+SCALE = 128  # scalar positions are divided by it: the first 128 are below 1, the size of an embedding's coordinate
 
 
 class NoPositions(nn.Module):
-    """Zero, wherever a token stands: order gets in by the decoder's mask alone."""
+    """Zero at every position: only the decoder's mask tells the order of tokens."""
 
     code: Tensor
 
@@ -38,7 +38,7 @@ class ScalarPositions(nn.Module):
 
 
 class OneHotPositions(nn.Module):
-    """Row pos of the unit matrix; from d_model on the last one, so that those positions are alike."""
+    """Row pos of the unit matrix; positions from d_model on all get the last row."""
 
     rows: Tensor
 
@@ -53,7 +53,7 @@ class OneHotPositions(nn.Module):
 
 
 class FastSinusoids(SinusoidalPositions):
-    """The sinusoids of the shorter waves: the first half of the dimensions, 0 in the others."""
+    """Only the sinusoids with the shorter wavelengths, in the first half of the dimensions; 0 in the second half."""
 
     def forward(self, start: int, stop: int) -> Tensor:
         fast, slow = super().forward(start, stop).chunk(2, dim=-1)
@@ -61,7 +61,7 @@ class FastSinusoids(SinusoidalPositions):
 
 
 class SlowSinusoids(SinusoidalPositions):
-    """Those of the longer waves: the second half."""
+    """Only the sinusoids with the longer wavelengths, in the second half of the dimensions; 0 in the first half."""
 
     def forward(self, start: int, stop: int) -> Tensor:
         fast, slow = super().forward(start, stop).chunk(2, dim=-1)

@@ -1,4 +1,4 @@
-"""What may stand around a sub-layer instead of LayerNorm(x + f(x)). Paper: section 3.1."""
+"""Alternatives to LayerNorm(x + f(x)) around a sub-layer. Paper: section 3.1."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ class PreNorm(PostNorm):
 
 
 class NoNorm(PostNorm):
-    """x + f(x): the sums of all layers, as large as they get."""
+    """x + f(x): residual sums without normalisation, which may grow from layer to layer."""
 
     @staticmethod
     def norm(d_model: int) -> nn.Module:
@@ -30,7 +30,7 @@ class NoNorm(PostNorm):
 
 
 class NoResidual(PostNorm):
-    """LayerNorm(f(x)): what a sub-layer does not hand on is lost."""
+    """LayerNorm(f(x)): what a sub-layer does not pass on is lost."""
 
     @staticmethod
     def around(x: Tensor, sub_layer: Function, norm: nn.Module, dropout: Function) -> Tensor:

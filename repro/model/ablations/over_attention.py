@@ -1,4 +1,4 @@
-"""Attention over attention (Cui et al. 2017): a function, and no row, as it averages over all queries at once."""
+"""Attention over attention (Cui et al. 2017): a function, not a row, as it averages over all queries at once."""
 
 from torch import Tensor
 

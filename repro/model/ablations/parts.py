@@ -34,9 +34,9 @@ class NoFeedForward(Transformer):
 
 
 class NoMask(Plain, Transformer):  # type: ignore[misc]
-    """The decoder's self-attention sees all of the target: in training that which is to be predicted, too.
+    """The decoder's self-attention sees the whole target, in training even the tokens to be predicted.
 
-    A prefix is then another text at each step of a search, so it is read anew.
+    Every new token changes the states of all earlier ones, so each step of a search reads the prefix anew.
     """
 
     def _sees_past(self, read: Any) -> Sees:

@@ -1,4 +1,4 @@
-"""How far attention reaches: to near positions only, or to segments first. Paper: sections 4 (restricted) and 3.2.3."""
+"""Attention to near positions only, or to segments first. Paper: sections 4 (restricted self-attention) and 3.2.3."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ from repro.model.transformer import Transformer
 class Restricted(Plain, Transformer):  # type: ignore[misc]
     """Self-attention to r positions: the nearest in the encoder, half of them on each side; the last in the decoder.
 
-    r is odd: of an even one the encoder would see a position more than the decoder.
-    Cached keys do not stand in the order of the sentence, so a search reads the prefix anew.
+    r is odd: with an even r the encoder would see one position more than the decoder.
+    Cached keys are not in the order of the sentence, so a search reads the prefix anew.
     """
 
     def __init__(self, hyper: Hyper, vocab_size: int, *, r: int = 5) -> None:
@@ -45,8 +45,8 @@ def distances(ids: Tensor) -> Tensor:
 class TwoLevel(Mixing):
     """Softmax over segments of keys by their mean score, times softmax inside each (Yang et al. 2016).
 
-    The mean of q k^T over the seen keys of a segment is q times their mean key. Segments are of keys as they stand: in
-    the decoder only of a model that is `Plain` as well, since cached keys do not stand in the order of the sentence.
+    The mean of q k^T over the seen keys of a segment is q times their mean key. Segments are cut from the keys as they
+    lie in memory. Cached keys are not in the order of the sentence, so in the decoder this is for `Plain` models only.
     """
 
     def __init__(self, *, n_heads: int, d_k: int, d_v: int, segment: int = 4) -> None:

@@ -1,4 +1,4 @@
-"""Positions as distances: what a key says depends on how far it stands from the query (Shaw et al. 2018)."""
+"""Relative positions: keys and values depend on their distance from the query (Shaw et al. 2018)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +14,7 @@ from repro.model.transformer import Transformer
 
 
 class Relative(Mixing, nn.Module):
-    """Keys k_j + a^K_c and values v_j + a^V_c, c = j - i within -clip .. clip, the same for all heads."""
+    """Keys k_j + a^K_c and values v_j + a^V_c, c = j - i clipped to -clip .. clip; a is the same for all heads."""
 
     def __init__(self, *, n_heads: int, d_k: int, d_v: int, clip: int = 8) -> None:
         super().__init__(n_heads=n_heads, d_k=d_k, d_v=d_v)
@@ -44,9 +44,9 @@ class Relative(Mixing, nn.Module):
 
 
 class RelativePositions(Plain, Transformer):  # type: ignore[misc]
-    """Relative positions in self-attention, and no other `positions` unless they are named.
+    """Relative positions in self-attention; absolute `positions` only if they are given.
 
-    Cached keys do not stand in the order of the sentence, so a search reads the prefix anew.
+    Cached keys are not in the order of the sentence, so a search reads the prefix anew.
     """
 
     def __init__(

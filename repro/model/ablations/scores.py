@@ -1,4 +1,4 @@
-"""Scores other than q k^T / sqrt(d_k): how well a key answers a query. Paper: section 3.2.1 compares two.
+"""Scores other than q k^T / sqrt(d_k) of a key for a query. Paper: section 3.2.1 compares two.
 
 Shapes: B batch, H heads, Q queries, K keys, E = d_k.
 """
@@ -9,12 +9,12 @@ from torch.utils.checkpoint import checkpoint
 
 from repro.model.attention import Mixing, scaled_scores
 
-KEPT = 2**21  # numbers of the hidden layer of additive scores that are kept for the backward pass
-AT_ONCE = 2  # heads whose hidden layer is made at once where it is not kept
+KEPT = 2**21  # up to this size the hidden layer of additive scores is kept for the backward pass
+AT_ONCE = 2  # heads whose hidden layer is computed together if it is not kept
 
 
 class UnscaledDot(Mixing):
-    """q k^T, as it is: its spread grows with sqrt(d_k). Paper: section 3.2.1, footnote 4."""
+    """q k^T, unscaled: its standard deviation grows with sqrt(d_k). Paper: section 3.2.1, footnote 4."""
 
     def scores(self, q_BHQE: Tensor, k_BHKE: Tensor) -> Tensor:
         return q_BHQE @ k_BHKE.transpose(-2, -1)
@@ -33,7 +33,7 @@ class AdditiveScores(Mixing, nn.Module):
         b, h, n_queries, e = q_BHQE.shape
         if b * h * n_queries * k_BHKE.shape[2] * e <= KEPT:
             return _additive(q_BHQE, k_BHKE, self.v)
-        # else it is made of few heads at a time, and made again for the backward pass
+        # else compute it for a few heads at a time, and again in the backward pass
         groups = zip(q_BHQE.split(AT_ONCE, 1), k_BHKE.split(AT_ONCE, 1), self.v.split(AT_ONCE), strict=True)
         made = [checkpoint(_additive, *heads, use_reentrant=False, preserve_rng_state=False) for heads in groups]
         return torch.cat(made, dim=1)
@@ -45,7 +45,7 @@ def _additive(q_BHQE: Tensor, k_BHKE: Tensor, v_HE1: Tensor) -> Tensor:
 
 
 class BilinearScores(Mixing, nn.Module):
-    """q^T W k / sqrt(d_k), W learned for each head: no more than W^Q can say by itself, as q^T W = (W^T q)^T."""
+    """q^T W k / sqrt(d_k), W learned for each head: no more expressive than W^Q alone, as q^T W = (W^T q)^T."""
 
     def __init__(self, *, n_heads: int, d_k: int, d_v: int) -> None:
         super().__init__(n_heads=n_heads, d_k=d_k, d_v=d_v)
@@ -58,7 +58,7 @@ class BilinearScores(Mixing, nn.Module):
 
 
 class GaussianKernel(Mixing):
-    """-|q - k|^2 / 2 b^2: with it attention is the smoother of Nadaraya and Watson (1964), of bandwidth b."""
+    """-|q - k|^2 / 2 b^2: with these scores attention is the Nadaraya-Watson smoother (1964) of bandwidth b."""
 
     def __init__(self, *, n_heads: int, d_k: int, d_v: int, bandwidth: float = 1.0) -> None:
         super().__init__(n_heads=n_heads, d_k=d_k, d_v=d_v)

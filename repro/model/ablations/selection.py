@@ -1,6 +1,6 @@
-"""From scores to weights in other ways than softmax: by one key alone, or by each key for itself. Paper: section 3.2.1.
+"""From scores to weights without softmax: a single key, or each key independently. Paper: section 3.2.1.
 
-A hidden key has weight 0 under each of them. Shapes: B batch, H heads, Q queries, K keys.
+A hidden key always has weight 0. Shapes: B batch, H heads, Q queries, K keys.
 """
 
 from abc import ABC, abstractmethod
@@ -12,27 +12,27 @@ from repro.model.attention import Mixing, softmax_of_seen
 
 
 def seen_keys(scores_BHQK: Tensor, bias: Tensor | None) -> Tensor:
-    """Which keys each query may see, bool [B, H, Q, K]: those that the bias leaves as they are."""
+    """Which keys each query may see, bool [B, H, Q, K]: those whose bias is 0."""
     if bias is None:
         return torch.ones_like(scores_BHQK, dtype=torch.bool)
     return (bias == 0).expand_as(scores_BHQK)
 
 
 def one_hot_of_best(scores_BHQK: Tensor, bias: Tensor | None) -> Tensor:
-    """1 for the seen key of the largest score, the first of equals; 0 for all others."""
+    """1 for the seen key with the largest score (the first among equals), 0 for all others."""
     best = (scores_BHQK if bias is None else scores_BHQK + bias).argmax(dim=-1, keepdim=True)
     return torch.zeros_like(scores_BHQK).scatter(-1, best, 1.0)
 
 
 class Hard(Mixing):
-    """The best key alone. No gradient gets to the scores: W^Q and W^K stay as they were drawn."""
+    """Only the best key. No gradient reaches the scores, so W^Q and W^K keep their initial values."""
 
     def select(self, scores_BHQK: Tensor, bias: Tensor | None) -> Tensor:
         return one_hot_of_best(scores_BHQK, bias)
 
 
 class StraightThrough(Mixing):
-    """The best key alone, with the gradient that softmax has (Bengio et al. 2013)."""
+    """Only the best key, with the gradient of softmax (Bengio et al. 2013)."""
 
     def select(self, scores_BHQK: Tensor, bias: Tensor | None) -> Tensor:
         soft = softmax_of_seen(scores_BHQK, bias)
@@ -40,10 +40,10 @@ class StraightThrough(Mixing):
 
 
 class Sampled(StraightThrough, nn.Module):
-    """One key, drawn with the probabilities of softmax while training, and the best one after.
+    """One key: drawn with the probabilities of softmax in training, the best one in evaluation.
 
-    Drawn by Gumbel-max: the largest p / E, each E exponential, is the largest score + Gumbel noise. The mean of what
-    is drawn is soft attention, and so is its gradient. It comes from the generator of the update.
+    It is drawn by Gumbel-max: the largest p / E, with E exponential, is the largest score + Gumbel noise. The mean over
+    draws is soft attention, and the gradient is that of soft attention. The update's generator is used.
     """
 
     def select(self, scores_BHQK: Tensor, bias: Tensor | None) -> Tensor:
@@ -55,7 +55,7 @@ class Sampled(StraightThrough, nn.Module):
 
 
 class EachByItself(Mixing, ABC):
-    """Weights f(s, n) that know of the other keys only how many are seen, n: they need not sum to one."""
+    """Weights f(s, n) of a key's own score s and the number n of seen keys; they need not sum to one."""
 
     @abstractmethod
     def weight(self, scores_BHQK: Tensor, n_seen: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ class EachByItself(Mixing, ABC):
 
 
 class SigmoidWeights(EachByItself):
-    """sigmoid(s - ln n): about 1 / n where s = 0, as softmax has it (Ramapuram et al. 2024)."""
+    """sigmoid(s - ln n): about 1 / n at s = 0, as with softmax (Ramapuram et al. 2024)."""
 
     def weight(self, scores_BHQK: Tensor, n_seen: Tensor) -> Tensor:
         return (scores_BHQK - n_seen.log()).sigmoid()

@@ -1,4 +1,4 @@
-"""Attention whose weights ignore the input: who is attended to is a matter of place alone (Tay et al. 2020)."""
+"""Attention whose weights depend on positions only, not on the input (Tay et al. 2020)."""
 
 import torch
 from torch import Tensor, nn
@@ -10,9 +10,9 @@ from repro.model.transformer import Transformer
 
 
 class ByPlace(SelfAttention):
-    """An n x n matrix of weights for each head, softmax(P_Q P_K^T / sqrt(d_k)): queries and keys belong to places.
+    """An n x n matrix of weights for each head, softmax(P_Q P_K^T / sqrt(d_k)): a query and a key for each position.
 
-    At the paper's size P_Q and P_K have as many numbers as W^Q and W^K; their first scores spread as those do.
+    At the paper's size P_Q and P_K have as many numbers as W^Q and W^K; their initial scores have the same spread.
     """
 
     def __init__(self, **sizes: object) -> None:
@@ -24,7 +24,7 @@ class ByPlace(SelfAttention):
         nn.init.normal_(self.places, std=0.5**0.5)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """[B, L, d_model] -> queries and keys of places 0 to L - 1, and values, with heads apart."""
+        """[B, L, d_model] -> queries and keys of positions 0 to L - 1, and values of x, split into heads."""
         if x.shape[1] > LEARNED_POSITIONS:
             raise ValueError(
                 f"Static weights end at place {LEARNED_POSITIONS}, but {x.shape[1]} tokens were read. Use attention or "
@@ -35,9 +35,9 @@ class ByPlace(SelfAttention):
 
 
 class StaticMixing(Plain, Transformer):  # type: ignore[misc]
-    """Static weights in self-attention; the source is attended to as ever.
+    """Static weights in self-attention; attention to the source is unchanged.
 
-    Cached keys do not stand in the order of the sentence, so a search reads the prefix anew.
+    Cached keys are not in the order of the sentence, so a search reads the prefix anew.
     """
 
     def __init__(self, hyper: Hyper, vocab_size: int) -> None:

@@ -1,4 +1,4 @@
-"""Soft alignment: at each step the decoder looks anew at the whole source. Bahdanau et al. (2015), Luong et al. (2015).
+"""Soft alignment: the decoder attends to the whole source at each step. Bahdanau et al. (2015), Luong et al. (2015).
 
     c_i = sum_j a_ij h_j        a_i = softmax_j score(s_{i-1}, h_j)        s_i = LSTM([e(y_{i-1}) ; c_i], s_{i-1})
 
@@ -28,14 +28,14 @@ class Additive(nn.Module):
         self.v = nn.Linear(width, 1, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """query [B, W, d_query] and keys [B, S, w], which are made once a sentence -> [B, W, S]."""
+        """query [B, W, d_query] and keys [B, S, w], which are computed once for each sentence -> scores [B, W, S]."""
         met = self.queries(query).unsqueeze(2) + keys.unsqueeze(1)
         scores: Tensor = self.v(met.tanh()).squeeze(-1)
         return scores
 
 
 class Dot(nn.Module):
-    """(W q) . (U h_j). Luong et al. (2015), section 3.1: its "dot" between two that are made equally wide."""
+    """(W q) . (U h_j). Luong et al. (2015), section 3.1: "dot", with both sides projected to the same width."""
 
     def __init__(self, d_query: int, d_memory: int, width: int) -> None:
         super().__init__()
@@ -48,14 +48,14 @@ class Dot(nn.Module):
 
 
 class ScaledDot(Dot):
-    """The same over sqrt(w), as the paper's equation (1) has it."""
+    """The same divided by sqrt(w), as in the paper's equation (1)."""
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return super().forward(query, keys) * keys.shape[-1] ** -0.5
 
 
 class Source(NamedTuple):
-    """What a decoder looks at: the same for all hypotheses of a sentence."""
+    """What a decoder attends to: the same for all hypotheses of a sentence."""
 
     h: Tensor  # [B, S, 2w]
     keys: Tensor  # [B, S, w]
@@ -66,7 +66,7 @@ Attend = Callable[[Tensor], Tensor]  # a query [R, d_query] -> c [R, 2w]
 
 
 class SoftAlignment(StaticLast):
-    """The previous state asks: c_i from s_{i-1}. Bahdanau et al. (2015), section 3.1."""
+    """The query is the previous state: c_i from s_{i-1}. Bahdanau et al. (2015), section 3.1."""
 
     score: Additive | Dot
 
@@ -86,16 +86,16 @@ class SoftAlignment(StaticLast):
         return {**super().layers(unit, d_model, width), "score": score}
 
     def d_query(self, d_model: int, width: int) -> int:
-        """How wide it is what asks."""
+        """The width of the query."""
         return width
 
     def turn(self, e: Tensor, c: Tensor, state: State, attend: Attend) -> tuple[Tensor, State]:
-        """One step from e(y_{i-1}) [R, D], c_{i-1} [R, 2w] and the unit's state: c_i and the state that follows."""
+        """One step from e(y_{i-1}) [R, D], c_{i-1} [R, 2w] and the unit's state: c_i and the next state."""
         c = attend(state[0])
         return c, self.unit.step(torch.cat([e, c], dim=-1), state)
 
     def looked_at(self, memory: Tensor, source: Tensor) -> Source:
-        """U h_j is made once a sentence."""
+        """What the decoder attends to; U h_j is computed once for each sentence."""
         return Source(memory, self.score.keys(memory), padding_bias(source, memory.dtype)[:, 0])
 
     def weights(self, query: Tensor, source: Source) -> Tensor:
@@ -112,7 +112,7 @@ class SoftAlignment(StaticLast):
         return self.written(decoder_in, memory, source, partial(self.attend, self.looked_at(memory, source)))
 
     def written(self, decoder_in: Tensor, memory: Tensor, source: Tensor, attend: Attend) -> Tensor:
-        """All steps, one after the other, where `attend` answers what each asks: r [B, T, D]."""
+        """All steps in turn, with `attend` mapping each query to its context: r [B, T, D]."""
         e = self.dropout(self.embedding(decoder_in))
         state, c = self.first_state(memory, source), torch.zeros_like(memory[:, 0])
         found, states = [], []
@@ -126,7 +126,7 @@ class SoftAlignment(StaticLast):
         return r
 
     def attention_maps(self, source: Tensor, decoder_in: Tensor) -> dict[str, Tensor]:
-        """The weights a_i, named as those of a Transformer's one layer and head: [B, 1, T, S], rows sum to one."""
+        """The weights a_i, named as in a Transformer of one layer and one head: [B, 1, T, S], rows sum to one."""
         memory = self.encode(source)
         looked_at, rows = self.looked_at(memory, source), []
 
@@ -138,7 +138,7 @@ class SoftAlignment(StaticLast):
         return {"decoder.0.cross_attention": torch.stack(rows, dim=2)}
 
     def start(self, source: Tensor) -> SearchState:  # type: ignore[override]
-        """c_0 = 0 and the unit's state of each hypothesis; what is looked at of each sentence."""
+        """c_0 = 0 and the unit's state for each hypothesis; what is attended to for each sentence."""
         memory = self.encode(source)
         own = torch.zeros_like(memory[:, 0]), *self.first_state(memory, source)
         return SearchState(own, tuple(self.looked_at(memory, source)))
@@ -151,7 +151,7 @@ class SoftAlignment(StaticLast):
 
 
 class AskedByToken(SoftAlignment):
-    """The token asks: c_i from e(y_{i-1}), whatever was written before it."""
+    """The query is the last token: c_i from e(y_{i-1}), whatever was written before it."""
 
     def d_query(self, d_model: int, width: int) -> int:
         return d_model
@@ -162,7 +162,7 @@ class AskedByToken(SoftAlignment):
 
 
 class AskedByNewState(SoftAlignment):
-    """The present state asks: c_i from s_i, which has read c_{i-1} (input feeding). Luong et al. (2015), section 3."""
+    """The new state is the query: c_i from s_i, which reads c_{i-1} (input feeding). Luong et al. (2015), section 3."""
 
     def turn(self, e: Tensor, c: Tensor, state: State, attend: Attend) -> tuple[Tensor, State]:
         state = self.unit.step(torch.cat([e, c], dim=-1), state)

@@ -1,4 +1,4 @@
-"""ByteNet: convolutions of growing reach, and a decoder that stands on its encoder token by token. No attention.
+"""ByteNet: dilated convolutions, and a decoder that reads the encoder's output token by token. No attention.
 
     block(x) = x + up(ReLU(LN(Conv_{k, r}(ReLU(LN(down(ReLU(LN x))))))))        r = 1, 2, 4, 8, 16, 1, ..
     the decoder reads  W_a u_t + W_b e(y_{t-1}) + b        u_t = z_t up to the end of the source, 0 beyond
@@ -31,7 +31,7 @@ def active(width: int) -> nn.Sequential:
 
 
 class ResidualBlock(nn.Module):
-    """Narrow, mix what is in reach, widen, add. Kalchbrenner et al. (2016), figure 3 left."""
+    """Narrow, convolve, widen, add. Kalchbrenner et al. (2016), figure 3 left."""
 
     def __init__(self, width: int, *, kernel: int, dilation: int, causal: bool) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class ResidualBlock(nn.Module):
         self.up = nn.Sequential(active(half), nn.Linear(half, width))
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """[B, L, w] -> [B, L, w]; where `real` [B, L, 1] is false nothing is seen."""
+        """[B, L, w] -> [B, L, w]; the convolution sees zeros where `real` [B, L, 1] is false."""
         narrow = self.down(x)
         mixed: Tensor = self.up(self.mix(narrow if real is None else narrow * real))
         return x + mixed
@@ -53,7 +53,7 @@ class ResidualBlock(nn.Module):
 
 
 class ByteNet(Plain):
-    """2 N blocks a side."""
+    """ByteNet with 2 N blocks on each side."""
 
     encoder: nn.ModuleList
     decoder: nn.ModuleList
@@ -69,7 +69,7 @@ class ByteNet(Plain):
         self.width = widest(self, hyper, self.layers)
 
     def layers(self, width: int) -> dict[str, nn.Module]:
-        """All that is learned outside the embedding."""
+        """All trained parts outside the embedding."""
         blocks = {
             side: nn.ModuleList(
                 ResidualBlock(width, kernel=self.kernel, dilation=dilation, causal=side == "decoder")
@@ -105,7 +105,7 @@ class ByteNet(Plain):
         return hidden
 
     def start(self, source: Tensor) -> SearchState:  # type: ignore[override]  # not the plain state
-        """What each block's convolution has in reach; z of each sentence."""
+        """The inputs in reach of each block's convolution; z for each sentence."""
         memory = self.encode(source)
         return SearchState(tuple(block.mix.begun(memory) for block in self._decoder), (memory,))
 

@@ -28,19 +28,19 @@ from repro.model.rivals.size import widest
 from repro.model.special_tokens import PAD
 
 HALF = 0.5**0.5
-SPREAD = 0.1  # of an embedded token and of a position, as they were drawn
+SPREAD = 0.1  # initial standard deviation of an embedded token and of a position
 
 
 class Source(NamedTuple):
     """What is attended to: the same for all hypotheses of a sentence."""
 
-    z: Tensor  # [B, S, D]  keys: what the encoder made
+    z: Tensor  # [B, S, D]  keys: the output of the encoder
     values: Tensor  # [B, S, D]  (z + e) sqrt(m / 2)
     bias: Tensor  # [B, 1, S]  very negative where padding stands
 
 
 class Attention(nn.Module):
-    """One step of multi-step attention: what a block asks of the source, and what it makes of the answer."""
+    """One step of multi-step attention: a block's query to the source, and how it uses the answer."""
 
     def __init__(self, width: int, d_model: int) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Attention(nn.Module):
 
 
 class ConvS2S(Plain):
-    """2 N blocks a side, so that N of the base's layers of 28 D² are as many parameters as 2 N pairs of 14 D²."""
+    """ConvS2S with 2 N blocks a side: 2 N pairs of 14 D² parameters equal N of the base's layers of 28 D²."""
 
     gradient_norm = 1.0  # deviation: 0.1 there, with normalised weights and another optimizer
     encoder: nn.ModuleList
@@ -80,7 +80,7 @@ class ConvS2S(Plain):
         self.reset_parameters(1 - hyper.dropout)
 
     def layers(self, width: int) -> dict[str, nn.Module]:
-        """Blocks and attention; and maps from and to the width of the embedding, where that is another."""
+        """Blocks and attention, and maps from and to the embedding's width if it differs from that of the blocks."""
         blocks = {
             side: nn.ModuleList(
                 SequenceConvolution(width, 2 * width, kernel=self.kernel, causal=side == "decoder")
@@ -101,27 +101,27 @@ class ConvS2S(Plain):
         return {**blocks, **maps, "attention": attention}
 
     def reset_parameters(self, kept: float) -> None:
-        """Neither dropout nor a gate changes the variance. Gehring et al. (2017), section 3.5; `kept` is 1 - P_drop."""
+        """Make dropout and gates keep the variance. Gehring et al. (2017), section 3.5; `kept` is 1 - P_drop."""
         for part in (self.source_positions, self.target_positions):
             nn.init.normal_(part.weight, std=SPREAD)
         gated = {convolution.linear for convolution in self.modules() if isinstance(convolution, SequenceConvolution)}
         for linear in self.modules():
             if isinstance(linear, nn.Linear):
                 gain = 4 if linear in gated else 1
-                # deviation: theirs is without `kept` where no dropout stands in front: ask, answer, output, encoder_out
+                # deviation: theirs has no `kept` without dropout in front: ask, answer, output, encoder_out
                 nn.init.normal_(linear.weight, std=(gain * kept / linear.in_features) ** 0.5)
                 nn.init.zeros_(linear.bias)
 
     def embedded(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """0.1 e + p: the tied embedding has unit variance, of which attention that is not scaled bears a hundredth."""
+        """0.1 e + p: the tied embedding has unit variance; unscaled attention can bear only a hundredth of that."""
         x: Tensor = self.dropout(SPREAD * self.embedding(ids) + positions)
         return x
 
     def encode(self, source: Tensor) -> Tensor:
         """int64 [B, S] -> [z ; e], which is [B, S, 2D] and 0 where padding stands.
 
-        2 N attentions will each send back a gradient for z, twice: of the sum a share is passed on to the encoder.
-        That of e is whole. Gehring et al. (2017), section 3.4.
+        Each of the 2 N attentions sends back two gradients for z, of the keys and of the values. Their sum is divided
+        by 4 N before it goes to the encoder; the gradient of e is not. Gehring et al. (2017), section 3.4.
         """
         real = (source != PAD).unsqueeze(-1)
         e = self.embedded(source, self.source_positions(0, source.shape[1])) * real
@@ -134,7 +134,7 @@ class ConvS2S(Plain):
         return torch.cat([z, e], dim=-1)
 
     def looked_at(self, memory: Tensor, source: Tensor) -> Source:
-        """What all attentions share."""
+        """Keys, values and bias of the source, shared by all attentions."""
         z, e = memory.chunk(2, dim=-1)
         m = (source != PAD).sum(dim=1).clamp(min=1)[:, None, None]
         return Source(z, (z + e) * HALF * m.to(z.dtype).sqrt(), padding_bias(source, z.dtype)[:, 0])
@@ -151,7 +151,7 @@ class ConvS2S(Plain):
         return hidden
 
     def start(self, source: Tensor) -> SearchState:  # type: ignore[override]  # not the plain state
-        """The last k - 1 inputs of each block; what is attended to of each sentence."""
+        """The last k - 1 inputs of each block for each hypothesis; what is attended to for each sentence."""
         looked_at = self.looked_at(self.encode(source), source)
         return SearchState(tuple(block.begun(looked_at.z) for block in self._decoder), tuple(looked_at))
 

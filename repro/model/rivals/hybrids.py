@@ -1,7 +1,7 @@
-"""The Transformer with something else where its self-attention stands, on one side. Domhan (2018), section 4.
+"""The Transformer with self-attention replaced on one side, in the encoder or the decoder. Domhan (2018), section 4.
 
-Attention to the source, feed-forward networks, norms and positions stay. A recurrent encoder's slot has D / 2 a
-direction, a decoder's D; a convolution has kernel 3 and gates. Feed-forward networks are as wide as then fits.
+Attention to the source, feed-forward networks, norms and positions stay. An LSTM has width D / 2 for each direction in
+an encoder and D in a decoder; a convolution has kernel 3 and gates. Feed-forward networks are as wide as then fits.
 
 Shapes: B sentences, W hypotheses of each, R = B W; L tokens, D d_model.
 """
@@ -26,30 +26,30 @@ from repro.model.rivals.search_state import SearchState
 from repro.model.rivals.size import widest
 from repro.model.transformer import Transformer
 
-Past = tuple[Tensor, ...]  # of a slot, each [R, ...]
+Past = tuple[Tensor, ...]  # what a slot remembers, each [R, ...]
 
 
 class Slot(nn.Module, ABC):
-    """What mixes the tokens of one sequence in the place of self-attention: a whole sequence, or one step of a search.
+    """A replacement for self-attention, which mixes the tokens of a whole sequence, or takes one step of a search.
 
-    It is made from (d_model, causal); a causal one stands in a decoder.
+    It is made from (d_model, causal); a causal one is for a decoder.
     """
 
     @abstractmethod
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
-        """x [B, L, D] -> [B, L, D]; `bias` is what self-attention would be masked by."""
+        """x [B, L, D] -> [B, L, D]; `bias` is the mask that self-attention would get."""
 
     @abstractmethod
     def begun(self, like: Tensor) -> Past:
-        """What is remembered of sentences [B, ...] that are not begun."""
+        """The past before the first token of sentences [B, ...]."""
 
     @abstractmethod
     def step(self, x: Tensor, past: Past) -> tuple[Tensor, Past]:
-        """The next token x [R, D] of each hypothesis: what is made of it, and the past of the one after."""
+        """The next token x [R, D] of each hypothesis: its output, and the past of the token after."""
 
 
 class Recurrence(Slot):
-    """An LSTM: in both directions in an encoder."""
+    """An LSTM; bidirectional in an encoder."""
 
     def __init__(self, d_model: int, *, causal: bool) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class GatedConvolution(Slot):
 
 
 class Nothing(Slot):
-    """No token sees another; the norm that follows stays."""
+    """No token sees another; the norm after it stays."""
 
     def __init__(self, d_model: int, *, causal: bool) -> None:
         super().__init__()
@@ -112,12 +112,12 @@ class Nothing(Slot):
 
 
 def _real(bias: Tensor) -> Tensor:
-    """Which tokens are no padding, bool [B, L], from the bias [B, 1, 1, L] that hides the others."""
+    """Which tokens are not padding, bool [B, L], from the bias [B, 1, 1, L] that hides padding."""
     return bias[:, 0, 0] == 0
 
 
 class HybridEncoder(Transformer):
-    """Another slot in the encoder; the decoder, and so a search, is the Transformer's."""
+    """The encoder's self-attention is replaced; the decoder, and so the search, is the Transformer's."""
 
     reads_ragged = False
     side = "encoder"
@@ -138,7 +138,7 @@ class HybridEncoder(Transformer):
 
 
 class HybridDecoder(HybridEncoder):
-    """Another slot in the decoder: a search remembers what that needs, and the keys and values of the source."""
+    """The decoder's self-attention is replaced; a search keeps each slot's past and the source's keys and values."""
 
     side = "decoder"
 
@@ -163,7 +163,7 @@ class HybridDecoder(HybridEncoder):
     def _step(
         self, layer: DecoderLayer, slot: Slot, x: Tensor, past: Past, source: tuple[Tensor, ...], width: int
     ) -> tuple[Tensor, Past]:
-        """One layer for one token of each hypothesis, x [R, D]; those of a sentence ask its source side by side."""
+        """One layer for one token of each hypothesis, x [R, D]; the W queries of a sentence share its source."""
 
         def mixed(x: Tensor) -> Tensor:
             nonlocal past

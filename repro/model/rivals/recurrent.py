@@ -1,9 +1,9 @@
-"""Recurrent translation without attention: what a decoder can be told by one vector of the source.
+"""Recurrent translation without attention: the decoder knows the source by one vector only.
 
     s_i = LSTM([e(y_{i-1}) ; c], s_{i-1})            r_i = max over pairs of W_r [s_i ; c ; e(y_{i-1})] + b_r
 
-The softmax is the shared embedding's, so r_i has its width D. Sutskever et al. (2014) give the decoder its first state
-and nothing else; Cho et al. (2014) show it a context c of the source, the same at every step.
+The softmax uses the shared embedding, so r_i has its width D. Sutskever et al. (2014) give the decoder only its first
+state; Cho et al. (2014) also give it a context c of the source, the same at every step.
 
 Shapes: B sentences, S source and T target tokens, R hypotheses in a search, D d_model, w width of a state.
 """
@@ -23,8 +23,8 @@ from repro.model.rivals.search_state import SearchState, of_each
 from repro.model.rivals.size import widest
 from repro.model.special_tokens import PAD
 
-GRADIENT_NORM = 1.0  # deviation: gradients of recurrent rows are cut to it (5 in the systems' papers)
-State = tuple[Tensor, ...]  # of a recurrent unit, each [B, w]; the first is s, which others see
+GRADIENT_NORM = 1.0  # deviation: gradients of recurrent rows are clipped to it (5 in the systems' papers)
+State = tuple[Tensor, ...]  # of a recurrent unit, each [B, w]; the first is its output s
 
 
 class LSTM(nn.LSTM):
@@ -94,22 +94,22 @@ def lengths_of(source: Tensor) -> Tensor:
 
 
 def forwards(x: Tensor, lengths: Tensor) -> Tensor:
-    """As it stands."""
+    """The sentences in their own order."""
     return x
 
 
 def backwards(x: Tensor, lengths: Tensor) -> Tensor:
-    """Each sentence of x [B, S, ...] from its last token to its first; its padding stays behind it."""
+    """Each sentence of x [B, S, ...] reversed, from its last token to its first; its padding stays at the end."""
     place = torch.arange(x.shape[1], device=x.device)
     turned = lengths.unsqueeze(1) - 1 - place
     return x[torch.arange(len(x), device=x.device).unsqueeze(1), turned.where(turned >= 0, place)]
 
 
 class BothWays(nn.Module):
-    """h_j = [->h_j ; <-h_j]: what a token is after those before it, and what before those after it.
+    """h_j = [->h_j ; <-h_j]: the state after reading forwards up to token j, and after reading backwards down to it.
 
-    Schuster and Paliwal (1997). Either direction reads the sentence first and its padding last, so what it makes of a
-    token has seen none.
+    Schuster and Paliwal (1997). Both directions read the sentence first and its padding last, so no state of a token
+    has seen padding.
     """
 
     def __init__(self, unit: type[LSTM] | type[GRU], d_in: int, width: int) -> None:
@@ -123,15 +123,15 @@ class BothWays(nn.Module):
 
 
 def last(h: Tensor, lengths: Tensor) -> Tensor:
-    """[B, S, w] -> [B, w]: that of each sentence's last token."""
+    """[B, S, w] -> [B, w]: the state of each sentence's last token."""
     return h[torch.arange(len(h), device=h.device), lengths - 1]
 
 
 class Simple(Plain):
     """Encoder-decoder: the last state of the encoder is all that the decoder knows. Sutskever et al. (2014).
 
-    `order` is how the source is read; that paper reads it `backwards`. The encoder has one direction, whose end is that
-    last state: of the other nobody would see anything.
+    `order` is the order in which the source is read; that paper reads it `backwards`. The encoder has one direction
+    only, which ends in that last state: the output of another direction would not be used.
     """
 
     gradient_norm = GRADIENT_NORM
@@ -155,7 +155,7 @@ class Simple(Plain):
         self.width = widest(self, hyper, partial(self.layers, unit, hyper.d_model))
 
     def layers(self, unit: type[LSTM] | type[GRU], d_model: int, width: int) -> dict[str, nn.Module]:
-        """All that is learned outside the embedding."""
+        """All trained parts outside the embedding."""
         return {
             "encoder": unit(d_model, width),
             "first": nn.Linear(width, width),
@@ -170,7 +170,7 @@ class Simple(Plain):
         return h * (source != PAD).unsqueeze(-1)
 
     def states(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """What the encoder makes of each token."""
+        """The encoder's state after each token."""
         assert isinstance(self.encoder, LSTM | GRU)
         return self.encoder.read(x)
 
@@ -179,7 +179,7 @@ class Simple(Plain):
         return self.unit.begun(self.first(last(memory, lengths_of(source))).tanh())
 
     def context(self, memory: Tensor, source: Tensor) -> Tensor:
-        """c [B, width of c]: none."""
+        """The context c [B, width of c]; here it has width 0."""
         return memory[:, 0, :0]
 
     def decode(self, decoder_in: Tensor, memory: Tensor, source: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ class Simple(Plain):
         return r
 
     def start(self, source: Tensor) -> SearchState:  # type: ignore[override]  # not the plain state
-        """s_0 and the memory cell of each hypothesis; the context of each sentence."""
+        """s_0 and the memory cell for each hypothesis; the context for each sentence."""
         memory = self.encode(source)
         return SearchState(self.first_state(memory, source), (self.context(memory, source),))
 
@@ -222,12 +222,12 @@ class StaticLast(Simple):
         return self.unit.begun(self.first(memory[:, 0, self.width :]).tanh())
 
     def context(self, memory: Tensor, source: Tensor) -> Tensor:
-        """c [B, 2w]: where either direction ended."""
+        """c [B, 2w]: the last states of both directions."""
         return torch.cat([last(memory, lengths_of(source))[:, : self.width], memory[:, 0, self.width :]], dim=-1)
 
 
 class StaticMean(StaticLast):
-    """The same with c = (1/m) sum_j h_j: of no word more than of another."""
+    """The same with c = (1/m) sum_j h_j: every word has equal weight."""
 
     def context(self, memory: Tensor, source: Tensor) -> Tensor:
         """c [B, 2w]."""

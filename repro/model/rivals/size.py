@@ -1,6 +1,6 @@
-"""As large as the base: a rival has one free width, and it is as wide as the base's parameters allow.
+"""Rivals of the base's size: a rival has one free width, chosen as large as the base's number of parameters allows.
 
-So is Table 3 (A) made: what changes is the system, not how much it may learn. Outside the embedding, which all share.
+As in Table 3 (A), only the system changes, not the number of parameters. The embedding, equal in all, is not counted.
 """
 
 from bisect import bisect_right
@@ -12,14 +12,14 @@ from torch import nn
 from repro.model.config import Hyper
 from repro.model.cost import n_parameters
 
-MULTIPLE = 8  # of which a width is one: as processors like it
-Layers = Mapping[str, nn.Module]  # all that is learned outside the embedding, by name
+MULTIPLE = 8  # widths are multiples of it, which are fast on processors
+Layers = Mapping[str, nn.Module]  # all trained parts outside the embedding, by name
 
 
 def widest(system: nn.Module, hyper: Hyper, layers: Callable[[int], Layers]) -> int:
-    """The widest multiple of 8 of which `layers` have no more parameters than the base's; `system` becomes theirs.
+    """The largest multiple of 8 with which `layers` have no more parameters than the base; adds them to `system`.
 
-    `layers` grow with their width. Raises ValueError where the narrowest are too many already.
+    The size of `layers` must grow with their width. Raises ValueError if even the narrowest have too many parameters.
     """
     allowed = n_parameters(hyper, vocab_size=0)
     widths = range(MULTIPLE, 16 * hyper.d_model + 1, MULTIPLE)
@@ -37,6 +37,6 @@ def widest(system: nn.Module, hyper: Hyper, layers: Callable[[int], Layers]) -> 
 
 
 def _counted(layers: Callable[[int], Layers], width: int) -> int:
-    """Where tensors have shapes and no numbers."""
+    """The number of parameters of `layers` of this width, made on the meta device, which takes no memory."""
     with torch.device("meta"):
         return sum(parameter.numel() for layer in layers(width).values() for parameter in layer.parameters())

@@ -27,9 +27,9 @@ def chosen(
     signals: Signals,
     group: "Group | None" = None,
 ) -> Executor:
-    """The executor that the options ask for, begun. Raises ValueError for what cannot be.
+    """Start the executor that the options ask for. Raises ValueError for impossible options.
 
-    `again` are the words that start this command once more, None where nothing could.
+    `again` is the command line that starts this command again, None where nothing can.
     """
     options = session.options
     if options.on == "slurm":

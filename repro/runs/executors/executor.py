@@ -1,11 +1,11 @@
-"""Who makes the runs of a sweep: given runs, that are settings and places, an executor gives records back.
+"""Executors make the runs of a sweep: they take runs, which are settings and folders, and give records back.
 
     in_process.py  this process, one run after the other; also the processes that share each update under a launcher
     pool.py        processes of this machine, which take one run at a time
     on_ray.py      tasks of Ray
     slurm.py       a Slurm array
 
-None of them is a queue of ours: what is to be done is what has no record, and who does it holds the lease of the run.
+None of them keeps a queue. A run without a record is still to be made, and whoever makes it holds its lease.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ FAILED, DIVERGED, OUT_OF_MEMORY, BUSY = 1, 70, 71, 75
 class Job:
     """A run to be made."""
 
-    cell: int  # its number in the sweep: the same command finds it again
+    cell: int  # its number in the sweep, by which the same command finds it again
     run: "RunDir"
 
 
@@ -44,17 +44,17 @@ class JobResult:
 class Executor(AbstractContextManager[Any], Protocol):
     """Makes runs. Use as a context: leaving it ends what it has started."""
 
-    about: str  # who makes how many at a time, and why; may be empty
-    n_workers: int  # how many
+    about: str  # how many runs at a time, where, and why; may be empty
+    n_workers: int  # how many runs at a time
 
     def measure(self, work: Sequence[Job], progress: Progress) -> None:
-        """Try the row of each run for some seconds and keep its rates in the cache; not where that is elsewhere."""
+        """Train the row of each run for some seconds and cache its speed; nothing where runs are made elsewhere."""
         ...
 
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
-        """Make the runs; the outcome of each as it ends.
+        """Make the runs; yields the outcome of each as it ends.
 
-        Asked to stop, those in the making end with a checkpoint and a code above 128, and no further one is begun.
+        When asked to stop, it begins no further run; those in progress end with a checkpoint and a code above 128.
         """
         ...
 
@@ -62,9 +62,9 @@ class Executor(AbstractContextManager[Any], Protocol):
 def made_by(
     executor: Executor, work: Sequence[Job], progress: Progress, group: "Group | None" = None
 ) -> Iterator[JobResult]:
-    """What was finished before, which no executor is asked for; then what the executor makes.
+    """Yields the runs that were finished before, and then those that the executor makes.
 
-    Of several processes that share each update none skips a run by itself: `group` has to agree on it.
+    Processes that share each update skip no run by themselves: `group` has to agree on it.
     """
     left = []
     for one in work:

@@ -37,13 +37,13 @@ class InProcess(ExitStack):
             for one in work:
                 try:
                     measure_run(one.run, self.cache)
-                except Exception as error:  # it may be made all the same, or fails again, as the only one
+                except Exception as error:  # the run itself may succeed, or fail alone
                     progress.say(f"{one.run.name} could not be tried. {type(error).__name__}: {error}")
 
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
-        """In the order given. An error of one run ends no other: it is said, and the sweep names the run at its end.
+        """Make the runs in the order given. An error of one run is printed, and named at the sweep's end; others go on.
 
-        Raised is what would befall every run: the only run's own error, that of a disk, of processes that share a run.
+        Errors that every run would meet are raised: that of an only run, of a disk, of processes that share a run.
         """
         lane = progress.lane()
         for one in work:
@@ -71,9 +71,9 @@ def attempt(
     should_stop: Callable[[], bool],
     group: "Group | None" = None,
 ) -> tuple[Record | None, int]:
-    """Make a run: its record and 0, or none and why, which `watched` is told too.
+    """Make a run. Returns its record and 0, or None and an exit code; `watched` is told the reason.
 
-    Whatever else goes wrong is raised. `group` are the processes that share each update, None: this one alone.
+    Other errors are raised. `group` are the processes that share each update, None: this one alone.
     """
     from repro.runs.run import Run, Stopped
     from repro.training.loop import OutOfMemory

@@ -18,14 +18,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-COMPARED = ("ray", "torch", "lightning", "numpy", "tokenizers", "sacrebleu")  # what decides numbers, beside Python
+COMPARED = ("ray", "torch", "lightning", "numpy", "tokenizers", "sacrebleu")  # these decide numbers, beside Python
 LOOK = 0.5  # seconds between two looks at the process, and at whether the sweep still wants its run
 PR_SET_PDEATHSIG = 1  # Linux, prctl(2)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCommand:
-    """A run as a node is asked for it."""
+    """What a node needs to make one run."""
 
     words: Sequence[str]  # of the command, after Python
     environment: Mapping[str, str]  # beside that of the node
@@ -45,7 +45,7 @@ class Ended:
 
 
 def versions() -> dict[str, str]:
-    """Of what must be the same on all machines; "none" of what is not installed."""
+    """Versions of what must be the same on all machines; "none" for what is not installed."""
 
     def version(name: str) -> str:
         try:
@@ -57,7 +57,7 @@ def versions() -> dict[str, str]:
 
 
 def make_run(job: NodeCommand) -> Ended:
-    """Start the command and wait for its end; ask it to stop when its sweep wants it no more."""
+    """Start the command and wait for its end; ask it to stop when its sweep no longer wants it."""
     host, wanted = socket.gethostname(), Path(job.wanted)
     if refused := _refused(job):
         return Ended(host=host, refused=refused)
@@ -69,7 +69,7 @@ def make_run(job: NodeCommand) -> Ended:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            start_new_session=True,  # what the terminal sends goes to the sweep, which asks once
+            start_new_session=True,  # signals of the terminal go to the sweep, which asks once
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,
         )
         asked = False
@@ -82,7 +82,7 @@ def make_run(job: NodeCommand) -> Ended:
 
 
 def _refused(job: NodeCommand) -> str:
-    """Why no run can be made here; nothing if one can."""
+    """Why no run can be made here; empty if one can."""
     here = versions()
     if other := [
         f"{name} {here[name]} there, {job.versions[name]} here" for name in here if here[name] != job.versions[name]
@@ -101,5 +101,5 @@ def _refused(job: NodeCommand) -> str:
 
 
 def _end_with_parent() -> None:
-    """Have the system ask this process to stop when the one that started it is gone, however that was killed."""
+    """Ask the system to send this process SIGTERM when its parent is gone, however the parent was killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

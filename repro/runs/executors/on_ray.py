@@ -1,12 +1,12 @@
-"""`--on ray`: each run is a task of a Ray cluster, or of one that is started here.
+"""`--on ray`: each run is a task of an existing Ray cluster, or of one that is started here.
 
-A task is this very command with `--shard i/n`, on a node that has room for it (`on_node.py`). As Ray asks of its users,
-the nodes share a folder: runs are made and leased there, so what a lost node had goes on from its checkpoint on another
-one. Code travels as Ray's runtime environment.
+A task is this command with `--shard i/n`, on a node that has room for it (`on_node.py`). The nodes share a folder, as
+Ray requires. Runs are made and leased there, so the run of a lost node resumes from its checkpoint on another node.
+Code is sent as Ray's runtime environment.
 
-Ray is told to stay quiet: no usage statistics, no dashboard, no logs on the terminal, where it says that a process of
-its own was lost; one that is started here listens on this machine's loopback address only. Its own signal handlers are
-taken back: a sweep stops as it always does.
+Ray is told to stay quiet: no usage statistics, no dashboard, and no logs on the terminal, where it would report its
+lost processes. A cluster that is started here listens on this machine's loopback address only. Ray's signal handlers
+are replaced by those from before, so that a sweep stops as it always does.
 """
 
 import hashlib
@@ -46,11 +46,11 @@ STORE = 100_000_000  # bytes of shared memory of a cluster that is started here:
 REACHED = 5.0  # seconds in which a head node must take a connection
 LOOK = 1.0  # seconds between two looks at the cluster
 TIDY_UP = 60.0  # seconds that runs have to stop with a checkpoint when the sweep fails
-LOST_AT_MOST = 5  # times that a run is begun again whose node, task or process was lost
-CODE_AT_MOST = 50_000_000  # bytes; an experiment file that lies among other things would take them along
+LOST_AT_MOST = 5  # times that a run is begun again after its node, task or process was lost
+CODE_AT_MOST = 50_000_000  # bytes; all code beside an experiment file is sent with it
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray warns that it will not hide GPUs from who asks for none
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray warns that it will not hide GPUs from tasks without one
     "GLOG_minloglevel": "3",
 }
 ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # what Ray does by itself where firewalls ask
@@ -69,17 +69,17 @@ class Share:
         return f"a run ({several(self.processors, 'processor')}, about {size(self.memory)} of memory{gpus})"
 
     def fit(self, has: Mapping[str, float]) -> int:
-        """How many at a time a node of these resources takes."""
+        """How many such runs a node with these resources takes at a time."""
         counts = [has.get("CPU", 0) // self.processors, has.get("memory", 0) // self.memory]
         counts += [has.get("GPU", 0) // self.gpus] if self.gpus else []
         return int(min(counts))
 
 
 class OnRay(ExitStack):
-    """An executor that has Ray place the runs. `again` are the words that start this command once more."""
+    """An executor that has Ray place the runs. `again` is the command line that starts it again."""
 
     def __init__(self, session: Session, cells: Sequence[Cell], again: Sequence[str], signals: Signals) -> None:
-        """Join the cluster, or start one. Raises ValueError for what cannot be."""
+        """Join the cluster, or start one. Raises ValueError where that fails or no node has room."""
         super().__init__()
         self.options, self.signals = session.options, signals
         self._numbers = [session.whole.index(cell) + 1 for cell in cells]
@@ -101,10 +101,10 @@ class OnRay(ExitStack):
             raise
 
     def measure(self, work: Sequence[Job], progress: Progress) -> None:
-        """Nothing: this machine says nothing of those."""
+        """Does nothing: the speed of this machine says nothing of the nodes."""
 
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
-        """Hand Ray the runs in the order given, `--jobs` at a time or all; the outcome of each as it ends."""
+        """Hand Ray the runs in the order given, `--jobs` at a time or all; yields the outcome of each as it ends."""
         waiting, going, lost = deque(work), dict[Any, Job](), Counter[int]()
         lanes, parallelism = Lanes(progress), self.options.jobs or len(work)
         self.signals.training = True
@@ -134,7 +134,7 @@ class OnRay(ExitStack):
                 self._ray.wait(list(going), num_returns=len(going), timeout=TIDY_UP)
 
     def _outcome(self, work: Job, reference: Any, lost: Counter[int], progress: Progress) -> JobResult | None:
-        """How a run ended; None where its process was lost, and another one goes on with it."""
+        """How a run ended; None where its process was lost and another one will resume it."""
         name, run, errors = work.run.name, work.run, self._ray.exceptions
         try:
             ended: Ended = self._ray.get(reference)
@@ -152,7 +152,7 @@ class OnRay(ExitStack):
         if record := late_record(run, LATE if code in (0, DIVERGED) else 0, self.signals.should_stop):
             Path(self._log(work)).unlink(missing_ok=True)
             return JobResult(run=run, record=record)
-        if code > 128 or (code == BUSY and lost[work.cell]):  # the one that was lost may still hold it for some seconds
+        if code > 128 or (code == BUSY and lost[work.cell]):  # a lost process may hold the lease for some seconds
             why = f"its process on {ended.host} ended {how_it_ended(ended.code)}"
             return self._begun_again(work, why, lost, progress)
         if code != BUSY:
@@ -169,7 +169,7 @@ class OnRay(ExitStack):
         return None
 
     def _task(self, work: Job) -> Any:
-        """Ask Ray for a run."""
+        """Submit a run to Ray."""
         number = self._numbers[work.cell]
         data = {name: os.environ[name] for name in ("REPRO_DATA",) if name in os.environ}
         job = NodeCommand(
@@ -188,7 +188,7 @@ class OnRay(ExitStack):
         return str(self._logs / f"ray-{work.run.id}.log")
 
     def _promise(self) -> tuple[Path, str]:
-        """A file by which nodes know the folder of runs, and that the sweep lives: where it is, and its hash."""
+        """Write a file by which nodes know the folder of runs and that the sweep is alive; its path and hash."""
         atomic.make_folder(self._logs)
         path, text = atomic.beside(self._logs / "wanted", atomic.PARTIAL), secrets.token_hex(16)
         atomic.write_text(path, text)
@@ -196,7 +196,7 @@ class OnRay(ExitStack):
         return path, hashlib.sha256(text.encode()).hexdigest()
 
     def _joined(self, script: Path) -> Any:
-        """Ray, connected."""
+        """The module `ray`, connected to the cluster."""
         where = self.options.on
         address = _address(where, os.environ)
         os.environ.update(QUIET | (ON_LOOPBACK if address == "local" else {}))
@@ -250,8 +250,8 @@ class OnRay(ExitStack):
 def stage_code(script: Path, folder: Path) -> None:
     """Fill a folder with all that a node needs to run `script`: the package, and what lies beside the script.
 
-    A commit that has the deciding code goes with it, as there is no git on a node. Raises ValueError where the folder
-    of the script holds too much to be an experiment's.
+    If the deciding code is committed, the commit is noted there, as there is no git on a node. Raises ValueError where
+    the folder of the script holds too much code to be an experiment's.
     """
     code = [(path, path.relative_to(PACKAGE.parent)) for path in _code(PACKAGE)]
     code += [(path, EXPERIMENTS / path.relative_to(script.parent)) for path in _code(script.parent, PACKAGE)]
@@ -269,7 +269,7 @@ def stage_code(script: Path, folder: Path) -> None:
 
 
 def _code(folder: Path, without: Path | None = None) -> Iterator[Path]:
-    """The files of code in a folder and in the packages below it: neither runs nor caches nor results."""
+    """The files of code in a folder and in the packages below it: no runs, caches or results."""
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.suffix in (".py", ".json", ".toml"):
             yield path
@@ -278,7 +278,7 @@ def _code(folder: Path, without: Path | None = None) -> Iterator[Path]:
 
 
 def _places(options: Options) -> list[str]:
-    """The folders of the sweep for a process that runs elsewhere: by their whole paths."""
+    """Options that name the folders of the sweep by absolute paths, for a process that runs elsewhere."""
     words = ["--runs-dir", str(options.runs_dir.absolute()), "--cache-dir", str(options.cache_dir.absolute())]
     if options.data_dir is not None:
         words += ["--data-dir", str(options.data_dir.absolute())]
@@ -288,7 +288,7 @@ def _places(options: Options) -> list[str]:
 
 
 def _address(where: str, environment: Mapping[str, str]) -> str:
-    """What Ray calls the cluster at `where`. Raises ValueError for what is none, or where nobody answers."""
+    """The address that Ray takes for `where`. Raises ValueError for a bad one, or where nothing answers."""
     address = where if where != LOCAL else environment.get("RAY_ADDRESS", "local")
     host, _, port = address.removeprefix(CLIENT).rpartition(":")
     if address in ("local", "auto"):
@@ -318,6 +318,6 @@ def _why_not(where: str, address: str, error: Exception) -> str:
 
 
 def _first(error: BaseException) -> str:
-    """The last line of what Ray says, which is the one that says it."""
+    """The last line of an error of Ray's, which names the cause."""
     lines = [line.strip() for line in str(error).split("\n") if line.strip()]
     return f"{type(error).__name__}: {lines[-1][:300] if lines else ''}".rstrip(": .")

@@ -1,10 +1,9 @@
-"""Runs made by a pool of processes of this machine: a thread for each, which hands it one run after the other.
+"""Runs made by a pool of processes on this machine: the sweep has a thread for each, which hands it one run at a time.
 
-A worker is this very command once more. It builds the same cells from the same words as the sweep that started it, so a
-run is known by the number of its cell, and nothing but lines of JSON goes through its standard input and output; what
-libraries print goes to its log. When its input ends, as when the sweep is gone, it stops at its next step boundary,
-with a checkpoint. A run that a dead worker had goes on from there in another; one that ran out of memory, or whose
-worker was killed more than once, is tried again when it is alone.
+A worker is this command, started again. It builds the same cells from the same arguments as the sweep, so the number of
+a cell names a run. Only lines of JSON go through its standard input and output; what libraries print goes to its log.
+When its input ends, as when the sweep is gone, it stops at its next step, with a checkpoint. If a worker dies, another
+one resumes its run. A run that ran out of memory, or whose worker was killed more than once, is tried again alone.
 
     to it    {"make": 7, "run": "<id>"}    {"measure": 7, "run": "<id>"}
     from it  {"ready": true}    {"say": text}    {"begin": what, "total": n}    {"step": done, "numbers": {...}}
@@ -54,7 +53,7 @@ UNBORN = 3  # workers in a row that may end before they are ready
 
 
 class LocalWorker:
-    """A process that makes runs, one at a time. What it prints goes to `log`, which a good end removes."""
+    """A process that makes runs, one at a time. What it prints goes to `log`, which is removed if it ends well."""
 
     def __init__(self, command: Sequence[str], runs: Path, number: int, environment: dict[str, str]) -> None:
         atomic.make_folder(runs / LOGS)
@@ -70,27 +69,27 @@ class LocalWorker:
         self.pid = self._process.pid
 
     def send(self, message: Message) -> None:
-        """Tell it; one that is gone hears nothing."""
+        """Send it a message; one that is gone gets none."""
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError, ValueError):  # or it was hung up on
+        with suppress(BrokenPipeError, ValueError):  # or its input was closed
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
 
     def messages(self) -> Iterator[Message]:
-        """What it tells, until it ends; what a file of the user's prints before it serves is no message."""
+        """Its messages until it ends; skips what the experiment file prints before the worker serves."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(b"{") and line.endswith(b"}\n"):
                 yield json.loads(line)
 
     def hang_up(self) -> None:
-        """Have it know that nothing more is wanted."""
+        """Close its input, which tells it that nothing more is wanted."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.close()
 
     def end(self, at_once: bool = False) -> int:
-        """Hang up, and wait until it is gone, at most for some seconds; what it has made so far is whole."""
+        """Hang up, wait some seconds for its end, then kill it; its files are whole at any time. The exit code."""
         self.hang_up()
         if at_once:
             self._process.kill()
@@ -111,7 +110,7 @@ Going = Future["JobResult | Job | None"]
 
 
 class _Slot:
-    """Where one worker works, and after it the next."""
+    """The place of one worker, and of its successor if it ends."""
 
     def __init__(self, worker: LocalWorker) -> None:
         self.worker, self.said, self.is_ready = worker, worker.messages(), False
@@ -119,7 +118,7 @@ class _Slot:
 
 
 class Pool(ExitStack):
-    """An executor of `n_workers` that `start` starts, each with its number."""
+    """An executor with `n_workers` workers; `start` starts each, given its number."""
 
     def __init__(self, start: Callable[[int], LocalWorker], n_workers: int, signals: Signals, about: str = "") -> None:
         super().__init__()
@@ -132,24 +131,24 @@ class Pool(ExitStack):
         self.callback(self._end_all)
 
     def begin(self) -> None:
-        """Start the workers now, so that they do what takes seconds while the sweep looks after the text."""
+        """Start the workers now, so that they import what takes seconds while the sweep prepares the text."""
         while len(self._slots) < self.n_workers:
             self._slots.append(_Slot(self._started()))
             self._idle.put(self._slots[-1])
 
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
-        """Make the runs in the order given, each as soon as a worker has time."""
+        """Make the runs in the order given, each as soon as a worker is free."""
         self.signals.training = True
         yield from self._outcomes(work, progress, "make")
         self.signals.training = False
 
     def measure(self, work: Sequence[Job], progress: Progress) -> None:
-        """As many rows at a time as runs will be made: so they share the machine as those will."""
+        """Time as many rows at once as runs will be made at once, so that they share the machine as those will."""
         for _ in self._outcomes(work, progress, "measure"):
             pass
 
     def _outcomes(self, work: Sequence[Job], progress: Progress, verb: str) -> Iterator[JobResult]:
-        """Of each run as it ends; what is to be alone comes last."""
+        """Yields the outcome of each run as it ends; runs that have to be alone come last."""
         self.begin()
         self.n_workers = min(self.n_workers, len(work)) if verb == "make" else self.n_workers
         while self._idle.qsize() > self.n_workers:
@@ -167,7 +166,7 @@ class Pool(ExitStack):
                 while going or alone:
                     if not going:
                         begin(alone.pop(0), True)
-                    if self.signals.should_stop():  # each time: one may have begun meanwhile
+                    if self.signals.should_stop():  # each time: a run may have begun meanwhile
                         alone.clear()
                         self._stop(going)
                     with suppress(queue.Empty):
@@ -182,7 +181,7 @@ class Pool(ExitStack):
                 raise
 
     def _stop(self, going: Iterable[Going]) -> None:
-        """Ask all to stop; what nobody has begun is not begun."""
+        """Ask all workers to stop, and begin nothing more."""
         self._is_stopping = True
         for future in [*going]:
             future.cancel()
@@ -190,13 +189,13 @@ class Pool(ExitStack):
             slot.worker.hang_up()
 
     def _ends(self) -> bool:
-        """Whether nothing more is begun."""
+        """Whether no further run is to be begun."""
         return self._is_stopping or self.signals.should_stop()
 
     def _made(self, work: Job, progress: Progress, verb: str, is_alone: bool) -> JobResult | Job | None:
-        """One run, by as many workers as it takes; the work itself where it is to be tried again, alone.
+        """Make one run, by as many workers as it takes; returns the job itself where it has to be tried again alone.
 
-        None where the sweep stops before it is begun.
+        Returns None where the sweep stops before the run is begun.
         """
         if self._ends():
             return None
@@ -240,7 +239,7 @@ class Pool(ExitStack):
         return JobResult(run=work.run, record=record, code=code)
 
     def _asked(self, slot: _Slot, lane: Lane, work: Job, verb: str) -> tuple[int | None, bool]:
-        """Hand a run to a worker and show what it tells: the exit code, None where it died; and whether it got on."""
+        """Hand a run to a worker and show its messages. The exit code, None if it died; whether it made progress."""
         lane.take(work.cell)
         slot.worker.send({verb: work.cell, "run": work.run.id})
         first, last = None, None
@@ -268,12 +267,12 @@ class Pool(ExitStack):
         for slot in self._slots:
             slot.worker.hang_up()
         for slot in self._slots:
-            slot.worker.end(at_once=not slot.is_ready)  # that would hear it in seconds only
+            slot.worker.end(at_once=not slot.is_ready)  # which would notice only after seconds
             self.signals.children.discard(slot.worker.pid)
 
 
 def this_command() -> list[str] | None:
-    """The words that start this very process again; None where it was not started from a file."""
+    """The command line that starts this process again; None where it was not started from a file."""
     script = getattr(sys.modules["__main__"], "__file__", None)
     if script is None or not Path(script).is_file() or Path(script).name == "__main__.py":
         return None
@@ -284,7 +283,7 @@ def this_command() -> list[str] | None:
 
 
 def is_worker() -> bool:
-    """Whether a sweep started this process, whose keyboard is then the sweep's: that asks its workers itself, once."""
+    """Whether a sweep started this process; it then ignores Ctrl-C, since the sweep itself asks its workers once."""
     if os.environ.pop(WORKER, None) is None:
         return False
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -293,14 +292,14 @@ def is_worker() -> bool:
 
 
 class _Sweep:
-    """The sweep, as who makes its runs sees it."""
+    """The sweep as a worker sees it: where its messages go."""
 
     def __init__(self) -> None:
         self._messages, self._one_at_a_time = os.dup(1), threading.Lock()
         os.dup2(2, 1)  # what is printed past `sys.stdout` goes to the log
 
     def tell(self, **message: Any) -> None:
-        """Tell the sweep; one that is gone hears nothing."""
+        """Send the sweep a message; one that is gone gets none."""
         line = json.dumps(message).encode() + b"\n"
         with self._one_at_a_time, suppress(BrokenPipeError):
             while line:
@@ -320,13 +319,13 @@ class _Sweep:
 
 
 class Printed(io.TextIOBase):
-    """Standard output of a worker: what is printed in passing, as that a checkpoint is damaged, is said as well."""
+    """Standard output of a worker: what code prints, such as a note on a damaged checkpoint, goes to the sweep."""
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say, self._line = say, ""
 
     def write(self, text: str) -> int:
-        """Say each line that is whole."""
+        """Pass on each complete line."""
         *whole, self._line = (self._line + text).split("\n")
         for line in whole:
             self._say(line)
@@ -334,7 +333,7 @@ class Printed(io.TextIOBase):
 
 
 def serve(session: Session, cells: Sequence[Cell], signals: Signals) -> int:
-    """Make what the sweep asks for, one run after the other, until it asks no more; gives the exit code."""
+    """Make the runs that the sweep asks for, one after the other, until it asks no more; returns the exit code."""
     jobs: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
     is_gone = threading.Event()
 
@@ -345,9 +344,9 @@ def serve(session: Session, cells: Sequence[Cell], signals: Signals) -> int:
         is_gone.set()
         jobs.put(None)
 
-    threading.Thread(target=listen, daemon=True).start()  # so that a run in the making is stopped as well
+    threading.Thread(target=listen, daemon=True).start()  # so that a run in progress is stopped, too
     sweep = _Sweep()
-    outlive_reader()  # the disk of its log may be the full one that the sweep has to hear of
+    outlive_reader()  # where the disk of its log is full, the sweep must still be told
     sys.stdout = Printed(sweep.say)
     from repro.runs import run  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
 
@@ -371,14 +370,14 @@ def _one(
     sweep: _Sweep,
     should_stop: Callable[[], bool],
 ) -> int:
-    """Make or measure one run; the exit code that stands for how it went. What went wrong with it is said."""
+    """Make or measure one run; returns its exit code. The sweep is told what went wrong."""
     name = f"Run {job['run']}"
     try:
         cell = cells[job["make"] if "make" in job else job["measure"]]
         name = f"{cell.row.name} seed {cell.seed}: run {job['run']}"
         refuse_cards(session.options.products)
         if not session.texts:
-            session.open_texts(list(dict.fromkeys(one.task for one in cells)), lambda said: None)  # as the sweep said
+            session.open_texts(list(dict.fromkeys(one.task for one in cells)), lambda said: None)  # the sweep tells
         run = session.run(cell)
         if run.id != job["run"]:
             raise ValueError(

@@ -1,8 +1,8 @@
 """`--on slurm`: one batch script whose array has a task for each run, submitted by `sbatch` and followed by `squeue`.
 
-A task is this very command with `--shard i/n`. Nothing is kept of what was submitted: an array is found again in the
-queue by its name, a hash of the command. So the command may be ended and typed again, and submits what is neither
-queued nor finished.
+A task is this command with `--shard i/n`. Submissions are not recorded: an array is found again in the queue by its
+name, which holds a hash of the command. So the command may be ended and typed again; it then submits only what is
+neither queued nor finished.
 """
 
 import hashlib
@@ -39,9 +39,9 @@ BEFORE_THE_LIMIT = 120  # seconds
 STOPPED_AT_MOST, KILLED_AT_MOST = 50, 5  # times that a task is queued again
 ASK, LOOK = 10.0, 0.2  # seconds between two questions to Slurm, and between two looks at what a signal asked for
 PATIENCE = 120.0  # seconds that a command of Slurm's may take
-SAYS_NOTHING = ("dry_run", "traceback", "jobs", "on", "measure", "hardware", "price", "fork")  # of what is to be made
+SAYS_NOTHING = ("dry_run", "traceback", "jobs", "on", "measure", "hardware", "price", "fork")  # change no run
 LEAVING = b"Leaving the runs to Slurm; a second signal leaves at once."
-BEGIN = b": Slurm job "  # as the script says it, of each attempt
+BEGIN = b": Slurm job "  # in the log, where the script begins an attempt
 END = re.compile(rb": ended with exit code (\d+)$", re.MULTILINE)
 
 
@@ -50,30 +50,30 @@ class SlurmArray:
     """An array as it is submitted."""
 
     name: str  # by which the same command finds it in the queue
-    command: Sequence[str]  # without what says which run
+    command: Sequence[str]  # without the options that choose a run
     cwd: Path
     folder: Path  # absolute
     whole: int  # runs of the sweep
     shard: tuple[int, int]  # of which this array makes every n-th from the i-th on
     parallelism: int | None  # tasks at a time; None: as many as the cluster gives
-    processors: int  # of a task, as all below
+    processors: int  # of a task, like the fields below
     gpus: int
     memory: int  # bytes
     minutes: int
 
     @property
     def file(self) -> Path:
-        """Where the script stands."""
+        """The path of the batch script."""
         return self.folder / f"{self.name}.sbatch"
 
     def log(self, job: int, task: int) -> Path:
-        """What a task has printed, over all its attempts."""
+        """The path of the log of a task, of all its attempts."""
         return self.folder / f"{job}_{task}.log"
 
     def sbatch(self, tasks: Collection[int]) -> list[str]:
-        """The command that submits these tasks; to be run in the folder, since a name of Slurm's may hold no blank.
+        """The command that submits these tasks; to be run in the folder, as a path for Slurm may hold no space.
 
-        What finds the array again is said here, where no SBATCH_ variable of the environment goes before it.
+        The name that finds the array again is set here: SBATCH_ variables override the script, not the command.
         """
         words = ["--parsable", f"--job-name={self.name}", f"--array={self._indices(tasks)}", "--output=%A_%a.log"]
         return ["sbatch", *words, self.file.name]
@@ -86,7 +86,7 @@ class SlurmArray:
         return numbers + (f"%{self.parallelism}" if self.parallelism else "")
 
     def script(self, tasks: Collection[int]) -> str:
-        """The batch script. What it holds of names is quoted; the lines that Slurm reads hold numbers of ours alone."""
+        """The batch script. Paths and words are quoted for the shell; lines for Slurm hold only our own values."""
         i, n = self.shard
         return _SCRIPT.format(
             name=self.name,
@@ -106,10 +106,10 @@ class SlurmArray:
 
 
 def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequence[str] | None) -> SlurmArray:
-    """The array for the sweep of these cells, of which the options may want a shard.
+    """The array for the sweep of these cells, or for the shard of it that the options ask for.
 
-    `again` are the words that start this command once more. A task asks for more than the forecast, since its machine
-    is not this one; for GPUs where models are of the paper's size. Raises ValueError for what cannot be.
+    `again` is the command line that starts this command again. A task asks for more than the forecast, since its
+    machine is not this one, and for GPUs if models have the paper's size. Raises ValueError for impossible options.
     """
     if again is None:
         raise ValueError(
@@ -123,7 +123,7 @@ def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequ
         )
     asked, devices = shard_of(cells, options.shard), options.devices or 1
     i, n = (int(one) for one in (options.shard or "1/1").split("/"))
-    said = Path(os.environ.get("PWD", ""))  # behind a link there may be another disk on each machine
+    said = Path(os.environ.get("PWD", ""))  # a link may lead to another disk on each machine
     cwd = said if said.is_absolute() and said.exists() and said.samefile(".") else Path.cwd()
     folder = cwd / options.runs_dir / ARRAYS
     minutes = -(-int(TIME_FACTOR * max(one.seconds for one in estimates(asked, scale, options))) // 60)
@@ -143,7 +143,7 @@ def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequ
 
 
 def _name(script: str, folder: Path, options: Options) -> str:
-    """By which the same command finds its array again: the table, and a hash of what is to be made and where."""
+    """The name by which the same command finds its array: the table, and a hash of what is made and where."""
     decides = {name: str(value) for name, value in options.typed.items() if name not in SAYS_NOTHING}
     made_of = json.dumps([str(Path(script).resolve()), str(folder), decides], sort_keys=True)
     table = re.sub(r"[^\w.=-]", "_", Path(script).stem, flags=re.ASCII)
@@ -159,7 +159,7 @@ def submission(array: SlurmArray) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Queued:
-    """A task that Slurm has in hand."""
+    """A task in Slurm's queue."""
 
     job: int
     state: str  # RUNNING, PENDING, COMPLETING, ...
@@ -187,17 +187,17 @@ class Slurm(ExitStack):
         )
 
     def measure(self, work: Sequence[Job], progress: Progress) -> None:
-        """Nothing: this machine says nothing of those."""
+        """Does nothing: the speed of this machine says nothing of the cluster."""
 
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
-        """Have the array make the runs; the outcome of each once its task has left the queue."""
+        """Have the array make the runs; yields the outcome of each once its task has left the queue."""
         waiting = {one.cell + 1: one for one in work}
         self.signals.training, self.signals.answer = True, LEAVING
         self._submit(waiting.keys(), progress)
         lanes, said = Lanes(progress), ""
         while waiting and not self.signals.should_stop():
             queued = _squeue(self.array.name)
-            if queued is not None:  # silence says nothing of the tasks
+            if queued is not None:  # no answer says nothing of the tasks
                 self.jobs |= {task: one.job for task, one in queued.items()}
                 here = {task: queued[task] for task in waiting if task in queued}
                 lanes.show({task: waiting[task].run for task, one in here.items() if one.state == "RUNNING"})
@@ -217,7 +217,7 @@ class Slurm(ExitStack):
         self.signals.training = False
 
     def _submit(self, tasks: Collection[int], progress: Progress) -> None:
-        """Hand over those that are not in the queue already."""
+        """Submit the tasks that are not in the queue already."""
         found = _squeue(self.array.name)
         if found is None:
             raise ValueError("squeue does not answer, so nobody can tell what is in the queue. Type the command again.")
@@ -244,7 +244,7 @@ class Slurm(ExitStack):
         )
 
     def _outcome(self, task: int, work: Job, progress: Progress) -> JobResult:
-        """How the run of a task ended that has left the queue."""
+        """How the run ended whose task has left the queue."""
         name, log = work.run.name, self.array.log(self.jobs[task], task)
         codes = END.findall(end_of(log).rpartition(BEGIN)[2])  # of the last attempt
         code = int(codes[-1]) if codes else 0
@@ -264,12 +264,12 @@ class Slurm(ExitStack):
         return sorted({self.jobs[task] for task in tasks if task in self.jobs})
 
     def _named_jobs(self, tasks: Collection[int]) -> str:
-        """job 12, or jobs 12 and 14"""
+        """Their jobs in words: job 12, or jobs 12 and 14."""
         numbers = [str(job) for job in self._jobs_of(tasks)]
         return f"job{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)}"
 
     def _sleep(self, waiting: Collection[Job]) -> None:
-        """Until it is time to ask again, all runs have their records, or a signal comes."""
+        """Wait until it is time to ask again, all runs have their records, or a signal comes."""
         until = time.monotonic() + ASK
         while time.monotonic() < until and not self.signals.should_stop():
             time.sleep(min(LOOK, ASK))
@@ -278,7 +278,7 @@ class Slurm(ExitStack):
 
 
 def _summary(queued: Sequence[Queued]) -> str:
-    """Slurm: 2 running, 3 pending (Resources)"""
+    """The queue in words: Slurm: 2 running, 3 pending (Resources)."""
     states = Counter(one.state for one in queued)
     parts = []
     for state, n in sorted(states.items(), reverse=True):
@@ -288,9 +288,9 @@ def _summary(queued: Sequence[Queued]) -> str:
 
 
 def _call(words: Sequence[str], cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
-    """A command of Slurm's with this process's environment, as sbatch hands that on to the tasks.
+    """Run a command of Slurm's with this process's environment, which sbatch hands on to the tasks.
 
-    In a session of its own: a Ctrl-C that is for us must not break off what it submits.
+    It runs in a session of its own, so that a Ctrl-C meant for us does not break off a submission.
     """
     try:
         return subprocess.run(
@@ -310,7 +310,7 @@ def _call(words: Sequence[str], cwd: Path | None = None) -> "subprocess.Complete
 
 
 def _squeue(name: str) -> dict[int, Queued] | None:
-    """The tasks of arrays of that name, of this user; None where Slurm does not answer."""
+    """This user's tasks in arrays of that name; None where Slurm does not answer."""
     words = ("--noheader", "--array", f"--user={os.getuid()}", f"--name={name}", "--format=%F|%K|%T|%r")
     said = _call(["squeue", *words])
     if said.returncode:

@@ -1,4 +1,4 @@
-"""Runs that other processes make, as their files tell: how far each is."""
+"""How far runs are that other processes make, read from their files."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def noted_step(journal: Path) -> int:
 
 
 def late_record(run: "RunDir", seconds: float, should_stop: Callable[[], bool]) -> "Record | None":
-    """The record of a run, if it has one or a shared folder shows it within so many seconds."""
+    """The record of a run, if it has one or a shared folder shows one within so many seconds."""
     until = time.monotonic() + seconds
     while not (record := run.finished()) and time.monotonic() < until and not should_stop():
         time.sleep(min(LOOK, seconds))
@@ -33,7 +33,7 @@ def late_record(run: "RunDir", seconds: float, should_stop: Callable[[], bool]) 
 
 
 def end_of(path: Path, n_bytes: int = 8_000) -> bytes:
-    """The last bytes of a file; none where it cannot be read, or is none."""
+    """The last bytes of a file; empty where it cannot be read, or is no regular file."""
     if not path.is_file():
         return b""
     try:
@@ -45,7 +45,7 @@ def end_of(path: Path, n_bytes: int = 8_000) -> bytes:
 
 
 def tail(log: str, lines: int = 12) -> str:
-    """The end of a log file; why it cannot be read, if so."""
+    """The end of a log file, or why it cannot be read."""
     try:
         text = Path(log).read_bytes()[-20_000:].decode("utf-8", "replace")
     except OSError as error:
