@@ -132,7 +132,7 @@ def test_the_relation_in_a_line() -> None:
 
 
 def test_a_page_shows_both_sizes_of_a_row_and_both_counts(result_set: ResultSet) -> None:
-    page = build.texts(build.build_scale(result_set))[result_set.folder / "table3_C.md"]
+    page = build.texts(build.build_scale(replace(result_set, own=True)))[result_set.folder / "table3_C.md"]
     base, shallow, dropped = (grid(page, row) for row in ("base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"))
     assert (base["N"], shallow["N"], dropped["N"]) == ("3 (6)", "1 (2)", "")
     p_drop = "P<sub>drop</sub>"
