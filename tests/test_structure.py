@@ -83,7 +83,7 @@ MOST_LINES = {
     "web": 1_926,
     "experiment": 270,
     "cli": 2_171,
-    "tests": 52_211,
+    "tests": 52_221,
 }
 
 

@@ -171,9 +171,19 @@ CPU, GPU = Machine("Z80", "Z80", "2.13.0"), Machine("Z80", "NVIDIA H100", "2.13.
     ("options", "machine", "vectors", "said"),
     [
         ({"precision": "bf16"}, CPU, "avx avx2 avx512f", "--precision bf16: Z80 has no instructions for bfloat16"),
-        ({"scale": "single_gpu"}, CPU, "avx2", "Type --precision fp32, unless"),  # whose own it is
+        (
+            {"scale": "single_gpu"},
+            CPU,
+            "avx2",
+            "Type --precision fp32 unless you need exactly the numbers of bf16.",
+        ),  # whose own it is
         ({}, GPU, "", "--precision fp32: on a GPU an update takes several times as long as in bfloat16"),
-        ({"scale": "paper", "precision": "fp32"}, GPU, "", "Type --precision bf16, unless it is these digits"),
+        (
+            {"scale": "paper", "precision": "fp32"},
+            GPU,
+            "",
+            "Type --precision bf16 unless you need exactly the numbers of fp32.",
+        ),
         ({}, CPU, "avx2", None),
         ({"precision": "bf16", "on": "slurm"}, CPU, "avx2", None),
         ({"on": "ray"}, GPU, "", None),

@@ -141,11 +141,11 @@ def test_a_page_that_would_be_too_large_shows_fewer_sentences(results: Path, mon
 
 def test_what_has_no_room_is_a_file_to_open(results: Path, opened: Any, tmp_path: Path) -> None:
     folder = with_rows(results, tmp_path / "results", [("lab_parts", "no norm")])
-    section = inside_section(data_of(folder), len(first_sentences(path(folder, its_record()), 2)))
+    section = inside_section(data_of(folder), len(first_sentences(path(folder, its_record()), 1)))
     assert section
     page = in_page(section, opened, tmp_path / "page.html")
     whole = len(read_inside(path(folder, its_record()))[0]["sentences"])
-    expect(page.locator("#inside")).to_contain_text(f"{whole - 2} more sentences are in table3_A/h=1-seed1.inside.gz.")
+    expect(page.locator("#inside")).to_contain_text(f"{whole - 1} more sentences are in table3_A/h=1-seed1.inside.gz.")
     link = page.locator("#inside").get_by_role("link", name="table3_A/h=1-seed1.inside.gz")
     expect(link).to_have_attribute("href", "table3_A/h%3D1-seed1.inside.gz")
     assert "1 more row does not fit in this page; its file is beside the records." in section.body
