@@ -4,6 +4,7 @@ Records are turned into frames and verdicts once, and these into pages, which ar
 Markdown for a code host, LaTeX for an article, and text for a terminal. The report (`repro/web/`) is for browsers.
 """
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,14 +70,15 @@ def _pages_of_scale(data: ScaleData) -> Documents:
     }
     if whole is not None:
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)
-    there = _pages(data), {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
+    listed = _pages(result_set.folder.parent, frames)
+    pictures = {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
     anchored = [block for frame in frames.values() for block in anchor_section(frame)]
-    of_scale = scale.page(data, whole, *there, anchor=anchored, tables=pages)
+    of_scale = scale.page(data, whole, listed, pictures, anchor=anchored, tables=pages)
     made = {name: Document(linked(pages[name]), sheet(frame), pages[name]) for name, frame in frames.items()}
     if not data.is_exploration:
         made |= _verdicts(data)
     made[scale.NAME] = Document(of_scale)
-    if gallery := scale.figures_page(data, there[1]):
+    if gallery := scale.figures_page(data, pictures):
         made[FIGURES] = Document(gallery)
     return {result_set.folder / name: document for name, document in made.items()}
 
@@ -106,16 +108,13 @@ def _has_page(table: str, data: ScaleData) -> bool:
     return data.result_set.own or not data.is_exploration or not table3.has_part(table)
 
 
-def _pages(data: ScaleData) -> list[str]:
-    """The pages of tables, as the links on the page of the scale name them."""
-    result_set, names = data.result_set, list(data.result_set.tables)
-    has_layers = (result_set.folder.parent / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE).exists()
-    has_third = any(map(table3.has_part, names))
+def _pages(results: Path, tables: Iterable[str]) -> list[str]:
+    """The pages of tables, as the page of the scale links to them: those that are no scale's own come first."""
+    has_layers = (results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE).exists()
     return [
         *([f"../{layer_costs.LAYER_COSTS_FOLDER}/{table1.NAME}"] if has_layers else []),
-        *([f"../{FOLDER_2017}/{outputs_2017.NAME}"] if load_outputs(result_set.folder.parent) else []),
-        *([table3.NAME] if has_third else []),
-        *(name for name in names if name != BASE and _has_page(name, data)),
+        *([f"../{FOLDER_2017}/{outputs_2017.NAME}"] if load_outputs(results) else []),
+        *tables,
     ]
 
 
@@ -256,9 +255,10 @@ def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
     """
     result_sets = read_results(results, own=own)
     made = texts(build_pages(results, result_sets, own=own))
-    for file in (one.folder / f"{name}.{end}" for one in result_sets for name in VERDICTS for end in ("md", "csv")):
-        if file.exists():
-            made.setdefault(file, "")  # the scale turned out to be exploration
+    for one, end in itertools.product(result_sets, ("md", "csv", "tex")):
+        for file in (one.folder / f"{name}.{end}" for name in (*VERDICTS, *one.tables)):
+            if file.exists():
+                made.setdefault(file, "")  # the scale turned out to be exploration
     over_all = results / f"{across_scales.NAME}.md"
     if over_all.exists():
         if is_generated(read(over_all)):

@@ -171,7 +171,7 @@ def labels(frame: DataFrame) -> list[str]:
     return [label(row, here) for row, here in zip(frame["row"], settings, strict=True)]
 
 
-def closing(frame: DataFrame, apart: Mapping[str, str]) -> list[Column]:
+def closing(frame: DataFrame, apart: Mapping[tuple[str, str], str]) -> list[Column]:
     """The columns that an experiment prints at its end: scores, and for BLEU also differences to the base.
 
     Rows of ours that are told `apart` from the base are highlighted.
@@ -179,7 +179,7 @@ def closing(frame: DataFrame, apart: Mapping[str, str]) -> list[Column]:
     dev = [column for column in columns_of_dev(frame) if column[:2] != ("PPL (dev)", DELTA)]
     ours = next((i for i, column in enumerate(dev) if column.heading == DELTA), None)
     if ours is not None:
-        kinds = [KINDS.get(apart.get(row, ""), str) for row in frame["row"]]
+        kinds = [KINDS.get(apart.get(row, ""), str) for row in zip(frame["table"], frame["row"], strict=True)]
         texts = [kind(plain(text)) for kind, text in zip(kinds, dev[ours].texts, strict=True)]
         dev[ours] = dev[ours]._replace(texts=texts)
     return [row_column(frame), *dev]

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
-from types import MappingProxyType
 
 from repro.claims.decisions import Outcome
 from repro.claims.judge import OUTCOMES, Judged
@@ -87,7 +86,7 @@ def page(
     pictures: Collection[str],
     *,
     anchor: Sequence[Block] = (),
-    tables: Mapping[str, Page] = MappingProxyType({}),
+    tables: Mapping[str, Page],
 ) -> Page:
     """The page of one scale: findings, Table 3, links to the other pages, two pictures, and how it was judged.
 

@@ -170,7 +170,7 @@ def by_chance(frame: DataFrame) -> tuple[Text, ...]:
     again = Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + SEEDS - 1}")
     spread = f"Single runs of these rows differ by {told} BLEU by chance; "
     told_of = told_apart(frame)
-    named = {sign: [name for name, of in told_of.items() if of == sign] for sign in ("better", "worse", "")}
+    named = {sign: [row for (_, row), of in told_of.items() if of == sign] for sign in ("better", "worse", "")}
     said = [
         f"{', '.join(rows)}: {f'{sign} than the base beyond chance' if sign else NOT_TOLD_APART}. "
         for sign, rows in named.items()
@@ -179,7 +179,7 @@ def by_chance(frame: DataFrame) -> tuple[Text, ...]:
     return (Text((*said, spread, again, " narrows it.")),)
 
 
-def told_apart(frame: DataFrame) -> dict[str, str]:
+def told_apart(frame: DataFrame) -> dict[tuple[str, str], str]:
     """Which rows are "better" or "worse" than the base beyond chance, by the published spreads; "" for neither.
 
     Rows with enough runs for an interval of their own are left out. A difference over n common seeds is beyond chance
@@ -205,7 +205,7 @@ def told_apart(frame: DataFrame) -> dict[str, str]:
         fewest = min(row["published/n"], base["published/n"])
         t = stdtrit(fewest - 1, 1 - (1 - CONFIDENCE) / 2 / len(compared))
         difference, bound = row["dev/bleu_to_base"], t * ((variance(row) + variance(base)) / n) ** 0.5
-        found[row["row"]] = "" if abs(difference) <= bound else "better" if difference > 0 else "worse"
+        found[row["table"], row["row"]] = "" if abs(difference) <= bound else "better" if difference > 0 else "worse"
     return found
 
 

@@ -144,6 +144,20 @@ def test_all_rows_of_a_table_are_told_apart_together(tmp_path: Path) -> None:
     assert "h=1: worse than the base beyond chance. h=4: not told apart" in shown(tmp_path, 1, 70.0 - 25.2, spread=two)
 
 
+def test_rows_of_one_name_in_two_tables_are_told_apart_each(tmp_path: Path) -> None:
+    def both(seed: int, parts: float, heads: float) -> list[Any]:
+        tables = {"table3_A": heads, "lab_parts": parts}
+        return [run("base", seed, bleu=50.0), *(run("h=1", seed, bleu=bleu, table=t) for t, bleu in tables.items())]
+
+    there = [record for seed in (4, 5, 6) for record in both(seed, 50.0 + seed, 50.0 - seed)]
+    results = own(save(tmp_path / "own", both(1, 95.0, 5.0)), save(tmp_path / "there", there))
+    text = at_the_end(results.frame(["table3_A", "lab_parts", "base"]))
+    assert re.findall(r"\x1b\[(3\d)m([+−][\d.]+)", text) in (
+        [("31", "−45.0"), ("32", "+45.0")], [("32", "+45.0"), ("31", "−45.0")],
+    )  # fmt: skip
+    assert "h=1: better than the base beyond chance. h=1: worse than the base beyond chance." in " ".join(text.split())
+
+
 def test_three_runs_show_their_own(tmp_path: Path) -> None:
     assert "by chance" not in shown(tmp_path, 3)
 
