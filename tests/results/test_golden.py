@@ -21,11 +21,13 @@ SHOWN = {"badge": "L1", "against": [], "order": "ab", "plan": "ab", "weights": N
 REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
 LATER: dict[str, dict[str, Any]] = {
     "plain": {},
-    "determinism": {"determinism": SHOWN},
-    "repeats": {"corpus": {"repeats": REPEATS}},
-    "subset": {"test_subset": {"name": "newstest2014", "n": 101, **BLEU}},
-    "accuracy": {"scores": {"dev": SCORES | {"accuracy": 0.625}, "test": SCORES | {"accuracy": 0.5}}},
-    "claims": {"claims": "ab" * 8},
+    "all": {
+        "determinism": SHOWN,
+        "corpus": {"repeats": REPEATS},
+        "test_subset": {"name": "newstest2014", "n": 101, **BLEU},
+        "scores": {"dev": SCORES | {"accuracy": 0.625}, "test": SCORES | {"accuracy": 0.5}},
+        "claims": "ab" * 8,
+    },
     "unpublished": {"pair": "en-cs", "scores": dict.fromkeys(("dev", "test"), SCORES | UNPUBLISHED)},
     "diverged": {"status": "diverged", "scores": dict.fromkeys(("dev", "test"), dict.fromkeys(SCORES))},
 }

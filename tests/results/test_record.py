@@ -4,13 +4,12 @@ import copy
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 
 from repro.decoding.search import Search
 from repro.model.config import LATER, Hyper
-from repro.results import record
 from repro.results.record import Record, load, path, short, slug, thinned
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*/*-seed*.json"))
@@ -63,12 +61,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     assert first.endswith(b"}\n")
 
 
-SHOWN: dict[str, Any] = {
-    "badge": "L1", "against": [], "order": "ab", "plan": "ab", "weights": None, "replayed": 1, "repeated_lines": 0,
-}  # fmt: skip
-
-
-def test_an_older_row_has_fewer_fields_and_keeps_its_bytes(tmp_path: Path) -> None:
+def test_an_older_row_has_fewer_fields_and_keeps_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "record.json"
     content = fields()
     for name in LATER:
@@ -78,6 +71,15 @@ def test_an_older_row_has_fewer_fields_and_keeps_its_bytes(tmp_path: Path) -> No
     assert (old.hyper["attention_dropout"], old.hyper["lr_factor"]) == (0.0, 1.0)
     old.save(file)
     assert json.loads(file.read_bytes()) == json.loads(signed(content))
+
+    @dataclass(frozen=True, kw_only=True)
+    class Grown(Hyper):
+        attention: str = "dot"  # text, which no count or share is
+
+    monkeypatch.setattr("repro.results.record.Hyper", Grown)
+    assert load(file).hyper["attention"] == load(PUBLISHED[0]).hyper["attention"] == "dot"
+    with pytest.raises(ValueError, match=r"record\.hyper: missing \['attention'\]"):
+        Record(**fields())  # a new record has all of them
 
 
 def test_a_later_field_is_written_where_it_says_something(tmp_path: Path) -> None:
@@ -104,55 +106,7 @@ def test_scores_by_the_mean_of_the_last_checkpoints_are_kept_and_older_records_h
     assert record.score("last_mean_dev", "bleu") == 61.5
     assert [record.score("last_mean_test", name) for name in ("bleu", "length")] == [60.5, 1.03]
     assert (record.score("dev", "bleu"), record.score("dev", "length")) == (SCORE["bleu"], None)
-    old = Record(**fields())
-    old.save(file)
-    assert "last_mean" not in json.loads(file.read_bytes())
-    assert load(file) == old
-    assert old.score("last_mean_dev", "bleu") is None
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"bleu": 101.0}, r"last_mean\.dev\.bleu: expected a number from 0 to 100, got 101"),
-        ({"ppl": 4.25}, r"last_mean\.dev\.ppl: expected exp\(nll\)"),
-        ({"length": "1"}, r"last_mean\.dev\.length: expected float, got '1'"),
-        ({"brevity": 1.0}, r"last_mean\.dev: missing \[\], unknown \['brevity'\]"),
-    ],
-)
-def test_they_are_as_strict(change: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValueError, match=rf"^record\.{complaint}"):
-        Record(**with_last_mean(**change))
-
-
-@pytest.mark.parametrize(
-    ("keys", "value", "complaint"),
-    [
-        (("scores", "dev", "bleu"), -0.1, r"scores\.dev\.bleu: expected a number from 0 to 100, got -0\.1"),
-        (("scores", "test", "bleu"), 100.1, r"scores\.test\.bleu: expected a number from 0 to 100"),
-        (("scores", "dev", "bleu_published"), 1e3, r"scores\.dev\.bleu_published: expected a number from 0 to 100"),
-        (("scores", "dev", "nll"), -1e-3, r"scores\.dev\.nll: expected a number from 0 to inf, got -0\.001"),
-        (("scores", "dev", "ppl"), 4.25, r"scores\.dev\.ppl: expected exp\(nll\), whose logarithm is 1\.5, got 4\.25"),
-        (("scores", "test", "ppl"), math.exp(1.5) * (1 + 2e-6), r"scores\.test\.ppl: expected exp\(nll\)"),
-        (("scores", "test", "ppl"), 0.0, r"scores\.test\.ppl: expected exp\(nll\)"),
-        (("scores", "dev", "accuracy"), -0.01, r"scores\.dev\.accuracy: expected a number from 0 to 1, got -0\.01"),
-        (("scores", "test", "accuracy"), 50.0, r"scores\.test\.accuracy: expected a number from 0 to 1, got 50\.0"),
-        (("paper", "ppl"), 0.5, r"paper\.ppl: expected a number from 1 to inf, got 0\.5"),
-        (("paper", "bleu"), -25.8, r"paper\.bleu: expected a number from 0 to 100, got -25\.8"),
-        (("paper", "params"), -1.0, r"paper\.params: expected a number from 0 to inf, got -1"),
-        (("test_subset",), {"n": 3, "name": "x", **BOTH_BLEU, "bleu": 101.0}, r"test_subset\.bleu: expected"),
-    ],
-)
-def test_a_number_beyond_its_range_is_refused_where_it_is_written_and_where_it_is_read(
-    keys: tuple[str, ...], value: Any, complaint: str, tmp_path: Path
-) -> None:
-    content = with_accuracy(1.0, 0.0)
-    put(content, *keys, value=value)
-    with pytest.raises(ValueError, match=rf"^record\.{complaint}"):
-        Record(**content)
-    (tmp_path / "record.json").write_bytes(signed(content))
-    with pytest.raises(ValueError, match=complaint):
-        load(tmp_path / "record.json")
+    assert Record(**fields()).score("last_mean_dev", "bleu") is None
 
 
 def test_numbers_at_the_ends_of_their_range_are_taken() -> None:
@@ -160,46 +114,6 @@ def test_numbers_at_the_ends_of_their_range_are_taken() -> None:
     content["scores"]["dev"] |= {"bleu": 100.00000000000004, "bleu_published": 0.0, "nll": 0.0, "ppl": 1.0}
     content["scores"]["test"] |= {"nll": 690.0, "ppl": math.exp(690.0) * (1 - 5e-7)}
     assert Record(**content).score("dev", "bleu") == 100.00000000000004
-
-
-def test_a_field_that_hyper_gets_later_leaves_older_records_readable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "record.json"
-    content = fields()
-    del content["hyper"]["average_every"]  # as if it had been added after the record was written
-    file.write_bytes(signed(content))
-    assert load(file).hyper == asdict(Hyper(n_heads=16, d_k=32, d_v=32))
-
-    @dataclass(frozen=True, kw_only=True)
-    class Grown(Hyper):
-        attention: str = "dot"  # text, which no count or share is
-        smoothing_of_weights: float = 0.0
-
-    monkeypatch.setattr("repro.results.record.Hyper", Grown)
-    file.write_bytes(signed(fields()))
-    assert load(file).hyper == asdict(Grown(n_heads=16, d_k=32, d_v=32))
-    for old in PUBLISHED:
-        assert load(old).hyper["attention"] == "dot"
-    with pytest.raises(ValueError, match=r"record\.hyper: missing \['attention', 'smoothing_of_weights'\]"):
-        Record(**fields())  # a new record has all of them
-
-
-def test_a_fact_that_came_later_may_be_absent_but_must_be_sound(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Facts(record.CorpusFacts):
-        shared: NotRequired[float]
-
-    monkeypatch.setitem(record.Record.__annotations__, "corpus", Facts)
-    record._hints.cache_clear()
-    content = fields()
-    assert "shared" not in Record(**content).corpus
-    content["corpus"]["shared"] = 0.25
-    assert Record(**content).corpus["shared"] == 0.25  # type: ignore[typeddict-item]
-    content["corpus"]["shared"] = "much"
-    with pytest.raises(ValueError, match=r"record\.corpus\.shared: expected float, got 'much'"):
-        Record(**content)
-    monkeypatch.undo()
-    record._hints.cache_clear()
 
 
 def test_its_place(tmp_path: Path) -> None:
@@ -210,108 +124,77 @@ def test_its_place(tmp_path: Path) -> None:
     assert path(tmp_path, other).name.endswith("-seed7.json")
 
 
-def test_a_diverged_run_has_no_scores() -> None:
-    content = fields()
-    content["scores"]["test"] = dict.fromkeys(SCORE)
-    with pytest.raises(ValueError, match="expected all of them from a finished run"):
-        Record(**content)
-    assert Record(**{**content, "status": "diverged"}).scores["test"]["bleu"] is None
-
-
 UNPUBLISHED: dict[str, None] = {"bleu_published": None, "bleu_published_signature": None}
 
 
-def test_a_finished_run_may_lack_the_published_score_and_nothing_else(tmp_path: Path) -> None:
-    content = fields()
-    content["scores"] = {split: SCORE | UNPUBLISHED for split in ("dev", "test")}
-    file = tmp_path / "record.json"
-    Record(**content).save(file)
-    assert load(file) == Record(**content)
+def test_a_finished_run_may_lack_the_published_score_and_nothing_else() -> None:
+    Record(**fields() | {"scores": dict.fromkeys(("dev", "test"), SCORE | UNPUBLISHED)})
     for lacking in (
         {"dev": SCORE | UNPUBLISHED, "test": SCORE},  # a language has a protocol or has none
-        {split: SCORE | {"bleu_published": None} for split in ("dev", "test")},
-        {split: SCORE | {"bleu_published_signature": None} for split in ("dev", "test")},
-        {split: SCORE | UNPUBLISHED | {"bleu": None} for split in ("dev", "test")},
+        dict.fromkeys(("dev", "test"), SCORE | {"bleu_published": None}),
+        dict.fromkeys(("dev", "test"), SCORE | {"bleu_published_signature": None}),
+        dict.fromkeys(("dev", "test"), SCORE | UNPUBLISHED | {"bleu": None}),
+        dict.fromkeys(("dev", "test"), SCORE | {"nll": None}),
+        {"dev": dict(SCORE), "test": dict.fromkeys(SCORE)},
     ):
         with pytest.raises(ValueError, match="expected all of them from a finished run"):
-            Record(**{**content, "scores": lacking})
-
-
-def with_accuracy(dev: float | None, test: float | None) -> dict[str, Any]:
-    content = fields()
-    put(content, "scores", "dev", "accuracy", value=dev)
-    put(content, "scores", "test", "accuracy", value=test)
-    return content
+            Record(**fields() | {"scores": lacking})
 
 
 def test_accuracy_may_have_no_value_but_in_both_splits_alike() -> None:
+    def with_accuracy(dev: float | None, test: float | None) -> dict[str, Any]:
+        return fields() | {"scores": {"dev": SCORE | {"accuracy": dev}, "test": SCORE | {"accuracy": test}}}
+
     assert Record(**with_accuracy(None, None)).score("test", "accuracy") is None  # CTranslate2 does not tell
     absent = with_accuracy(0.625, 0.5)
     del absent["scores"]["test"]["accuracy"]
-    without_value = with_accuracy(None, None)
-    del without_value["scores"]["test"]["accuracy"]
-    for lacking in (with_accuracy(0.625, None), with_accuracy(None, 0.5), absent, without_value):
+    for lacking in (with_accuracy(0.625, None), absent):
         with pytest.raises(ValueError, match="expected all of them from a finished run"):
             Record(**lacking)
-    diverged = with_accuracy(None, None)
-    diverged["scores"] = {split: dict.fromkeys(of) for split, of in diverged["scores"].items()}
-    assert Record(**diverged | {"status": "diverged"}).score("dev", "accuracy") is None
-    with pytest.raises(ValueError, match="expected all of them from a finished run"):
-        Record(**diverged)
-
-
-def test_no_other_score_of_tokens_may_be_absent_or_without_a_value() -> None:
-    for name in ("nll", "ppl"):
-        content = with_accuracy(0.625, 0.5)
-        for split in ("dev", "test"):
-            del content["scores"][split][name]
-        with pytest.raises(ValueError, match=rf"record\.scores\.dev: missing \['{name}'\]"):
-            Record(**content)
-        for split in ("dev", "test"):
-            content["scores"][split][name] = None
-        with pytest.raises(ValueError, match="expected all of them from a finished run"):
-            Record(**content)
+    diverged = {split: dict.fromkeys(SCORE | {"accuracy": None}) for split in ("dev", "test")}
+    assert Record(**fields() | {"scores": diverged, "status": "diverged"}).score("dev", "accuracy") is None
 
 
 @pytest.mark.parametrize(
     ("keys", "value", "complaint"),
     [
-        (("scores", "dev", "accuracy"), "0.5", "record.scores.dev.accuracy: expected float or NoneType, got '0.5'"),
-        (("scores", "dev", "accuracy"), math.nan, "record.scores.dev.accuracy: expected a finite number, got nan"),
-        (("seed",), "1", "record.seed: expected int, got '1'"),
-        (("seed",), True, "record.seed: expected int, got True"),
-        (("seed",), 1.0, "record.seed: expected int, got 1.0"),
-        (("row",), None, "record.row: expected str, got None"),
-        (("run",), "0123456789ABCDEF", "record.run: expected text like"),
-        (("table",), "../table3_A", "record.table: expected text like"),
-        (("scale",), "", "record.scale: expected text like"),
-        (("status",), "running", "record.status: expected one of"),
-        (("corpus",), "grammar", "record.corpus: expected a dictionary, got 'grammar'"),
-        (("corpus", "repeats"), {"dev_sources": 0.25}, r"record\.corpus\.repeats: missing \['dev_pairs', "),
-        (("corpus", "dropped", "empty line"), "3", "record.corpus.dropped.empty line: expected int"),
-        (("hyper", "n_heads"), 16.0, "record.hyper.n_heads: expected int, got 16.0"),
-        (("hyper", "heads"), 16, r"record.hyper: missing \[\], unknown \['heads'\]"),
-        (("scores", "dev", "bleu"), math.nan, "record.scores.dev.bleu: expected a finite number, got nan"),
-        (("cost", "flops"), math.inf, "record.cost.flops: expected a finite number, got inf"),
-        (("curves", "dev", "nll"), [2.75], "record.curves.dev: expected a number for each step"),
-        (("curves", "train", "step"), [200, 400, 600.5], r"record.curves.train.step\[2\]: expected int, got 600.5"),
-        (("curves", "train", "step"), "200", "record.curves.train.step: expected a list, got '200'"),
-        (("cost", "padding"), None, "record.cost.padding: expected float, got None"),
-        (("stamp", "host"), "a", r"record.stamp: missing \[\], unknown \['host'\]"),
-        (("claims",), 7, r"record\.claims: expected str or NoneType, got 7"),
-        (("determinism",), SHOWN | {"against": [1]}, r"record\.determinism\.against\[0\]: expected str, got 1"),
-        (("determinism",), SHOWN | {"more": 1}, r"record\.determinism: missing \[\], unknown \['more'\]"),
-        (("settings", "beams"), (1, 4), "record.settings: expected what JSON keeps"),
-        (("settings", "beams"), {1: 4}, "record.settings: expected what JSON keeps"),
-        (("settings", "alpha"), math.nan, "Out of range float values"),
-        (("settings", "folder"), Path("x"), "record.settings: Object of type"),
-        (("row",), "\ud800", "surrogates not allowed"),
+        (("scores", "dev", "bleu"), -0.1, r"scores\.dev\.bleu: expected a number from 0 to 100, got -0\.1"),
+        (("scores", "test", "bleu_published"), 1e3, r"scores\.test\.bleu_published: expected a number from 0 to 100"),
+        (("scores", "dev", "nll"), -1e-3, r"scores\.dev\.nll: expected a number from 0 to inf, got -0\.001"),
+        (("scores", "test", "ppl"), math.exp(1.5) * (1 + 2e-6), r"scores\.test\.ppl: expected exp\(nll\), whose log"),
+        (("scores", "test", "ppl"), 0.0, r"scores\.test\.ppl: expected exp\(nll\)"),
+        (("last_mean", "dev", "accuracy"), 50.0, r"last_mean\.dev\.accuracy: expected a number from 0 to 1, got 50\.0"),
+        (("scores", "dev", "accuracy"), "0.5", r"scores\.dev\.accuracy: expected float or NoneType, got '0\.5'"),
+        (("scores", "dev", "bleu"), math.nan, r"scores\.dev\.bleu: expected a finite number, got nan"),
+        (("scores", "dev"), {"nll": 1.5}, r"scores\.dev: missing \['bleu', .*'ppl'\]"),
+        (("paper", "ppl"), 0.5, r"paper\.ppl: expected a number from 1 to inf, got 0\.5"),
+        (("test_subset",), {"n": 3, "name": "x", **BOTH_BLEU, "bleu": 101.0}, r"test_subset\.bleu: expected"),
+        (("last_mean", "dev", "bleu"), 101.0, r"last_mean\.dev\.bleu: expected a number from 0 to 100, got 101"),
+        (("last_mean", "dev", "length"), "1", r"last_mean\.dev\.length: expected float, got '1'"),
+        (("seed",), "1", "seed: expected int, got '1'"),
+        (("seed",), True, "seed: expected int, got True"),
+        (("seed",), 1.0, "seed: expected int, got 1.0"),
+        (("run",), "0123456789ABCDEF", "run: expected text like"),
+        (("scale",), "", "scale: expected text like"),
+        (("status",), "running", "status: expected one of"),
+        (("corpus",), "grammar", "corpus: expected a dictionary, got 'grammar'"),
+        (("corpus", "repeats"), {"dev_sources": 0.25}, r"corpus\.repeats: missing \['dev_pairs', "),
+        (("corpus", "notes"), "much", r"corpus\.notes: expected a list, got 'much'"),
+        (("corpus", "dropped", "empty line"), "3", "corpus.dropped.empty line: expected int"),
+        (("hyper", "heads"), 16, r"hyper: missing \[\], unknown \['heads'\]"),
+        (("cost", "flops"), math.inf, "cost.flops: expected a finite number, got inf"),
+        (("curves", "dev", "nll"), [2.75], "curves.dev: expected a number for each step"),
+        (("curves", "train", "step"), [200, 400, 600.5], r"curves.train.step\[2\]: expected int, got 600.5"),
+        (("claims",), 7, r"claims: expected str or NoneType, got 7"),
+        (("settings", "beams"), (1, 4), "settings: expected what JSON keeps"),
+        (("settings", "folder"), Path("x"), "settings: Object of type"),
+        (("row",), "\ud800", ".*surrogates not allowed"),
     ],
 )
 def test_what_does_not_belong_cannot_be_recorded(keys: tuple[str, ...], value: Any, complaint: str) -> None:
-    content = fields()
+    content = with_last_mean()
     put(content, *keys, value=value)
-    with pytest.raises(ValueError, match=complaint):
+    with pytest.raises(ValueError, match=rf"^(record\.)?{complaint}"):
         Record(**content)
 
 
@@ -321,43 +204,27 @@ def signed(content: dict[str, Any]) -> bytes:
     return json.dumps({**content, "sha256": hashlib.sha256(canonical).hexdigest()}).encode()
 
 
-def without(key: str) -> Callable[[dict[str, Any]], bytes]:
-    return lambda content: signed({name: value for name, value in content.items() if name != key})
-
-
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
-        (without("seed"), r"record: missing \['seed'\], unknown \[\]"),
-        (without("format"), "expected a record of format 2, got None"),
-        (lambda content: signed({**content, "format": 0}), "expected a record of format 2, got 0"),
         (lambda content: signed({**content, "format": True}), "expected a record of format 2, got True"),
-        (lambda content: signed({**content, "format": "3"}), "expected a record of format 2, got '3'"),
-        (lambda content: signed({**content, "seed": "1"}), "record.seed: expected int, got '1'"),
-        (lambda content: json.dumps(content).encode(), "expected the checksum None, got"),
-        (lambda content: signed(content).replace(b"61.25", b"61.26"), "edited by hand or damaged"),
-        (lambda content: signed(content).replace(b"61.25", b"NaN"), "not JSON compliant"),
-        (lambda content: signed(content)[:-9], "Expecting|Unterminated"),
-        (lambda content: b"[1]", r"expected a record of format 2, got \[1\]"),
-        (lambda content: b"[" + signed(content) + b"]", r"of format 2, got \[\{.*\.\.\. \([\d,]+ letters\)\. Restore"),
         (lambda content: signed({**content, "seed": "1" * 999}), r"record.seed: expected int, got '1+\.\.\. \(1,001 "),
-        (lambda content: b"", "Expecting value"),
+        (lambda content: signed(content).replace(b"61.25", b"61.26"), "edited by hand or damaged"),
+        (lambda content: b"[" + signed(content) + b"]", r"of format 2, got \[\{.*\.\.\. \([\d,]+ letters\)\. Restore"),
         (lambda content: b"\xff\xfe{}", "decode|Expecting"),
         (lambda content: b"[" * 100_000, "recursion|nested"),
     ],
 )
-def test_a_file_that_cannot_be_believed_is_named(
+def test_an_error_about_a_damaged_file_names_it_and_the_remedy_in_short(
     spoil: Callable[[dict[str, Any]], bytes], complaint: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "h=16-seed1.json"
-    file.write_bytes(signed(fields()))
-    load(file)  # it is the change that is refused
     file.write_bytes(spoil(fields()))
     with pytest.raises(ValueError, match=complaint) as error:
         load(file)
     assert str(error.value).startswith(f"{file}: ")
     assert str(error.value).endswith("Restore the file from git, or delete it and run the row again.")
-    assert len(str(error.value)) < len(str(file)) + 260, "a message is read, not the file"
+    assert len(str(error.value)) < len(str(file)) + 260
 
 
 def test_a_record_has_the_scores_of_its_task_and_no_others(tmp_path: Path) -> None:
@@ -383,9 +250,7 @@ def test_a_record_has_the_scores_of_its_task_and_no_others(tmp_path: Path) -> No
     ("newer", "complaint"),
     [
         ({"format": 3}, "expected a record of format 2, got 3"),
-        ({"note": "x"}, "record: missing [], unknown ['note']"),
         ({"scores": {"dev": SCORE | {"chrf": 1.0}, "test": SCORE}}, "record.scores.dev: missing [], unknown ['chrf']"),
-        ({"hyper": asdict(Hyper()) | {"experts": 8}}, "record.hyper: missing [], unknown ['experts']"),
     ],
 )
 def test_a_record_of_a_later_version_is_named_and_says_what_to_do(
@@ -400,30 +265,9 @@ def test_a_record_of_a_later_version_is_named_and_says_what_to_do(
     )
 
 
-def test_every_digit_is_guarded(tmp_path: Path) -> None:
-    file = tmp_path / "record.json"
-    Record(**fields()).save(file)
-    content = file.read_bytes()
-    for found in re.finditer(rb"\d", content):
-        other = b"%d" % (9 - int(found[0]))
-        file.write_bytes(content[: found.start()] + other + content[found.end() :])
-        with pytest.raises(ValueError, match=r"record\.json: "):
-            load(file)
-
-
-def test_layout_is_not_content(tmp_path: Path) -> None:
-    file = tmp_path / "record.json"
-    Record(**fields()).save(file)
-    file.write_bytes(json.dumps(json.loads(file.read_bytes()), indent=7).encode())
-    assert load(file) == Record(**fields())
-
-
-@pytest.mark.parametrize("name", ["h=1", "d_k=16", "base", "0.1"])
-def test_a_plain_name_is_its_own_slug(name: str) -> None:
-    assert slug(name) == name
-
-
-def test_another_name_stays_readable() -> None:
+def test_a_plain_name_is_its_own_slug_and_another_stays_readable() -> None:
+    for name in ("h=1", "d_k=16", "0.1"):
+        assert slug(name) == name
     assert re.fullmatch("n=2--[0-9a-f]{8}", slug("N=2"))
     assert re.fullmatch("learned-positions--[0-9a-f]{8}", slug("learned positions"))
 
@@ -442,6 +286,7 @@ NAMES = st.text() | st.text("aA-=./_ \\\n", max_size=6) | st.text("ab-", min_siz
 def test_a_slug_is_a_name_for_a_file(name: str) -> None:
     assert re.fullmatch(r"[a-z0-9._=-]{1,80}", slug(name))
     assert slug(name)[0] not in ".-"
+    assert slug(name) == name or slug(slug(name)) != slug(name), "no name is the slug of another"
 
 
 @given(one=NAMES, other=NAMES)
@@ -453,29 +298,10 @@ def test_two_names_never_share_a_slug(one: str, other: str) -> None:
     assert (slug(one) == slug(other)) == (one == other)
 
 
-@given(name=NAMES)
-@example("../../x")
-@example("/etc/passwd")
-@example("a/../../../b")
-@example(".")
-def test_a_record_stays_below_its_folder(name: str) -> None:
-    results = Path("/somewhere/results")
-    place = path(results, Record(**fields() | {"row": name}))
-    assert place.parent == results / "laptop" / "table3_A"
-    assert os.path.normpath(place) == str(place)
-
-
-@pytest.mark.parametrize("key", ["table", "scale", "run"])
-@pytest.mark.parametrize("name", ["../../x", "/etc", "a b;rm", "-rf", ".", "..", "", "a/b", "a" * 300, "a\n", "\0"])
-def test_no_other_name_leads_elsewhere(key: str, name: str) -> None:
-    with pytest.raises(ValueError, match=f"record.{key}: expected text like"):
-        Record(**fields() | {key: name})
-
-
-@given(name=NAMES)
-def test_no_name_is_the_slug_of_another(name: str) -> None:
-    # a row that is called as the file of another row is called
-    assert slug(name) == name or slug(slug(name)) != slug(name)
+@pytest.mark.parametrize("name", ["..", "a/b", "-rf", "a" * 81, "a\n"])
+def test_no_name_of_a_table_leads_out_of_its_folder(name: str) -> None:
+    with pytest.raises(ValueError, match="record.table: expected text like"):
+        Record(**fields() | {"table": name})
 
 
 @given(name=st.text("ab-_.=", min_size=1, max_size=200))
