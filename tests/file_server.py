@@ -99,31 +99,6 @@ def stall(handler: Handler, content: bytes) -> None:
     handler.server.closing.wait(30)
 
 
-def _drip(handler: Handler) -> None:
-    """A byte at a time, without end."""
-    while not handler.server.closing.wait(0.02):
-        handler.wfile.write(b"a")
-        handler.wfile.flush()
-
-
-def drips_head(handler: Handler, content: bytes) -> None:
-    handler.wfile.write(b"HTTP/1.0 200 OK\r\nX-Long: ")
-    _drip(handler)
-
-
-def drips_body(handler: Handler, content: bytes) -> None:
-    truncated(handler, content)
-    _drip(handler)
-
-
-def drips_end(handler: Handler, content: bytes) -> None:
-    """All that is asked, in one chunk, and a trailer that never ends."""
-    handler.protocol_version, handler.close_connection = "HTTP/1.1", True
-    handler.head(200, Transfer_Encoding="chunked")
-    handler.wfile.write(b"%x\r\n%s\r\n0\r\nX-Long: " % (len(content), content))
-    _drip(handler)
-
-
 def slow(handler: Handler, content: bytes) -> None:
     """Send a little at a time."""
     rest = handler.part(content)
@@ -171,18 +146,12 @@ def chunked(handler: Handler, content: bytes) -> None:
 
 def page(handler: Handler, content: bytes) -> None:
     """An error page that says 200."""
-    text = b"<!DOCTYPE html><title>Sorry</title>".ljust(len(content))
-    handler.head(200, Content_Type="text/html; charset=utf-8", Content_Length=len(text))
-    handler.wfile.write(text)
-
-
-def bare_page(handler: Handler, content: bytes) -> None:
     handler.head(200, Content_Type="text/html", Content_Length=len(content))
     handler.wfile.write(b"Sorry".ljust(len(content)))
 
 
 def page_as_file(handler: Handler, content: bytes) -> None:
-    """The same, by a server that calls everything a file."""
+    """A page by a server that calls everything a file."""
     text = b"\n<html><title>Sorry</title>".ljust(len(content))
     handler.head(200, Content_Type="application/octet-stream", Content_Length=len(text))
     handler.wfile.write(text)

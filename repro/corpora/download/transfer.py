@@ -2,7 +2,7 @@
 
 A broken transfer is tried again, from where it stopped if a hash can tell whether the parts fit. If an address refuses
 (an error page, another length, another host) or cannot be reached, the next one is tried. A file with a wrong hash is
-never tried again: it is set aside as `.refused`. A server that sends next to nothing is given up after a minute.
+never tried again: it is set aside as `.refused`. A server that sends nothing for a minute counts as broken.
 """
 
 import errno
@@ -10,10 +10,8 @@ import functools
 import hashlib
 import math
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     import requests
 
 BLOCK = 1 << 17
-SLOWEST = 1_000  # bytes a second: less counts as nothing
 ATTEMPTS = 6  # at one address, in a row, each with no more progress in bytes than:
 PROGRESS = 1 << 20
 MAX_REDIRECTS = 5
@@ -43,7 +40,7 @@ class Clock:
 
     sleep: Callable[[float], object] = time.sleep
     connect_seconds: float = 5.0  # to each address of a host; without a network all mirrors together take some seconds
-    stall_seconds: float = 60.0  # in which next to nothing may come before a server is given up
+    stall_seconds: float = 60.0  # in which nothing comes, before the connection counts as broken
     wait_seconds: float = WORK  # for another process that is receiving the archive
 
 
@@ -116,8 +113,8 @@ def download(
                 failures[url] = failure
                 tell(f"{url}: {failure}")
     finally:
-        if not (known and _size_of(path)):  # without a hash it could not be resumed
-            path.unlink(missing_ok=True)
+        if path.exists() and not (known and path.stat().st_size):  # without a hash it could not be resumed
+            path.unlink()
     return failures
 
 
@@ -145,9 +142,7 @@ class _Transfer:
     ) -> None:
         self._source, self._url, self._part, self._known = source, url, part, known
         self._tell, self._clock, self._told = tell, clock, -math.inf
-        self._turn = threading.Lock()  # held by the thread that changes the part
-        self._came, self._enough = 0.0, SLOWEST * clock.stall_seconds  # bytes: received, wanted in a stall time
-        part.cut(_size_of(part.path) if known else 0)
+        part.cut(part.path.stat().st_size if known else 0)
         self._is_patched = part.end > 0  # whether it was received in several pieces
         self._has_answered = False
 
@@ -177,7 +172,7 @@ class _Transfer:
         while True:
             before = self._part.end
             try:
-                self._watched()
+                self._attempt()
                 return
             except BrokenTransfer as broken:
                 failed = 1 if self._part.end - before > PROGRESS else failed + 1
@@ -187,69 +182,30 @@ class _Transfer:
                 self._tell(f"{self._url}: {broken}; again in {seconds:.0f} seconds.")
                 self._clock.sleep(seconds)
 
-    def _watched(self) -> None:
-        """Receive what is lacking. Raises BrokenTransfer if too little comes, in the head, in the body or after it.
-
-        Another thread receives, since a server that sends a byte at a time can keep a reader for ever. That thread is
-        then left behind, and can write nothing more.
-        """
+    def _attempt(self) -> None:
+        """Make one request for what is lacking, and write what comes."""
         size = self._source.size
         if not self._known or (size is not None and self._part.end > size):
             self._restart()
         if self._part.end == size:
             return
         import requests  # here, not above: it takes a tenth of a second, which --help should not cost
-
-        done, is_left, session = Future[None](), threading.Event(), requests.Session()
-
-        def receive() -> None:
-            try:
-                self._attempt(session, is_left)
-                done.set_result(None)
-            except Exception as error:
-                done.set_exception(error)
-
-        threading.Thread(target=receive, daemon=True).start()
-        seconds = self._clock.stall_seconds
-        try:
-            before = -math.inf
-            while self._came - before >= self._enough:
-                before = self._came
-                if wait([done], seconds).done:
-                    return done.result()
-            raise BrokenTransfer(f"too little came for {seconds:g} seconds")
-        finally:
-            with self._turn:
-                is_left.set()
-
-    @contextmanager
-    def _in_turn(self, is_left: threading.Event) -> Iterator[None]:
-        with self._turn:
-            if is_left.is_set():
-                raise BrokenTransfer("nobody waits for it any more")
-            yield
-
-    def _attempt(self, session: "requests.Session", is_left: threading.Event) -> None:
-        """Make one request for what is lacking, and write what comes."""
-        import requests
         import urllib3
 
         headers = {"Accept-Encoding": "identity"}
         if self._part.end:
             headers["Range"] = f"bytes={self._part.end}-"
         try:
-            with session, closing(self._answer(session, headers)) as answer:
-                with self._in_turn(is_left):
-                    self._has_answered = True
-                    if answer.status_code == 416 and self._part.end:  # it may be complete: the hash decides
-                        return
-                    total = self._begun(answer.status_code, answer.headers)
+            with requests.Session() as session, closing(self._answer(session, headers)) as answer:
+                self._has_answered = True
+                if answer.status_code == 416 and self._part.end:  # it may be complete: the hash decides
+                    return
+                total = self._begun(answer.status_code, answer.headers)
                 while self._part.end != total:  # what the server sends after that does not matter
                     block = answer.raw.read1(BLOCK, decode_content=False)  # returns what has come so far
                     if not block:
                         break
-                    with self._in_turn(is_left):
-                        self._take(block, total)
+                    self._take(block, total)
         except (requests.RequestException, urllib3.exceptions.HTTPError, UnicodeError) as error:
             raise _failure(error, self._has_answered) from None
         if total is not None and self._part.end < total:
@@ -261,11 +217,10 @@ class _Transfer:
         """The answer with its body unread; redirections are followed where `next_hop` allows."""
         # else requests reads the address of a redirection as well, and fails if it is not valid
         vars(session)["get_redirect_target"] = lambda _: None
-        seconds = (self._clock.connect_seconds, 3 * self._clock.stall_seconds)  # `_watched` gives up earlier
+        seconds = (self._clock.connect_seconds, self._clock.stall_seconds)
         url = self._url
         for _ in range(MAX_REDIRECTS + 1):
             answer = session.get(url, headers=headers, stream=True, timeout=seconds, allow_redirects=False)
-            self._came += self._enough  # each answer may take as long as a pause in its bytes
             if answer.status_code not in (301, 302, 303, 307, 308):
                 return answer
             answer.close()
@@ -304,9 +259,8 @@ class _Transfer:
             raise RefusedTransfer(f"it begins with {block[:4].hex(' ')}, expected {magic.hex(' ')}")
         if self._part.end + len(block) > (self._source.max_size if total is None else total):
             self._restart()
-            raise RefusedTransfer(f"more than the {at_most(self._source)} that were expected")
+            raise RefusedTransfer(f"it sends more than expected: {at_most(self._source)}")
         self._part.append(block)
-        self._came += len(block)
         if (now := time.monotonic()) - self._told >= TELL_SECONDS:
             self._told, done = now, self._part.end
             share = f" of {total:,} bytes ({done / total:.0%})" if total else " bytes"
@@ -324,7 +278,7 @@ def next_hop(source: Source, url: str, location: str) -> str:
         here, there = urlsplit(url), urlsplit(urljoin(url, location))
         host, _ = there.hostname or "", there.port
     except ValueError:  # "http://[::1/", "http://x:99999/"
-        raise RefusedTransfer(f"redirected to {location[:200]!r}, which is no address") from None
+        raise RefusedTransfer(f"redirected to {location[:200]!r}, which is not an address") from None
     is_named = host in (here.hostname, *source.hosts)
     is_known = source.is_pinned and there.scheme == "https" and host
     if not is_known and (not is_named or there.scheme not in ("https", here.scheme)):
@@ -342,14 +296,7 @@ def _failure(error: Exception, has_answered: bool) -> Exception:
 
     kind = type(getattr(error.args[0] if error.args else None, "reason", error)).__name__
     if isinstance(error, (requests.exceptions.InvalidURL, urllib3.exceptions.LocationValueError, UnicodeError)):
-        return RefusedTransfer(f"the address, or that of a proxy, is none ({kind})")
+        return RefusedTransfer(f"this address, or that of the proxy, is not valid ({kind})")
     if isinstance(error, requests.ConnectionError) and not has_answered:  # it may answer again
         return Unreachable(f"no connection could be made ({kind})")
     return BrokenTransfer(f"the connection failed or broke ({kind})")
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
