@@ -259,21 +259,10 @@ def growth(records: dict[str, Record]) -> list[str]:
 
 
 def gpu(records: dict[str, Record]) -> list[str]:
-    """What one call measured on a GPU, or that none was measured."""
+    """What one call measured on a GPU."""
     record = records.get("gpu")
     if record is None:
-        return [
-            "## On a GPU",
-            "",
-            *prose(
-                "Not measured: no GPU was at hand. `python benchmarks/gpu.py --json benchmarks/records/gpu.json` "
-                "measures everything in one call (correctness against float64, the card's limits, steps with and "
-                "without each technique, kernels and gaps, loader, small models together, translation); `--rehearse` "
-                "shows without a GPU that it runs. The fast paths are tested for equality on a CPU: batches without "
-                "padding (`tests/model/test_ragged.py`), compiled layers (`tests/model/test_transformer.py`), the loss "
-                "of large chunks (`tests/model/test_loss.py`)."
-            ),
-        ]
+        return []
     lines = [
         "## On a GPU",
         "",

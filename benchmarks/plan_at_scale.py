@@ -19,6 +19,7 @@ Run:  python benchmarks/plan_at_scale.py          (about a quarter of an hour, o
 """
 
 import argparse
+import resource
 import statistics
 import time
 from dataclasses import asdict, dataclass
@@ -28,7 +29,7 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from plan import alone, peak_bytes
+from prepare import alone
 
 from repro.corpora.parallel_text import CHUNK
 from repro.data import batching
@@ -136,7 +137,7 @@ def planned(n_pairs: int) -> Measured:
         from_tables_s=tabled,
         group_s=statistics.median(seconds),
         first_s=first,
-        peak_bytes=peak_bytes(),
+        peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         padding=plan.padding,
     )
 

@@ -203,7 +203,7 @@ def ids(n_pairs: int, n_batches: int, place: Path) -> None:
 
 
 def alone(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """The result of `work` in a fresh process."""
+    """The result of `work` in a fresh process. This one stays small: a child's peak starts at its parent's memory."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(work, *arguments, **named).result()
 
