@@ -1,8 +1,5 @@
 """Settings of the process: made where they help, taken back where they would cost accuracy."""
 
-import ctypes
-import errno
-import math
 import mmap
 import os
 import subprocess
@@ -90,66 +87,48 @@ def error_of_a_product() -> float:
     return (((a @ b).double() - exact).norm() / exact.norm()).item()
 
 
-def test_tuned_products_are_still_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, Allocator())
-    cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
-    assert error_of_a_product() < cpu_tuning.FLOAT32_ERROR
-
-
-def test_beside_a_gpu_the_setting_is_left_which_would_allow_it_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, Allocator())
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr(cpu_tuning, "FLOAT32_ERROR", math.inf)  # as where a product of the processor is exact
-    assert cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT) == (KEPT, HUGE)
-    assert torch.get_float32_matmul_precision() == "highest"
-
-
-def test_a_product_that_loses_accuracy_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, Allocator())
-    torch.set_float32_matmul_precision("highest")
-    monkeypatch.setattr(cpu_tuning, "FLOAT32_ERROR", 0.0)  # as where the processor computes in bfloat16
-    assert cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT) == (KEPT, HUGE)
-    assert torch.get_float32_matmul_precision() == "highest"
-
-
-def test_small_products_stay_where_they_were_also_after_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, Allocator())
-    cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
-    assert cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT - 1) == (KEPT, HUGE)
-    assert torch.get_float32_matmul_precision() == "highest"
-
-
-def test_a_product_that_keeps_it_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, Allocator())
-    monkeypatch.setattr(cpu_tuning, "FLOAT32_ERROR", 1.0)
-    assert cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT) == (KEPT, HUGE, "float32 products: oneDNN")
-    assert torch.get_float32_matmul_precision() == "medium"
-
-
-def test_the_measurement_draws_no_number_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tuned_products_are_still_float32_and_the_measurement_draws_no_number_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     use(monkeypatch, Allocator())
     before = torch.get_rng_state()
     cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
     assert torch.equal(torch.get_rng_state(), before)
+    assert error_of_a_product() < cpu_tuning.FLOAT32_ERROR
 
 
-def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    allocator = Allocator()
-    use(monkeypatch, allocator)
-    cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
+@pytest.mark.parametrize(
+    ("product", "error", "gpu", "is_fast"),
+    [
+        (cpu_tuning.LARGE_PRODUCT, 1.0, False, True),
+        (cpu_tuning.LARGE_PRODUCT, 0.0, False, False),  # as where the processor computes in bfloat16
+        (cpu_tuning.LARGE_PRODUCT - 1, 1.0, False, False),
+        (cpu_tuning.LARGE_PRODUCT, 1.0, True, False),  # which the setting would allow TF32
+    ],
+    ids=["large", "inaccurate", "small", "beside a GPU"],
+)
+def test_large_products_go_to_onednn_if_they_stay_float32(
+    monkeypatch: pytest.MonkeyPatch, product: int, error: float, gpu: bool, is_fast: bool
+) -> None:
+    use(monkeypatch, Allocator())
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    monkeypatch.setattr(cpu_tuning, "FLOAT32_ERROR", error)
+    torch.set_float32_matmul_precision("medium")  # as other work left it
+    torch.backends.cudnn.allow_tf32 = True
+    for _ in range(2):
+        assert cpu_tuning.tune(product) == (KEPT, HUGE, *["float32 products: oneDNN"] * is_fast)
+    assert torch.get_float32_matmul_precision() == ("medium" if is_fast else "highest")
+    assert not torch.backends.cudnn.allow_tf32  # cuDNN's own setting, for recurrent layers and convolutions
+
+
+def test_freed_memory_is_kept_by_glibc_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, allocator := Allocator())
+    assert KEPT in cpu_tuning.tune(0)
     assert allocator.settings == {-4: 0, -1: -1, -2: 2**28}  # no maps, no trimming, generous steps
-    assert all(value < 2**31 for value in allocator.settings.values())  # mallopt takes a C int
-
-
-def test_an_allocator_that_refuses_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Allocator(refused=-4))
-    assert KEPT not in cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
-
-
-def test_another_libc_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    allocator = Allocator()
-    use(monkeypatch, allocator, libc="")  # musl gives no name
-    assert KEPT not in cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
+    assert KEPT not in cpu_tuning.tune(0)
+    use(monkeypatch, allocator := Allocator(), libc="")  # musl gives no name
+    assert KEPT not in cpu_tuning.tune(0)
     assert allocator.settings == {}
 
 
@@ -180,65 +159,56 @@ def test_no_huge_pages_where_the_kernel_has_none(monkeypatch: pytest.MonkeyPatch
     assert HUGE not in cpu_tuning.tune(0)
 
 
-@pytest.mark.parametrize(("asked", "kept"), [(None, "64"), ("7", "7")])
-def test_products_of_few_shapes_are_kept(monkeypatch: pytest.MonkeyPatch, asked: str | None, kept: str) -> None:
+def test_products_of_few_shapes_are_kept_unless_somebody_asks_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Allocator())
-    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "what was set before")  # and is again, after the test
-    if asked is None:
-        monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
-    else:
-        monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", asked)
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
     cpu_tuning.tune(0)
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == kept
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"
+    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+    cpu_tuning.tune(0)
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "64"
 
 
-def test_what_was_made_for_a_shape_is_found_again_in_an_update_and_not_kept_for_ever() -> None:
-    script = """if True:
-        import torch
-        from repro.training import cpu_tuning
-        cpu_tuning.tune(0)
-        weight = torch.ones(64, 64, dtype=torch.bfloat16)
-        for shapes in (range(100, 150), range(200, 300)):  # of the first, each is found again; of the second, none
-            for rows in [*shapes] * 2:
-                torch.ones(rows, 64, dtype=torch.bfloat16) @ weight
-    """
-    unset = {name: value for name, value in os.environ.items() if name != "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}
-    environment = unset | {"ONEDNN_VERBOSE": "profile_create", "OMP_NUM_THREADS": "1"}
-    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment)
-    if "create:cache_miss" not in said.stdout:
-        pytest.skip("this processor multiplies bfloat16 without oneDNN")
-    assert said.stdout.count("create:cache_hit") == 50
-
-
-@linux
-def test_huge_pages_come_and_take_no_memory_before_they_are_used() -> None:
-    if not (cpu_tuning._has_glibc() and cpu_tuning._huge_pages_are_offered()):
-        pytest.skip("no glibc, or a kernel without huge pages")
+@pytest.fixture(scope="module")
+def tuned() -> str:
+    """What a process that is tuned says of itself: whether huge pages came, and what oneDNN made and found again."""
     script = """if True:
         from pathlib import Path
         import torch
         from repro.training import cpu_tuning as machine
         made = machine.tune(0)
-        memory = machine.PeakMemory()
-        before = memory.bytes()
-        machine.tune(0)
-        grown = memory.bytes() - before
-        zeros = torch.ones(2**25, dtype=torch.uint8)
-        huge = [line for line in Path("/proc/self/smaps_rollup").read_bytes().split(b"\\n") if b"AnonHugePages" in line]
-        print("malloc: huge pages" in made, grown < 2**24, int(huge[0].split()[1]) >= 2**14)
+        weight = torch.ones(64, 64, dtype=torch.bfloat16)
+        for shapes in (range(100, 150), range(200, 300)):  # of the first, each is found again; of the second, none
+            for rows in [*shapes] * 2:
+                torch.ones(rows, 64, dtype=torch.bfloat16) @ weight
+        if machine.STATUS.exists():
+            memory = machine.PeakMemory()
+            before = memory.bytes()
+            machine.tune(0)
+            grown = memory.bytes() - before
+            zeros = torch.ones(2**25, dtype=torch.uint8)
+            lines = Path("/proc/self/smaps_rollup").read_bytes().split(b"\\n")
+            [huge] = [int(line.split()[1]) for line in lines if b"AnonHugePages" in line]
+            print("huge pages:", "malloc: huge pages" in made, grown < 2**24, huge >= 2**14)
     """
-    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True).stdout
-    assert said.split() in ([b"True"] * 3, [b"False", b"True", b"False"])  # not where memory may not be promised
+    unset = {name: value for name, value in os.environ.items() if name != "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}
+    environment = unset | {"ONEDNN_VERBOSE": "profile_create", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment)
+    return done.stdout
 
 
-def test_the_same_work_gets_the_same_settings_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    allocator = Allocator()
-    use(monkeypatch, allocator)
-    monkeypatch.setattr(cpu_tuning, "FLOAT32_ERROR", 1.0)
-    first, settings = cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT), dict(allocator.settings)
-    cpu_tuning.tune(1)
-    assert (cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT), allocator.settings) == (first, settings)
-    assert torch.get_float32_matmul_precision() == "medium"
+def test_what_was_made_for_a_shape_is_found_again_in_an_update_and_not_kept_for_ever(tuned: str) -> None:
+    if "create:cache_miss" not in tuned:
+        pytest.skip("this processor multiplies bfloat16 without oneDNN")
+    assert tuned.count("create:cache_hit") == 50
+
+
+@linux
+def test_huge_pages_come_and_take_no_memory_before_they_are_used(tuned: str) -> None:
+    if not (cpu_tuning._has_glibc() and cpu_tuning._huge_pages_are_offered()):
+        pytest.skip("no glibc, or a kernel without huge pages")
+    [said] = [line for line in tuned.split("\n") if line.startswith("huge pages:")]
+    assert said.split()[2:] in (["True"] * 3, ["False", "True", "False"])  # not where memory may not be promised
 
 
 @linux
@@ -261,35 +231,11 @@ def test_the_peak_is_of_the_time_since_the_start() -> None:
     assert after < with_it - 32 * MEBIBYTE
 
 
-def test_an_unknown_system_has_no_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peak_that_cannot_be_measured_is_unknown_and_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cpu_tuning.torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(cpu_tuning, "RESET", tmp_path / "absent" / "clear_refs")
+    assert cpu_tuning.PeakMemory().bytes() is None  # not that of all the process did before
     monkeypatch.setattr(cpu_tuning.sys, "platform", "plan9")
     assert cpu_tuning.PeakMemory().bytes() is None
-
-
-@linux
-@pytest.mark.parametrize("refused", [errno.EROFS, errno.EACCES, errno.ENOENT])
-def test_a_peak_that_cannot_be_measured_is_unknown_and_stops_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
-) -> None:
-    class Refusing:
-        def write_bytes(self, data: bytes) -> None:
-            raise OSError(refused, os.strerror(refused), "/proc/self/clear_refs")
-
-    monkeypatch.setattr(cpu_tuning.torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(cpu_tuning, "RESET", Refusing())
-    assert cpu_tuning.PeakMemory().bytes() is None  # not that of all the process did before
-
-
-@linux
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no mallopt")
-def test_the_real_allocator_knows_the_settings() -> None:
-    assert ctypes.CDLL(None).mallopt(cpu_tuning._M_MMAP_MAX, 65_536) == 1  # its default
-
-
-def test_recurrent_layers_and_convolutions_of_a_gpu_are_float32_too() -> None:
-    # cuDNN has a setting of its own, which is TF32 unless it is told
-    torch.backends.cudnn.allow_tf32 = True
-    cpu_tuning.tune(1)
-    assert torch.get_float32_matmul_precision() == "highest"
-    assert not torch.backends.cudnn.allow_tf32

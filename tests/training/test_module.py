@@ -13,7 +13,6 @@ from toy_system import Toy
 
 from repro.data.batch import Batch
 from repro.model.config import Hyper
-from repro.model.loss import smoothed_cross_entropy
 from repro.model.ragged import pack, shifted
 from repro.model.special_tokens import EOS, PAD
 from repro.training.module import NonFinite, TranslationModule, random_seed
@@ -71,7 +70,7 @@ def gradient(made: TranslationModule, shares: list[Batch]) -> list[Tensor]:
     return [p.grad.clone() for p in made.parameters() if p.grad is not None]
 
 
-@pytest.mark.parametrize(("world", "micro"), [(1, 2), (2, 1), (1, 3), (2, 3), (7, 1)])
+@pytest.mark.parametrize(("world", "micro"), [(2, 3), (7, 1)])
 def test_an_update_gives_one_gradient_however_it_is_split(world: int, micro: int) -> None:
     whole = gradient(module(), [batch([0, 1, 2, 3, 4])])
     made = module(world_size=world, accumulate_grad_batches=micro)
@@ -81,18 +80,9 @@ def test_an_update_gives_one_gradient_however_it_is_split(world: int, micro: int
     torch.testing.assert_close(gradient(made, shares), whole, rtol=0, atol=1e-12)
 
 
-def test_the_loss_is_the_mean_over_the_pieces_of_the_update() -> None:
-    made, one = module(), batch([0, 3], n_update=11)
-    hidden = made.model.decode(one.decoder_in, made.model.encode(one.source), one.source)
-    loss, nll = smoothed_cross_entropy(hidden, made.model.embedding.weight, one.target, 0.1)
-    assert made.training_step(one, 0).item() == pytest.approx(loss.item() / 11)
-    assert made.train_loss.compute().item() == pytest.approx(loss.item() / 7)  # of the share's own 5 + 2 tokens
-    assert made.train_nll.compute().item() == pytest.approx(nll.item() / 7)
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 def test_the_loss_is_smoothed_as_the_row_says_and_dev_never(epsilon: float) -> None:
-    made, one = module(replace(HYPER, label_smoothing=epsilon)), batch([0, 3], n_update=7)
+    made, one = module(replace(HYPER, label_smoothing=epsilon)), batch([0, 3], n_update=11)  # of which 7 are here
     log_prob = made.model(one.source, one.decoder_in).log_softmax(-1)
     loss, nll = 0.0, 0.0
     for b, t in itertools.product(range(2), range(5)):
@@ -102,7 +92,9 @@ def test_the_loss_is_smoothed_as_the_row_says_and_dev_never(epsilon: float) -> N
             for token in range(V):
                 share = 1 - epsilon if token == gold else epsilon / (V - 1)
                 loss -= share * log_prob[b, t, token].item()
-    assert made.training_step(one, 0).item() == pytest.approx(loss / 7)
+    assert made.training_step(one, 0).item() == pytest.approx(loss / 11)
+    assert made.train_loss.compute().item() == pytest.approx(loss / 7)
+    assert made.train_nll.compute().item() == pytest.approx(nll / 7)
     made.validation_step(one, 0)
     assert made.dev_nll.compute().item() == pytest.approx(nll / 7)
 
@@ -113,17 +105,12 @@ def test_what_is_logged_is_a_mean_over_pieces_not_over_batches() -> None:
     for i in range(5):
         apart.training_step(batch([i]), 0)
     apart.training_step(batch([]), 0)  # an empty share weighs nothing
-    for name in ("train_loss", "train_nll"):
-        assert getattr(apart, name).compute().item() == pytest.approx(getattr(together, name).compute().item())
-
-
-def test_dev_is_unsmoothed_and_weighs_pieces() -> None:
-    together, apart = module(), module()
-    together.training_step(batch([0, 1, 2, 3, 4]), 0)
     with torch.no_grad():
         for sentences in ([0], [1, 2], [], [3, 4]):
             apart.validation_step(batch(sentences), 0)
-    assert apart.dev_nll.compute().item() == pytest.approx(together.train_nll.compute().item())
+    loss, nll = (mean.compute().item() for mean in (together.train_loss, together.train_nll))
+    for mean, expected in ((apart.train_loss, loss), (apart.train_nll, nll), (apart.dev_nll, nll)):
+        assert mean.compute().item() == pytest.approx(expected)
 
 
 def test_an_update_without_a_piece_is_refused() -> None:
@@ -153,8 +140,9 @@ class Cut(Toy):
     gradient_norm = 0.5
 
 
-@pytest.mark.parametrize(("system", "longest"), [(None, math.inf), (Toy, math.inf), (Cut, 0.5)])
-@pytest.mark.parametrize("times", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(
+    ("system", "longest", "times"), [(None, math.inf, 1e3), (Toy, math.inf, 1e3), (Cut, 0.5, 1e3), (Cut, 0.5, 1e-3)]
+)
 def test_a_gradient_is_cut_where_its_system_says_so_and_keeps_its_direction(
     system: Any, longest: float, times: float
 ) -> None:
@@ -197,10 +185,9 @@ def test_looked_at_late_no_update_is_made_and_the_step_is_named(monkeypatch: pyt
         made.on_before_optimizer_step(optimizer) if then == "the next step" else made.check_parameters()
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_loss_that_is_no_number_stops_before_the_update(value: float) -> None:
+def test_a_loss_that_is_no_number_stops_before_the_update() -> None:
     made = module(global_step=41)
-    torch.nn.init.constant_(made.model.embedding.weight, value)
+    torch.nn.init.constant_(made.model.embedding.weight, math.inf)
     with pytest.raises(NonFinite, match=r"The loss is (nan|inf) at step 42; no update was made"):
         made.training_step(batch([0], step=41), 0)
 
@@ -226,8 +213,6 @@ def test_a_parameter_that_is_no_number_stops_before_the_checkpoint() -> None:
     ("step", "change", "expected"),
     [
         (1, {}, 1.746_928_107_4e-7),
-        (4_000, {}, 6.987_712_429_7e-4),
-        (100_000, {}, 1.397_542_485_9e-4),
         (4_000, {"lr_factor": 0.5}, 3.493_856_214_8e-4),
         (1, {"warms_up": False}, 6.987_712_429_7e-4),  # the peak from the first step on
     ],
