@@ -1,7 +1,8 @@
 """Lab: how queries meet keys, and what heads share.
 
 Expected: dot products without their scale do harm where d_k is large, as with one head; additive and bilinear scores
-are as good as scaled ones; queries that are keys lose a little; identical heads are one small head.
+are as good as scaled ones; a Gaussian kernel of bandwidth 1, which is as sharp as dot products without their scale, does
+as they do; queries that are keys lose a little; identical heads are one small head.
 Run:      python experiments/lab_scores.py --scale laptop
 """
 
@@ -9,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from repro.experiment import Paper, Row, main
-from repro.model.ablations.scores import AdditiveScores, BilinearScores, UnscaledDot
+from repro.model.ablations.scores import AdditiveScores, BilinearScores, GaussianKernel, UnscaledDot
 from repro.model.ablations.sharing import IdenticalHeads, QueriesAreKeys
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
@@ -37,6 +38,7 @@ ROWS = [
     Row("dot, h=1", one_head, Paper(), system=partial(Transformer, mix=UnscaledDot)),
     Row("additive", same, Paper(), system=partial(Transformer, mix=AdditiveScores)),
     Row("bilinear", same, Paper(), system=partial(Transformer, mix=BilinearScores)),
+    Row("Gaussian kernel", same, Paper(), system=partial(Transformer, mix=GaussianKernel)),
     Row("K = Q", same, Paper(), system=partial(Transformer, self_attention=QueriesAreKeys)),
     Row("identical heads", same, Paper(), system=IdenticalHeads),
     Row("one of 8 heads", one_small_head, Paper()),
