@@ -1,7 +1,7 @@
 """Lab: how queries meet keys, and what heads share.
 
 Expected: dot products without their scale do harm where d_k is large, as with one head; additive and bilinear scores
-are as good as scaled ones; a Gaussian kernel of bandwidth 1, which is as sharp as dot products without their scale, does
+are as good as scaled ones; a Gaussian kernel of bandwidth 1 is as sharp as dot products without their scale, and does
 as they do; queries that are keys lose a little; identical heads are one small head.
 Run:      python experiments/lab_scores.py --scale laptop
 """
