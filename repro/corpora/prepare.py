@@ -33,7 +33,7 @@ from repro.data.shards import SHARD, SIDES, Ids, Prepared, Shards, Split, Store,
 from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.storage import atomic
-from repro.storage.folder_cache import MANIFEST, alone, made_once, stated, verified
+from repro.storage.folder_cache import MANIFEST, alone, is_made, made_once, stated, verified
 from repro.storage.process_pool import check_main_is_guarded, process_pool
 
 FolderFacts = dict[str, Any]  # what a step returns about the folder that it filled
@@ -392,7 +392,7 @@ def made_all(
     made = whole(tasks)
     if missing := [folder for folder in tasks if folder not in made]:
         for part in parts:
-            if (part.source.parent / MANIFEST).exists():  # fetching unpacked it
+            if is_made(part.source.parent):  # fetching unpacked it
                 verified(part.source.parent)
         # each program takes its own order: those that prepare the same corpus at once rarely make the same shard
         random.Random(f"{socket.gethostname()}/{os.getpid()}").shuffle(missing)
