@@ -1,5 +1,6 @@
 """What tests wait for that others do, and where these may meet."""
 
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -13,6 +14,14 @@ def until(condition: Callable[[], Any], seconds: float = 240.0, said: Callable[[
         assert time.monotonic() < deadline, f"waited in vain: {said()}"
         time.sleep(0.02)
     return found
+
+
+def ended_process() -> int:
+    """The number of a process that has ended."""
+    if not (child := os.fork()):
+        os._exit(0)
+    os.waitpid(child, 0)
+    return child
 
 
 def free_port() -> int:

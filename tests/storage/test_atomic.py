@@ -9,16 +9,15 @@ import resource
 import shutil
 import socket
 import subprocess
-import sys
 from array import array
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from faults.disk import Disk, prepack, refusing, tmpfs
+from waiting import ended_process
 
 from repro.storage import atomic
 from repro.storage.atomic import (
@@ -33,8 +32,6 @@ from repro.storage.atomic import (
     write_text,
 )
 
-REFUSALS = ("ENOSPC", "EROFS", "EACCES", "ENAMETOOLONG", "EIO", "EMFILE", "ESTALE")
-
 
 def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -48,21 +45,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 # ---- a crash
-
-
-def test_the_bytes_are_on_the_disk_before_they_take_the_name(folder: Path) -> None:
-    with Disk(folder).watching() as disk:
-        write_bytes(folder / "x", b"new")
-    assert disk.calls == [
-        "open",
-        "write",
-        "fsync",
-        "close",
-        "replace",
-        "open",
-        "fsync",
-        "close",
-    ]  # the last: the folder
 
 
 @pytest.mark.parametrize("before", [{}, {"x": b"old"}], ids=["first", "again"])
@@ -105,11 +87,11 @@ def test_a_crash_at_any_call_of_a_file_that_grows(folder: Path) -> None:
 def test_short_writes_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really = os.write
     monkeypatch.setattr(os, "write", lambda file, data: really(file, data[:2]))
-    write_bytes(folder / "x", b"eleven byte")
+    write_bytes(folder / "x", lambda file: file.write(array("h", b"twelve bytes")))
     file = Appended(folder / "y")
     file.append(b"seven b")
     file.close()
-    assert files(folder) == {"x": b"eleven byte", "y": b"seven b"}
+    assert files(folder) == {"x": b"twelve bytes", "y": b"seven b"}
 
 
 # ---- errors
@@ -132,14 +114,13 @@ GROWING = ("open", "open", "fsync", "close", "ftruncate", "write", "fsync", "clo
 
 
 @pytest.mark.parametrize("k", range(len(WHOLE)))
-@pytest.mark.parametrize("name", REFUSALS)
-def test_a_disk_that_refuses_any_call_is_named(folder: Path, name: str, k: int) -> None:
+def test_a_disk_that_refuses_any_call_is_named(folder: Path, k: int) -> None:
     (folder / "x").write_bytes(b"old")
-    number = getattr(errno, name)
-    said = rf"^{folder}/x cannot be written to: {os.strerror(number)} \(3 bytes needed, [\d,]+ free\)\. [A-Z].*\.$"
-    with refusing(folder, k, number) as made, pytest.raises(DiskError, match=said) as refused:
+    said = rf"^{folder}/x cannot be written to: No space left on device \(3 bytes needed, [\d,]+ free\)\. [A-Z].*\.$"
+    with refusing(folder, k, errno.ENOSPC) as made, pytest.raises(DiskError, match=said) as refused:
         write_bytes(folder / "x", b"new")
-    assert refused.value.errno == number
+    copy = pickle.loads(pickle.dumps(refused.value))  # as it comes from another process
+    assert (str(copy), copy.errno) == (str(refused.value), errno.ENOSPC)
     assert made[: k + 1] == list(WHOLE[: k + 1])
     assert files(folder) == {"x": b"new" if k > WHOLE.index("replace") else b"old"}
     write_bytes(folder / "x", b"newer")
@@ -157,28 +138,15 @@ def grow(path: Path) -> None:
 
 
 @pytest.mark.parametrize("k", range(len(GROWING)))
-@pytest.mark.parametrize("name", REFUSALS)
-def test_a_disk_that_refuses_any_call_of_a_file_that_grows_is_named(folder: Path, name: str, k: int) -> None:
+def test_a_disk_that_refuses_any_call_of_a_file_that_grows_is_named(folder: Path, k: int) -> None:
     (folder / "x").write_bytes(b"one\ntorn")
-    number = getattr(errno, name)
-    said = rf"^{folder}/x cannot be written to: {os.strerror(number)}"
-    with refusing(folder, k, number) as made, pytest.raises(DiskError, match=said) as refused:
+    said = f"^{folder}/x cannot be written to: {os.strerror(errno.EIO)}"
+    with refusing(folder, k, errno.EIO) as made, pytest.raises(DiskError, match=said):
         grow(folder / "x")
-    assert refused.value.errno == number
     assert made[: k + 1] == list(GROWING[: k + 1])
     assert files(folder)["x"] in (b"one\ntorn", b"one\n", b"one\ntwo\n")
     grow(folder / "x")
     assert files(folder)["x"] == b"one\ntwo\n"
-
-
-def test_other_errors_are_not_the_disks(folder: Path) -> None:
-    with pytest.raises(FileNotFoundError), atomic.named(folder / "x"):
-        (folder / "absent").read_bytes()
-
-
-def test_an_error_of_the_disk_crosses_processes() -> None:
-    error = pickle.loads(pickle.dumps(DiskError(errno.ENOSPC, "x cannot be written to")))
-    assert (str(error), error.errno, type(error)) == ("x cannot be written to", errno.ENOSPC, DiskError)
 
 
 @pytest.fixture
@@ -234,9 +202,6 @@ def test_a_file_where_a_folder_should_be(folder: Path) -> None:
     for place in (folder / "x" / "y", folder / "x"):
         with pytest.raises(DiskError, match="Not a directory.* name another folder"):
             check_folder(place)
-
-
-def test_a_folder_that_takes_bytes_is_left_as_it_was(folder: Path) -> None:
     check_folder(folder / "a" / "b")
     assert files(folder / "a" / "b") == {}
 
@@ -256,12 +221,6 @@ def test_no_two_writers_share_a_name(folder: Path) -> None:
     assert list(files(folder)) == ["x"]
 
 
-def test_the_partial_file_is_in_the_same_folder(folder: Path) -> None:
-    # a rename within a folder is one step; across file systems it is a copy that can break off
-    write_bytes(folder / "x", lambda file: file.write(b"new" if len(files(folder)) == 1 else b"elsewhere"))
-    assert files(folder) == {"x": b"new"}
-
-
 def test_git_ignores_what_a_crash_leaves(tmp_path: Path) -> None:
     git = shutil.which("git")
     rules = Path(__file__).parents[2] / ".gitignore"
@@ -275,14 +234,13 @@ def test_git_ignores_what_a_crash_leaves(tmp_path: Path) -> None:
 
 
 def test_sweeping_spares_those_who_live(folder: Path) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    ours = beside(folder / "a.b", atomic.PARTIAL)
-    theirs = ours.with_name(ours.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
+    ours = beside(folder / "[a] *?ß.b", atomic.PARTIAL)
+    theirs = ours.with_name(ours.name.replace(f".{os.getpid()}.", f".{ended_process()}."))
     far = theirs.with_name(theirs.name.replace(socket.gethostname(), "another.machine"))
     kept = {ours.name, far.name, "x.partial", ".hidden", ".partial", "step-1.safetensors"}
     for name in (*kept, theirs.name):
         (folder / name).touch()
+    assert atomic.left_beside(folder / "[a] *?ß.b", atomic.PARTIAL) == [theirs]
     sweep(folder.parent, alone=False)
     assert set(files(folder)) == kept
     sweep(folder, alone=True)
@@ -290,34 +248,14 @@ def test_sweeping_spares_those_who_live(folder: Path) -> None:
     sweep(folder / "absent", alone=True)
 
 
-def test_a_name_may_have_signs_of_patterns(folder: Path) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    ours = beside(folder / "[x] *?ß", atomic.PARTIAL)
-    theirs = ours.with_name(ours.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
-    for path in (ours, theirs):
-        path.touch()
-    assert atomic.left_beside(folder / "[x] *?ß", atomic.PARTIAL) == [theirs]
-
-
 # ---- contents
 
 
-def test_text_is_written_as_it_stands(folder: Path) -> None:
-    write_text(folder / "x", "ä\r\n\u2028b\n")
-    assert files(folder) == {"x": b"\xc3\xa4\r\n\xe2\x80\xa8b\n"}
-
-
-def test_json_is_sorted_readable_and_strict(folder: Path) -> None:
+def test_text_is_written_as_it_stands_and_json_is_sorted_readable_and_strict(folder: Path) -> None:
+    write_text(folder / "text", "ä\r\n\u2028b\n")
+    assert files(folder)["text"] == b"\xc3\xa4\r\n\xe2\x80\xa8b\n"
     write_json(folder / "x", {"b": [1, 2.5, None], "a": "ß"})
     assert files(folder)["x"].decode() == '{\n "a": "ß",\n "b": [\n  1,\n  2.5,\n  null\n ]\n}\n'
-    for value in (math.nan, math.inf):
-        with pytest.raises(ValueError, match="not JSON compliant"):
-            write_json(folder / "x", {"a": value})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(folder / "x", {"a": math.nan})
     assert json.loads(files(folder)["x"])["a"] == "ß"
-
-
-@pytest.mark.parametrize("data", [b"new.", bytearray(b"new."), memoryview(b"new."), array("h", b"new.")])
-def test_a_writer_may_give_any_bytes(folder: Path, data: Any) -> None:
-    write_bytes(folder / "x", lambda file: file.write(data))
-    assert files(folder) == {"x": b"new."}

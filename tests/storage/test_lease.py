@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from faults.disk import tmpfs
+from waiting import until
 
 from repro.storage import lease, signed_json
 from repro.storage.atomic import DiskError
@@ -34,7 +35,7 @@ def abandoned(run: Path, number: int, step: int = 0, **other: object) -> None:
 
 
 def test_attempts_are_numbered_and_let_go_at_once(tmp_path: Path) -> None:
-    for number in (1, 2, 3):
+    for number in (1, 2, 3, 4):  # at one step: who let go is not counted as killed
         with Lease(tmp_path, step=0) as held:
             assert held.number == number
             held.check()
@@ -66,16 +67,6 @@ def test_a_disk_that_refuses_is_named(tmp_path: Path) -> None:
             pass
 
 
-def test_attempts_that_may_not_be_read_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(self: Path) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    with Lease(tmp_path, step=0):
-        monkeypatch.setattr(Path, "iterdir", refused)
-        with pytest.raises(DiskError, match=r"attempts cannot be written to: Permission denied .* another folder"):
-            Lease(tmp_path, step=0)
-
-
 def test_one_beat_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     utime, failed = os.utime, threading.Event()
 
@@ -88,10 +79,7 @@ def test_one_beat_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         assert failed.wait(60)
         monkeypatch.setattr(os, "utime", utime)
         heard = owner(tmp_path, 1).stat().st_mtime
-        until = time.monotonic() + 60
-        while owner(tmp_path, 1).stat().st_mtime == heard:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until(lambda: owner(tmp_path, 1).stat().st_mtime != heard)
 
 
 def test_an_error_is_told_though_the_folder_is_gone(tmp_path: Path) -> None:
@@ -152,9 +140,7 @@ def test_of_many_that_begin_at_once_one_has_it(tmp_path: Path, monkeypatch: pyte
     held[0].close()
 
 
-@pytest.mark.parametrize(
-    ("steps", "says"), [((4, 4), False), ((0, 4, 4), False), ((4, 4, 4), True), ((0, 0, 4, 4, 4), True)]
-)
+@pytest.mark.parametrize(("steps", "says"), [((4, 4), False), ((0, 4, 4), False), ((0, 4, 4, 4), True)])
 def test_killed_three_times_without_progress_it_says_so_once(
     tmp_path: Path, steps: tuple[int, ...], says: bool
 ) -> None:
@@ -166,15 +152,7 @@ def test_killed_three_times_without_progress_it_says_so_once(
     Lease(tmp_path, step=4).close()
 
 
-def test_attempts_that_let_go_are_not_counted(tmp_path: Path) -> None:
-    for _ in range(5):
-        Lease(tmp_path, step=4).close()
-
-
-DAMAGED = (b"", b"\0" * 90, b"{", b"[]", b"null", b'{"pid": "x"}', b"[" * 100_000, b"\xff")
-
-
-@pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
+@pytest.mark.parametrize("content", [b"", b"[]", b"[" * 100_000], ids=["empty", "a list", "deep"])
 def test_after_a_damaged_owner_the_same_command_goes_on(tmp_path: Path, content: bytes) -> None:
     abandoned(tmp_path, 1, step=4)
     owner(tmp_path, 1).write_bytes(content)

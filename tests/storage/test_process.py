@@ -1,11 +1,10 @@
 """Whether a process is dead is said only where it can be told."""
 
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+from waiting import ended_process
 
 from repro.storage import process
 from repro.storage.process import has_ended, is_dead, this_process
@@ -14,9 +13,7 @@ from repro.storage.process import has_ended, is_dead, this_process
 @pytest.fixture
 def ended() -> dict[str, Any]:
     """A process of this machine that has ended."""
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait()
-    return this_process() | {"pid": child.pid}
+    return this_process() | {"pid": ended_process()}
 
 
 def test_of_ours_it_is_known_at_once(ended: dict[str, Any]) -> None:
