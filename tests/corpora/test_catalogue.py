@@ -257,7 +257,7 @@ def test_another_generator_makes_another_grammar(tmp_path: Path, monkeypatch: py
 
 
 def test_no_held_out_source_of_the_grammar_stands_in_its_training_text(tmp_path: Path) -> None:
-    sizes = GrammarSizes(n_train=2_000, n_dev=150, n_test=150)
+    sizes = GrammarSizes(n_train=500, n_dev=100, n_test=100)
     made = open_corpus("grammar", "en-de", data_dir=None, cache=tmp_path, sizes=sizes)
     sources, targets = zip(*made.train[0].pairs(), strict=True)
     held_out = {"dev": list(made.dev.pairs()), "test": list(made.test.pairs())}
