@@ -34,7 +34,7 @@ SPLITS = {
         np.array([2, 6, 1, 4, 3]),
         np.array([2, 5, 2, 4, 5]),
         np.array([2, 3, 1, 4, 1]),
-        {"never closed": np.array([0, 2, 0, 0, 1]), "a leaf missing": np.array([0, 1, 0, 0, 0])},
+        {"a leaf missing": np.array([0, 1, 0, 0, 0]), "never closed": np.array([0, 2, 0, 0, 1])},
     ),
     "test": Brackets(np.array([3, 3, 3]), np.array([1, 2, 1]), np.array([1, 2, 2]), np.array([1, 1, 1]), {}),
 }
@@ -81,13 +81,7 @@ def test_they_come_back_and_hold_no_word(tmp_path: Path) -> None:
     record = parser_run(tmp_path)
     found = read_brackets(tmp_path, record)
     assert found is not None
-    for split, of in SPLITS.items():
-        for name, column in of._asdict().items():
-            if name != "mended":
-                assert getattr(found[split], name).tolist() == column.tolist()
-        assert {kind: times.tolist() for kind, times in found[split].mended.items()} == {
-            kind: times.tolist() for kind, times in of.mended.items()
-        }
+    assert repr(found) == repr(SPLITS)
     assert fault_of_brackets(tmp_path, record) is None
 
 

@@ -59,10 +59,8 @@ def test_over_operations_the_rival_that_costs_twice_is_behind_all_along() -> Non
     [
         ((1.0, -3.0), (12.5,)),
         ((1.0, 0.0, -3.0), (20.0,)),  # not on the straight line from 10 to 30
-        ((1.0, 0.0, 0.0, -3.0), (20.0,)),
         ((1.0, 0.0, 1.0), ()),  # they touch
         ((0.0, 1.0, -1.0), (25.0,)),
-        ((1.0, 2.0, 0.0), ()),
         ((0.0, 0.0), ()),
         ((1.0, -1.0, 1.0), (15.0, 25.0)),
     ],

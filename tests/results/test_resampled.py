@@ -101,17 +101,6 @@ def test_a_row_on_another_text_is_not_held_against_the_first(tmp_path: Path) -> 
     assert F1_TO_FIRST not in frame.columns or frame[F1_TO_FIRST].isna().all()
 
 
-def test_where_the_first_row_kept_no_brackets_nothing_is_held_against_the_second(tmp_path: Path) -> None:
-    records = [
-        left(tmp_path, row, position, 4, of)
-        for position, (row, of) in enumerate({"WSJ only": ONE[0], "semi-supervised": OTHER[0], "third": ONE[1]}.items())
-    ]
-    next(tmp_path.rglob("wsj-only*.dev.parquet")).unlink()
-    frame = with_brackets(table(records), records, tmp_path)
-    assert list(frame[F1_OVER].notna()) == [False, True, True]
-    assert F1_TO_FIRST not in frame.columns or frame[F1_TO_FIRST].isna().all()
-
-
 def test_a_row_with_a_run_that_kept_no_brackets_shows_nothing_of_the_other(tmp_path: Path) -> None:
     mended = [of._replace(mended={"never closed": np.ones_like(LENGTHS)}) for of in ONE]
     records = [left(tmp_path, "WSJ only", 0, seed, of) for seed, of in zip((4, 5), mended, strict=True)]

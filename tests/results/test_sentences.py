@@ -91,7 +91,6 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     file.write_bytes(kept)
     assert not list(faults(tmp_path, record))
     other = replace(record, seed=9)
-    assert list(faults(tmp_path, other)) == ["its translations of dev and test are not there"]
     nothing: Any = {split: dict.fromkeys(record.scores[split]) for split in ("dev", "test")}  # type: ignore[literal-required]
     assert not list(faults(tmp_path, replace(other, status="diverged", scores=nothing)))
 
@@ -129,17 +128,12 @@ def test_the_translations_of_another_seed_are_known_as_such(tmp_path: Path) -> N
 def test_counts_that_cannot_be_are_refused(columns: dict[str, Any], complaint: str, tmp_path: Path) -> None:
     record = run(1)
     leave(tmp_path, [record])
-    changed(path(tmp_path, record), **columns)
-    with pytest.raises(ValueError, match=complaint):
-        read_counts(tmp_path, record)
-
-
-def test_counts_of_another_number_of_sentences_are_refused(tmp_path: Path) -> None:
-    record = run(1)
-    leave(tmp_path, [record])
     fewer: Any = {**record.corpus, "n_dev": 2}
     with pytest.raises(ValueError, match="expected 2 sentences, got 3"):
         read_counts(tmp_path, replace(record, corpus=fewer))
+    changed(path(tmp_path, record), **columns)
+    with pytest.raises(ValueError, match=complaint):
+        read_counts(tmp_path, record)
 
 
 def test_counts_are_read_once_and_again_where_the_file_or_the_record_is_another(tmp_path: Path) -> None:
@@ -175,8 +169,7 @@ def read(name: str) -> list[str]:
     return (GOLDEN / name).read_bytes().decode().split("\n")[:-1]
 
 
-@pytest.mark.parametrize("in_tokens", [False, True])
-@pytest.mark.parametrize("language", ["de", "fr"])
+@pytest.mark.parametrize(("language", "in_tokens"), [("de", False), ("fr", True)])
 def test_their_sums_give_both_scores(language: str, in_tokens: bool) -> None:
     hypotheses, references = read(f"hyp.{language}"), read(f"ref.{language}")
     if in_tokens:
@@ -223,11 +216,6 @@ def test_characters_are_counted_where_words_have_no_blanks() -> None:
 def test_an_empty_translation_counts_its_reference() -> None:
     found = ngram_counts(["", "das ist gut"], ["das ist gut", "das ist gut"], "de", in_tokens=False)
     assert found["bleu"].summands.tolist() == [[0, 3, 0, 0, 0, 0, 0, 0, 0, 0], [3, 3, 3, 2, 1, 0, 3, 2, 1, 0]]
-
-
-def test_sides_that_are_not_parallel_are_refused() -> None:
-    with pytest.raises(ValueError, match="argument 2 is longer"):
-        ngram_counts(["a"], ["a", "b"], "de", in_tokens=False)
 
 
 def test_thirds_by_hand() -> None:
