@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/mlflow.db"
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "example.org", ""])
+@pytest.mark.parametrize("host", ["0.0.0.0", ""])
 def test_any_other_host_is_refused(store: str, host: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ui.main(["--tracking-uri", store, "--host", host]) == 2
     said = capsys.readouterr().err

@@ -51,12 +51,10 @@ def controls(text: bytes) -> set[int]:
     return {byte for byte in text if byte < 32 or byte == 127} - {ord("\n")}
 
 
-ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
 
 
-@pytest.mark.parametrize(
-    "surroundings", [{}, ASCII, ASCII | {"PYTHONIOENCODING": "ascii"}], ids=["utf-8", "C", "ascii"]
-)
+@pytest.mark.parametrize("surroundings", [{}, ASCII], ids=["utf-8", "ascii"])
 def test_hostile_text_is_shown_as_text_on_any_console(tmp_path: Path, surroundings: dict[str, str]) -> None:
     code, output = said(tmp_path, **surroundings)
     assert code == 7, output.decode(errors="replace")
@@ -71,7 +69,7 @@ def test_hostile_text_is_shown_as_text_on_any_console(tmp_path: Path, surroundin
         assert output.decode().count("60.7 ± 1.3 Δ − ü") == 5
 
 
-@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("closed", [(1,), (0, 1, 2)])
 def test_closed_streams_cost_nothing_and_no_file_gets_their_place(tmp_path: Path, closed: Sequence[int]) -> None:
     code, output = said(tmp_path, " ".join("<&-" if number == 0 else f"{number}>&-" for number in closed))
     assert (code, bool(output)) == (7, len(closed) == 1), output.decode(errors="replace")

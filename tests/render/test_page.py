@@ -137,7 +137,7 @@ def folded(texts: Sequence[str]) -> list[str]:
     return [" ".join(text.replace(NO_BREAK, " ").split()) for text in texts]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(cells)
 @example([HOSTILE, [[("strong", text)] for text in HOSTILE], [[("code", text)] for text in HOSTILE]])
 @example([[[("", "a"), ("strong", text), ("", "b"), ("emphasis", text), ("", "c")] for text in HOSTILE]] * 2)
@@ -150,7 +150,7 @@ def test_cells_come_back_from_markdown_and_html(drawn: list[list[Drawn]]) -> Non
     assert folded(Reader(html(page.blocks)).found["td"]) == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(lines)
 @example([("", "a"), ("strong", "*b*"), ("strong", "c"), ("emphasis", "d"), ("", "e")])
 @example([("strong", "(In brackets)"), ("", " is")])
@@ -210,7 +210,7 @@ def read_tex(text: str) -> str:
     return shown
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(lambda text: "''" not in text))
 @example(r"\input{x} % & $h$ [a]* {b} ~^_#<|>")
 def test_a_text_comes_back_from_latex_token_by_token(text: str) -> None:
@@ -223,7 +223,7 @@ def test_letters_that_any_document_sets_are_let_through() -> None:
     assert tex_text("ð ą ŋ α 第") == "U+00F0 U+0105 U+014B U+03B1 U+7B2C"  # which would stop some
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(cells)
 @example([HOSTILE, [[("strong", text)] for text in HOSTILE], [[("code", text)] for text in HOSTILE]])
 def test_latex_has_a_line_for_each_row_and_all_else_is_comment(drawn: list[list[Drawn]]) -> None:
