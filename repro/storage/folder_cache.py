@@ -84,8 +84,7 @@ def verified(folder: Path) -> dict[str, Any]:
                 f"{folder / name} is damaged: expected SHA-256 {expected}, got {found}. "
                 "Delete the folder; it is made again."
             )
-    facts: dict[str, Any] = contents["facts"]
-    return facts
+    return dict(contents["facts"])
 
 
 def stated(folder: Path) -> tuple[dict[str, Any], str]:
@@ -138,10 +137,7 @@ def _take_name(work: Path, folder: Path) -> None:
         with suppress(FileNotFoundError, ValueError):
             verified(folder)
             return
-        aside = work.with_suffix(".damaged")
-        with suppress(FileNotFoundError):  # another process was faster
-            folder.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _sha256(path: Path) -> str:

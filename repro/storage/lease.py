@@ -48,11 +48,11 @@ class Lease:
     ) -> None:
         self._attempts = run / "attempts"
         atomic.make_folder(self._attempts)
-        before = _numbers(self._attempts)
+        before = _attempts_of(run)
         if before:
-            _wait_until_gone(self._attempts / _name(before[-1]), is_held, tell)
-            _count([self._attempts / _name(number) for number in before], step)
-        self.number = before[-1] + 1 if before else 1
+            _wait_until_gone(before[-1], is_held, tell)
+            _count(before, step)
+        self.number = int(before[-1].name) + 1 if before else 1
         self._folder = self._attempts / _name(self.number)
         try:
             with atomic.named(self._folder):
@@ -100,29 +100,23 @@ class Lease:
 
 def was_killed(run: Path) -> bool:
     """Whether the owner of the last attempt did not release the run. It may be alive: callers check that as well."""
-    return (last := _last(run)) is not None and _heard(last) > 0
+    return any(_heard(last) > 0 for last in _attempts_of(run)[-1:])
 
 
 def let_go(run: Path) -> None:
-    """Release the run in place of the last attempt's owner, once all that it left undone is done."""
-    if (last := _last(run)) is not None and _heard(last) > 0:
-        with atomic.named(last / _OWNER):
-            os.utime(last / _OWNER, (0, 0))
-
-
-def _last(run: Path) -> Path | None:
-    attempts = run / "attempts"
-    numbers = _numbers(attempts) if attempts.is_dir() else []
-    return attempts / _name(numbers[-1]) if numbers else None
+    """Release a run that `was_killed`, in place of its owner, once all that it left undone is done."""
+    owner = _attempts_of(run)[-1] / _OWNER
+    with atomic.named(owner):
+        os.utime(owner, (0, 0))
 
 
 def _name(number: int) -> str:
     return f"{number:06}"
 
 
-def _numbers(attempts: Path) -> list[int]:
-    with atomic.named(attempts):
-        return sorted(int(path.name) for path in attempts.iterdir() if path.name.isdecimal())
+def _attempts_of(run: Path) -> list[Path]:
+    """The folders of all attempts, in order."""
+    return sorted((run / "attempts").glob("[0-9]*"))
 
 
 def _owner(attempt: Path) -> dict[str, Any]:
@@ -132,7 +126,7 @@ def _owner(attempt: Path) -> dict[str, Any]:
     """
     try:
         return signed_json.read(attempt / _OWNER, "an owner", FORMAT)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return {}
 
 
