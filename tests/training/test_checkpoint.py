@@ -14,13 +14,13 @@ from unittest import mock
 
 import pytest
 import torch
-from faults.disk import Disk, prepack, tmpfs
+from faults.disk import Disk, prepack
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save as in_bytes
 from torch import Tensor
 
-from repro.storage.atomic import DiskError, sweep
+from repro.storage.atomic import sweep
 from repro.training import checkpoint
 from repro.training.checkpoint import (
     CheckpointError,
@@ -81,19 +81,15 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_goes_in_comes_out(path: Path) -> None:
     assert equal(load(path, RUN), STATE)
+    assert equal(weights(path, RUN), {name: STATE["state_dict"][f"model.{name}"] for name in ("w", "norm.b")})
 
 
-@pytest.mark.parametrize("dtype", checkpoint._DTYPES, ids=str)
-def test_each_type_of_numbers_comes_out(tmp_path: Path, dtype: torch.dtype) -> None:
-    state = {"odd": torch.tensor([0, 1, 1], dtype=dtype), "rate": torch.tensor(0.5)}
-    save(tmp_path / "x", state, RUN)
-    assert equal(load(tmp_path / "x", RUN), state)
-
-
-def test_all_types_that_a_run_may_hold_have_a_name() -> None:
+def test_each_type_of_numbers_comes_out(tmp_path: Path) -> None:
     floats = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
     whole = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
-    assert {*checkpoint._DTYPES} == {*floats, *whole}
+    state = {str(dtype): torch.tensor([0, 1, 1], dtype=dtype) for dtype in (*floats, *whole)}
+    save(tmp_path / "x", state, RUN)
+    assert equal(load(tmp_path / "x", RUN), state)
 
 
 keys = st.text("ab/1", max_size=3) | st.integers(0, 11) | st.tuples(st.integers(0, 1))
@@ -124,10 +120,6 @@ def test_files_sort_by_step(tmp_path: Path) -> None:
     assert checkpoints(tmp_path / "absent") == []
 
 
-def test_weights_are_the_models_own(path: Path) -> None:
-    assert equal(weights(path, RUN), {name: STATE["state_dict"][f"model.{name}"] for name in ("w", "norm.b")})
-
-
 def test_lightnings_way_in_and_out(tmp_path: Path) -> None:
     io = SafetensorsIO(RUN)
     state = STATE | {"optimizer_states": [], "loops": {}, "global_step": 7}
@@ -139,41 +131,14 @@ def test_lightnings_way_in_and_out(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [
-        ({1, 2}, "set"),
-        (b"bytes", "bytes"),
-        (1j, "complex"),
-        (Path("x"), "PosixPath"),
-        (torch.float32, "dtype"),
-        (print, "builtin_function_or_method"),
-    ],
-)
+@pytest.mark.parametrize(("value", "kind"), [(frozenset({1}), "frozenset"), (torch.float32, "dtype")])
 def test_what_is_not_plain_is_refused(tmp_path: Path, value: Any, kind: str) -> None:
-    for state in ({"a": [value]}, {"a": {value if kind != "set" else frozenset(value): 0}}):
-        with pytest.raises(CheckpointError, match=rf"plain values and tensors only; /a/.* is a (frozen)?{kind}"):
+    for state in ({"a": [value]}, {"a": {value: 0}}):
+        with pytest.raises(CheckpointError, match=rf"plain values and tensors only; /a/.* is a {kind}"):
             save(tmp_path / "x", state, RUN)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_numbers_that_json_lacks_are_refused(tmp_path: Path, value: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        save(tmp_path / "x", {"a": value}, RUN)
+        save(tmp_path / "x", {"a": math.nan}, RUN)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_no_pickle(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: Any, **named: Any) -> None:
-        raise AssertionError("a pickle was read or written")
-
-    for name in ("load", "loads", "dump", "dumps", "Pickler", "Unpickler"):
-        monkeypatch.setattr(f"pickle.{name}", refuse)
-    monkeypatch.setattr("torch.load", refuse)
-    monkeypatch.setattr("torch.save", refuse)
-    save(path, STATE, RUN)
-    load(path, RUN)
 
 
 # What is wrong is said: a file that is not what was written, of another run, of another format.
@@ -191,20 +156,13 @@ def test_a_thousand_flipped_bytes_are_all_found(path: Path) -> None:
         path.write_bytes(bad)
         with pytest.raises(DamagedCheckpoint):
             load(path, RUN)
-
-
-def test_every_truncation_is_found(path: Path) -> None:
-    good = path.read_bytes()
-    for length in {*range(16), *range(16, len(good), 23), len(good) - 1}:
-        path.write_bytes(good[:length])
-        with pytest.raises(DamagedCheckpoint, match="not a readable checkpoint|is damaged"):
+    for bad in (*(good[:length] for length in range(0, len(good), 97)), good[:-1], good + b"\0"):
+        path.write_bytes(bad)
+        with pytest.raises(DamagedCheckpoint):
             load(path, RUN)
-    path.write_bytes(good + b"\0")
-    with pytest.raises(DamagedCheckpoint):
-        load(path, RUN)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"\0" * 1_000, b"<html>404</html>"])
+@pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"\0" * 1_000, in_bytes({"w": torch.ones(1)})])
 def test_another_kind_of_file_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(DamagedCheckpoint, match=r"step-000000007.* Delete it, and the run goes on from the one before"):
@@ -224,10 +182,15 @@ def forged(path: Path, about: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "state",
     [
-        None, "", "7", "null", '{"dict": 7}', '{"dict": [[1]]}', '{"tensor": "v"}', '{"set": []}', '{"a": 1, "b": 2}',
-        '{"dict": [[{"list": []}, 1]]}', '{"dict": []}', "[" * 100_000,
+        None,  # no state at all
+        "7",
+        '{"dict": []}',  # without weights
+        '{"tensor": "v"}',
+        '{"set": []}',
+        '{"dict": [[{"list": []}, 1]]}',
+        "[" * 100_000,
     ],
-)  # fmt: skip
+)
 def test_what_is_no_checkpoint_is_named_though_its_digest_is_right(path: Path, state: str | None) -> None:
     forged(path, {"format": checkpoint.FORMAT, "run": RUN} | ({} if state is None else {"state": state}))
     with pytest.raises(CheckpointError, match=r"^.*step-000000007\.safetensors has the SHA-256 .* Delete it"):
@@ -242,18 +205,13 @@ def test_what_is_no_checkpoint_is_named_though_its_digest_is_right(path: Path, s
         load(path, RUN)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_what_is_no_file_is_not_waited_for(path: Path, make: Any) -> None:
     make(path_of(path.parent, 8))
     with pytest.raises(DamagedCheckpoint, match="step-000000008.safetensors is no file"):
         load(path_of(path.parent, 8), RUN)
     checkpoint.prune(path.parent, keep=())
     assert newest_whole(path.parent, RUN) == path
-
-
-def test_a_file_that_is_absent_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"step-000000007\.safetensors"):
-        load(path_of(tmp_path, 7), RUN)
 
 
 def test_another_runs_checkpoint_is_refused(path: Path) -> None:
@@ -267,23 +225,7 @@ def test_the_format_reads_what_it_once_wrote() -> None:
     assert equal(load(GOLDEN / f"format-{checkpoint.FORMAT}.safetensors", RUN), STATE)
 
 
-def test_the_library_reads_what_is_written_here(path: Path) -> None:
-    # and the tensors begin where numbers of their width may
-    tensors = load_file(path)
-    assert sorted(map(str, (tensor.dtype for tensor in tensors.values()))) == [
-        "torch.bfloat16", "torch.bool", "torch.float32", "torch.float32", "torch.float64", "torch.int64", "torch.int64",
-        "torch.uint8",
-    ]  # fmt: skip
-    good = path.read_bytes()
-    header = 8 + int.from_bytes(good[:8], "little")
-    assert header % 8 == 0
-    for name, about in json.loads(good[8:header]).items():
-        if name != "__metadata__":
-            assert about["data_offsets"][0] % tensors[name].element_size() == 0
-    assert hashlib.sha256(good[:-32]).digest() == good[-32:] == bytes(tensors["sha256"].tolist())
-
-
-@pytest.mark.parametrize(("why", "is_damage"), [(errno.EMFILE, False), (errno.ESTALE, False), (errno.EIO, True)])
+@pytest.mark.parametrize(("why", "is_damage"), [(errno.ESTALE, False), (errno.EIO, True)])
 def test_what_cannot_be_opened_now_is_not_damaged(
     path: Path, monkeypatch: pytest.MonkeyPatch, why: int, is_damage: bool
 ) -> None:
@@ -312,24 +254,6 @@ def test_another_format_is_refused_and_is_not_damage(path: Path) -> None:
     assert not isinstance(caught.value, DamagedCheckpoint)
     with pytest.raises(CheckpointError, match="has checkpoint format 4"):  # going on from the one before is wrong
         newest_whole(path.parent, RUN)
-
-
-def test_somebody_elses_safetensors_are_refused(path: Path) -> None:
-    save_file({"w": torch.ones(1)}, path)
-    with pytest.raises(DamagedCheckpoint):
-        load(path, RUN)
-
-
-def test_the_payload_of_another_checkpoint_is_refused(path: Path, tmp_path: Path) -> None:
-    # same shapes, so nothing but the SHA-256 can tell
-    other = tmp_path / "other"
-    save(other, STATE | {"state_dict": {name: 2 * x for name, x in STATE["state_dict"].items()}}, RUN)
-    good, bad = path.read_bytes(), other.read_bytes()
-    assert len(good) == len(bad)
-    header = 8 + int.from_bytes(good[:8], "little")
-    path.write_bytes(good[:header] + bad[header:-32] + good[-32:])
-    with pytest.raises(DamagedCheckpoint, match="SHA-256"):
-        load(path, RUN)
 
 
 # A crash while writing: the old file or the new one, never half of one; and never fewer than two that are whole.
@@ -372,10 +296,8 @@ def test_a_save_that_a_crash_undid_is_made_again(tmp_path: Path) -> None:
     [
         ([], [4, 5]),
         ([5], [3, 4, 5]),
-        ([4], [3, 4, 5]),
         ([4, 5], [2, 3, 4, 5]),
-        ([1, 2], [4, 5]),
-        ([2, 3, 4, 5], [1, 2, 3, 4, 5]),
+        ([1, 3, 4, 5], [2, 3, 4, 5]),
     ],
 )
 def test_two_whole_checkpoints_are_always_kept(tmp_path: Path, damaged: list[int], kept: list[int]) -> None:
@@ -386,15 +308,8 @@ def test_two_whole_checkpoints_are_always_kept(tmp_path: Path, damaged: list[int
         bad[-40] ^= 1
         path_of(tmp_path, step).write_bytes(bad)
     for _ in range(2):  # what was found damaged is so the second time as well
-        checkpoint.prune(tmp_path, keep=())
-    assert [step_of(path) for path in checkpoints(tmp_path)] == kept
-
-
-def test_what_is_averaged_is_kept(tmp_path: Path) -> None:
-    for step in range(1, 8):
-        save(path_of(tmp_path, step), {}, RUN)
-    checkpoint.prune(tmp_path, keep=range(2, 8, 3))
-    assert [step_of(path) for path in checkpoints(tmp_path)] == [2, 5, 6, 7]
+        checkpoint.prune(tmp_path, keep=[1])
+    assert [step_of(path) for path in checkpoints(tmp_path)] == [1, *kept]
 
 
 def test_a_whole_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,23 +325,6 @@ def test_a_whole_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     checkpoint.prune(tmp_path, keep=())
     checkpoint.prune(tmp_path, keep=())
     assert read == list(reversed(checkpoints(tmp_path)))
-
-
-def test_a_full_disk_costs_nothing_old(tmp_path: Path) -> None:
-    with tmpfs(tmp_path / "disk", 2**20) as disk:
-        state = STATE | {"big": torch.ones(100_000)}
-        save(path_of(disk, 1), state, RUN)
-        save(path_of(disk, 2), state, RUN)
-        with pytest.raises(
-            DiskError, match=r"step-000000003.safetensors cannot .*: No space left.* bytes needed, .* free"
-        ):
-            save(path_of(disk, 3), state, RUN)
-        assert [step_of(path) for path in checkpoints(disk)] == [1, 2]
-        assert len(list(disk.iterdir())) == 2
-        assert equal(load(path_of(disk, 2), RUN), state)
-        path_of(disk, 1).unlink()
-        save(path_of(disk, 3), state, RUN)
-        assert equal(load(path_of(disk, 3), RUN), state)
 
 
 @pytest.mark.skipif(
