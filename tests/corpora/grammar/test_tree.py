@@ -61,11 +61,23 @@ OFTEN, NEVER = author.OFTEN[0], author.OFTEN[2]
 BECAUSE, THAT = author.LINKS[0], Fixed("that", "dass", "que")
 DOG, CAT, TABLE = np("dog"), np("cat"), np("table", compound=modifier("kitchen"))
 NOMINATIVE_GAP = Relative(noun("man"))
+ON, ONTO = (lex.Prep(NEAR[0][0], NEAR[0][1], case, NEAR[0][2]) for case in "DA")
+
+
+def said(*clause, **more):
+    """A sentence of one clause."""
+    return Sentence(Clause(*clause, **more))
+
+
+def asked(*clause, **more):
+    """A question of one clause."""
+    return Sentence(Clause(*clause, **more), question=True)
+
 
 # Each phenomenon of the grammar, built from an explicit tree and translated by hand.
 CHECKED = {
     "verb second with inversion, separable participle": (
-        Sentence(Clause(np("man"), verb("close"), "past", object=np("door"), time=YESTERDAY, front="time")),
+        said(np("man"), verb("close"), "past", object=np("door"), time=YESTERDAY, front="time"),
         "Yesterday, the man closed the door.",
         "Gestern hat der Mann die Tür zugemacht.",
         "Hier, l'homme a fermé la porte.",
@@ -106,284 +118,244 @@ CHECKED = {
         "Si tu lis un livre, je dors.",
     ),
     "dative verb; relative pronoun in the dative; que": (
-        Sentence(
-            Clause(
-                np("man", "the", relative=Clause(SHE, verb("help"), object=NOMINATIVE_GAP, front="object")),
-                verb("thank"),
-                object=np("child", "my", plural=True),
-            )
+        said(
+            np("man", "the", relative=Clause(SHE, verb("help"), object=NOMINATIVE_GAP, front="object")),
+            verb("thank"),
+            object=np("child", "my", plural=True),
         ),
         "The man that she helps thanks my children.",
         "Der Mann, dem sie hilft, dankt meinen Kindern.",
         "L'homme qu'elle aide remercie mes enfants.",
     ),
     "relative pronoun after a preposition; dont": (
-        Sentence(
-            Clause(
-                np(
-                    "story",
-                    relative=Clause(WE, verb("talk", en_prep="about"), object=Relative(noun("story")), front="object"),
-                ),
-                None,
-                predicate=Quality(adjective("long"), author.DEGREES[0]),
-            )
+        said(
+            np(
+                "story",
+                relative=Clause(WE, verb("talk", en_prep="about"), object=Relative(noun("story")), front="object"),
+            ),
+            None,
+            predicate=Quality(adjective("long"), author.DEGREES[0]),
         ),
         "The story that we talk about is very long.",
         "Die Geschichte, über die wir sprechen, ist sehr lang.",
         "L'histoire dont nous parlons est très longue.",
     ),
     "whose: deren and a strong ending, dont and an article": (
-        Sentence(
-            Clause(
-                np(
-                    "woman",
-                    relative=Clause(
-                        np("dog", "the", "old", owner=Relative(noun("woman"))), verb("sleep"), front="subject"
-                    ),
-                ),
-                verb("laugh"),
-                "past",
-            )
+        said(
+            np(
+                "woman",
+                relative=Clause(np("dog", "the", "old", owner=Relative(noun("woman"))), verb("sleep"), front="subject"),
+            ),
+            verb("laugh"),
+            "past",
         ),
         "The woman whose old dog sleeps laughed.",
         "Die Frau, deren alter Hund schläft, hat gelacht.",
         "La femme dont le vieux chien dort a ri.",
     ),
     "participle after a relative object": (
-        Sentence(
-            Clause(
-                np(
-                    "apple",
-                    plural=True,
-                    relative=Clause(HE, verb("eat"), "past", object=Relative(noun("apple"), True), front="object"),
-                ),
-                None,
-                "past",
-                predicate=Quality(adjective("small")),
-            )
+        said(
+            np(
+                "apple",
+                plural=True,
+                relative=Clause(HE, verb("eat"), "past", object=Relative(noun("apple"), True), front="object"),
+            ),
+            None,
+            "past",
+            predicate=Quality(adjective("small")),
         ),
         "The apples that he ate were small.",
         "Die Äpfel, die er gegessen hat, waren klein.",
         "Les pommes qu'il a mangées étaient petites.",
     ),
     "where: a relative clause of place": (
-        Sentence(
-            Clause(
-                ME,
-                verb("see"),
-                object=np("house", "a", "big", relative=Clause(THEY, verb("work"), asked=ASKED[0], front="asked")),
-            )
+        said(
+            ME,
+            verb("see"),
+            object=np("house", "a", "big", relative=Clause(THEY, verb("work"), asked=ASKED[0], front="asked")),
         ),
         "I see a big house where they work.",
         "Ich sehe ein großes Haus, wo sie arbeiten.",
         "Je vois une grande maison où ils travaillent.",
     ),
     "kein, ne ... pas de, any": (
-        Sentence(Clause(HE, verb("buy"), negated=True, object=np("apple", "a", "red", plural=True))),
+        said(HE, verb("buy"), negated=True, object=np("apple", "a", "red", plural=True)),
         "He does not buy any red apples.",
         "Er kauft keine roten Äpfel.",
         "Il n'achète pas de pommes rouges.",
     ),
     "nicht, clitic pronoun and participle": (
-        Sentence(
-            Clause(
-                np("friend", "his", plural=True),
-                verb("see"),
-                "past",
-                negated=True,
-                object=Pronoun("they", np("pear", plural=True)),
-            )
+        said(
+            np("friend", "his", plural=True),
+            verb("see"),
+            "past",
+            negated=True,
+            object=Pronoun("they", np("pear", plural=True)),
         ),
         "His friends did not see them.",
         "Seine Freundinnen haben sie nicht gesehen.",
         "Ses amies ne les ont pas vues.",
     ),
     "never": (
-        Sentence(Clause(YOU, verb("read"), often=NEVER, object=np("letter", "a"))),
+        said(YOU, verb("read"), often=NEVER, object=np("letter", "a")),
         "You never read a letter.",
         "Du liest nie einen Brief.",
         "Tu ne lis jamais de lettre.",
     ),
     "no: kein and aucun ... ne": (
-        Sentence(Clause(np("boy", "no"), verb("get", en_particle="up"), "past")),
+        said(np("boy", "no"), verb("get", en_particle="up"), "past"),
         "No boy got up.",
         "Kein Junge ist aufgestanden.",
         "Aucun garçon ne s'est levé.",
     ),
     "two objects change places": (
-        Sentence(Clause(ME, verb("give"), object=np("cake", "this"), recipient=np("guest", plural=True))),
+        said(ME, verb("give"), object=np("cake", "this"), recipient=np("guest", plural=True)),
         "I give the guests this cake.",
         "Ich gebe den Gästen diesen Kuchen.",
         "Je donne ce gâteau aux invités.",
     ),
     "dative pronoun before an inverted subject; indirect clitic": (
-        Sentence(
-            Clause(
-                np("woman"),
-                verb("bring", en_particle="back"),
-                "past",
-                object=np("key"),
-                recipient=HE,
-                time=YESTERDAY,
-                front="time",
-            )
+        said(
+            np("woman"),
+            verb("bring", en_particle="back"),
+            "past",
+            object=np("key"),
+            recipient=HE,
+            time=YESTERDAY,
+            front="time",
         ),
         "Yesterday, the woman brought him back the key.",
         "Gestern hat ihm die Frau den Schlüssel zurückgebracht.",
         "Hier, la femme lui a rapporté la clé.",
     ),
     "motion takes the accusative, sein, être": (
-        Sentence(Clause(np("sister", plural=True), verb("go"), "past", place=Locative(np("market"), toward=True))),
+        said(np("sister", plural=True), verb("go"), "past", place=Locative(np("market"), toward=True)),
         "The sisters went to the market.",
         "Die Schwestern sind auf den Markt gegangen.",
         "Les sœurs sont allées au marché.",
     ),
     "rest takes the dative: the same place": (
-        Sentence(Clause(np("sister"), verb("work"), place=Locative(np("market")))),
+        said(np("sister"), verb("work"), place=Locative(np("market"))),
         "The sister works at the market.",
         "Die Schwester arbeitet auf dem Markt.",
         "La sœur travaille au marché.",
     ),
     "auf with the accusative: where it is put": (
-        Sentence(
-            Clause(
-                SHE,
-                verb("put"),
-                "past",
-                object=np("knife", "a"),
-                place=Phrase(lex.Prep(NEAR[0][0], NEAR[0][1], "A", NEAR[0][2]), TABLE),
-            )
-        ),
+        said(SHE, verb("put"), "past", object=np("knife", "a"), place=Phrase(ONTO, TABLE)),
         "She put a knife on the kitchen table.",
         "Sie hat ein Messer auf den Küchentisch gelegt.",
         "Elle a mis un couteau sur la table de cuisine.",
     ),
     "auf with the dative: where it is": (
-        Sentence(Clause(np("knife"), None, place=Phrase(lex.Prep(NEAR[0][0], NEAR[0][1], "D", NEAR[0][2]), TABLE))),
+        said(np("knife"), None, place=Phrase(ON, TABLE)),
         "The knife is on the kitchen table.",
         "Das Messer ist auf dem Küchentisch.",
         "Le couteau est sur la table de cuisine.",
     ),
     "compound; adjectives before and after; numeral with units first": (
-        Sentence(
-            Clause(
-                WE,
-                verb("see"),
-                object=NP(noun("door"), "the", True, (adjective("old"), adjective("red")), modifier("wooden"), 21),
-            )
+        said(
+            WE,
+            verb("see"),
+            object=NP(noun("door"), "the", True, (adjective("old"), adjective("red")), modifier("wooden"), 21),
         ),
         "We see the twenty-one old red wooden doors.",
         "Wir sehen die einundzwanzig alten roten Holztüren.",
         "Nous voyons les vingt et une vieilles portes en bois rouges.",
     ),
     "genitive, elision, liaison": (
-        Sentence(Clause(np("friend", owner=np("man", "the", "old")), None, predicate=Quality(adjective("tired")))),
+        said(np("friend", owner=np("man", "the", "old")), None, predicate=Quality(adjective("tired"))),
         "The old man's friend is tired.",
         "Die Freundin des alten Mannes ist müde.",
         "L'amie du vieil homme est fatiguée.",
     ),
     "a name as owner leaves a strong ending": (
-        Sentence(Clause(np("dog", "the", "big", owner=PersonName("Anna", "she")), verb("sleep"))),
+        said(np("dog", "the", "big", owner=PersonName("Anna", "she")), verb("sleep")),
         "Anna's big dog sleeps.",
         "Annas großer Hund schläft.",
         "Le grand chien d'Anna dort.",
     ),
     "its follows the owner in German, the thing in French": (
-        Sentence(Clause(CAT, verb("play", en_prep="with"), object=np("ball", "its", owner=Pronoun("it", CAT)))),
+        said(CAT, verb("play", en_prep="with"), object=np("ball", "its", owner=Pronoun("it", CAT))),
         "The cat plays with its ball.",
         "Die Katze spielt mit ihrem Ball.",
         "Le chat joue avec son ballon.",
     ),
     "modal verb, infinitive last": (
-        Sentence(Clause(np("student", "this"), verb("pick", en_particle="up"), "past", "must", object=np("box"))),
+        said(np("student", "this"), verb("pick", en_particle="up"), "past", "must", object=np("box")),
         "This student had to pick up the box.",
         "Dieser Student musste die Schachtel aufheben.",
         "Cet étudiant a dû ramasser la boîte.",
     ),
     "infinitive clause with zu inside the verb": (
-        Sentence(
-            Clause(
-                ME,
-                reporting("try"),
-                "past",
-                complement=Sub(Fixed("", "", "de"), Clause(ME, verb("get", en_particle="up")), infinitive=True),
-            )
+        said(
+            ME,
+            reporting("try"),
+            "past",
+            complement=Sub(Fixed("", "", "de"), Clause(ME, verb("get", en_particle="up")), infinitive=True),
         ),
         "I tried to get up.",
         "Ich habe versucht, aufzustehen.",
         "J'ai essayé de me lever.",
     ),
     "passive": (
-        Sentence(Clause(np("letter", plural=True), verb("write"), "past", passive=True, agent=np("judge", "a"))),
+        said(np("letter", plural=True), verb("write"), "past", passive=True, agent=np("judge", "a")),
         "The letters were written by a judge.",
         "Die Briefe wurden von einem Richter geschrieben.",
         "Les lettres ont été écrites par un juge.",
     ),
     "comparison": (
-        Sentence(Clause(np("soup", "our"), None, predicate=Quality(adjective("good"), None, np("cake", "your")))),
+        said(np("soup", "our"), None, predicate=Quality(adjective("good"), None, np("cake", "your"))),
         "Our soup is better than your cake.",
         "Unsere Suppe ist besser als dein Kuchen.",
         "Notre soupe est meilleure que ton gâteau.",
     ),
     "question: do-support, which in the accusative": (
-        Sentence(
-            Clause(np("farmer"), verb("look", en_prep="for"), "past", object=np("horse", "which"), front="object"),
-            question=True,
-        ),
+        asked(np("farmer"), verb("look", en_prep="for"), "past", object=np("horse", "which"), front="object"),
         "Which horse did the farmer look for?",
         "Welches Pferd hat der Bauer gesucht?",
         "Quel cheval est-ce que le paysan a cherché ?",
     ),
     "what; n-declension": (
-        Sentence(
-            Clause(np("boy", "a"), verb("show"), object=What(), recipient=np("soldier", "the"), front="object"),
-            question=True,
-        ),
+        asked(np("boy", "a"), verb("show"), object=What(), recipient=np("soldier", "the"), front="object"),
         "What does a boy show the soldier?",
         "Was zeigt ein Junge dem Soldaten?",
         "Qu'est-ce qu'un garçon montre au soldat ?",
     ),
     "an indirect question; reflexive verbs": (
-        Sentence(
-            Clause(
-                ME,
-                reporting("know"),
-                negated=True,
-                complement=Sub(Fixed("whether", "ob", "si"), Clause(HE, verb("remember"), object=np("war"))),
-            )
+        said(
+            ME,
+            reporting("know"),
+            negated=True,
+            complement=Sub(Fixed("whether", "ob", "si"), Clause(HE, verb("remember"), object=np("war"))),
         ),
         "I do not know whether he remembers the war.",
         "Ich weiß nicht, ob er sich an den Krieg erinnert.",
         "Je ne sais pas s'il se souvient de la guerre.",
     ),
     "coordination: plural verb, masculine wins": (
-        Sentence(
-            Clause(And(np("mother"), np("father", "her")), None, predicate=Quality(adjective("happy")), negated=True)
-        ),
+        said(And(np("mother"), np("father", "her")), None, predicate=Quality(adjective("happy")), negated=True),
         "The mother and her father are not happy.",
         "Die Mutter und ihr Vater sind nicht glücklich.",
         "La mère et son père ne sont pas heureux.",
     ),
     "preposition before two things": (
-        Sentence(Clause(ME, verb("talk", en_prep="about"), object=And(np("poem"), np("letter", plural=True)))),
+        said(ME, verb("talk", en_prep="about"), object=And(np("poem"), np("letter", plural=True))),
         "I talk about the poem and the letters.",
         "Ich spreche über das Gedicht und die Briefe.",
         "Je parle du poème et des lettres.",
     ),
     "de swallows des": (
-        Sentence(Clause(WE, verb("dream", en_prep="of"), object=np("bird", "a", "big", plural=True))),
+        said(WE, verb("dream", en_prep="of"), object=np("bird", "a", "big", plural=True)),
         "We dream of big birds.",
         "Wir träumen von großen Vögeln.",
         "Nous rêvons de grands oiseaux.",
     ),
     "phrases inside the noun phrase": (
-        Sentence(
-            Clause(
-                np("man", "a", phrase=Phrase(WITH, np("hat", "a", "black"))),
-                verb("read"),
-                often=OFTEN,
-                object=np("book", "this", plural=True, phrase=Phrase(ABOUT, np("fox", plural=True))),
-            )
+        said(
+            np("man", "a", phrase=Phrase(WITH, np("hat", "a", "black"))),
+            verb("read"),
+            often=OFTEN,
+            object=np("book", "this", plural=True, phrase=Phrase(ABOUT, np("fox", plural=True))),
         ),
         "A man with a black hat often reads these books about the foxes.",
         "Ein Mann mit einem schwarzen Hut liest oft diese Bücher über die Füchse.",
