@@ -1,206 +1,48 @@
-"""What each system beside the Transformer must keep: causal, blind for padding, one in search and training, exact.
+"""The systems of the ladder beside the Transformer: their size, where dropout stands, what they cost.
 
-Sizes are small primes where a system leaves them free, its numbers float64 unless rounding is what is looked at.
+What they keep as every system does is tested in test_variants.py.
 """
 
-import math
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 from ladder_systems import SYSTEMS
-from model.narrow_products import Products, both_ways
-from model.test_variants import Sentences, hidden, same, shifted, tokens
+from model.test_variants import LAPTOP, OF_LADDER, B, S, T, V, hidden, made, other_from, shifted, tokens
 from torch import Tensor, nn
-from training.tiny_run import digest, train
 
-from repro.decoding.search import Search
-from repro.decoding.translate import translate
-from repro.model.bfloat16 import without_gradients
-from repro.model.build import build, gradient_norm, reads_ragged
-from repro.model.config import LEARNED_POSITIONS, Hyper
+from repro.model.build import build
+from repro.model.config import LEARNED_POSITIONS
 from repro.model.cost import n_parameters
 from repro.model.counted import counted_flops, counted_parameters
 from repro.model.dropout import Dropout
-from repro.model.loss import smoothed_cross_entropy
-from repro.model.protocol import PlainState
 from repro.model.rivals.bytenet import ByteNet
 from repro.model.rivals.convs2s import ConvS2S
-from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 from repro.runs.scales import SCALES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-B, S, T, V = 3, 7, 5, 23
-HYPER = Hyper(n_layers=2, d_model=16, d_ff=32, n_heads=4, d_k=4, d_v=4, dropout=0.0)
-LAPTOP = SCALES["laptop"].base
-everywhere = pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
-
-
-def made(system: Any, hyper: Hyper = HYPER) -> Any:
-    """In float64, biases and norms drawn too."""
-    model = build(system, hyper, V).double().eval()
-    for name, parameter in model.named_parameters():
-        if parameter.dim() == 1:
-            nn.init.normal_(parameter, mean=float(name.endswith("weight") and "norm" in name), std=0.3)
-    return model
+everywhere = pytest.mark.parametrize("name", SYSTEMS)
 
 
 @everywhere
-def test_the_past_alone_decides(system: Any) -> None:
-    model, source, decoder_in = made(system), tokens(B, S), shifted(tokens(B, T))
-    expected = hidden(model, source, decoder_in)
-    assert expected.shape == (B, T, HYPER.d_model)
-    for t in range(1, T):
-        other = decoder_in.clone()
-        other[:, t:] = EOS + (other[:, t:] - EOS + 1) % (V - EOS)
-        found = hidden(model, source, other)
-        same(found[:, :t], expected[:, :t])
-        assert (found[:, t] != expected[:, t]).any()
-
-
-@everywhere
-def test_each_word_of_the_source_is_read(system: Any) -> None:
-    model, source, decoder_in = made(system), tokens(1, S), shifted(tokens(1, T))
+def test_each_word_of_the_source_is_read(name: str) -> None:
+    model, source, decoder_in = made(name), tokens(1, S), shifted(tokens(1, T))
     expected = hidden(model, source, decoder_in)
     for s in range(S):
         other = source.clone()
-        other[:, s] = EOS + (other[:, s] - EOS + 1) % (V - EOS)
+        other[:, s] = other_from(s, source)[:, s]
         assert (hidden(model, other, decoder_in) != expected).any()
 
 
 @everywhere
-def test_padding_changes_nothing(system: Any) -> None:
-    model, source, decoder_in = made(system), tokens(B, S), shifted(tokens(B, T))
-    source[1, 4:] = PAD
-    expected = hidden(model, source, decoder_in)
-    same(hidden(model, source[1:2, :4], decoder_in[1:2]), expected[1:2])
-    same(hidden(model, F.pad(source, (0, 3), value=PAD), F.pad(decoder_in, (0, 2), value=PAD))[:, :T], expected)
-
-
-@everywhere
-def test_a_row_of_padding_alone_gives_numbers(system: Any) -> None:
-    """It stands in for the share of a process that has no sentence."""
-    model, nothing = made(system), torch.full((1, 1), PAD)
-    assert hidden(model, nothing, nothing).isfinite().all()
-
-
-@everywhere
-def test_a_state_follows_its_hypotheses_in_any_order(system: Any) -> None:
-    model, source = made(system), tokens(B, S)
-    source[1, 4:] = PAD
-    random = np.random.RandomState(0)
-    with torch.no_grad():
-        state, plain = model.start(source), PlainState.begun(model, source)
-        n, width = B, 1
-        for step in range(6):
-            ids = tokens(n * width)
-            found, state = model.advance(ids, state)
-            expected, plain = plain.advance(model, ids)
-            same(found, expected)
-            if step in (1, 3):  # sentences leave, and the others change places
-                kept = torch.tensor(random.permutation(n)[: n - 1])
-                state, plain, n = state.keep(kept), plain.keep(kept), n - 1
-            parents = torch.tensor(random.randint(0, width, (n, 3)))  # some hypotheses double, others end
-            rows = (torch.arange(n)[:, None] * width + parents).flatten()
-            state, plain, width = state.reorder(rows), plain.reorder(rows), 3
-
-
-@everywhere
-def test_a_search_finds_what_it_finds_on_the_plain_state(system: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, source, search = build(system, HYPER, V).double(), Sentences(200), Search(beam=4, alpha=0.6, extra=4)
-    for parameter in model.parameters():
-        parameter.data *= 3 if parameter.dim() > 1 else 1  # so that what is read decides what is written
-    found = translate(model, source, search)  # type: ignore[arg-type]
-    assert len({*map(len, found)}) > 5
-    assert len({*map(tuple, found)}) > 10
-    monkeypatch.setattr(model, "start", partial(PlainState.begun, model))
-    monkeypatch.setattr(model, "advance", lambda ids, state: state.advance(model, ids))
-    assert translate(model, source, search) == found  # type: ignore[arg-type]
-
-
-@everywhere
-def test_learning_begins_at_a_guess_and_reaches_every_number(system: Any) -> None:
-    n = 3_000
-    model, source, target = build(system, LAPTOP, n), tokens(4, 16, n=n), tokens(4, 16, n=n)
-    loss, nll = smoothed_cross_entropy(hidden(model, source, shifted(target)), model.embedding.weight, target, 0.1)
-    assert abs(nll.item() / target.numel() - math.log(n)) < 0.1 * math.log(n)
-    loss.backward()
-    still = [name for name, parameter in model.named_parameters() if not parameter.grad.any()]
-    assert still == []
-
-
-@everywhere
-def test_it_is_as_large_as_the_base_and_no_larger(system: Any) -> None:
-    for name in ("laptop", "paper"):
-        base = SCALES[name].base
+def test_it_is_as_large_as_the_base_and_no_larger(name: str) -> None:
+    for scale in ("laptop", "paper"):
+        base = SCALES[scale].base
         allowed = n_parameters(base, 0)
-        n = counted_parameters(system, base, 0)
-        if system is ConvS2S:  # its learned positions and its last map count with the embedding
+        n = counted_parameters(SYSTEMS[name], base, 0)
+        if name == "ConvS2S":  # its learned positions and its last map count with the embedding
             n -= 2 * LEARNED_POSITIONS * base.d_model + base.d_model * (base.d_model + 1)
         assert 0.85 * allowed < n <= allowed
-
-
-@everywhere
-def test_a_run_that_stops_goes_on_to_the_very_bits(system: Any, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"system": system, "sentences": 23, "steps": 4, "average": 1, "average_every": 1}
-    size = {"d_model": 16, "d_ff": 32, "n_heads": 4, "d_k": 4, "d_v": 4}
-    train(tmp_path / "unbroken", **options, **size)
-    train(tmp_path / "stopped", stop_at=2, **options, **size)
-    train(tmp_path / "stopped", **options, **size)
-    assert digest(tmp_path / "stopped") == digest(tmp_path / "unbroken")
-
-
-@everywhere
-@both_ways
-def test_bfloat16_gives_numbers(system: Any, products: Products) -> None:
-    model, source, target = build(system, HYPER, V), tokens(B, S), tokens(B, T)
-    with products():
-        with torch.autocast("cpu", torch.bfloat16):
-            found = hidden(model, source, shifted(target))
-            loss, _ = smoothed_cross_entropy(found, model.embedding.weight, target, 0.1)
-        loss.backward()
-    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
-    with products(), torch.autocast("cpu", torch.bfloat16), without_gradients():
-        step, _ = model.eval().advance(torch.zeros(B, dtype=torch.int64), model.start(source))
-    torch.testing.assert_close(step.float(), hidden(model, source, shifted(target))[:, 0], rtol=0, atol=0.1)
-
-
-@everywhere
-def test_what_is_known_of_its_class(system: Any) -> None:
-    model = build(system, HYPER, V)
-    assert not model.in_ctranslate2
-    assert not reads_ragged(system)
-
-
-LONGEST_GRADIENT = {
-    "simple": 1.0,
-    "simple, source reversed": 1.0,
-    "static, last state": 1.0,
-    "static, mean": 1.0,
-    "soft alignment": 1.0,
-    "soft alignment, dot": 1.0,
-    "soft alignment, scaled dot": 1.0,
-    "soft alignment, GRU": 1.0,
-    "ByteNet": None,
-    "ConvS2S": 1.0,
-    "encoder: recurrent": None,
-    "encoder: convolutional": None,
-    "decoder: recurrent": None,
-    "decoder: convolutional": None,
-    "decoder: nothing": None,
-    "asked by token": 1.0,
-    "asked by new state": 1.0,
-}
-
-
-def test_gradients_of_recurrent_rows_and_of_convs2s_are_cut_to_norm_one() -> None:
-    assert {name: gradient_norm(system) for name, system in SYSTEMS.items()} == LONGEST_GRADIENT
 
 
 # What dropout sees in the order of a forward pass: on which side, and how wide it is.
@@ -212,10 +54,10 @@ DROPPED = {
 }
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@everywhere
 def test_dropout_stands_where_it_is_said_to(name: str) -> None:
     """On e and on what the softmax reads; ConvS2S: before each convolution, too; hybrids: as section 5.4 has it."""
-    model, sides = build(SYSTEMS[name], replace(HYPER, dropout=0.3), V).train(), {S: "source", T: "target"}
+    model, sides = build(SYSTEMS[name], replace(OF_LADDER, dropout=0.3), V).train(), {S: "source", T: "target"}
     seen: list[tuple[Tensor, Tensor]] = []
     droppers = [part for part in model.modules() if isinstance(part, Dropout | nn.Dropout)]
     assert {dropper.p for dropper in droppers} == {0.3}
@@ -233,17 +75,18 @@ def recurrent(gates: int, d: int, w: int, *, ways: int, c: int) -> int:
     return encoder + w * w + w + gates * w * (d + c + w + 2) + 2 * d * (w + c + d + 1)
 
 
+SOFT = recurrent(4, 64, 96, ways=2, c=192) + 192 * 96  # and the map of what is asked
+
+
 @pytest.mark.parametrize(
     ("name", "width", "expected"),
     [
         ("simple", 160, recurrent(4, 64, 160, ways=1, c=0)),
-        ("simple, source reversed", 160, recurrent(4, 64, 160, ways=1, c=0)),
         ("static, last state", 96, recurrent(4, 64, 96, ways=2, c=192)),
-        ("static, mean", 96, recurrent(4, 64, 96, ways=2, c=192)),
-        ("soft alignment", 96, recurrent(4, 64, 96, ways=2, c=192) + 96 * 96 + 192 * 96 + 96 + 96),
-        ("soft alignment, dot", 96, recurrent(4, 64, 96, ways=2, c=192) + 96 * 96 + 192 * 96),
-        ("soft alignment, scaled dot", 96, recurrent(4, 64, 96, ways=2, c=192) + 96 * 96 + 192 * 96),
+        ("soft alignment", 96, SOFT + 96 * 96 + 96 + 96),
+        ("soft alignment, dot", 96, SOFT + 96 * 96),
         ("soft alignment, GRU", 104, recurrent(3, 64, 104, ways=2, c=208) + 104 * 104 + 208 * 104 + 104 + 104),
+        ("asked by token", 96, SOFT + 64 * 96 + 96 + 96),
         # 2 N blocks of 6 w² a side, W_q and W_c, biases; maps between unequal widths alone, here none; then the rest
         ("ConvS2S", 64, 12 * (3 * 64 * 128 + 128) + 6 * (2 * 64 * 65) + 1_024 * 64 + 64 * 65),
         # a block of width w = 2 d: norms 4 d, 2 d, 2 d; down, convolution of 3 d², up; then the three maps
@@ -252,9 +95,7 @@ def recurrent(gates: int, d: int, w: int, *, ways: int, c: int) -> int:
         ("encoder: recurrent", 216, 350_208 - 774 * 40 + 3 * (2 * 4 * 32 * (64 + 32 + 2) - 16_640)),
         ("encoder: convolutional", 224, 350_208 - 774 * 32 + 3 * (193 * 128 - 16_640)),
         ("decoder: recurrent", 184, 350_208 - 774 * 72 + 3 * (4 * 64 * (64 + 64 + 2) - 16_640)),
-        ("decoder: convolutional", 224, 350_208 - 774 * 32 + 3 * (193 * 128 - 16_640)),
         ("decoder: nothing", 320, 350_208 + 774 * 64 - 3 * 16_640),
-        ("asked by token", 96, recurrent(4, 64, 96, ways=2, c=192) + 64 * 96 + 192 * 96 + 96 + 96),
     ],
 )
 def test_its_parameters_are_those_of_the_arithmetic(name: str, width: int, expected: int) -> None:
@@ -263,24 +104,20 @@ def test_its_parameters_are_those_of_the_arithmetic(name: str, width: int, expec
     assert (model.d_ff if isinstance(model, Transformer) else model.width) == width
 
 
-def asked(source: int, target: int, w: int, *, query: int, of_pair: int) -> int:
-    """W q of each step, U h of each word, a score of `of_pair` numbers and the sum of 2 w for each pair of them."""
-    return target * query * w + source * 2 * w * w + target * source * (of_pair + 2 * w)
+def asked(source: int, target: int, w: int, *, query: int) -> int:
+    """W q of each step, U h of each word, a score of w numbers and the sum of 2 w for each pair of them."""
+    return target * query * w + source * 2 * w * w + target * source * 3 * w
 
 
 @pytest.mark.parametrize(
     ("name", "gates", "w", "ways", "c", "asks"),
     [
         ("simple", 4, 160, 1, 0, 0),
-        ("simple, source reversed", 4, 160, 1, 0, 0),
         ("static, last state", 4, 96, 2, 192, 0),
-        ("static, mean", 4, 96, 2, 192, 0),
-        ("soft alignment", 4, 96, 2, 192, asked(11, 13, 96, query=96, of_pair=96)),
-        ("soft alignment, dot", 4, 96, 2, 192, asked(11, 13, 96, query=96, of_pair=96)),
-        ("soft alignment, scaled dot", 4, 96, 2, 192, asked(11, 13, 96, query=96, of_pair=96)),
-        ("soft alignment, GRU", 3, 104, 2, 208, asked(11, 13, 104, query=104, of_pair=104)),
-        ("asked by token", 4, 96, 2, 192, asked(11, 13, 96, query=64, of_pair=96)),
-        ("asked by new state", 4, 96, 2, 192, asked(11, 13, 96, query=96, of_pair=96)),
+        ("soft alignment", 4, 96, 2, 192, asked(11, 13, 96, query=96)),
+        ("soft alignment, dot", 4, 96, 2, 192, asked(11, 13, 96, query=96)),
+        ("soft alignment, GRU", 3, 104, 2, 208, asked(11, 13, 104, query=104)),
+        ("asked by token", 4, 96, 2, 192, asked(11, 13, 96, query=64)),
     ],
 )
 def test_operations_of_recurrent_systems_are_those_of_the_arithmetic(
@@ -294,12 +131,27 @@ def test_operations_of_recurrent_systems_are_those_of_the_arithmetic(
 
 
 @pytest.mark.parametrize(
+    ("same", "as_this"),
+    [
+        ("simple, source reversed", "simple"),
+        ("static, mean", "static, last state"),
+        ("soft alignment, scaled dot", "soft alignment, dot"),
+        ("asked by new state", "soft alignment"),
+        ("decoder: convolutional", "encoder: convolutional"),
+    ],
+)
+def test_what_differs_in_no_product_costs_the_same(same: str, as_this: str) -> None:
+    one, other = SYSTEMS[same], SYSTEMS[as_this]
+    assert counted_parameters(one, LAPTOP, 0) == counted_parameters(other, LAPTOP, 0)
+    assert counted_flops(one, LAPTOP, 600, 1, 11, 11) == counted_flops(other, LAPTOP, 600, 1, 11, 11)
+
+
+@pytest.mark.parametrize(
     ("name", "d_ff", "of_token"),
     [
         ("encoder: recurrent", 216, 2 * 4 * 32 * (64 + 32)),  # both directions of half the width
         ("encoder: convolutional", 224, 3 * 64 * 128),
         ("decoder: recurrent", 184, 4 * 64 * (64 + 64)),
-        ("decoder: convolutional", 224, 3 * 64 * 128),
         ("decoder: nothing", 320, 0),
     ],
 )
