@@ -1,6 +1,14 @@
-"""The scale that shows the paper's numbers has the paper's settings, written out."""
+"""The scale that shows the paper's numbers has the paper's settings, written out; every row exists at each scale."""
+
+import pytest
 
 from repro.runs.scales import SCALES
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_widths_of_a_scale_can_be_divided_by_every_row(scale: str) -> None:
+    base = SCALES[scale].base
+    assert (base.n_heads, base.n_layers % 3, base.d_model % 64, base.d_k % 4) == (8, 0, 0, 0)
 
 
 def test_the_paper_scale_is_the_papers() -> None:
