@@ -189,6 +189,6 @@ class Tail:
     def _damaged(self, text: bytes) -> ValueError:
         return ValueError(
             f"{self.path}, line {self.n_lines + 1}: expected an object of numbers with {', '.join(FRAME)}, and its "
-            f"checksum, got {text[:80]!r}. Something else changed the file, or its disk did. Take it from a copy, or "
+            f"checksum, got {text[:80]!r}. Another program or a bad disk changed the file. Take it from a copy, or "
             "remove that line: the same command then goes on, and the curves have a gap."
         )

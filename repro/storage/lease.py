@@ -72,7 +72,7 @@ class Lease:
         if (self._attempts / _name(self.number + 1)).exists():
             raise Superseded(
                 f"{self._attempts.parent} was taken over by {_who(self._attempts / _name(self.number + 1))}, as this "
-                f"process was not heard of for {MISSED * EVERY:.0f} s. It has stopped and written nothing since."
+                f"process gave no sign of life for {MISSED * EVERY:.0f} s. It has stopped and written nothing since."
             )
 
     def close(self) -> None:
@@ -148,8 +148,8 @@ def _wait_until_gone(attempt: Path, is_held: Callable[[], bool], tell: Callable[
     heard, patience = _heard(attempt), time.monotonic() + MISSED * EVERY
     if heard > 0 and not _owner(attempt):
         tell(
-            f"{attempt / _OWNER} is damaged or of another version: it no longer says who makes this run. Listening "
-            f"{MISSED * EVERY:.0f} s for a sign of life; without one the run goes on here."
+            f"{attempt / _OWNER} is damaged or of another version, so the owner of this run is unknown. Waiting "
+            f"{MISSED * EVERY:.0f} s for its sign of life; if there is none, the run goes on here."
         )
     while _heard(attempt) != 0 and not is_dead(_owner(attempt)):
         if _heard(attempt) != heard:
@@ -158,8 +158,8 @@ def _wait_until_gone(attempt: Path, is_held: Callable[[], bool], tell: Callable[
             if not is_held():
                 return
             raise BlockingIOError(
-                f"{attempt.parents[1]} has a writer: {_who(attempt)}. It keeps its lock but is not heard of; if it was "
-                "stopped, let it go on or end it."
+                f"{attempt.parents[1]} has a writer: {_who(attempt)}. It holds its lock but gives no sign of life. If "
+                "it is paused, resume it or end it."
             )
         time.sleep(EVERY / 20)
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 RUN_AGAIN = (
-    "A process that this program started runs the program's own file again, down to here. Put what the file does, its "
-    'imports and functions aside, under `if __name__ == "__main__":`.'
+    "A worker process imports the program's main file, which starts the same work again. Put all that the file does, "
+    'except imports and functions, under `if __name__ == "__main__":`.'
 )
 
 

@@ -367,7 +367,7 @@ def test_a_file_that_starts_processes_without_a_guard_is_told_so(tmp_path: Path)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
     assert done.returncode == 1
-    assert "Put what the file does, its imports and functions aside, under `if __name__ ==" in done.stderr
+    assert "except imports and functions, under `if __name__ ==" in done.stderr
 
 
 def test_processes_that_prepare_at_once_share_the_work(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def owner(run: Path, number: int) -> Path:
 
 
 def abandoned(run: Path, number: int, step: int = 0, **other: object) -> None:
-    """An attempt of a process that is not heard of any more."""
+    """An attempt of a process that gives no sign of life."""
     signed_json.write(owner(run, number), this_process() | {"step": step, "format": 1, "host": "elsewhere"} | other)
     os.utime(owner(run, number), (7, 7))
 
@@ -41,13 +41,13 @@ def test_attempts_are_numbered_and_let_go_at_once(tmp_path: Path) -> None:
         assert owner(tmp_path, number).stat().st_mtime == 0
 
 
-def test_a_second_one_hears_the_first_and_says_who_it_is(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_and_told_who_writes(tmp_path: Path) -> None:
     with Lease(tmp_path, step=0), pytest.raises(BlockingIOError, match=rf"process {os.getpid()} on \S+ \(attempt 1\)"):
         Lease(tmp_path, step=0)
     assert [path.name for path in (tmp_path / "attempts").iterdir()] == ["000001"]
 
 
-def test_who_is_not_heard_of_is_replaced_and_may_write_no_more(tmp_path: Path) -> None:
+def test_a_silent_owner_is_replaced_and_may_write_no_more(tmp_path: Path) -> None:
     with Lease(tmp_path, step=0) as held, Journal(tmp_path / "a.jsonl", check=held.check) as journal:
         journal.append("train", 1, loss=3.0)
         abandoned(tmp_path, 2)
@@ -91,13 +91,13 @@ def test_a_line_that_comes_too_late_counts_as_early(tmp_path: Path) -> None:
     assert [line["loss"] for line in read(path)] == [3.0]
 
 
-def test_silence_is_not_death_while_the_lock_is_held(tmp_path: Path) -> None:
+def test_a_silent_owner_that_holds_its_lock_is_not_replaced(tmp_path: Path) -> None:
     abandoned(tmp_path, 1)
-    with pytest.raises(BlockingIOError, match="keeps its lock but is not heard of"):
+    with pytest.raises(BlockingIOError, match="holds its lock but gives no sign of life"):
         Lease(tmp_path, step=0, is_held=lambda: True)
 
 
-def test_nobody_waits_for_the_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_owner_is_replaced_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "EVERY", 60.0)
     me = this_process()
     if me["began"] is None:
@@ -109,7 +109,7 @@ def test_nobody_waits_for_the_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert time.monotonic() - began < 10
 
 
-def test_of_many_that_begin_at_once_one_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_eight_at_once_one_gets_the_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "EVERY", 1.0)  # a busy machine may keep whom has it silent for a tenth of a second
     together, held, refused = threading.Barrier(8), [], []
 
@@ -161,7 +161,7 @@ def test_an_owner_whose_file_is_damaged_is_still_heard(tmp_path: Path) -> None:
         held.check()
 
 
-def test_no_flipped_bit_makes_the_living_dead(tmp_path: Path) -> None:
+def test_no_flipped_bit_makes_a_living_owner_count_as_dead(tmp_path: Path) -> None:
     with Lease(tmp_path, step=0):
         path = owner(tmp_path, 1)
         whole = path.read_bytes()
@@ -174,14 +174,14 @@ def test_no_flipped_bit_makes_the_living_dead(tmp_path: Path) -> None:
         path.write_bytes(whole)
 
 
-def test_a_clock_that_begins_in_1970_lets_nobody_go(tmp_path: Path) -> None:
+def test_a_clock_in_1970_does_not_release_a_lease(tmp_path: Path) -> None:
     abandoned(tmp_path, 1)
     for seconds in (-0.5, 0.25):
         os.utime(owner(tmp_path, 1), (seconds, seconds))
         assert lease._heard(owner(tmp_path, 1).parent) not in (0, -1)
 
 
-def test_who_was_killed_is_told_until_somebody_lets_go_for_it(tmp_path: Path) -> None:
+def test_a_killed_run_stays_killed_until_it_is_released(tmp_path: Path) -> None:
     assert not was_killed(tmp_path), "nobody was ever there"
     with Lease(tmp_path, step=0):
         assert was_killed(tmp_path), "it lives: who asks looks for its lock"

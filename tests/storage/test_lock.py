@@ -13,7 +13,7 @@ from repro.storage.folder_cache import alone
 from repro.storage.lock import locked
 
 
-def test_what_several_read_and_write_at_once_lacks_nothing(tmp_path: Path) -> None:
+def test_threads_that_lock_a_folder_lose_no_count(tmp_path: Path) -> None:
     counted, together = tmp_path / "counted", threading.Barrier(4)
 
     def count(_: int) -> None:
@@ -31,7 +31,7 @@ def test_what_several_read_and_write_at_once_lacks_nothing(tmp_path: Path) -> No
     assert [path.name for path in counted.parent.iterdir()] == ["counted"], "the lock is no file"
 
 
-def test_who_does_not_let_go_is_waited_for_a_while(tmp_path: Path) -> None:
+def test_a_lock_is_waited_for_only_so_long(tmp_path: Path) -> None:
     told: list[bool] = []
     with locked(tmp_path):
         began = time.monotonic()
@@ -64,7 +64,7 @@ def test_a_disk_without_locks_keeps_nobody_waiting(tmp_path: Path, monkeypatch: 
         assert time.monotonic() - began < 5
 
 
-def test_an_error_lets_go(tmp_path: Path) -> None:
+def test_an_error_releases_the_lock(tmp_path: Path) -> None:
     with pytest.raises(KeyError), locked(tmp_path):
         raise KeyError
     with locked(tmp_path, 0.0) as mine:

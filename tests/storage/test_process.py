@@ -16,19 +16,19 @@ def ended() -> dict[str, Any]:
     return this_process() | {"pid": ended_process()}
 
 
-def test_of_ours_it_is_known_at_once(ended: dict[str, Any]) -> None:
+def test_an_ended_process_of_this_machine_is_dead(ended: dict[str, Any]) -> None:
     assert is_dead(ended)
     assert not is_dead(this_process())
     if this_process()["began"] is not None:  # this system tells
         assert is_dead(this_process() | {"began": "7"}), "another process has its number now"
 
 
-def test_of_other_machines_it_is_not_told(ended: dict[str, Any]) -> None:
+def test_a_process_of_another_machine_never_counts_as_dead(ended: dict[str, Any]) -> None:
     assert not is_dead(ended | {"host": "elsewhere"})
     assert not is_dead({})
 
 
-def test_who_has_ended_and_nobody_took_note_of_it_is_dead() -> None:
+def test_a_zombie_is_dead() -> None:
     child = os.fork()
     if not child:
         os._exit(0)
@@ -42,7 +42,7 @@ def test_who_has_ended_and_nobody_took_note_of_it_is_dead() -> None:
     assert has_ended(child)
 
 
-def test_whose_state_is_not_shown_may_live(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_whose_state_is_hidden_may_live(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of other users a system may show nothing (`hidepid`), but that they are there."""
 
     def not_yours(*_: object) -> None:

@@ -15,12 +15,12 @@ import pytest
 from repro.storage.process_pool import process_pool
 
 
-def test_where_one_ends_the_sentence_is_said() -> None:
+def test_a_worker_that_ends_raises_the_given_message() -> None:
     with pytest.raises(OSError, match="what then"), process_pool(1, gc.enable, where_one_ends="what then") as pool:
         pool.submit(os._exit, 1).result()
 
 
-def test_they_begin_before_they_work() -> None:
+def test_each_worker_is_initialised_first() -> None:
     with process_pool(1, os.putenv, "REPRO_BEGAN", "yes", where_one_ends="") as pool:
         told = pool.submit(subprocess.check_output, ["sh", "-c", "echo $REPRO_BEGAN"]).result()
     assert told == b"yes\n"
@@ -34,7 +34,7 @@ def interrupted() -> None:
         raise KeyboardInterrupt
 
 
-def test_what_ends_the_work_ends_them() -> None:
+def test_an_interrupt_ends_all_workers() -> None:
     before = multiprocessing.active_children()
     with pytest.raises(KeyboardInterrupt):
         interrupted()
@@ -56,7 +56,7 @@ if __name__ == "__main__":
 """
 
 
-def test_none_outlives_a_command_that_is_killed(tmp_path: Path) -> None:
+def test_no_worker_outlives_a_killed_command(tmp_path: Path) -> None:
     program = tmp_path / "killed.py"
     program.write_text(KILLED)
     done = subprocess.run([sys.executable, str(program)], stdout=subprocess.PIPE, text=True, check=False, timeout=120)

@@ -29,7 +29,7 @@ def test_what_was_written_comes_back_and_has_the_checksum_of_the_sorted_text(tmp
         ('{"format"', "Expecting"),
     ],
 )
-def test_what_cannot_be_believed_says_why(text: str, complaint: str, tmp_path: Path) -> None:
+def test_a_wrong_file_is_refused_with_the_reason(text: str, complaint: str, tmp_path: Path) -> None:
     (tmp_path / "file.json").write_text(text, "utf-8")
     with pytest.raises(ValueError, match=complaint):
         signed_json.read(tmp_path / "file.json", "a thing", 1)
