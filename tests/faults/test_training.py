@@ -125,8 +125,8 @@ def test_the_run_is_a_hard_one(unbroken: Outcome) -> None:
 PLACES = {"forward": 2 * 12, "backward": 2 * 12, "gradient": 12, "validation": 7, "save": 6}  # at most so often
 
 
-def killed(folder: Path, seed: int, kills: int) -> None:
-    """Kill the run at random places of training, then let it end."""
+def check_killed(folder: Path, unbroken: Outcome, seed: int, kills: int) -> None:
+    """Kill the run at random places of training, then let it end: it is the unbroken run."""
     print(f"seed {seed}")
     chance, steps = random.Random(seed), [0]
     for _ in range(kills):
@@ -140,10 +140,6 @@ def killed(folder: Path, seed: int, kills: int) -> None:
     if code == 75:  # the last three got nowhere, which is said once
         code = launched(Plan(folder=folder))
     assert code == 0, said(folder)
-
-
-def check_killed(folder: Path, unbroken: Outcome, seed: int, kills: int) -> None:
-    killed(folder, seed, kills)
     assert outcome(folder) == unbroken
     shown = determinism(folder)
     assert (shown["badge"], shown["against"]) == ("L1", [])
@@ -151,11 +147,11 @@ def check_killed(folder: Path, unbroken: Outcome, seed: int, kills: int) -> None
 
 
 def test_killed_at_random_places_it_ends_where_the_unbroken_run_ends(folder: Path, unbroken: Outcome) -> None:
-    check_killed(folder, unbroken, seed=int.from_bytes(os.urandom(4)), kills=3)
+    check_killed(folder, unbroken, seed=int.from_bytes(os.urandom(4)), kills=2)
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(10))
 def test_killed_again_and_again(folder: Path, unbroken: Outcome, seed: int) -> None:
     check_killed(folder, unbroken, seed=seed, kills=4)
 
@@ -170,17 +166,14 @@ def test_killed_between_a_checkpoint_and_its_validation_no_line_is_lost(folder: 
     assert outcome(folder) == unbroken
 
 
-@pytest.mark.parametrize("before", [0, pytest.param(8, marks=pytest.mark.faults)])
-def test_without_progress_in_three_attempts_it_says_so_once(folder: Path, unbroken: Outcome, before: int) -> None:
-    if before:
-        assert launched(Plan(folder=folder, acts=(Act(place="gradient", n=before + 2, signals=KILL),))) == 137
-        assert last(folder) == before
+def test_without_progress_in_three_attempts_it_says_so_once(folder: Path) -> None:
     for _ in range(3):
         assert launched(Plan(folder=folder, acts=(Act(place="forward", n=2, signals=KILL),))) == 137
     assert launched(Plan(folder=folder)) == 75
-    assert f"no progress in 3 attempts. All began after step {before} and were killed" in said(folder)
-    assert launched(Plan(folder=folder)) == 0, said(folder)  # who types it again means it
-    assert outcome(folder) == unbroken
+    assert "no progress in 3 attempts. All began after step 0 and were killed" in said(folder)
+    begins = Act(place="forward", n=4, signals=TERM)
+    assert launched(Plan(folder=folder, acts=(begins,))) == 143, said(folder)  # who types it again means it
+    assert last(folder) == 2
 
 
 # ---- asked to stop (T1, T2, T3, T4)
@@ -189,34 +182,23 @@ def test_without_progress_in_three_attempts_it_says_so_once(folder: Path, unbrok
 def test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on(folder: Path, unbroken: Outcome) -> None:
     # in the forward pass of step 3, the backward pass of step 8, the second validation, the writing of a checkpoint:
     # none of these steps has a line in the journal
-    for place, n, step in (("forward", 7, 3), ("backward", 2 * 5, 8), ("validation", 1, 12), ("save", 2, 18)):
+    for place, n, number, step in (
+        ("forward", 7, signal.SIGINT, 3),
+        ("backward", 2 * 5, signal.SIGHUP, 8),
+        ("validation", 1, signal.SIGUSR1, 12),
+        ("save", 2, signal.SIGTERM, 18),
+    ):
         began = time.monotonic()
-        assert launched(Plan(folder=folder, acts=(Act(place=place, n=n, signals=TERM),))) == 143, said(folder)
+        stopped = launched(Plan(folder=folder, acts=(Act(place=place, n=n, signals=(number,)),)))
+        assert stopped == 128 + number, said(folder)
         assert time.monotonic() - began < 60  # the start of Python on a busy machine included
         assert last(folder) == step
         assert f"base seed 1 stopped after step {step} of {STEPS}. The same command resumes there." in said(folder)
-    assert launched(Plan(folder=folder, acts=(Act(place="decoding", n=1, signals=TERM),))) == 143, said(folder)
-    assert "base seed 1 is trained; stopped while translating dev" in said(folder)
     assert launched(Plan(folder=folder, acts=(Act(place="decoding", n=4, signals=TERM),))) == 143, said(folder)
-    assert "stopped while translating test, mean of 10 checkpoints" in said(folder)
-    assert launched(Plan(folder=folder, acts=(Act(place="decoding", n=3, signals=KILL),))) == 137, said(folder)
+    assert "base seed 1 is trained; stopped while translating test, mean of 10 checkpoints" in said(folder)
     assert launched(Plan(folder=folder)) == 0, said(folder)
     assert outcome(folder) == unbroken
     assert determinism(folder)["badge"] == "L1"
-
-
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.faults) for one in (signal.SIGHUP, signal.SIGUSR1))]
-)
-def test_each_signal_has_its_exit_code_and_leaves_no_trace(
-    folder: Path, unbroken: Outcome, number: signal.Signals
-) -> None:
-    # in step 7, two steps after a line: one micro-batch was computed twice, and a validation takes two batches
-    in_step_7 = Act(place="forward", n=1 + 2 * 6 + 2 + 1, signals=(number,))
-    assert launched(Plan(folder=folder, acts=(in_step_7,))) == 128 + number
-    assert last(folder) == 7
-    assert launched(Plan(folder=folder)) == 0, said(folder)
-    assert outcome(folder) == unbroken
 
 
 @pytest.mark.faults
@@ -238,24 +220,11 @@ def test_asked_to_stop_before_training_it_leaves_no_half_cache(folder: Path, unb
     assert outcome(folder) == unbroken
 
 
+# ---- many at once (X1, X2)
+
+
 def lines(folder: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in (folder / "runs").glob("*/journal.jsonl"))
-
-
-@pytest.mark.faults
-def test_stopped_and_continued_it_goes_on(folder: Path, unbroken: Outcome) -> None:
-    process = start(Plan(folder=folder, slow=0.02))
-    until(lambda: lines(folder) >= 3)
-    os.kill(process.pid, signal.SIGSTOP)
-    asleep = lines(folder)
-    time.sleep(0.5)
-    assert lines(folder) == asleep < STEPS
-    os.kill(process.pid, signal.SIGCONT)
-    assert finish(process) == 0, said(folder)
-    assert outcome(folder) == unbroken
-
-
-# ---- many at once (X1, X2)
 
 
 @pytest.mark.faults
@@ -292,20 +261,11 @@ def test_an_owner_that_slept_may_write_no_more(folder: Path, unbroken: Outcome) 
 # ---- numbers that are none, and batches that do not fit (N1, N2, N3)
 
 
-def spoil(folder: Path, place: str, n: int) -> int:
-    process = workload.FORK.Process(target=workload.spoiled, args=(Plan(folder=folder), place, n))
-    process.start()
-    return finish(process)
-
-
 @pytest.mark.parametrize(
     ("place", "n", "what"),
     [
-        (
-            "loss",
-            12,
-            "The loss is nan at step 6; no update was made",
-        ),  # in the second micro-batch; one was computed twice
+        # in the second micro-batch; one was computed twice
+        ("loss", 12, "The loss is nan at step 6; no update was made"),
         ("gradient", 6, "The norm of the gradient is inf at step 6; no update was made"),
         pytest.param("rate", 6, "The learning rate is nan at step 6; no update was made", marks=pytest.mark.faults),
         pytest.param(
@@ -317,7 +277,7 @@ def spoil(folder: Path, place: str, n: int) -> int:
     ],
 )
 def test_what_is_no_number_stops_the_run_before_it_is_kept(folder: Path, place: str, n: int, what: str) -> None:
-    assert spoil(folder, place, n) == 70, said(folder)
+    assert finish(start(Plan(folder=folder), place, n)) == 70, said(folder)
     dumped = json.loads((run_of(folder) / "diverged.json").read_bytes())
     assert dumped == {"what": what, "step": 6, "seed": 1, "sentences": dumped["sentences"]}
     assert dumped["sentences"]
@@ -332,7 +292,7 @@ def test_what_is_no_number_stops_the_run_before_it_is_kept(folder: Path, place: 
 
 @pytest.mark.faults
 def test_a_batch_that_does_not_fit_is_named_and_not_skipped(folder: Path, unbroken: Outcome) -> None:
-    assert spoil(folder, "memory", 12) == 71, said(folder)
+    assert finish(start(Plan(folder=folder), "memory", 12)) == 71, said(folder)
     assert re.search(
         r"base seed 1: Out of memory at step 6: a batch of \d+ sentences, \d+ source and \d+ target tokens long, did "
         r"not fit \(CUDA out of memory\.\)\. Nothing was skipped",
@@ -357,11 +317,7 @@ def begun(folder: Path, **options: Any) -> Path:
     ("change", "field"),
     [
         ({"hyper": {"dropout": 0.1}}, "hyper.dropout: 0.3 there, 0.1 now"),
-        ({"scale": {"batch_tokens": 90}}, "batch_tokens: 100 there, 90 now"),
-        ({"scale": {"batch_by": "tokens"}}, "fill: slots there, tokens now"),
-        ({"scale": {"device_tokens": 100}}, "shares: 2 there, 1 now"),
         ({"scale": {"max_length": 40}}, "data: [0-9a-f]{16} there, [0-9a-f]{16} now"),
-        ({"scale": {"vocab_size": 290}}, "tokenizer: [0-9a-f]{16} there, [0-9a-f]{16} now"),
     ],
     ids=lambda value: str(value) if isinstance(value, str) else "",
 )

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from own_signals import hear_all
 
 STEPS, LOG = 32, 5  # no stop, checkpoint or averaged step has to fall on a line of the journal
 FORK = multiprocessing.get_context("forkserver")
-PRELOADED = ["faults.workload", "repro.runs.run", "repro.runs.sweep", "repro.corpora.prepare", "torch._dynamo"]
 
 
 def write_text(folder: Path) -> None:
@@ -69,11 +69,12 @@ class Plan:
     slow: float = 0.0  # seconds that a step takes longer
 
 
-def start(plan: Plan) -> Any:
+def start(plan: Plan, *spoiled_at: Any) -> Any:
     """Launch it in a process of its own; what it prints goes to `said` in the folder."""
-    FORK.set_forkserver_preload(PRELOADED)
-    process = FORK.Process(target=launch, args=(plan,))
-    process.start()
+    FORK.set_forkserver_preload(["faults.preloaded", "faults.workload"])
+    process = FORK.Process(target=spoiled if spoiled_at else launch, args=(plan, *spoiled_at))
+    with mock.patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parents[1])):  # the server does not know `sys.path`
+        process.start()
     return process
 
 
