@@ -13,10 +13,7 @@ from sacremoses import MosesTokenizer
 
 from repro.corpora import filters
 from repro.corpora.filters import (
-    ALLOWANCE,
     FILTER_RULES,
-    MOST_TIMES,
-    STOOD_BEFORE,
     check_rules,
     first_occurrences,
     identity,
@@ -53,15 +50,12 @@ def test_nothing_is_dropped_unless_asked() -> None:
     ("source", "target", "is_dropped"),
     [
         ("Yes.", "Ja , natürlich .", False),  # 4 words, 3 * 1 + 5 may be
-        (words(1), words(8), False),
-        (words(1), words(9), True),
         (words(7), words(26), False),
         (words(7), words(27), True),
         (words(27), words(7), True),
     ],
 )
 def test_the_ratio_of_lengths(source: str, target: str, is_dropped: bool) -> None:
-    assert (MOST_TIMES, ALLOWANCE) == (3, 5)
     assert one_reason(source, target, "length_ratio") == (RATIO if is_dropped else None)
 
 
@@ -71,11 +65,9 @@ def test_the_ratio_of_lengths(source: str, target: str, is_dropped: bool) -> Non
         (words(2), words(3), None),
         (words(2), words(4), "sides differ in length by more than 1.5 times"),
         (words(4), words(2), "sides differ in length by more than 1.5 times"),
-        ("Yes , yes .", "Ja, ja.", None),  # a mark is a word, whether a blank is before it or not
-        ("«L’eau»", "water!?:", None),  # five against four
+        ("«L’eau»", "water!?:", None),  # five against four: a mark is a word, with or without a blank before it
         (words(117), words(175), None),
         (words(175), words(176), "a side has more than 175 words"),
-        (words(400), words(1), "a side has more than 175 words"),
     ],
 )
 def test_what_fairseq_left_out(source: str, target: str, reason: str | None) -> None:
@@ -88,8 +80,6 @@ def test_what_fairseq_left_out(source: str, target: str, reason: str | None) -> 
         ("six short words are in here", "मैं उसे कल फिर देखूँगा ।"),  # Hindi: the marks of its vowels are no words
         ("the café is old", unicodedata.normalize("NFD", "le café âgé là")),
         ("I am going there", "من می\u200cروم آن\u200cجا"),  # Persian: words with joiners
-        ("four words are here", "Donau\u00addampf\u00adschiff ist da ."),  # a place where a word may be broken
-        ("in the beginning was", "בְּרֵאשִׁית הָיָה דָּבָר"),  # Hebrew with its vowels
     ],
 )
 def test_marks_belong_to_their_letters(source: str, target: str) -> None:
@@ -98,23 +88,11 @@ def test_marks_belong_to_their_letters(source: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["length_ratio", "fairseq"])
-@pytest.mark.parametrize(
-    ("pair", "named"),
-    [
-        ("en-zh", "zh"),
-        ("ja-en", "ja"),
-        ("en-zh-Hant-TW", "zh-Hant-TW"),
-        ("th-lo", "th"),
-        ("en-zho", "zho"),
-        ("en-zh_CN", "zh_CN"),
-        ("jpn_Jpan-en", "jpn_Jpan"),
-    ],
-)
-def test_words_that_cannot_be_counted_are_not_compared(rule: str, pair: str, named: str) -> None:
-    with pytest.raises(ValueError, match=f"Rule '{rule}' compares numbers of words and '{named}' of pair '{pair}'"):
-        reasons([rule], pair, [], [])
-    for other in ("en-ko", "en-vi", "en-de"):
-        assert reasons([rule], other, [], []) == []
+def test_words_that_cannot_be_counted_are_not_compared(rule: str) -> None:
+    refused = f"Rule '{rule}' compares numbers of words and 'zh-Hant-TW' of pair 'en-zh-Hant-TW'"
+    with pytest.raises(ValueError, match=refused):
+        reasons([rule], "en-zh-Hant-TW", [], [])
+    assert reasons([rule], "en-ko", [], []) == []
 
 
 def test_fairseqs_words_are_near_those_of_moses(real_text: Path) -> None:
@@ -130,12 +108,11 @@ def test_fairseqs_words_are_near_those_of_moses(real_text: Path) -> None:
     assert (len(theirs), len(ours), len(theirs & ours)) == (323, 318, 316)
 
 
-def test_the_order_in_which_rules_are_named_is_no_matter() -> None:
+def test_rules_are_applied_in_one_order_and_have_a_version() -> None:
     assert tuple(FILTER_RULES) == ("length_ratio", "fairseq", "duplicates")
-    for names in (["duplicates", "length_ratio"], ["length_ratio", "duplicates"]):
-        assert check_rules(names) == ("length_ratio", "duplicates")
-        assert identity(names) == {"length_ratio": "1", "duplicates": "2"}
-        assert list(identity(names)) == ["length_ratio", "duplicates"]
+    assert check_rules(["duplicates", "length_ratio"]) == ("length_ratio", "duplicates")
+    assert identity(["duplicates", "length_ratio"]) == {"length_ratio": "1", "duplicates": "2"}
+    assert reasons(["duplicates"], "en-de", ["a", "a"], ["b", "b"]) == [None, None]  # no work of one pair
 
 
 @pytest.mark.parametrize(
@@ -143,24 +120,11 @@ def test_the_order_in_which_rules_are_named_is_no_matter() -> None:
     [
         (["ratio"], "Unknown cleaning rule 'ratio'; expected some of length_ratio, fairseq, duplicates"),
         (["fairseq", "fairseq"], "named once, got fairseq, fairseq"),
-        ("language", "Unknown cleaning rule 'l'"),  # a string is no list of names
     ],
 )
 def test_unknown_and_double_rules_are_refused(names: list[str], message: str) -> None:
-    for function in (check_rules, identity, lambda n: reasons(n, "en-de", [], [])):
-        with pytest.raises(ValueError, match=message):
-            function(names)
-
-
-def test_each_rule_says_in_one_sentence_what_it_means() -> None:
-    for name, rule in FILTER_RULES.items():
-        assert rule.name == name
-        assert rule.meaning.endswith(".")
-        assert rule.meaning.count(". ") == 0
-
-
-def test_duplicates_are_not_the_business_of_one_pair() -> None:
-    assert reasons(["duplicates"], "en-de", ["a", "a"], ["b", "b"]) == [None, None]
+    with pytest.raises(ValueError, match=message):
+        check_rules(names)
 
 
 lines = st.sampled_from([ENGLISH, GERMAN, FRENCH, "Yes.", words(9), words(40), ENGLISH + " " + GERMAN])
@@ -188,18 +152,6 @@ def test_the_hash_of_a_pair_for_ever() -> None:
     assert len(pair_hashes([], [])) == 0
 
 
-def test_where_a_side_ends_matters() -> None:
-    assert len(set(pair_hashes(["ab", "a", "abc", "", "b"], ["c", "bc", "", "abc", "ca"]).tolist())) == 5
-
-
-def test_first_occurrences_by_hand() -> None:
-    high = 1 << 63
-    found = first_occurrences([np.array(part, np.uint64) for part in ([3, high, 3], [], [high + 1, high, 4])])
-    assert [part.tolist() for part in found] == [[True, True, False], [], [True, False, True]]
-    assert first_occurrences([]) == []
-    assert STOOD_BEFORE == "stood before"
-
-
 hashes = st.sampled_from([n << shift for n in range(4) for shift in (0, 60, 62)])
 
 
@@ -219,8 +171,8 @@ def test_first_occurrences_equal_a_loop_over_a_set(parts: list[list[int]], at_on
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filters, "AT_ONCE", 1 << 14)
-    n, n_parts = 1 << 20, 16
+    monkeypatch.setattr(filters, "AT_ONCE", 1 << 12)
+    n, n_parts = 1 << 18, 16
     numbers = np.random.default_rng(1).integers(0, 1 << 64, n, np.uint64)
     numbers[n // 2 :] = numbers[: n // 2]  # each stood once before
     numbers.tofile(tmp_path / "hashes")

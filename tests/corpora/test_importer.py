@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import lzma
-import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -90,8 +89,10 @@ def test_every_pair_stands_in_one_split_and_in_order(expected: dict[str, list[st
     assert 20 < len(splits["test"]) < 70  # 40
 
 
-@pytest.mark.parametrize("packing", PACKED)
-@pytest.mark.parametrize("form", ["tsv", "csv", "jsonl", "json", "lines"])
+@pytest.mark.parametrize(
+    ("form", "packing"),
+    [("tsv", ""), ("csv", ".gz"), ("jsonl", ".xz"), ("json", ".zst"), ("lines", ""), ("lines", ".zst")],
+)
 def test_every_form_gives_the_same_folder(
     tmp_path: Path, expected: dict[str, list[str]], form: str, packing: str
 ) -> None:
@@ -113,8 +114,7 @@ def test_every_form_gives_the_same_folder(
 def test_parquet_gives_the_same_folder(tmp_path: Path, expected: dict[str, list[str]], nested: bool) -> None:
     sides = {"en": [source for source, _ in PAIRS], "de": [target for _, target in PAIRS]}
     rows = [{"en": source, "de": target} for source, target in PAIRS]
-    path = table(tmp_path / "a.parquet", id=list(range(400)), **({"translation": rows} if nested else sides))
-    imported(path, tmp_path)
+    imported(table(tmp_path / "a.parquet", id=[*range(400)], **({"translation": rows} if nested else sides)), tmp_path)
     assert read(tmp_path / "made") == expected
 
 
@@ -123,12 +123,10 @@ def test_parquet_gives_the_same_folder(tmp_path: Path, expected: dict[str, list[
     [
         (b"id\tde\ten\n7\tzwei\tone\n", None),  # line 1 names the languages
         (b"source\ttarget\tid\none\tzwei\t7\n", None),
-        (b"one\tzwei\tCC BY 2.0\n", ("1", "2")),  # no header: nobody guesses which are meant
-        (b"7\tzwei\tone\n", ("3", "2")),
+        (b"7\tzwei\tone\n", ("3", "2")),  # no header
         (b"id\tde\ten\n7\tzwei\tone\n", ("3", "2")),  # line 1 names these columns, so it is no text
         (b"n\ttgt\tsrc\n7\tzwei\tone\n", ("src", "tgt")),
         (b"\xef\xbb\xbfen\tde\r\none\tzwei\r\n", None),  # as Windows writes it
-        (b"one\tzwei", ("1", "2")),
     ],
 )
 def test_columns_of_a_tsv(tmp_path: Path, content: bytes, columns: Any) -> None:
@@ -140,14 +138,9 @@ def test_columns_of_a_tsv(tmp_path: Path, content: bytes, columns: Any) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "first",
-    [b"0.91\tone\tzwei", b"id\tsrc\ttgt", b"English\tGerman", b"EN\tDE", b"source_text\ttarget_text", b"one\tzwei"],
-)
-@pytest.mark.parametrize("form", ["tsv", "csv"])
-def test_no_column_is_guessed(tmp_path: Path, first: bytes, form: str) -> None:
-    content = first + b"\n" + b"1\tone\tzwei\n"
-    text = put(tmp_path / f"a.{form}", content if form == "tsv" else content.replace(b"\t", b","))
+@pytest.mark.parametrize("content", [b"EN\tDE\none\tzwei\n", b"one\tzwei\n"])
+def test_no_column_is_guessed(tmp_path: Path, content: bytes) -> None:
+    text = put(tmp_path / "a.tsv", content)
     refused = r"line 1 has the columns .*; expected en and de\. Say which .* --columns 1 2 where it is text already"
     with pytest.raises(ValueError, match=refused):
         imported(text, tmp_path)
@@ -196,7 +189,7 @@ def test_of_two_dev_texts_none_is_chosen_unless_one_is_named(tmp_path: Path) -> 
     assert read(tmp_path / "made")["dev.en"] == ["val"]
 
 
-@pytest.mark.parametrize("pair", [("", "leer"), ("empty", ""), ("a\0b", "x")])
+@pytest.mark.parametrize("pair", [("empty", ""), ("a\0b", "x")])
 def test_a_held_out_pair_without_a_sentence_is_refused_at_once(tmp_path: Path, pair: tuple[str, str]) -> None:
     train, dev = put(tmp_path / "a.tsv", tsv(PAIRS)), put(tmp_path / "dev.tsv", tsv([PAIRS[0], pair, PAIRS[1]]))
     refused = rf"^{dev}, pair 2 of dev: expected a sentence on both sides, .*Correct it, or leave it out"
@@ -208,11 +201,8 @@ def test_a_held_out_pair_without_a_sentence_is_refused_at_once(tmp_path: Path, p
 def test_one_of_two_packed_files_names_both(tmp_path: Path) -> None:
     for language, i in (("en", 0), ("de", 1)):
         put(tmp_path / f"train.{language}.gz", gzip.compress("".join(f"{pair[i]}\n" for pair in PAIRS).encode()))
-    by_each = [
-        import_text(tmp_path / name, tmp_path / f"to-{name}", pair="en-de", shares=SHARES)
-        for name in ("train.en.gz", "train.de.gz", "train")
-    ]
-    assert by_each[0] == by_each[1] == by_each[2]
+    for name in ("train.en.gz", "train.de.gz"):
+        assert import_text(tmp_path / name, tmp_path / f"to-{name}", pair="en-de", shares=SHARES).first == PAIRS[0]
 
 
 def test_a_text_that_is_there_in_two_forms_is_refused(tmp_path: Path) -> None:
@@ -225,10 +215,6 @@ def test_a_text_that_is_there_in_two_forms_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ValueError, match=refused):
         import_text(text, tmp_path / "made", "en-de", shares=SHARES)
-    (text / "train.tsv.gz").unlink()
-    put(text / "test.jsonl", b'{"en": "b", "de": "c"}\n')
-    made = import_text(text, tmp_path / "made", "en-de", held_out={"dev": put(tmp_path / "dev.tsv", b"en\tde\nd\te\n")})
-    assert made.pairs == {"train": 1, "dev": 1, "test": 1}
 
 
 def test_an_empty_folder_may_be_a_link_but_not_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +257,6 @@ def test_a_share_is_a_function_of_the_pair_alone(tmp_path: Path, expected: dict[
     drawn = {"dev": 0.25, "test": 0.25}
     expected_splits = ["train", "test", "dev", "dev", "dev", "dev", "train", "train"]
     assert [share_of(f"line {i}", drawn) for i in range(8)] == expected_splits
-    assert [share_of(f"line {i}", {}) for i in range(8)] == ["train"] * 8
 
 
 @given(st.lists(st.text(max_size=5), min_size=1, max_size=5), st.floats(0.01, 0.4))
@@ -299,30 +284,18 @@ def test_what_is_no_sentence_never_becomes_held_out(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("a.tsv", b"en\tde\nc\td\te\n", "a.tsv, line 2 has 3 columns, but the first one has 2. Correct it: a tab"),
-        ("a.tsv", b"en\tde\nc\n", "a.tsv, line 2 has 1 columns, but the first one has 2"),
-        ("a.tsv", b"a b\n", "a.tsv, line 1 has the columns 'a b'; expected en and de. Say which are source and"),
         ("a.csv", b'en,de\na,"b\n', "a.csv, line 2 is not CSV .*Correct it"),
-        ("a.csv", b"en,de\na,b, c\n", "a.csv, line 2 has 3 columns, but the first one has 2.* an unquoted comma"),
         ("a.tsv", b"en\tde\nc\td\xe9\n", r"a.tsv, line 2 is not UTF-8 \(byte 4 of it\). Convert the file first: iconv"),
-        ("a.tsv", b"\xff\xfea\0\t\0", r"a.tsv, line 1 is not UTF-8 \(byte 1 of it\)"),
         ("a.tsv", b"", "a.tsv: expected pairs for train, got none"),
         ("a.jsonl", b'{"en": "a", "de": "b"}\n{"en": "c"}\n', "a.jsonl, line 2 has 'en'; expected 'en' and 'de'. Name"),
         ("a.jsonl", b'{"en": "a", "de": null}\n', "a.jsonl, line 1: 'de' is None, expected text. Correct it."),
-        ("a.jsonl", b'{"en": 3, "de": "b"}\n', "a.jsonl, line 1: 'en' is 3, expected text"),
-        (
-            "a.jsonl",
-            b'{"en": "a", "de": "b"}\n["a", "b"]\n',
-            "a.jsonl, line 2 is not a JSON object: expected one per line",
-        ),
         ("a.jsonl", b'{"en": "a",\n', 'a.jsonl, line 1 is not a JSON object: .*, got \'{"en": "a",\''),
         ("a.parquet", b"PAR1 and no more", r"a.parquet is not a whole Parquet file \("),
-        ("a.parquet.gz", b"", "a.parquet.gz is not a whole Parquet file"),
-        ("a.tsv.gz", b"no gzip", "a.tsv.gz cannot be read as a whole .gz file"),
-        ("a.tsv.xz", b"no xz", "a.tsv.xz cannot be read as a whole .xz file"),
-        ("a.tsv.zst", b"no zstd", "a.tsv.zst cannot be read as a whole .zst file"),
+        ("a.tsv.gz", gzip.compress(b"en\tde\n")[:-9], "a.tsv.gz cannot be read as a whole .gz file"),
+        ("a.tsv.xz", lzma.compress(b"en\tde\n")[:-9], "a.tsv.xz cannot be read as a whole .xz file"),
+        ("a.tsv.zst", PACKED[".zst"](b"en\tde\n")[:-9], "a.tsv.zst cannot be read as a whole .zst file"),
         ("a.json", b'[{"en": "a", "de": "b"}]\n', "a.json, line 1 is not a JSON object: expected one per line"),
         ("a.xls", b"a,b\n", "a.xls is a file of another kind: expected .tsv, .csv, .jsonl, .json, .parquet, or two"),
-        ("a.en", b"a\n", "a.en is a file of another kind"),
     ],
 )
 def test_bad_text_is_named_and_nothing_is_written(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -332,47 +305,27 @@ def test_bad_text_is_named_and_nothing_is_written(tmp_path: Path, name: str, con
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
-@pytest.mark.parametrize("packing", [".gz", ".xz", ".zst"])
-def test_a_packed_file_that_was_cut_off_is_named(tmp_path: Path, packing: str) -> None:
-    text = put(tmp_path / f"a.tsv{packing}", PACKED[packing](tsv(PAIRS))[:-9])
-    with pytest.raises(ValueError, match=f"a.tsv{packing} cannot be read as a whole {packing} file"):
-        imported(text, tmp_path)
-    assert not (tmp_path / "made").exists()
-
-
 def test_sides_of_different_length_are_named(tmp_path: Path) -> None:
     put(tmp_path / "a.en", b"a\nb\nc\n")
     put(tmp_path / "a.de", b"a\nb\n")
-    for text in ("a", "a.en", "a.de"):
-        with pytest.raises(ValueError, match="a.en has 3 lines, .*a.de has 2; line i must translate line i"):
-            imported(tmp_path / text, tmp_path)
+    with pytest.raises(ValueError, match="a.en has 3 lines, .*a.de has 2; line i must translate line i"):
+        imported(tmp_path / "a", tmp_path)
 
 
 def test_rows_of_parquet_are_named(tmp_path: Path) -> None:
     for columns, message in (
         ({"en": ["a", "b"], "de": ["c", None]}, "row 2: 'de' is None, expected text"),
-        ({"en": ["a"], "fr": ["c"]}, "row 1 has 'en'; expected 'en' and 'de'"),
         ({"x": ["a"], "y": ["c"]}, "row 1 has 'x', 'y'; expected 'en' and 'de'"),
     ):
         with pytest.raises(ValueError, match=f"a.parquet, {message}"):
             imported(table(tmp_path / "a.parquet", **columns), tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_what_may_not_be_read_is_named(tmp_path: Path) -> None:
-    text = put(tmp_path / "a.tsv", tsv(PAIRS))
-    text.chmod(0)
-    with pytest.raises(ValueError, match="a.tsv cannot be read"):
-        imported(text, tmp_path)
-
-
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"shares": {"test": 0.1}}, "a.tsv has no text for dev: .*--dev-share 0.01"),
         ({"shares": {"dev": 0.1}}, "a.tsv has no text for test: .* Name it with --test, or .*--test-share 0.01"),
         ({"shares": {"dev": 0.5, "test": 0.1}}, "--dev-share must lie between 0 and 0.5 of the training text, got 0.5"),
-        ({"shares": {"dev": 0.0, "test": 0.1}}, "got 0.0"),
         ({"shares": {"dev": float("nan"), "test": 0.1}}, "got nan"),
         ({"held_out": {"dev": Path("x.tsv")}}, "--dev-share asks for what is there already: x.tsv. Leave one out"),
         (
@@ -381,9 +334,7 @@ def test_what_may_not_be_read_is_named(tmp_path: Path) -> None:
         ),
         ({"columns": ("1", "3")}, "a.tsv, line 1 has 2 columns, expected numbers 1 and 3"),
         ({"columns": ("0", "1")}, "expected numbers 0 and 1"),
-        ({"columns": ("1", "1")}, "--columns 1 1: expected two columns, got one twice, .* Name that of each"),
-        ({"columns": ("2", "02")}, "--columns 2 02: expected two columns, got one twice"),
-        ({"columns": ("en", "en")}, "--columns en en: expected two columns, got one twice"),
+        ({"columns": ("2", "02")}, "--columns 2 02: expected two columns, got one twice, .* Name that of each"),
         ({"columns": ("src", "tgt")}, "a.tsv, line 1 has the columns .*; expected src and tgt"),
     ],
 )
