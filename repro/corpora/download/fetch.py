@@ -173,8 +173,6 @@ def text(
 
     The facts kept of that folder are `files` (`bytes`, `sha256`, `n_lines` by language) and `archive`, its SHA-256.
     """
-    if pair not in source.members:
-        raise ValueError(f"Source {source.name!r} has no pair {pair!r}; expected one of {', '.join(source.members)}.")
     folder = _text_folder(source, pair, texts)
     try:
         verified(folder)

@@ -38,17 +38,17 @@ GOOD = [
 ]
 
 
-def tar_bytes(entries: Iterable[tuple[tarfile.TarInfo, bytes]], form: int = tarfile.GNU_FORMAT) -> bytes:
+def tar_bytes(entries: Iterable[tuple[tarfile.TarInfo, bytes]]) -> bytes:
     file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w", format=form) as tar:
+    with tarfile.open(fileobj=file, mode="w") as tar:
         for info, content in entries:
             tar.addfile(info, io.BytesIO(content) if info.isreg() else None)
     return file.getvalue()
 
 
-def packed(folder: Path, entries: Iterable[tuple[tarfile.TarInfo, bytes]], form: int = tarfile.GNU_FORMAT) -> Path:
+def packed(folder: Path, entries: Iterable[tuple[tarfile.TarInfo, bytes]]) -> Path:
     path = folder / "x.tgz"
-    path.write_bytes(gzip.compress(tar_bytes(entries, form), mtime=0))
+    path.write_bytes(gzip.compress(tar_bytes(entries), mtime=0))
     return path
 
 
@@ -67,10 +67,9 @@ def refused(path: Path, message: str, wanted: dict[str, Member] | None = None) -
 # What is wanted --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 @pytest.mark.parametrize("is_gzip", [True, False])
-def test_the_wanted_files_come_under_our_names(tmp_path: Path, form: int, is_gzip: bool) -> None:
-    content = tar_bytes(GOOD, form)
+def test_the_wanted_files_come_under_our_names(tmp_path: Path, is_gzip: bool) -> None:
+    content = tar_bytes(GOOD)
     (tmp_path / "x.tgz").write_bytes(gzip.compress(content) if is_gzip else content)
     done = unpack(tmp_path / "x.tgz", WANTED, tmp_path / "out")
     assert done == {
@@ -100,18 +99,6 @@ def test_gzip_within_tar_is_plain_text_outside(tmp_path: Path) -> None:
     assert unpack(path, wanted, tmp_path / "out")["giga.en"]["sha256"] == hashlib.sha256(EN).hexdigest()
 
 
-@given(st.lists(st.binary(max_size=5_000), min_size=1, max_size=2), st.booleans())
-def test_any_content_comes_out_as_it_went_in(
-    tmp_path_factory: pytest.TempPathFactory, contents: list[bytes], is_nested: bool
-) -> None:
-    folder = tmp_path_factory.mktemp("tar")
-    end = ".gz" if is_nested else ""
-    path = packed(folder, [entry(f"{i}{end}", gzip.compress(c) if is_nested else c) for i, c in enumerate(contents)])
-    wanted = {f"o{i}": Member(language="en", name=f"{i}{end}", max_bytes=6_000) for i in range(len(contents))}
-    unpack(path, wanted, folder / "out")
-    assert [(folder / "out" / f"o{i}").read_bytes() for i in range(len(contents))] == contents
-
-
 # What is refused -------------------------------------------------------------------------------------------
 
 EVIL = [
@@ -122,11 +109,6 @@ EVIL = [
     entry("link/passwd", b"evil"),
     entry("hard", type=tarfile.LNKTYPE, linkname="../evil"),
     entry("device", type=tarfile.CHRTYPE, devmajor=1, devminor=8),
-    entry("block", type=tarfile.BLKTYPE, devmajor=8, devminor=0),
-    entry("pipe", type=tarfile.FIFOTYPE),
-    entry("setuid", b"evil", mode=0o6777),
-    entry("line\nfeed", b"evil"),
-    entry("right\u202etfel", b"evil"),
     entry("training/x.de-en.en ", b"evil"),
     entry("Training/x.de-en.en", b"evil"),
     entry("training//x.de-en.en", b"evil"),
@@ -135,16 +117,14 @@ EVIL = [
 
 
 def test_members_that_nobody_wants_do_nothing(tmp_path: Path) -> None:
-    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
-        path = packed(tmp_path, [*EVIL, *GOOD, *EVIL], form)
-        unpack(path, WANTED, tmp_path / "out" / "inside")
-        files = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
-        assert files == ["out/inside/x.de", "out/inside/x.en", "x.tgz"]
-        assert (tmp_path / "out" / "inside" / "x.en").read_bytes() == EN
-        assert (tmp_path / "out" / "inside" / "x.en").stat().st_mode & 0o7111 == 0
+    path = packed(tmp_path, [*EVIL, *GOOD, *EVIL])
+    unpack(path, WANTED, tmp_path / "out" / "inside")
+    files = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
+    assert files == ["out/inside/x.de", "out/inside/x.en", "x.tgz"]
+    assert (tmp_path / "out" / "inside" / "x.en").read_bytes() == EN
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE])
 def test_a_wanted_name_must_be_a_regular_file(tmp_path: Path, kind: bytes) -> None:
     strange = entry("training/x.de-en.en", type=kind, linkname="training/x.de-en.de")
     refused(packed(tmp_path, [*GOOD[:-1], strange]), r"'training/x\.de-en\.en' is no file, expected a regular file")
@@ -155,12 +135,9 @@ def test_a_missing_member_is_named(tmp_path: Path) -> None:
 
 
 def test_a_member_over_its_limit_is_refused(tmp_path: Path) -> None:
-    for size, is_refused in ((1_000, False), (1_001, True)):
-        path = packed(tmp_path, [*GOOD[:-1], entry("training/x.de-en.en", b"a" * size)])
-        if is_refused:
-            refused(path, r"has more than 1,000 bytes, the limit of this file.*raise max_bytes")
-        else:
-            unpack(path, WANTED, tmp_path / "out" / "inside")
+    whole, over = ([*GOOD[:-1], entry("training/x.de-en.en", b"a" * size)] for size in (1_000, 1_001))
+    unpack(packed(tmp_path, whole), WANTED, tmp_path / "out" / "inside")
+    refused(packed(tmp_path, over), r"has more than 1,000 bytes, the limit of this file.*raise max_bytes")
 
 
 def nested(content: bytes, folder: Path, max_bytes: int = 1_000) -> tuple[Path, dict[str, Member]]:
@@ -180,16 +157,9 @@ def test_a_bomb_within_an_archive_is_stopped_at_its_limit(tmp_path: Path) -> Non
 
 def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
     whole = packed(tmp_path, GOOD).read_bytes()
-    for end in (0, 1, 2, 10, 20, len(whole) // 2):
-        path = tmp_path / "x.tgz"
-        path.write_bytes(whole[:end])
-        refused(path, "is not a whole archive|lacks")
-    plain = tar_bytes(GOOD)
-    for end in (511, 512 * 5 + 4, 512 * 6 + 4):
-        path = tmp_path / "x.tar"
-        path.write_bytes(plain[:end])
-        (tmp_path / "x.tgz").unlink(missing_ok=True)
-        refused(path, "is not a whole archive|lacks")
+    for content in (b"", whole[:10], whole[: len(whole) // 2], tar_bytes(GOOD)[: 512 * 6 + 4]):
+        (tmp_path / "x.tgz").write_bytes(content)
+        refused(tmp_path / "x.tgz", "is not a whole archive|lacks")
 
 
 def test_a_damaged_gzip_within_an_archive_is_refused(tmp_path: Path) -> None:
@@ -230,13 +200,9 @@ def seg(number: int, text: str) -> str:
     return f'<seg id="{number}">{text}</seg>\n'
 
 
-@pytest.mark.parametrize("text", ["", "<doc docid='a'></doc>", "<seg id='1'>a", "a</seg>"])
-def test_sgm_without_a_sentence_is_refused(text: str) -> None:
+def test_bad_sgm_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^x\.sgm has no segment; expected sentences, .* get it again"):
-        read_sgm(text.encode(), "x.sgm")
-
-
-def test_sgm_is_strict_utf8() -> None:
+        read_sgm(b"<seg id='1'>a", "x.sgm")
     with pytest.raises(ValueError, match=r"x\.sgm, line 2 \(byte 22\) is not UTF-8"):
         read_sgm(f"{seg(1, 'a')}<x\xe9>".encode("latin-1"), "x.sgm")
 
