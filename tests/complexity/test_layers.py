@@ -58,20 +58,13 @@ def test_a_layer_keeps_the_shape_and_is_the_sum_of_its_parts(layer: Layer) -> No
     torch.testing.assert_close(output(mixed), layer(x))
 
 
-@pytest.mark.parametrize("r", [1, 3, 7, 2 * N - 1])
+@pytest.mark.parametrize("r", [1, 5, 2 * N - 1])
 def test_restricted_attention_is_full_attention_behind_a_band(r: int) -> None:
     x, near = some_input(), torch.arange(N)
     full, band = drawn(FullAttention(d=D, n_heads=H)), RestrictedAttention(d=D, n_heads=H, r=r).double()
     band.load_state_dict(full.state_dict())
     may_see = (near.unsqueeze(1) - near).abs() <= r // 2
     torch.testing.assert_close(band(x), full(x, hidden_bias(may_see, x.dtype)))
-
-
-def test_a_neighbourhood_of_everybody_is_full_attention() -> None:
-    x = some_input()
-    full, band = drawn(FullAttention(d=D, n_heads=H)), RestrictedAttention(d=D, n_heads=H, r=2 * N - 1).double()
-    band.load_state_dict(full.state_dict())
-    torch.testing.assert_close(band(x), full(x))
 
 
 def test_the_plain_recurrence_is_the_librarys() -> None:
@@ -111,7 +104,7 @@ def convolved(x: Tensor, kernel: nn.Conv1d, dilation: int) -> Tensor:
     return result
 
 
-@pytest.mark.parametrize("k", [1, 3, 5, 2 * N + 1])
+@pytest.mark.parametrize("k", [1, 5, 2 * N + 1])
 def test_a_convolution_tap_by_tap(k: int) -> None:
     x, layer = some_input(), Convolution(d=D, k=k)
     drawn(layer)
@@ -132,7 +125,7 @@ def test_a_separable_convolution_channel_by_channel() -> None:
     assert layer.kernel.weight.numel() == 3 * D
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("depth", [1, 3])
 def test_dilated_convolutions_tap_by_tap(depth: int) -> None:
     # on a sequence so wide that its own ends are out of sight of the positions that are compared
     x, stack, beyond = some_input(), Dilated(d=D, k=3, depth=depth), 14
@@ -163,7 +156,7 @@ def test_dot_product_attention_is_the_librarys() -> None:
     torch.testing.assert_close(dot_product_attention(q, k, v, q[0, 0]), F.scaled_dot_product_attention(q, k, v))
 
 
-@pytest.mark.parametrize("window", [0, 2, 4, -3])
+@pytest.mark.parametrize("window", [0, 4])
 def test_a_window_without_a_centre_is_refused(window: int) -> None:
     with pytest.raises(ValueError, match=f"must be odd to have a centre, got {window}. Use {max(window, 0) + 1}."):
         Convolution(d=D, k=window)

@@ -93,6 +93,8 @@ def test_every_size_is_counted() -> None:
     windowed = itertools.product(("convolution", "separable", "restricted"), TINY.n, TINY.d, TINY.windows)
     assert {*plain, *windowed} <= {*found}
     assert ("separable", 7, 16, 7) in found  # k = n
+    beside = next(line for line in counts(TINY) if line.layer == "feed_forward" and (line.n, line.d) == (11, 16))
+    assert beside.flops == 2 * (2 * 11 * 16 * 64)
 
 
 def test_what_is_kept_is_counted_once_and_without_parameters() -> None:
@@ -111,14 +113,11 @@ def test_additive_scores_keep_every_pair_of_vectors() -> None:
     kept = {name: saved_bytes(lambda s=scoring: s(*queries_keys_values(n, d_k))) for name, scoring in SCORINGS.items()}
     assert N_HEADS * 4 * n * n * d_k <= kept["additive"]
     assert kept["dot_product"] < N_HEADS * 4 * (2 * n * n + 5 * n * d_k)
-
-
-def test_both_ways_to_score_have_the_same_products() -> None:
     for line in scoring_counts(TINY):
-        assert line.flops == N_HEADS * 2 * 2 * line.n**2 * line.d_k  # scores and weighted sum
+        assert line.flops == N_HEADS * 2 * 2 * line.n**2 * line.d_k, "both have the products of scores and weighted sum"
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 300])
+@pytest.mark.parametrize("n", [1, 300])
 def test_a_recurrence_is_a_chain_of_n_products(n: int) -> None:
     layer = Recurrent(ElmanCell(2))
     assert chain(layer.mix(torch.ones(1, n, 2))) == n
@@ -143,14 +142,11 @@ def test_only_a_recurrence_has_to_wait_longer_for_more() -> None:
 @pytest.mark.parametrize(
     ("name", "window", "n", "layers"),
     [
-        ("convolution", 3, 9, 8),  # 1 further by each layer
-        ("convolution", 5, 9, 4),
+        ("convolution", 5, 9, 4),  # 2 further by each layer
         ("convolution", 5, 10, 5),
-        ("restricted", 3, 9, 8),
         ("restricted", 5, 10, 5),
         ("dilated", 3, 5, 2),  # 3^2 = 9 positions in sight: 4 to each side
         ("dilated", 3, 6, 3),
-        ("dilated", 3, 14, 3),  # 13 to each side
         ("dilated", 3, 15, 4),
         ("dilated", 5, 13, 2),
     ],
@@ -246,11 +242,6 @@ def test_all_of_it_survives_the_file(tmp_path: Path) -> None:
         )
     }
     assert again.grid["windows"] == [3, 5]
-
-
-def test_feed_forward_is_counted_beside_the_layers() -> None:
-    found = next(line for line in counts(TINY) if line.layer == "feed_forward" and (line.n, line.d) == (11, 16))
-    assert found.flops == 2 * (2 * 11 * 16 * 64)
 
 
 def test_flops_are_of_the_work_alone() -> None:

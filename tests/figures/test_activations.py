@@ -1,7 +1,6 @@
 """Moments of what flows between sub-layers: against the layers called by hand, and whose weights they are."""
 
 import csv
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from figure_samples import assert_words_stand_apart
 from torch import Tensor
 
 from repro.data.batch import make_batch
@@ -30,9 +30,8 @@ from repro.model.build import build
 from repro.model.config import Hyper
 from repro.model.masks import Padded
 from repro.model.transformer import Transformer
-from repro.results.places import experiment_files
-from repro.results.record import BASE, Record
-from repro.runs.load import Trained, experiment
+from repro.results.record import Record
+from repro.runs.load import Trained
 from repro.training.module import TranslationModule
 
 HYPER = Hyper(n_layers=2, d_model=14, d_ff=10, n_heads=2, d_k=3, d_v=5, dropout=0.4)
@@ -172,16 +171,6 @@ def test_a_line_is_a_row_at_a_step_and_no_two_labels_touch(n_layers: int) -> Non
     lines = {line.get_label(): line.get_ydata() for line in figure.axes[3].get_lines() if "," in line.get_label()}
     assert [*lines] == ["base, first step", "base, last step", "no norm, first step", "no norm, last step"]
     np.testing.assert_allclose(lines["no norm, first step"], np.array(content["moments"][1]["first"]["decoder"])[:, 1])
-    figure.draw_without_rendering()
-    renderer = figure.canvas.get_renderer()
     texts = [text for axes in figure.axes for text in (*axes.get_xticklabels(), axes.title)]
-    texts += [*figure.legends[0].get_texts(), *figure.texts]
-    boxes = [text.get_window_extent(renderer) for text in texts if text.get_text()]
-    assert len(boxes) == 4 * (n_layers + 2) + 4 + 1
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
-
-
-def test_the_rows_stand_in_their_experiments() -> None:
-    for one in ROWS:
-        if one.table != BASE:
-            assert one.row in [row.name for row in experiment(experiment_files() / f"{one.table}.py")["ROWS"]]
+    words = [*texts, *figure.legends[0].get_texts(), *figure.texts]
+    assert assert_words_stand_apart(figure, words) == 4 * (n_layers + 2) + 4 + 1

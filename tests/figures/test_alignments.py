@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from figure_samples import assert_words_stand_apart, attention, leave_inside
 
-from repro.decoding.heads import rounded_weights
 from repro.figures import alignments, style
 from repro.figures.alignments import (
     ROW,
@@ -22,10 +22,7 @@ from repro.figures.alignments import (
     draw_alignments,
     paint_alignments,
 )
-from repro.results.inside import packed_inside, write_inside
-from repro.results.places import experiment_files
-from repro.results.record import Record, path
-from repro.runs.load import experiment
+from repro.results.record import Record
 
 Make = Callable[..., Record]
 SOURCE = {"tokens": ["The", " cat", "s", " sleep"], "words": ["The", "cats", "sleep"], "of": [0, 1, 1, 2]}
@@ -35,18 +32,12 @@ N_HEADS = 4  # 2 layers of 2
 
 def leave(results: Path, record: Record, sentences: dict[str, Any], source: dict[str, Any] = SOURCE) -> Record:
     """A record, and beside it its attention to the source of each sentence, by where that is from."""
-    record.save(path(results, record))
-    told = [
-        {"about": about, "source": source, "target": TARGET, "attention": [{"kind": "cross", "shape": [*of.shape]}]}
-        for about, of in sentences.items()
-    ]
-    weights = b"".join(rounded_weights(of).tobytes() for of in sentences.values())
-    write_inside(path(results, record), packed_inside({"run": record.run, "sentences": told}, weights))
-    return record
+    told = ({"about": about, "source": source, "target": TARGET} for about in sentences)
+    return leave_inside(results, record, zip(told, ({"cross": of} for of in sentences.values()), strict=True))
 
 
 def cross(random: np.random.Generator, n_layers: int = 1, n_heads: int = 1) -> Any:
-    return random.dirichlet(np.ones(4), (n_layers, n_heads, 3))
+    return attention(random, (n_layers, n_heads, 3), 4)
 
 
 def rung(make: Make, seed: int, row: str = ROW, **other: Any) -> Record:
@@ -103,13 +94,7 @@ def test_what_is_missing_has_its_command(a_record: Make, tmp_path: Path) -> None
         compared_alignments([own], [a_record("base", 1)], tmp_path, command="make")
 
 
-def test_the_row_stands_in_its_experiment() -> None:
-    assert ROW in [row.name for row in experiment(experiment_files() / f"{TABLE}.py")["ROWS"]]
-
-
-def test_the_picture_and_its_numbers(a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    notes: list[str] = []
-    monkeypatch.setattr(style, "note", lambda figure, text: notes.append(" ".join(text.split())))
+def test_the_picture_and_its_numbers(a_record: Make, tmp_path: Path, notes: list[str]) -> None:
     random = np.random.default_rng(5)
     own = leave(tmp_path, rung(a_record, 3), {f"line {n}": cross(random) for n in (1, 2)})
     base = leave(tmp_path, a_record("base", 3), {f"line {n}": cross(random, 2, 2) for n in (1, 2)})
@@ -145,18 +130,7 @@ def test_each_matrix_is_its_systems_and_no_two_labels_touch(a_record: Make, n_so
     shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
     np.testing.assert_allclose(shown[1], found.sentences[0][1].weights)
     np.testing.assert_allclose([bar.get_width() for bar in figure.axes[3].patches], found.sentences[0][1].entropy)
-    figure.draw_without_rendering()
-    renderer = figure.canvas.get_renderer()
     labels = [text for axes in figure.axes for text in (*axes.get_xticklabels(), axes.xaxis.label)]
     labels += [text for axes in figure.axes if axes.images for text in axes.get_yticklabels()]
-    texts = [text for text in (*labels, *figure.texts) if text.get_text()]
-    boxes = [text.get_window_extent(renderer) for text in texts]
-    assert len(boxes) > 2 * 2 * (n_source + n_target)
-    touching = [
-        (one.get_text(), other.get_text())
-        for (one, box), (other, its) in itertools.combinations(zip(texts, boxes, strict=True), 2)
-        if box.overlaps(its)
-    ]
-    assert touching == []
-    assert all((box.min >= 0).all() and (box.max <= figure.bbox.max).all() for box in boxes)
+    assert assert_words_stand_apart(figure, [*labels, *figure.texts]) > 2 * 2 * (n_source + n_target)
     assert len(long) > alignments.LETTERS

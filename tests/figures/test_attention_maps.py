@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +34,6 @@ def test_keys_are_summed_and_queries_averaged() -> None:
     weights = np.array([[[0.1, 0.2, 0.7], [0.3, 0.4, 0.3], [0.0, 0.5, 0.5]]])
     expected = [[[0.5, 0.5], [0.5, 0.5]]]  # tokens 0 and 1 are one word: the mean of 0.3 and 0.7 in its own corner
     np.testing.assert_allclose(merged_to_words(weights, [0, 0, 1]), expected)
-
-
-def test_rows_that_sum_to_one_still_do() -> None:
-    weights = np.random.default_rng(3).dirichlet(np.ones(7), size=(2, 7))
-    np.testing.assert_allclose(merged_to_words(weights, [0, 1, 1, 2, 2, 2, 3]).sum(-1), 1)
 
 
 def test_pieces_find_their_words() -> None:
@@ -74,11 +69,6 @@ def test_the_heads_shown_follow_the_stated_rules() -> None:
     assert most_different(seen) == [1, 2]
 
 
-@pytest.fixture(scope="module")
-def tokenizer_text() -> bytes:
-    return "".join(maps.FIGURE_SENTENCES.values()).encode()
-
-
 @pytest.fixture
 def trained(a_record: Make, tmp_path: Path) -> Callable[[], Record]:
     """A finished run of three layers: its checkpoint, its record and the tokenizer of its text."""
@@ -98,19 +88,7 @@ def trained(a_record: Make, tmp_path: Path) -> Callable[[], Record]:
     return make
 
 
-def test_a_measurement_says_whose_it_is_and_what_each_head_saw(trained: Callable[[], Record], tmp_path: Path) -> None:
-    run = trained()
-    measured = maps.measure([run], tmp_path / "runs", tmp_path / "cache")
-    assert (measured["layer"], measured["n_layers"], measured["run"]) == (2, 3, run.run)
-    making, its = measured["maps"]
-    assert making["words"][-3:] == ["difficult", ".", "</s>"]
-    assert (len(making["words"]), len(its["words"])) == (27, 26)
-    assert np.array(its["weights"]).shape == (2, 26, 26)
-    np.testing.assert_allclose(np.array(its["weights"]).sum(-1), 1, atol=3e-4)
-    assert maps.measure([run], tmp_path / "runs", tmp_path / "cache") == measured
-
-
-def test_it_is_the_last_layer_but_one(
+def test_a_measurement_says_whose_it_is_and_what_each_head_of_the_last_layer_but_one_saw(
     trained: Callable[[], Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -122,31 +100,30 @@ def test_it_is_the_last_layer_but_one(
         return found
 
     monkeypatch.setattr(Transformer, "attention_maps", spied)
-    measured = maps.measure([trained()], tmp_path / "runs", tmp_path / "cache")
-    seen = measured["maps"][0]
-    words = np.repeat(np.arange(27), seen["pieces"]).tolist()
-    np.testing.assert_allclose(merged_to_words(asked[0][0].double().numpy(), words), seen["weights"], atol=1e-5)
-
-
-def test_another_tokenizer_is_refused(trained: Callable[[], Record], tmp_path: Path) -> None:
     run = trained()
-    train_tokenizer(["other text"], Subwords("bpe", 300)).save(tmp_path / "cache/text/tokenizer/tokenizer.json")
-    with pytest.raises(
-        ValueError, match=r"expected the tokenizer with SHA-256 .*, which is not there, or below .*cache"
-    ):
-        maps.measure([run], tmp_path / "runs", tmp_path / "cache")
+    measured = maps.measure([run], tmp_path / "runs", tmp_path / "cache")
+    assert (measured["layer"], measured["n_layers"], measured["run"]) == (2, 3, run.run)
+    making, its = measured["maps"]
+    assert making["words"][-3:] == ["difficult", ".", "</s>"]
+    assert (len(making["words"]), len(its["words"])) == (27, 26)
+    assert np.array(its["weights"]).shape == (2, 26, 26)
+    np.testing.assert_allclose(np.array(its["weights"]).sum(-1), 1, atol=3e-4)
+    words = np.repeat(np.arange(27), making["pieces"]).tolist()
+    np.testing.assert_allclose(merged_to_words(asked[0][0].double().numpy(), words), making["weights"], atol=1e-5)
+    assert maps.measure([run], tmp_path / "runs", tmp_path / "cache") == measured
 
 
-def test_a_checkpoint_that_is_gone_or_of_another_model_is_named(trained: Callable[[], Record], tmp_path: Path) -> None:
+def test_what_does_not_belong_to_a_run_or_is_gone_is_named(trained: Callable[[], Record], tmp_path: Path) -> None:
     run = trained()
-    replace(run, hyper=run.hyper | {"d_ff": 64}).save(tmp_path / "runs" / run.run / "record.json")
+    record, tokenizer = tmp_path / "runs" / run.run / "record.json", tmp_path / "cache/text/tokenizer/tokenizer.json"
+    replace(run, hyper=run.hyper | {"d_ff": 64}).save(record)
     with pytest.raises(ValueError, match="its weights do not fit the model"):
         maps.measure([run], tmp_path / "runs", tmp_path / "cache")
-    run.save(tmp_path / "runs" / run.run / "record.json")
-    checkpoint.path_of(tmp_path / "runs" / run.run / "checkpoints", 20).unlink()
+    run.save(record)
+    checkpoint.path_of(record.parent / "checkpoints", 20).unlink()
     with pytest.raises(ValueError, match="lacks step-000000020"):
         maps.measure([run], tmp_path / "runs", tmp_path / "cache")
-
-
-def test_the_hyper_of_a_record_makes_the_model(a_record: Make) -> None:
-    assert asdict(Hyper(**a_record().hyper)) == a_record().hyper
+    train_tokenizer(["other text"], Subwords("bpe", 300)).save(tokenizer)
+    expected = r"expected the tokenizer with SHA-256 .*, which is not there, or below .*cache"
+    with pytest.raises(ValueError, match=expected):
+        maps.measure([run], tmp_path / "runs", tmp_path / "cache")

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from repro.figures import checkpoints
+from repro.figures import activations, alignments, checkpoints, source_gradients
 from repro.figures.checkpoints import Wanted, dev_pairs, measured, runs_of_rows, runs_of_table, told_runs, whose
+from repro.results.places import experiment_files
 from repro.results.record import Record
+from repro.runs.load import experiment
 
 Make = Callable[..., Record]
 ROWS = Wanted("ladder", "simple"), Wanted("base", "base")
@@ -25,6 +27,11 @@ def test_the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text(
     def simple(seed: int, row: str = "simple", **other: Any) -> Record:
         return a_record(row, seed, table="ladder", run=f"{seed + 100:016x}", **other)
 
+    def place(record: Record) -> Record:
+        (tmp_path / record.run).mkdir()
+        (tmp_path / record.run / "record.json").touch()
+        return record
+
     elsewhere = {**a_record().tokenizer, "sha256": "0" * 64}
     records = [
         simple(5),
@@ -39,16 +46,11 @@ def test_the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text(
     ]
     for record in records:
         if record is not records[2]:
-            (tmp_path / record.run).mkdir()
-            (tmp_path / record.run / "record.json").touch()
+            place(record)
     assert chosen(records, tmp_path) == [1, 7]
-    records.append(a_record("base", 4, run="f" * 16))
-    (tmp_path / ("f" * 16)).mkdir()
-    (tmp_path / ("f" * 16) / "record.json").touch()
+    records.append(place(a_record("base", 4, run="f" * 16)))
     assert chosen(records, tmp_path) == [1, 9]  # of the same seed
-    records.insert(0, a_record("base", 3, run="e" * 16))
-    (tmp_path / ("e" * 16)).mkdir()
-    (tmp_path / ("e" * 16) / "record.json").touch()
+    records.insert(0, place(a_record("base", 3, run="e" * 16)))
     assert chosen(records, tmp_path) == [2, 10]  # though that of 3 is lower
     assert chosen(records[:1], tmp_path) == []
 
@@ -103,3 +105,12 @@ def test_text_that_is_not_here_is_named(a_record: Make, monkeypatch: pytest.Monk
     monkeypatch.setattr(checkpoints, "at_hand", lambda record, cache: None)
     with pytest.raises(ValueError, match=r"text of run 0{15}1, grammar en-de, in .* Give the --cache-dir"):
         dev_pairs(a_record(), tmp_path)
+
+
+@pytest.mark.parametrize("table", ["ladder", "lab_parts"])
+def test_rows_that_are_measured_stand_in_their_experiments(table: str) -> None:
+    wanted = (*activations.ROWS, *source_gradients.ROWS, Wanted(alignments.TABLE, alignments.ROW))
+    rows = [row.name for row in experiment(experiment_files() / f"{table}.py")["ROWS"]]
+    of_table = {one.row for one in wanted if one.table == table}
+    assert of_table
+    assert of_table <= {*rows}

@@ -4,27 +4,16 @@ import csv
 from collections.abc import Callable
 from math import sqrt
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from figure_samples import attention, leave_inside
 from matplotlib.figure import Figure
 
-from repro.decoding.heads import rounded_weights
-from repro.figures import style
 from repro.figures.likeness import KINDS, Alike, alike_heads, cosines, draw_similarity
-from repro.results.inside import packed_inside, write_inside
 from repro.results.record import Record, path
 
 Make = Callable[..., Record]
-
-
-def leave(results: Path, record: Record, sentences: list[dict[str, Any]]) -> None:
-    """A record, and the weights of its heads on some sentences beside it."""
-    record.save(path(results, record))
-    told = [{"attention": [{"kind": kind, "shape": [*of.shape]} for kind, of in one.items()]} for one in sentences]
-    weights = b"".join(rounded_weights(of).tobytes() for one in sentences for of in one.values())
-    write_inside(path(results, record), packed_inside({"run": record.run, "sentences": told}, weights))
 
 
 def test_the_cosine_of_each_pair_is_the_mean_over_sentences() -> None:
@@ -66,9 +55,11 @@ def test_what_runs_left_is_drawn_and_what_does_not_count_is_left_out(a_record: M
     records.append(a_record("base", 4, dirty=True))
     sentences = []
     for record in records:
-        weights = random.dirichlet(np.ones(5), (2, 2, 5))
+        weights = attention(random, (2, 2, 5), 5)
         sentences.append(weights)
-        leave(tmp_path, record, [{"encoder": weights, "decoder": weights}, {"encoder": weights[..., ::-1]}])
+        leave_inside(
+            tmp_path, record, [({}, {"encoder": weights, "decoder": weights}), ({}, {"encoder": weights[..., ::-1]})]
+        )
     without = a_record("base", 5)
     without.save(path(tmp_path, without))
     found = alike_heads([*records[::-1], without], tmp_path)
@@ -88,15 +79,12 @@ def test_what_runs_left_is_drawn_and_what_does_not_count_is_left_out(a_record: M
 
 
 def test_no_mean_stands_on_its_runs_and_the_caption_says_what_both_are(
-    a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    a_record: Make, tmp_path: Path, painted: list[Figure]
 ) -> None:
     random = np.random.default_rng(7)
     records = [a_record("base", seed) for seed in (1, 2, 3)]
     for record in records:
-        leave(tmp_path, record, [{kind: random.dirichlet(np.ones(5), (2, 2, 5)) for kind in KINDS}])
-    painted: list[Figure] = []
-    paint = style.painted
-    monkeypatch.setattr(style, "painted", lambda size, act: painted.append(paint(size, act)) or painted[-1])
+        leave_inside(tmp_path, record, [({}, {kind: attention(random, (2, 2, 5), 5) for kind in KINDS})])
     for n_runs, words in ((3, "above them their mean with its 95 % t-interval."), (2, "above them their mean.")):
         draw_similarity(tmp_path / "figures", records[:n_runs], tmp_path)
         figure = painted.pop()

@@ -67,10 +67,6 @@ def test_a_query_and_its_keys_drawn_in_full_give_the_same() -> None:
     assert jacobian_norm(scores / 8).mean() == pytest.approx(scaled, rel=0.05)
 
 
-def test_the_same_seed_draws_the_same() -> None:
-    assert saturation([2, 3]) == saturation([2, 3])
-
-
 def test_another_rounding_of_the_last_digit_changes_no_number_that_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     found = saturation([2, 64])
     monkeypatch.setattr("repro.figures.mechanism.jacobian_norm", lambda scores: np.nextafter(jacobian_norm(scores), 1))

@@ -1,19 +1,17 @@
 """A sentence of the model's own text: which words are asked, whose weights are shown, and labels that keep apart."""
 
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from figure_samples import assert_words_stand_apart, attention, leave_inside
 
-from repro.decoding.heads import rounded_weights
 from repro.figures import own_sentence as own
 from repro.figures import style
-from repro.figures.own_sentence import OwnSentence, farthest, layers_shown, paint_alignment, pieces, pronoun
-from repro.results.inside import packed_inside, write_inside
-from repro.results.record import Record, path
+from repro.figures.own_sentence import OwnSentence, farthest, paint_alignment, pieces, pronoun
+from repro.results.record import Record
 from repro.runs.inside import NAMES_OF_PAPER
 
 Make = Callable[..., Record]
@@ -31,23 +29,13 @@ TARGET: dict[str, Any] = {
 
 def seen(random: np.random.Generator, n_layers: int, source: int = 10, target: int = 5) -> dict[str, Any]:
     shapes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-    return {kind: random.dirichlet(np.ones(k), (n_layers, 2, q)) for kind, (q, k) in shapes.items()}
+    return {kind: attention(random, (n_layers, 2, q), k) for kind, (q, k) in shapes.items()}
 
 
 def leave(results: Path, record: Record, sentences: dict[str, dict[str, Any]]) -> None:
     """A record, and beside it what it did on sentences, by where they are from."""
-    record.save(path(results, record))
-    told = [
-        {
-            "about": about,
-            "source": SOURCE,
-            "target": TARGET,
-            "attention": [{"kind": kind, "shape": [*of.shape]} for kind, of in one.items()],
-        }
-        for about, one in sentences.items()
-    ]
-    weights = b"".join(rounded_weights(of).tobytes() for one in sentences.values() for of in one.values())
-    write_inside(path(results, record), packed_inside({"run": record.run, "sentences": told}, weights))
+    told = [({"about": about, "source": SOURCE, "target": TARGET}, weights) for about, weights in sentences.items()]
+    leave_inside(results, record, told)
 
 
 def test_the_word_that_looks_farther_than_an_even_share_is_asked() -> None:
@@ -73,9 +61,8 @@ def test_the_first_own_sentence_of_the_lowest_seed_is_shown(a_record: Make, tmp_
     paper, first, second = (seen(random, 3) for _ in range(3))
     leave(tmp_path, a_record("base", 1, dirty=True), {"line 2 of dev": first})
     leave(tmp_path, a_record("base", 2), {NAMES_OF_PAPER["its"]: paper})
-    leave(
-        tmp_path, a_record("base", 3), {NAMES_OF_PAPER["its"]: paper, "line 5 of dev": first, "line 7 of dev": second}
-    )
+    of_third = {NAMES_OF_PAPER["its"]: paper, "line 5 of dev": first, "line 7 of dev": second}
+    leave(tmp_path, a_record("base", 3), of_third)
     leave(tmp_path, a_record("base", 4), {"line 9 of dev": second})
     records = [a_record("base", 1, dirty=True), *(a_record("base", seed) for seed in (5, 4, 3, 2))]
     found = own.own_sentence(records, tmp_path)
@@ -86,9 +73,7 @@ def test_the_first_own_sentence_of_the_lowest_seed_is_shown(a_record: Make, tmp_
         own.own_sentence([a_record("base", 2), a_record("base", 5)], tmp_path)
 
 
-def test_four_pictures_say_whose_and_which(a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    notes: list[str] = []
-    monkeypatch.setattr(style, "note", lambda figure, text: notes.append(" ".join(text.split())))
+def test_four_pictures_say_whose_and_which(a_record: Make, tmp_path: Path, notes: list[str]) -> None:
     weights = seen(np.random.default_rng(5), 3)
     weights["encoder"][1, 0] = np.eye(10)  # the sharpest head of layer 2, and no other layer
     leave(tmp_path, a_record("base", 4), {"line 5 of dev": weights})
@@ -106,11 +91,6 @@ def test_a_piece_that_goes_on_with_a_word_begins_with_a_hyphen() -> None:
     assert pieces(TARGET) == ["Die", "Kat", "-zen", ".", "</s>"]
 
 
-@pytest.mark.parametrize(("n_layers", "shown"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (6, [1, 5, 6])])
-def test_as_many_layers_as_a_page_is_wide(n_layers: int, shown: list[int]) -> None:
-    assert layers_shown(n_layers) == shown
-
-
 def test_a_row_of_the_alignment_is_a_piece_of_the_translation(a_record: Make) -> None:
     weights = seen(np.random.default_rng(7), 6)
     one = OwnSentence(a_record(), {"about": "line 1 of dev", "source": SOURCE, "target": TARGET}, weights)
@@ -119,25 +99,18 @@ def test_a_row_of_the_alignment_is_a_piece_of_the_translation(a_record: Make) ->
         np.testing.assert_allclose(image, weights["cross"][layer].mean(0))
 
 
-@pytest.mark.parametrize(("n_source", "n_target", "n_layers"), [(10, 5, 1), (18, 40, 3), (30, 30, 6)])
+@pytest.mark.parametrize(("n_source", "n_target", "n_layers"), [(18, 40, 1), (30, 30, 6)])
 def test_no_two_labels_touch(a_record: Make, n_source: int, n_target: int, n_layers: int) -> None:
     told = [{"tokens": [f" Geschw{n}"] * n, "words": ["x"] * n, "of": [*range(n)]} for n in (n_source, n_target)]
     weights = seen(np.random.default_rng(7), n_layers, n_source, n_target)
     figure = _painted(
         OwnSentence(a_record(), dict(zip(("source", "target"), told, strict=True), about="line 1"), weights), n_target
     )
-    figure.draw_without_rendering()  # which puts names of axes in their places
-    renderer = figure.canvas.get_renderer()
     texts = [
         text for axes in figure.axes for text in (*axes.get_xticklabels(), *axes.get_yticklabels(), axes.xaxis.label)
     ]
-    shown = [text for text in (*texts, *figure.texts) if text.get_text()]
-    boxes = [text.get_window_extent(renderer) for text in shown]
-    assert len(boxes) == n_target + min(n_layers, 3) * (n_source + 1) + 1
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
-    outside = [text.get_text() for text, box in zip(shown, boxes, strict=True) if box.x0 < 0 or box.y0 < 0]
-    outside += [text.get_text() for text, box in zip(shown, boxes, strict=True) if (box.max > figure.bbox.max).any()]
-    assert outside == []
+    n_seen = assert_words_stand_apart(figure, [*texts, *figure.texts])
+    assert n_seen == n_target + min(n_layers, 3) * (n_source + 1) + 1
 
 
 def _painted(one: OwnSentence, n_target: int) -> Any:

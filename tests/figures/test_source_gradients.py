@@ -1,7 +1,6 @@
 """Gradients by source position: against finite differences, of the sentences and the token that are meant."""
 
 import csv
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from figure_samples import assert_words_stand_apart
 from torch import Tensor
 
 from repro.data.shards import Encoded
@@ -29,9 +29,8 @@ from repro.model.config import Hyper
 from repro.model.rivals.attention_rnn import SoftAlignment
 from repro.model.rivals.recurrent import Simple
 from repro.model.special_tokens import PAD
-from repro.results.places import experiment_files
-from repro.results.record import BASE, Record
-from repro.runs.load import Trained, experiment
+from repro.results.record import Record
+from repro.runs.load import Trained
 
 HYPER = Hyper(n_layers=1, d_model=6, d_ff=200, n_heads=2, d_k=3, d_v=3, dropout=0.4)
 SOURCE, FIRST = torch.tensor([[5, 6, 7, 2], [8, 9, 8, 2]]), torch.tensor([3, 4])
@@ -125,16 +124,5 @@ def test_a_line_is_the_median_and_no_two_labels_touch(length: int) -> None:
         [line] = [line for line in axes.get_lines() if line.get_label() == "base"]
         np.testing.assert_allclose(line.get_ydata(), np.median(values, axis=0))
         assert axes.get_yscale() == "log"
-    figure.draw_without_rendering()
-    renderer = figure.canvas.get_renderer()
     texts = [text for axes in figure.axes for text in (*axes.get_xticklabels(), axes.title, axes.xaxis.label)]
-    texts += [*figure.legends[0].get_texts(), *figure.texts]
-    boxes = [text.get_window_extent(renderer) for text in texts if text.get_text()]
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
-
-
-def test_the_rows_stand_in_their_experiments() -> None:
-    rows = [row.name for row in experiment(experiment_files() / "ladder.py")["ROWS"]]
-    assert [one.row for one in ROWS if one.table != BASE] == [
-        row for row in rows if row in {"simple", "soft alignment"}
-    ]
+    assert_words_stand_apart(figure, [*texts, *figure.legends[0].get_texts(), *figure.texts])
