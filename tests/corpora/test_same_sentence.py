@@ -47,11 +47,15 @@ def parallel(folder: Path, stem: str, pairs: list[tuple[str, str]], languages: s
 
 
 @pytest.mark.parametrize("twin", TWINS.values(), ids=TWINS)
-def test_one_sentence_in_two_spellings_is_one(tmp_path: Path, twin: str) -> None:
+def test_one_sentence_in_two_spellings_is_one(twin: str) -> None:
     assert twin != FRENCH
-    # the definition    shares of the importer    duplicates of the cleaner    what the card says is repeated
     assert same_spelling(twin) == same_spelling(FRENCH)
     assert normalised(twin) == normalised(FRENCH) == "l été c est déjà fini"
+
+
+def test_all_that_compares_text_has_this_definition(tmp_path: Path) -> None:
+    twin = TWINS["all of it"]
+    # shares of the importer    duplicates of the cleaner    what the card says is repeated
     drawn = {"dev": 0.4, "test": 0.4}
     assert share_of(twin, drawn) == share_of(FRENCH, drawn)
     assert [kept.tolist() for kept in first_occurrences([pair_hashes([FRENCH, twin], ["x", "x"])])] == [[True, False]]

@@ -53,14 +53,6 @@ def test_it_is_fetched_file_by_file_and_what_is_there_is_left(
     assert (tmp_path / craft.TREES / "b2.tree").read_bytes() == b"(S (NN b))\n"
 
 
-def test_an_altered_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    of_ours(monkeypatch, a1=b"(S (NN a))\n")
-    (tmp_path / craft.TREES).mkdir(parents=True)
-    (tmp_path / craft.TREES / "a1.tree").write_bytes(b"(S (NN b))\n")
-    with pytest.raises(ValueError, match="is not the published file"):
-        fetch_craft(tmp_path, offline=True)
-
-
 def test_the_command_says_what_it_would_fetch_and_what_it_cannot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
