@@ -1,12 +1,15 @@
 """Records of runs that were never made, for reports: three rows of which one bears a hostile name."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paper_runs import changed, paper_run, perplexity, told_apart
 
-from repro.results.frame import Listed, note_rows
+from repro.claims.judge import evidence_of
+from repro.pages.scale_data import ScaleData, summary
+from repro.results.frame import Listed, ResultSet, note_rows
 from repro.results.record import Record, path
 
 HOSTILE = '<script>document.title = "1"</script><img src=x onerror=alert(1)> \u202e& \' " </script> =cmd()'
@@ -32,3 +35,19 @@ def fill(results: Path) -> list[Record]:
     of_a = {("table3_A", row): Listed(i, paper_run().paper) for i, row in enumerate(("h=1", HOSTILE, "h=4"))}
     note_rows(results / "laptop", of_a)
     return records
+
+
+def unjudged(folder: Path) -> ScaleData:
+    """The records of a scale with all that its report is made of but verdicts, which take seconds."""
+    result_set = ResultSet.read(folder)
+    runs = summary(result_set)
+    assert runs
+    evidence = evidence_of(result_set.everything)
+    return ScaleData(result_set=result_set, runs=runs, frames={}, evidence=evidence, judged=[], stated=[])
+
+
+def unjudged_of(records: Iterable[Record], results: Path) -> ScaleData:
+    """The same of these records of scale laptop, where no others are."""
+    for one in records:
+        one.save(path(results, one))
+    return unjudged(results / "laptop")

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from report_records import fill
 
 from repro.cli import report
+from repro.pages.build import read_results
+from repro.pages.scale_data import ScaleData, scale_data
 
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE = 60_000  # milliseconds; Playwright's own 5 s are too few where other work runs
@@ -34,8 +37,8 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
-@pytest.fixture
-def opened(browser: Any) -> Iterator[Opener]:
+@contextmanager
+def opening(browser: Any) -> Iterator[Opener]:
     """open(file, hash="", width=1280, dark=False, before="") -> a page; its `complaints` must be empty at the end.
 
     Complaints are errors of scripts, what the console has as an error or a warning, and requests for anything but the
@@ -67,6 +70,20 @@ def opened(browser: Any) -> Iterator[Opener]:
     assert complaints == []
 
 
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Opener]:
+    """Opens pages for one test."""
+    with opening(browser) as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope="module")
+def opened_once(browser: Any) -> Iterator[Opener]:
+    """Opens pages that the tests of a file share."""
+    with opening(browser) as open_page:
+        yield open_page
+
+
 @pytest.fixture(scope="session")
 def made(made_once: Callable[[str, Callable[[Path], object]], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of results with the report of one scale, laptop, and the index."""
@@ -76,3 +93,12 @@ def made(made_once: Callable[[str, Callable[[Path], object]], Path], tmp_path_fa
         assert report.main(["--results", str(results), "--html"]) == 0
 
     return Path(shutil.copytree(made_once("report", fill_and_report), tmp_path_factory.mktemp("project") / "results"))
+
+
+@pytest.fixture(scope="session")
+def laptop(made: Path) -> ScaleData:
+    """What the report of that scale is made of."""
+    (result_set,) = read_results(made, own=False)
+    data = scale_data(result_set)
+    assert data
+    return data

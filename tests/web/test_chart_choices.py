@@ -20,14 +20,27 @@ CHOSEN = """new Promise((done) => report.onChart("curves/all", (view) => done(
   Object.fromEntries(["text", "of_table", "shown", "picked"].map((name) => [name, view.signal(name)])))))"""
 
 
-@pytest.fixture
-def page(made: Path, opened: Any) -> Any:
-    """The report with all its charts drawn."""
-    page = opened(made / REPORT, height=1500)
+def drawn(page: Any) -> Any:
+    """A report with all its charts drawn."""
     for key in (*FORESTS, CURVES):
         page.locator(chart(key)).scroll_into_view_if_needed()
         page.evaluate(DRAWN.format(key))
     return page
+
+
+@pytest.fixture(scope="module")
+def shared(made: Path, opened_once: Any) -> Any:
+    return drawn(opened_once(made / REPORT, height=1500))
+
+
+@pytest.fixture
+def page(shared: Any) -> Any:
+    """The report, in which nothing is open and nothing chosen."""
+    if shared.get_by_role("dialog").is_visible():
+        shared.keyboard.press("Escape")
+    shared.locator(f"{chart(CURVES)} input").first.press("Escape")
+    expect(shared.locator(f'{chart(CURVES)} .mark-line path[opacity="0.08"]')).to_have_count(0)
+    return shared
 
 
 def chart(key: str) -> str:
@@ -56,7 +69,7 @@ def drag(page: Any, place: tuple[float, float], by: tuple[float, float]) -> None
     page.mouse.up()
 
 
-def test_points_are_reached_with_tab_and_open_their_row_with_enter(page: Any) -> None:
+def test_points_and_names_open_their_row_by_keys_and_by_mouse(page: Any) -> None:
     page.locator("#table3 .files button").focus()
     page.keyboard.press("Tab")
     assert page.evaluate(f"document.activeElement.closest('{chart(FORESTS[0])}') !== null")
@@ -80,6 +93,8 @@ def test_points_are_reached_with_tab_and_open_their_row_with_enter(page: Any) ->
     assert "row: (A) h=1" in focused(page), "where it was"
     page.keyboard.press("Tab")
     expect(tip).not_to_be_visible()
+    page.locator(f"{chart(FORESTS[1])} .role-axis-label text", has_text="(A) h=1").click()
+    expect(heading).to_have_text("h=1")
 
 
 def test_right_and_left_go_by_what_lies_beside(page: Any) -> None:
@@ -95,7 +110,7 @@ def test_right_and_left_go_by_what_lies_beside(page: Any) -> None:
     assert found == [name for _, name in sorted(along)]
 
 
-def test_names_of_the_legend_are_pressed_by_keys(page: Any) -> None:
+def test_names_of_the_legend_are_pressed_by_keys_and_two_clicks_take_a_choice_back(page: Any) -> None:
     pale = page.locator(f'{chart(CURVES)} .mark-line path[opacity="0.08"]')
     page.locator(f"{chart(CURVES)} select").focus()
     page.keyboard.press("Tab")
@@ -116,39 +131,11 @@ def test_names_of_the_legend_are_pressed_by_keys(page: Any) -> None:
     expect(pale).to_have_count(0)
     assert pressed(page) == ["false", "false"]
     assert page.evaluate("document.activeElement.textContent") == "base", "drawn again, and still there"
-
-
-def test_two_clicks_on_a_name_take_its_choice_back(page: Any) -> None:
-    pale = page.locator(f'{chart(CURVES)} .mark-line path[opacity="0.08"]')
     legend(page).first.click()
     expect(pale).to_have_count(2)
     legend(page).first.dblclick()
     expect(pale).to_have_count(0)
     assert pressed(page) == ["false", "false"]
-
-
-def test_what_was_chosen_stays_when_the_theme_or_the_width_is_another(page: Any) -> None:
-    legend(page).nth(1).click()
-    page.locator(f'{chart(CURVES)} input[value="dev"]').check()
-    width = page.locator(f"{chart(CURVES)} svg").bounding_box()["width"]
-    drag(page, (50, 45), (width - 100, 80))  # the lower chart, below its highest points
-    drag(page, (width / 2, 400), (width, 0))  # the strip, its right half
-    before = page.evaluate(CHOSEN)
-    assert (before["text"], before["of_table"]["table"]) == ("dev", ["(A)"])
-    assert 10 < before["shown"]["step"][0] < before["shown"]["step"][1] == 30
-    assert {*before["picked"]} == {"flops", "bleu"}
-    in_the_other_theme(page, CURVES)
-    themed = page.evaluate(CHOSEN)
-    page.set_viewport_size({"width": 900, "height": 1500})
-    page.evaluate(UNTIL.format(f"document.querySelector('{chart(CURVES)} svg').clientWidth < 900"))
-    narrow = page.evaluate(CHOSEN)
-    for after in (themed, narrow):
-        assert (after["text"], after["of_table"]["table"]) == ("dev", ["(A)"])
-        assert after["shown"]["step"] == pytest.approx(before["shown"]["step"])
-        for name, span in before["picked"].items():
-            assert after["picked"][name] == pytest.approx(span)
-    assert pressed(page) == ["false", "true"]
-    assert page.locator(f'{chart(CURVES)} input[value="dev"]').is_checked()
 
 
 def test_a_row_is_chosen_by_its_name_and_seen_beside_the_base(page: Any) -> None:
@@ -180,6 +167,26 @@ def test_a_row_is_chosen_by_its_name_and_seen_beside_the_base(page: Any) -> None
     assert focused(page, "name") == "named", "drawn again, and still there"
 
 
-def test_the_name_of_a_row_opens_it(page: Any) -> None:
-    page.locator(f"{chart(FORESTS[1])} .role-axis-label text", has_text="(A) h=1").click()
-    expect(page.get_by_role("dialog").locator("h2")).to_have_text("h=1")
+def test_what_was_chosen_stays_when_the_theme_or_the_width_is_another(made: Path, opened: Any) -> None:
+    page = drawn(opened(made / REPORT, height=1500))
+    legend(page).nth(1).click()
+    page.locator(f'{chart(CURVES)} input[value="dev"]').check()
+    width = page.locator(f"{chart(CURVES)} svg").bounding_box()["width"]
+    drag(page, (50, 45), (width - 100, 80))  # the lower chart, below its highest points
+    drag(page, (width / 2, 400), (width, 0))  # the strip, its right half
+    before = page.evaluate(CHOSEN)
+    assert (before["text"], before["of_table"]["table"]) == ("dev", ["(A)"])
+    assert 10 < before["shown"]["step"][0] < before["shown"]["step"][1] == 30
+    assert {*before["picked"]} == {"flops", "bleu"}
+    in_the_other_theme(page, CURVES)
+    themed = page.evaluate(CHOSEN)
+    page.set_viewport_size({"width": 900, "height": 1500})
+    page.evaluate(UNTIL.format(f"document.querySelector('{chart(CURVES)} svg').clientWidth < 900"))
+    narrow = page.evaluate(CHOSEN)
+    for after in (themed, narrow):
+        assert (after["text"], after["of_table"]["table"]) == ("dev", ["(A)"])
+        assert after["shown"]["step"] == pytest.approx(before["shown"]["step"])
+        for name, span in before["picked"].items():
+            assert after["picked"][name] == pytest.approx(span)
+    assert pressed(page) == ["false", "true"]
+    assert page.locator(f'{chart(CURVES)} input[value="dev"]').is_checked()

@@ -4,18 +4,18 @@ import csv
 import io
 import itertools
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from packed_values import packed_at
 from playwright.sync_api import expect
 
 from repro.model.config import BASE
 from repro.model.embedding import sinusoids
-from repro.pages.build import read_results
-from repro.pages.scale_data import scale_data
+from repro.pages.scale_data import ScaleData
 from repro.results import layer_costs
 from repro.training.schedule import rate
 from repro.web.explorables import N_KEYS, explorables_section, laws, measured_layers, scores, sheets
@@ -25,20 +25,14 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 
 @pytest.fixture(scope="module")
-def alone(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(laptop: ScaleData, opened_once: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The formulas on a page of their own, with the published counts of Table 1."""
-    (result_set,) = read_results(made, own=False)
-    (made / layer_costs.LAYER_COSTS_FOLDER).mkdir(exist_ok=True)
-    counted = made / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE
-    counted.write_bytes((RESULTS / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE).read_bytes())
-    data = scale_data(result_set)
-    counted_section = explorables_section(data) if data else None
-    counted.unlink()
-    counted.parent.rmdir()
-    assert counted_section
-    file = tmp_path_factory.mktemp("formulas") / "page.html"
-    file.write_text(report_html([counted_section], title="Formulas", origin="a test"), "utf-8")
-    return file
+    folder = tmp_path_factory.mktemp("formulas")
+    shutil.copytree(RESULTS / layer_costs.LAYER_COSTS_FOLDER, folder / layer_costs.LAYER_COSTS_FOLDER)
+    counted = replace(laptop, result_set=replace(laptop.result_set, folder=folder / "laptop"))
+    file = folder / "page.html"
+    file.write_text(report_html([explorables_section(counted)], title="Formulas", origin="a test"), "utf-8")
+    return opened_once(file)
 
 
 def computed(page: Any, function: str, *arguments: Any) -> Any:
@@ -49,8 +43,7 @@ def lines(sheet: str) -> list[dict[str, str]]:
     return [*csv.DictReader(io.StringIO(sheet))]
 
 
-def test_the_browser_computes_the_formulas_as_the_training_does(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
+def test_the_browser_computes_the_formulas_as_the_training_does(page: Any) -> None:
     for step in (1, 7, 3_999, 4_000, 4_001, 100_000):
         assert computed(page, "rate", step, 64, 4_000) == pytest.approx(rate(step, 64, 4_000), rel=1e-12)
     codes = sinusoids(100, BASE.d_model)
@@ -61,9 +54,14 @@ def test_the_browser_computes_the_formulas_as_the_training_does(made: Path, open
     assert computed(page, "jacobian", [0.5, 0.5]) == pytest.approx(0.5), "[[1/4, -1/4], [-1/4, 1/4]]"
 
 
-@pytest.mark.parametrize("width", [360, 1_200])
-def test_formulas_are_typeset_and_have_room(alone: Path, opened: Any, width: int) -> None:
-    page = opened(alone, width=width)
+@pytest.mark.parametrize("width", [360, 1_280])
+def test_formulas_are_typeset_and_have_room_as_pictures_have(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))")
+    assert page.locator("#explorables .plot svg").count() == 4
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for box in page.locator("#explorables .plot").all():
+        assert box.locator("svg").bounding_box()["width"] <= box.bounding_box()["width"] + 1
     found = page.locator(".formula")
     assert [re.sub(r"\s", "", text) for text in found.all_text_contents()] == [
         "rate=dmodel−0.5·min(step−0.5,step·warmup−1.5)",
@@ -83,8 +81,7 @@ def test_formulas_are_typeset_and_have_room(alone: Path, opened: Any, width: int
     assert exponent["height"] < base["height"]
 
 
-def test_each_picture_says_what_both_of_its_axes_are(alone: Path, opened: Any) -> None:
-    page = opened(alone)
+def test_each_picture_says_what_both_of_its_axes_are(page: Any) -> None:
     titles = {
         "rate": ["optimizer step", "rate"],
         "codes": ["position", "value of the dimension"],
@@ -96,8 +93,7 @@ def test_each_picture_says_what_both_of_its_axes_are(alone: Path, opened: Any) -
         assert [text for text in texts if re.search("[a-z]{3}", text)] == expected
 
 
-def test_the_sheets_are_what_the_browser_computes(alone: Path, opened: Any) -> None:
-    page = opened(alone)
+def test_the_sheets_are_what_the_browser_computes(page: Any) -> None:
     measured = measured_layers(RESULTS)
     assert measured
     found = sheets(measured)
@@ -119,8 +115,9 @@ def test_the_sheets_are_what_the_browser_computes(alone: Path, opened: Any) -> N
         assert given == pytest.approx(float(line["operations"]), rel=1e-12), line
 
 
-def test_a_slider_changes_what_is_said_and_drawn(alone: Path, opened: Any) -> None:
-    page = opened(alone)
+def test_a_slider_changes_what_is_said_and_drawn(page: Any) -> None:
+    page.reload()  # where the sliders begin
+    page.locator("#explore-layers svg").wait_for()
     expected = {"rate": "step 4,100", "codes": "Pair 17 ", "softmax": "d_k = 128 ", "layers": "n = 128, "}
     for name, said in expected.items():
         figure = page.locator(f"#explore-{name}")
@@ -132,8 +129,8 @@ def test_a_slider_changes_what_is_said_and_drawn(alone: Path, opened: Any) -> No
         assert figure.locator("svg").get_attribute("aria-label") == figure.locator("figcaption").inner_text()
 
 
-def test_counts_are_in_the_legend_where_there_are_any(alone: Path, opened: Any) -> None:
-    figure = opened(alone).locator("#explore-layers")
+def test_counts_are_in_the_legend_where_there_are_any(page: Any) -> None:
+    figure = page.locator("#explore-layers")
     counted = figure.locator(".legends", has_text="counted at this d, k and r")
     expect(counted).to_be_visible()
     assert figure.locator("svg circle").count() > 0
@@ -151,8 +148,7 @@ def at_ends(page: Any, name: str, *values: int) -> str:
     return str(figure.locator("figcaption").inner_text())
 
 
-def test_the_ends_of_the_rate_and_the_codes_are_those_of_the_formulas(alone: Path, opened: Any) -> None:
-    page = opened(alone)
+def test_the_ends_of_the_rate_and_the_codes_are_those_of_the_formulas(page: Any) -> None:
     for warmup in (100, 16_000):
         said = at_ends(page, "rate", warmup).replace("−", "-")
         peak, late = (float(number) for number in re.findall(r"\d\.\d\de-\d", said))
@@ -162,8 +158,7 @@ def test_the_ends_of_the_rate_and_the_codes_are_those_of_the_formulas(alone: Pat
         assert f"from crest to crest {crests} positions" in at_ends(page, "codes", i)
 
 
-def test_what_is_almost_all_or_almost_nothing_is_not_rounded_to_it(alone: Path, opened: Any) -> None:
-    page = opened(alone)
+def test_what_is_almost_all_or_almost_nothing_is_not_rounded_to_it(page: Any) -> None:
     said = at_ends(page, "softmax", 10)
     assert "At d_k = 1,024 the heaviest of 16 keys has more than 99.9 % without" in said
     z = scores().round(6) * 32
@@ -173,8 +168,7 @@ def test_what_is_almost_all_or_almost_nothing_is_not_rounded_to_it(alone: Path, 
     assert at_ends(page, "softmax", 0).count("31.1 %") == 2, "at d_k = 1 there is nothing to scale"
 
 
-def test_a_neighbourhood_is_never_more_than_the_whole(alone: Path, opened: Any) -> None:
-    page = opened(alone)
+def test_a_neighbourhood_is_never_more_than_the_whole(page: Any) -> None:
     for n, window in itertools.product((3, 13), (3, 65)):
         said = at_ends(page, "layers", n, 11, window)
         counts = {
@@ -191,16 +185,7 @@ def test_a_neighbourhood_is_never_more_than_the_whole(alone: Path, opened: Any) 
         assert ("r at most n" in said) == (window > length)
 
 
-@pytest.mark.parametrize("width", [360, 1600])
-def test_pictures_are_as_wide_as_the_room(alone: Path, opened: Any, width: int) -> None:
-    page = opened(alone, width=width)
-    expect(page.locator("#explorables .plot svg")).to_have_count(4)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for box in page.locator("#explorables .plot").all():
-        assert box.locator("svg").bounding_box()["width"] <= box.bounding_box()["width"] + 1
-
-
-def test_without_counts_table_1_is_left_out(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
-    assert page.locator("#explorables .explorable").count() == 3
-    assert "layers.csv" not in packed_at(page, "csv-explorables")
+def test_without_counts_table_1_is_left_out(laptop: ScaleData) -> None:
+    section = explorables_section(laptop)
+    assert section.body.count('class="explorable"') == 3
+    assert "layers.csv" not in section.csv

@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 from looked_inside import its_record, looked_at
 from playwright.sync_api import expect
+from report_records import unjudged
 
 from repro.decoding.heads import entropies
-from repro.pages.build import read_results
-from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.escape import shown
 from repro.results.inside import first_sentences, has_glimpse, inside_file, packed_inside, read_inside, weights_of
 from repro.results.record import path
@@ -38,18 +37,19 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "results"
 
 
-def data_of(results: Path) -> ScaleData:
-    (found,) = read_results(results, own=False)
-    data = scale_data(found)
-    assert data
-    return data
+@pytest.fixture(scope="module")
+def shared(results: Path, opened_once: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    section = inside_section(unjudged(results / "laptop"))
+    assert section
+    return in_page(section, opened_once, tmp_path_factory.mktemp("page") / "page.html")
 
 
 @pytest.fixture
-def page(results: Path, opened: Any, tmp_path: Path) -> Any:
-    section = inside_section(data_of(results))
-    assert section
-    return in_page(section, opened, tmp_path / "page.html")
+def page(shared: Any) -> Any:
+    """The viewer as it opens."""
+    shared.reload()
+    shared.locator("#inside .heads button").first.wait_for()
+    return shared
 
 
 def in_page(section: Section, opened: Any, file: Path) -> Any:
@@ -64,7 +64,7 @@ def test_a_seed_with_a_whole_file_stands_for_one_with_a_damaged_file(results: Pa
     first = its_record(seed=0, run="00000000000000aa")
     first.save(path(tmp_path / "results", first))
     inside_file(path(tmp_path / "results", first)).write_bytes(b"damaged")
-    section = inside_section(data_of(tmp_path / "results"))
+    section = inside_section(unjudged(tmp_path / "results/laptop"))
     assert section
     assert section.data
     assert [model["name"] for model in section.data["models"]] == ["(A) h=1 (here 8), seed 1"]
@@ -83,7 +83,7 @@ def test_files_behind_the_first_whole_one_of_a_row_are_not_read(
         return has_glimpse(place, run)
 
     monkeypatch.setattr("repro.web.inside.has_glimpse", told)
-    assert inside_section(data_of(tmp_path / "results"))
+    assert inside_section(unjudged(tmp_path / "results/laptop"))
     assert read == ["h=1-seed1"]
 
 
@@ -122,7 +122,7 @@ def test_rows_of_table_3_have_a_sentence_before_one_has_two_and_other_rows_have_
         (5 * sizes[2], {"(A)": whole, "big": whole, "table2": whole, "lab_parts": whole}),
     ]
     for room, expected in rooms:
-        section = inside_section(data_of(folder), room)
+        section = inside_section(unjudged(folder / "laptop"), room)
         assert section
         models = section.data["models"] if section.data else []
         assert {model["name"].split()[0].strip(","): n_sentences(model) for model in models} == expected, room
@@ -130,7 +130,7 @@ def test_rows_of_table_3_have_a_sentence_before_one_has_two_and_other_rows_have_
 
 
 def test_a_page_that_would_be_too_large_shows_fewer_sentences(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = data_of(results)
+    data = unjudged(results / "laptop")
     whole = len(scale_report(data).encode())
     monkeypatch.setattr("repro.web.files.LARGEST_PAGE", whole)
     assert len(scale_report(data).encode()) == whole
@@ -139,12 +139,20 @@ def test_a_page_that_would_be_too_large_shows_fewer_sentences(results: Path, mon
     assert len(scale_report(data).encode()) < whole - 1
 
 
-def test_what_has_no_room_is_a_file_to_open(results: Path, opened: Any, tmp_path: Path) -> None:
+def test_what_has_no_room_is_a_file_to_open_and_what_was_left_out_is_named(
+    results: Path, opened: Any, tmp_path: Path
+) -> None:
     folder = with_rows(results, tmp_path / "results", [("lab_parts", "no norm")])
-    section = inside_section(data_of(folder), len(first_sentences(path(folder, its_record()), 1)))
+    content, data = read_inside(path(folder, its_record()))
+    left = [{"about": "the paper's figure 3", "tokens": 71}]
+    inside_file(path(folder, its_record())).write_bytes(packed_inside({**content, "left_out": left}, data))
+    section = inside_section(unjudged(folder / "laptop"), len(first_sentences(path(folder, its_record()), 1)))
     assert section
     page = in_page(section, opened, tmp_path / "page.html")
-    whole = len(read_inside(path(folder, its_record()))[0]["sentences"])
+    expect(page.locator("#inside")).to_contain_text(
+        "Not included, to keep the file under 100 kB: the paper's figure 3 (71 tokens)."
+    )
+    whole = len(content["sentences"])
     expect(page.locator("#inside")).to_contain_text(f"{whole - 1} more sentences are in table3_A/h=1-seed1.inside.gz.")
     link = page.locator("#inside").get_by_role("link", name="table3_A/h=1-seed1.inside.gz")
     expect(link).to_have_attribute("href", "table3_A/h%3D1-seed1.inside.gz")
@@ -237,15 +245,17 @@ def test_the_tree_leads_by_arrows_and_says_its_numbers(results: Path, page: Any)
     assert page.locator("#inside .node.best").count() == way
 
 
-def test_only_what_scrolls_by_itself_is_wide(page: Any) -> None:
-    for width in (360, 1600):
+def test_it_fits_on_narrow_and_wide_screens_and_on_paper(page: Any) -> None:
+    wide = """() => [...document.querySelectorAll("#inside svg")].map(
+      (svg) => svg.clientWidth / svg.parentElement.clientWidth)"""
+    assert max(page.evaluate(wide)) > 1, "on a screen the tree is scrolled"
+    page.emulate_media(media="print")
+    assert max(page.evaluate(wide)) <= 1
+    page.emulate_media(media="screen")
+    for width in (1600, 360):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") == width
-
-
-def test_the_eight_heads_of_the_paper_fit_on_a_narrow_screen(page: Any) -> None:
-    page.set_viewport_size({"width": 360, "height": 900})
-    heads = page.locator(".heads")
+    heads = page.locator(".heads")  # eight in a row, as in the paper
     heads.evaluate("""(all) => {
       const each = [...all.children].slice(0, 1);
       all.style.gridTemplateColumns = all.style.gridTemplateColumns.replace(/\\d+/, "8");
@@ -254,14 +264,7 @@ def test_the_eight_heads_of_the_paper_fit_on_a_narrow_screen(page: Any) -> None:
     assert heads.locator("button").count() == 8
     assert heads.evaluate("(all) => all.scrollWidth <= all.clientWidth")
     assert heads.locator("button").last.evaluate("(one) => one.scrollWidth <= one.clientWidth"), "nor is it cut"
-
-
-def test_a_page_of_paper_is_as_wide_as_the_whole_tree(page: Any) -> None:
-    wide = """() => [...document.querySelectorAll("#inside svg")].map(
-      (svg) => svg.clientWidth / svg.parentElement.clientWidth)"""
-    assert max(page.evaluate(wide)) > 1, "on a screen it is scrolled"
-    page.emulate_media(media="print")
-    assert max(page.evaluate(wide)) <= 1
+    page.set_viewport_size({"width": 1280, "height": 900})
 
 
 def test_where_no_file_is_the_viewer_says_what_is_missing(results: Path, tmp_path: Path) -> None:
@@ -270,11 +273,11 @@ def test_where_no_file_is_the_viewer_says_what_is_missing(results: Path, tmp_pat
     content, _ = read_inside(path(tmp_path / "results", its_record()))
     whole = file.read_bytes()
     file.write_bytes(packed_inside({**content, "sentences": []}, b""))  # as of a text that may not be given on
-    empty = inside_section(data_of(tmp_path / "results"))
+    empty = inside_section(unjudged(tmp_path / "results/laptop"))
     file.write_bytes(whole[:-3])
-    damaged = inside_section(data_of(tmp_path / "results"))
+    damaged = inside_section(unjudged(tmp_path / "results/laptop"))
     file.unlink()
-    gone = inside_section(data_of(tmp_path / "results"))
+    gone = inside_section(unjudged(tmp_path / "results/laptop"))
     for section in (empty, damaged, gone):
         assert section
         assert section.data is None
@@ -293,7 +296,7 @@ def test_rows_without_a_file_are_named_and_one_with_a_sentence_stands_for_its_ro
     content, _ = read_inside(path(results, its_record()))
     nothing = packed_inside({**content, "run": empty.run, "sentences": []}, b"")
     inside_file(path(tmp_path / "results", empty)).write_bytes(nothing)
-    section = inside_section(data_of(tmp_path / "results"))
+    section = inside_section(unjudged(tmp_path / "results/laptop"))
     assert section
     assert [model["name"] for model in section.data["models"]] == ["(A) h=1 (here 8), seed 1"]
     assert "There is nothing to show for 1 row, named below" in section.body
@@ -389,17 +392,3 @@ def test_what_a_browser_would_obey_in_a_file_is_called_by_its_name(page: Any) ->
     head = json.dumps({"format": 1, "sentences": [{"attention": [], "about": "\u202ex"}]}) + "\n"
     read = page.evaluate("(text) => report.inside.read(new TextEncoder().encode(text)).sentences[0].about", head)
     assert read == "\\u202ex"
-
-
-def test_what_was_left_out_of_a_file_is_named_with_the_reason(results: Path, opened: Any, tmp_path: Path) -> None:
-    shutil.copytree(results, tmp_path / "results")
-    content, data = read_inside(path(results, its_record()))
-    left = [{"about": "the paper's figure 3", "tokens": 71}]
-    packed = packed_inside({**content, "left_out": left}, data)
-    inside_file(path(tmp_path / "results", its_record())).write_bytes(packed)
-    section = inside_section(data_of(tmp_path / "results"))
-    assert section
-    page = in_page(section, opened, tmp_path / "page.html")
-    expect(page.locator("#inside")).to_contain_text(
-        "Not included, to keep the file under 100 kB: the paper's figure 3 (71 tokens)."
-    )

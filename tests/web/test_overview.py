@@ -5,28 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from paper_runs import direction
 from playwright.sync_api import expect
 
 from repro.claims.claim import B0, BLEU, H1, H4, LOG_PPL, Claim, Endpoint
 from repro.claims.decisions import Outcome, Verdict
 from repro.claims.judge import Found, Judged
-from repro.pages.build import read_results
-from repro.pages.scale_data import ScaleData, scale_data
-from repro.web.files import scale_report
+from repro.pages.scale_data import ScaleData
+from repro.web.files import sections_of
 from repro.web.overview import overview_section
+from repro.web.report import report_html
+from repro.web.verdicts import claims_section
 
 
-@pytest.fixture(scope="module")
-def data(made: Path) -> ScaleData:
-    (result_set,) = read_results(made, own=False)
-    found = scale_data(result_set)
-    assert found
-    return found
-
-
-def test_a_finding_names_the_scores_that_decide_it_and_what_says_otherwise(data: ScaleData) -> None:
+def test_a_finding_names_the_scores_that_decide_it_and_what_says_otherwise(laptop: ScaleData) -> None:
     def found(endpoint: Endpoint, outcome: Outcome, steps: tuple[float, ...] = ()) -> Found:
         return Found(
             endpoint=endpoint, runs=(5, 8), verdict=Verdict(outcome=outcome, reason=""), value=1.0, steps=steps
@@ -41,7 +33,7 @@ def test_a_finding_names_the_scores_that_decide_it_and_what_says_otherwise(data:
         replace(one, found=(found(LOG_PPL, "sign as printed"), found(BLEU, "undetermined"))),
         replace(deeper, found=(found(BLEU, "sign as printed", (2.0, -0.5)),)),
     ]
-    body = overview_section(replace(data, judged=claims)).body
+    body = overview_section(replace(laptop, judged=claims)).body
     said = [re.sub("<[^>]*>", "", line) for line in re.findall('<li>(<a href="#claim.*?)</li>', body)]
     assert said == [
         "one is worse (log PPL and BLEU)",
@@ -63,7 +55,7 @@ def lists(body: str) -> list[list[str]]:
     ]
 
 
-def test_claims_that_came_out_stand_first_and_lead_to_their_numbers(data: ScaleData) -> None:
+def test_claims_that_came_out_stand_first_and_lead_to_their_numbers(laptop: ScaleData) -> None:
     claims = [
         judged("C1", "one is worse", "opposite sign"),
         judged("C2", "two is worse", "sign as printed"),
@@ -72,7 +64,7 @@ def test_claims_that_came_out_stand_first_and_lead_to_their_numbers(data: ScaleD
         judged("C5", "five is worse", "not judged"),
         judged("C6", "six is six", "consistent", kind="arithmetic", rows=(), endpoints=()),
     ]
-    body = overview_section(replace(data, judged=claims)).body
+    body = overview_section(replace(laptop, judged=claims)).body
     assert lists(body) == [
         ["✓ sign as printed as the paper says", "claim-C2", "claim-C3"],
         ["✗ opposite sign the other way round", "claim-C1"],
@@ -81,15 +73,16 @@ def test_claims_that_came_out_stand_first_and_lead_to_their_numbers(data: ScaleD
     assert body.index("findings") < body.index("<dl"), "before the counts"
 
 
-def test_where_nothing_came_out_there_is_no_list(data: ScaleData) -> None:
+def test_where_nothing_came_out_there_is_no_list(laptop: ScaleData) -> None:
     claims = [judged("C4", "four is worse", "undetermined")]
-    assert "findings" not in overview_section(replace(data, judged=claims)).body
+    assert "findings" not in overview_section(replace(laptop, judged=claims)).body
 
 
-def test_a_finding_opens_its_claim(data: ScaleData, opened: Any, tmp_path: Path) -> None:
-    found = [replace(one, verdict="sign as printed") for one in data.judged if one.claim.is_trained][:2]
+def test_a_finding_opens_its_claim(laptop: ScaleData, opened: Any, tmp_path: Path) -> None:
+    found = [replace(one, verdict="sign as printed") for one in laptop.judged if one.claim.is_trained][:2]
     assert len(found) == 2
-    (tmp_path / "report.html").write_text(scale_report(replace(data, judged=found)), "utf-8")
+    sections = sections_of(replace(laptop, judged=found), (overview_section, claims_section))
+    (tmp_path / "report.html").write_text(report_html(sections, title="Findings", origin="a test"), "utf-8")
     page = opened(tmp_path / "report.html", width=360)
     claim = page.locator(f"#claim-{found[1].claim.id}")
     assert claim.get_attribute("open") is None

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import shutil
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -12,14 +13,14 @@ import pytest
 from kept_sentences import with_scores
 from packed_values import packed_at
 from paper_runs import changed, paper_run
+from report_records import unjudged
 from sacrebleu.metrics import BLEU, CHRF
 
 from repro.corpora.catalogue import Corpus, GrammarSizes, open_corpus
-from repro.pages.build import read_results
-from repro.pages.scale_data import ScaleData, scale_data
+from repro.pages.scale_data import ScaleData
 from repro.render.escape import shown
 from repro.results import artifacts
-from repro.results.record import Record, path
+from repro.results.record import path
 from repro.results.sentences import write_sentences
 from repro.runs.outputs import translated
 from repro.web.report import report_html
@@ -40,12 +41,11 @@ def spoken(row: str, seed: int, reference: list[str]) -> list[str]:
     return [reference[0], " ".join(words[1][1:]), " ".join(words[2][:2])] if seed == 2 else reference
 
 
-def leave(results: Path, cache: Path, name: str = "grammar") -> list[Record]:
+def leave(results: Path, cache: Path) -> None:
     """Two seeds of the base and two of h=1, on generated text."""
     corpus = open_corpus("grammar", "en-de", data_dir=None, cache=cache, sizes=SIZES)
     lines = {split: [b for _, b in text.pairs()] for split, text in (("dev", corpus.dev), ("test", corpus.test))}
-    of: Any = {"name": name, "sha256": corpus.sha256, "n_train": 30, "dropped": {}}
-    records = []
+    of: Any = {"name": "grammar", "sha256": corpus.sha256, "n_train": 30, "dropped": {}}
     for row, table, seed in (("base", "base", 1), ("base", "base", 2), ("h=1", "table3_A", 1), ("h=1", "table3_A", 2)):
         made = {
             split: translated(
@@ -61,19 +61,14 @@ def leave(results: Path, cache: Path, name: str = "grammar") -> list[Record]:
         )
         record.save(path(results, record))
         write_sentences(path(results, record), run, made)
-        records.append(record)
-    return records
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[ScaleData, Corpus]:
     folder = tmp_path_factory.mktemp("told")
     leave(folder / "results", folder / "cache")
-    (results,) = read_results(folder / "results", own=False)
-    data = scale_data(results)
-    assert data
     corpus = open_corpus("grammar", "en-de", data_dir=None, cache=folder / "cache", sizes=SIZES)
-    return replace(data, cache=folder / "cache"), corpus
+    return replace(unjudged(folder / "results/laptop"), cache=folder / "cache"), corpus
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +79,19 @@ def section(told: tuple[ScaleData, Corpus]) -> Section:
 
 
 @pytest.fixture(scope="module")
-def file(section: Section, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    page = tmp_path_factory.mktemp("page") / "page.html"
-    page.write_text(report_html([section], title="Sentences", origin="a test"), "utf-8")
-    return page
+def shared(section: Section, opened_once: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    file = tmp_path_factory.mktemp("page") / "page.html"
+    file.write_text(report_html([section], title="Sentences", origin="a test"), "utf-8")
+    return opened_once(file)
+
+
+@pytest.fixture
+def page(shared: Any) -> Any:
+    """The sentences as they open."""
+    shared.goto(shared.url.partition("#")[0])
+    shared.reload()
+    shared.locator("#sentences figure").first.wait_for()  # they are made when they come into sight
+    return shared
 
 
 def test_each_translation_has_the_scores_of_sacrebleu(section: Section, told: tuple[ScaleData, Corpus]) -> None:
@@ -137,12 +141,13 @@ def test_text_that_cannot_be_generated_again_is_not_shown(told: tuple[ScaleData,
         ("wmt14", "the text of wmt14 may not be redistributed. Its counts are kept."),
     ],
 )
-def test_why_text_is_not_shown(tmp_path: Path, name: str, why: str) -> None:
-    leave(tmp_path / "results", tmp_path / "cache", name)
-    (results,) = read_results(tmp_path / "results", own=False)
-    data = scale_data(results)
-    assert data
-    found = sentences_section(data)
+def test_why_text_is_not_shown(told: tuple[ScaleData, Corpus], name: str, why: str) -> None:
+    result_set = told[0].result_set
+    tables: Any = {
+        table: [replace(one, corpus=one.corpus | {"name": name}) for one in records]  # type: ignore[arg-type]
+        for table, records in result_set.tables.items()
+    }
+    found = sentences_section(replace(told[0], result_set=replace(result_set, tables=tables)))
     assert found
     assert f"Sources and references are not shown: {why}" in unescape(found.body)
 
@@ -166,22 +171,17 @@ def test_a_run_shows_what_was_asked_of_it_where_that_was_generated(
     assert first.all_inner_texts() == [asked[0][0], asked[0][1], asked[0][1]]
 
 
-def test_words_that_differ_are_told_apart(file: Path, opened: Any) -> None:
-    page = opened(file)
+def test_words_that_differ_are_told_apart(page: Any) -> None:
     said = page.evaluate("report.words.differences('a b c d', 'a x c e')")
     assert said == [["", "a"], ["del", "x"], ["ins", "b"], ["", "c"], ["del", "e"], ["ins", "d"]]
     assert page.evaluate("report.words.differences('', 'x')") == [["del", "x"]]
     assert page.evaluate("report.words.differences('a  b', 'a b')") == [["", "a b"]]
 
 
-def test_at_first_the_base_stands_beside_the_row_that_is_least_like_it(
-    section: Section, file: Path, opened: Any
-) -> None:
+def test_at_first_the_base_stands_beside_the_row_that_is_least_like_it(section: Section, page: Any) -> None:
     assert section.data["first"] == 2
     assert "the row (of Table 3, if it has runs) whose sentence BLEU differs most from its own." in section.body
-    page = opened(file)
     figures = page.locator("#sentences figure")
-    figures.first.wait_for()  # they are made when they come into sight
     assert {*figures.locator(".rows a").all_inner_texts()} == {"base, seed 1", "(A) h=1, seed 1"}
     chosen = page.locator("#sentences select").evaluate_all("all => all.map(one => one.selectedOptions[0].text)")
     assert chosen[:2] == ["(A) h=1, seed 1", "base, seed 1"]
@@ -207,10 +207,8 @@ def test_of_a_row_the_first_run_that_counts_is_shown(told: tuple[ScaleData, Corp
     assert [side.record for side in compared(counting)] == [again.record, base.record, one_head.record]
 
 
-def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, opened: Any) -> None:
-    page = opened(file)
+def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(page: Any) -> None:
     figures = page.locator("#sentences figure")
-    figures.first.wait_for()
     row, against, _ = page.locator("#sentences select").all()
     row.select_option(label="all rows")
     against.select_option(label="reference")
@@ -230,9 +228,7 @@ def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, op
     assert page.evaluate("location.hash").endswith("#run=3000000000000001")
 
 
-def test_a_row_is_held_against_another(file: Path, opened: Any) -> None:
-    page = opened(file)
-    page.locator("#sentences figure").first.wait_for()
+def test_a_row_is_held_against_another(page: Any) -> None:
     row, against, order = page.locator("#sentences select").all()
     row.select_option(label="base, seed 1")
     against.select_option(label="base, seed 2")
@@ -254,38 +250,31 @@ def test_a_row_is_held_against_another(file: Path, opened: Any) -> None:
     assert "1 of 1 shown" in page.locator("#sentences").inner_text()
 
 
-@pytest.mark.parametrize("width", [360, 1600])
-def test_nothing_sticks_out(file: Path, opened: Any, width: int) -> None:
-    page = opened(file, width=width)
-    page.locator("#sentences figure").first.wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    for box in page.locator("#sentences .scroll").all():
-        assert box.evaluate("(at) => at.scrollWidth <= at.clientWidth + 1")
-
-
-@pytest.mark.parametrize("width", [360, 1600])
-def test_a_choice_among_long_names_is_no_wider_than_the_page(
-    section: Section, opened: Any, tmp_path: Path, width: int
+def test_nothing_sticks_out_and_a_choice_among_long_names_is_no_wider_than_the_page(
+    section: Section, opened: Any, tmp_path: Path
 ) -> None:
     rows = [{**row, "name": "x" * 300} for row in section.data["rows"]]
     long = replace(section, data={**section.data, "rows": rows})
     (tmp_path / "page.html").write_text(report_html([long], title="Sentences", origin="a test"), "utf-8")
-    page = opened(tmp_path / "page.html", width=width)
-    choice = page.locator("#sentences select").first
-    choice.wait_for()
-    at = choice.bounding_box()
-    assert at["x"] + at["width"] <= width
+    page = opened(tmp_path / "page.html")
+    page.locator("#sentences figure").first.wait_for()
+    for width in (360, 1600):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        for box in page.locator("#sentences .scroll").all():
+            assert box.evaluate("(at) => at.scrollWidth <= at.clientWidth + 1")
+        at = page.locator("#sentences select").first.bounding_box()
+        assert at["x"] + at["width"] <= width
 
 
-def test_translations_that_are_not_those_that_were_scored_are_named(tmp_path: Path) -> None:
-    leave(tmp_path / "results", tmp_path / "cache")
+def test_translations_that_are_not_those_that_were_scored_are_named(
+    told: tuple[ScaleData, Corpus], tmp_path: Path
+) -> None:
+    shutil.copytree(told[0].result_set.folder, tmp_path / "results/laptop")
     place = tmp_path / "results/laptop/base/base-seed1.json"
     found = artifacts.read(place, "dev")
     assert found
     hypotheses = [*found.columns["hypothesis"][1:], "another"]
     artifacts.write(place, "dev", found._replace(columns={**found.columns, "hypothesis": hypotheses}))
-    (results,) = read_results(tmp_path / "results", own=False)
-    data = scale_data(results)
-    assert data
     with pytest.raises(ValueError, match="other translations of dev stand beside it than were scored. Restore"):
-        compared(data)
+        compared(unjudged(tmp_path / "results/laptop"))

@@ -14,23 +14,38 @@ import pytest
 from packed_values import packed_at, unpacked
 from PIL import Image
 from playwright.sync_api import expect
-from report_records import HOSTILE, scored
+from report_records import HOSTILE, scored, unjudged_of
 
-from repro.pages.build import read_results
-from repro.pages.scale_data import scale_data
+from repro.pages.scale_data import ScaleData
 from repro.render.escape import shown
-from repro.results.record import Record, path
 from repro.web.files import by_evidence, index_report, lead
 from repro.web.runs import runs_section
-from repro.web.section import Section
+
+REPORT = "laptop/report.html"
 
 
-def rows_shown(page: Any, at: str = "#table3 .grid >> nth=0") -> list[str]:
-    return list(page.locator(f"{at} >> tbody tr:visible th").all_inner_texts())
+@pytest.fixture(scope="module")
+def shared(made: Path, opened_once: Any) -> Any:
+    page = opened_once(made / REPORT)
+    page.locator("#table3 .sort").first.wait_for()  # made when the table is in sight, as its keys are
+    return page
 
 
-def test_rows_are_those_of_the_sheet_and_sort_by_their_numbers(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
+@pytest.fixture
+def page(shared: Any) -> Any:
+    """A report in which nothing is open and nothing is filtered."""
+    shared.set_viewport_size({"width": 1280, "height": 900})
+    if shared.get_by_role("dialog").is_visible():
+        shared.keyboard.press("Escape")
+        expect(shared.get_by_role("dialog")).not_to_be_visible()
+    return shared
+
+
+def rows_shown(page: Any) -> list[str]:
+    return list(page.locator("#table3 .grid >> nth=0 >> tbody tr:visible th").all_inner_texts())
+
+
+def test_rows_are_those_of_the_sheet_and_sort_by_their_numbers(page: Any) -> None:
     sheet = packed_at(page, "csv-table3")["table3.csv"]
     names = [line["row"] for line in csv.DictReader(io.StringIO(sheet))]
     shown = rows_shown(page)
@@ -41,16 +56,14 @@ def test_rows_are_those_of_the_sheet_and_sort_by_their_numbers(made: Path, opene
     heading.click()
     assert [name[:7] for name in rows_shown(page)] == ["(A) <sc", "base", "(A) h=1", "(A) h=4"]
     heading.click()
-    assert [name[:7] for name in rows_shown(page)] == ["(A) h=1", "base", "(A) <sc", "(A) h=4"], (
-        "what is missing is last"
-    )
+    ascending = [name[:7] for name in rows_shown(page)]
+    assert ascending == ["(A) h=1", "base", "(A) <sc", "(A) h=4"], "what is missing is last"
     assert page.locator('#table3 th[aria-sort="ascending"]').count() == 1
     heading.click()
     assert rows_shown(page) == shown
 
 
-def test_rows_are_found_by_words_and_by_table(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
+def test_rows_are_found_by_words_and_by_table(page: Any) -> None:
     grid = page.locator("#table3 .grid").first
     grid.get_by_role("searchbox").fill("H=1")
     assert rows_shown(page) == ["(A) h=1"]
@@ -58,10 +71,11 @@ def test_rows_are_found_by_words_and_by_table(made: Path, opened: Any) -> None:
     grid.get_by_role("searchbox").fill("")
     grid.locator("select").select_option("base")
     assert rows_shown(page) == ["base"]
+    grid.locator("select").select_option("")
+    assert len(rows_shown(page)) == 4
 
 
-def test_a_row_opens_its_runs_and_escape_leads_back(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
+def test_a_row_opens_its_runs_and_escape_leads_back(page: Any, made: Path) -> None:
     page.locator("#table3 tbody tr", has_text="(A) h=1").first.locator("td").nth(2).click()
     dialog = page.get_by_role("dialog")
     assert dialog.locator("h2").inner_text() == "h=1"
@@ -74,16 +88,15 @@ def test_a_row_opens_its_runs_and_escape_leads_back(made: Path, opened: Any) -> 
     assert (run["table"], run["row"], run["seed"]) == ("table3_A", "h=1", 2)
     assert json.loads((made / "laptop" / run["file"]).read_bytes())["run"] == key
     assert "python experiments/table3_A.py --scale laptop --rows h=1 --seeds 2-2" in dialog.locator("pre").inner_text()
-    assert dialog.locator("svg.curves .line").count() == 2 * (3 + 1 + 1), (
-        "train and dev: base, the other seed, this one"
-    )
+    curves = dialog.locator("svg.curves .line")
+    assert curves.count() == 2 * (3 + 1 + 1), "train and dev: base, the other seed, this one"
     page.keyboard.press("Escape")
     expect(dialog).not_to_be_visible()
-    expect(page).to_have_url((made / "laptop/report.html").as_uri())
+    expect(page).to_have_url((made / REPORT).as_uri())
 
 
-def test_the_numbers_of_a_curve_can_be_read_on_a_narrow_screen(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html", width=360)
+def test_the_numbers_of_a_curve_can_be_read_on_a_narrow_screen(page: Any) -> None:
+    page.set_viewport_size({"width": 360, "height": 900})
     page.locator("#table3 tbody a").first.click()
     text = page.get_by_role("dialog").locator("svg.curves text").first
     text.wait_for()
@@ -92,9 +105,7 @@ def test_the_numbers_of_a_curve_can_be_read_on_a_narrow_screen(made: Path, opene
     assert signature.bounding_box()["height"] < 150, "as many lines as it needs, not one for a few letters"
 
 
-def test_the_keyboard_alone_opens_a_row(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
-    page.locator("#table3 button.sort").first.wait_for()  # made when the table is in sight, as its keys are
+def test_the_keyboard_alone_opens_a_row(page: Any) -> None:
     page.locator("#table3 tbody a").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
@@ -103,28 +114,18 @@ def test_the_keyboard_alone_opens_a_row(made: Path, opened: Any) -> None:
     assert page.evaluate("document.activeElement.textContent") == "(A) h=1", "the focus is where it was"
 
 
-def test_who_goes_on_while_a_row_closes_stays_there(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
+def test_who_goes_on_while_a_row_closes_stays_there(page: Any, made: Path) -> None:
     page.locator("#table3 tbody a").first.click()
     page.get_by_role("dialog").wait_for()
     page.evaluate("""() => {
       document.querySelector("dialog").close();  // what hears of it is called later
       document.querySelector("#table3 [type=search]").focus();
     }""")
-    expect(page).to_have_url((made / "laptop/report.html").as_uri())
+    expect(page).to_have_url((made / REPORT).as_uri())
     assert page.evaluate("document.activeElement.type") == "search"
 
 
-def test_an_address_leads_to_a_run_and_one_of_none_says_so(made: Path, opened: Any) -> None:
-    [packed] = re.findall(r'id="data-runs">(.*?)</script>', (made / "laptop/report.html").read_text("utf-8"))
-    key = next(iter(unpacked(packed)["runs"]))
-    assert opened(made / "laptop/report.html", f"#run={key}").get_by_role("dialog").locator("h2").inner_text() == "base"
-    lost = opened(made / "laptop/report.html", "#run=%3Cb%3Enone%FF")
-    assert "got <b>none" in lost.get_by_role("dialog").inner_text()
-
-
-def test_a_hostile_name_is_a_name(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
+def test_a_hostile_name_is_a_name(page: Any) -> None:
     assert page.title() == "Attention Is All You Need at scale laptop"
     assert page.locator("img").count() == 0
     page.locator("#table3 tbody a", has_text="<script>").first.click()
@@ -134,47 +135,7 @@ def test_a_hostile_name_is_a_name(made: Path, opened: Any) -> None:
     assert page.locator("script").count() == page.evaluate("document.querySelectorAll('body > script').length")
 
 
-def test_a_script_that_came_in_with_a_name_would_not_run(made: Path, opened: Any, tmp_path: Path) -> None:
-    broken = (
-        (made / "laptop/report.html")
-        .read_text("utf-8")
-        .replace("</main>", "<script>document.title = 'run'</script></main>")
-    )
-    (tmp_path / "broken.html").write_text(broken, "utf-8")
-    page = opened(tmp_path / "broken.html")
-    assert page.title() == "Attention Is All You Need at scale laptop"
-    [complaint] = page.complaints
-    assert "Content Security Policy" in complaint
-    page.complaints.clear()
-
-
-def test_bars_of_a_column_have_one_zero_however_long_their_numbers(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
-    places = """() => [...document.querySelectorAll("#table3 .grid")[0].querySelectorAll("tbody tr")].map((row) =>
-      [...row.querySelectorAll("svg.bar")].map((bar) => bar.getBoundingClientRect().x)).filter((row) => row.length)"""
-    before = page.evaluate(places)
-    assert before == [before[0]] * 3
-    page.locator("#table3 .grid svg.bar + span").first.evaluate("(text) => { text.textContent += ' and more'; }")
-    after = page.evaluate(places)
-    assert after == [after[0]] * 3
-
-
-def test_rules_reach_under_the_names_that_stay_in_sight(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
-    table = page.locator("#table3 .grid table").first
-    table.scroll_into_view_if_needed()
-    inner = int(table.locator("tbody td").first.bounding_box()["x"] - table.bounding_box()["x"])
-    for more in range(10):  # rows as high as parts of a pixel: where they are cut, a cell hides what is beside it
-        table.evaluate(f"(table) => {{ table.style.lineHeight = {1.4 + more / 50}; }}")
-        drawn = np.asarray(Image.open(io.BytesIO(table.screenshot())).convert("L"))
-        under_name, under_number = (sorted(drawn[drawn[:, x] < 240, x]) for x in (3, inner + 3))
-        assert len(under_name) >= 5, "above, below, under the headings and under two rows"
-        assert under_name == under_number, more
-
-
-def test_headings_stand_apart_whether_they_sort_or_not(made: Path, opened: Any) -> None:
-    page = opened(made / "laptop/report.html")
-    page.locator("#table3 .sort").first.wait_for()
+def test_headings_stand_apart_whether_they_sort_or_not(page: Any) -> None:
     room = """() => [...document.querySelectorAll(".grid th")].map((cell) => {
       const sort = cell.querySelector(".sort");
       return [Boolean(sort), cell.textContent, parseFloat(getComputedStyle(sort ?? cell).paddingLeft)];
@@ -184,9 +145,51 @@ def test_headings_stand_apart_whether_they_sort_or_not(made: Path, opened: Any) 
     assert [text for _, text, padding in headings if padding < 8] == []
 
 
+def test_rules_reach_under_the_names_that_stay_in_sight(page: Any) -> None:
+    table = page.locator("#table3 .grid table").first
+    table.scroll_into_view_if_needed()
+    inner = int(table.locator("tbody td").first.bounding_box()["x"] - table.bounding_box()["x"])
+    for more in range(10):  # rows as high as parts of a pixel: where they are cut, a cell hides what is beside it
+        table.evaluate(f"(table) => {{ table.style.lineHeight = {1.4 + more / 50}; }}")
+        drawn = np.asarray(Image.open(io.BytesIO(table.screenshot())).convert("L"))
+        under_name, under_number = (sorted(drawn[drawn[:, x] < 240, x]) for x in (3, inner + 3))
+        assert len(under_name) >= 5, "above, below, under the headings and under two rows"
+        assert under_name == under_number, more
+    table.evaluate("(table) => { table.style.lineHeight = null; }")
+
+
+def test_bars_of_a_column_have_one_zero_however_long_their_numbers(page: Any) -> None:
+    places = """() => [...document.querySelectorAll("#table3 .grid")[0].querySelectorAll("tbody tr")].map((row) =>
+      [...row.querySelectorAll("svg.bar")].map((bar) => bar.getBoundingClientRect().x)).filter((row) => row.length)"""
+    before = page.evaluate(places)
+    assert before == [before[0]] * 3
+    page.locator("#table3 .grid svg.bar + span").first.evaluate("(text) => { text.textContent += ' and more'; }")
+    after = page.evaluate(places)
+    assert after == [after[0]] * 3
+
+
+def test_an_address_leads_to_a_run_and_one_of_none_says_so(made: Path, opened: Any) -> None:
+    [packed] = re.findall(r'id="data-runs">(.*?)</script>', (made / REPORT).read_text("utf-8"))
+    key = next(iter(unpacked(packed)["runs"]))
+    assert opened(made / REPORT, f"#run={key}").get_by_role("dialog").locator("h2").inner_text() == "base"
+    lost = opened(made / REPORT, "#run=%3Cb%3Enone%FF")
+    assert "got <b>none" in lost.get_by_role("dialog").inner_text()
+
+
+def test_a_script_that_came_in_with_a_name_would_not_run(made: Path, opened: Any, tmp_path: Path) -> None:
+    whole = (made / REPORT).read_text("utf-8")
+    broken = whole.replace("</main>", "<script>document.title = 'run'</script></main>")
+    (tmp_path / "broken.html").write_text(broken, "utf-8")
+    page = opened(tmp_path / "broken.html")
+    assert page.title() == "Attention Is All You Need at scale laptop"
+    [complaint] = page.complaints
+    assert "Content Security Policy" in complaint
+    page.complaints.clear()
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_nothing_sticks_out_and_every_text_can_be_read(made: Path, opened: Any, dark: bool) -> None:
-    page = opened(made / "laptop/report.html", width=360, dark=dark)
+    page = opened(made / REPORT, width=360, dark=dark)
     for width in (360, 800, 1600):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -197,22 +200,10 @@ def test_nothing_sticks_out_and_every_text_can_be_read(made: Path, opened: Any, 
     assert page.evaluate("getComputedStyle(document.body).color") != ink
 
 
-def section_of(record: Record, results: Path) -> Section:
-    """The list of runs of a scale that has one."""
-    record.save(path(results, record))
-    (found,) = read_results(results, own=False)
-    data = scale_data(found)
-    assert data
-    return runs_section(data)
-
-
-def runs_of(record: Record, results: Path) -> list[dict[str, Any]]:
-    """What the report knows of the only run of a scale."""
-    return list(section_of(record, results).data["runs"].values())
-
-
 def test_scores_of_a_run_have_the_decimals_of_the_tables(tmp_path: Path) -> None:
-    told = section_of(replace(scored("base", "base", 1, 61.23456), run="00000000000000aa"), tmp_path).data
+    told = runs_section(
+        unjudged_of([replace(scored("base", "base", 1, 61.23456), run="00000000000000aa")], tmp_path)
+    ).data
     (run,) = told["runs"].values()
     shown = {name: (dev, test) for name, dev, test, _ in told["shared"][run["scores"]]}
     assert shown["sacreBLEU"] == ("61.2", "61.2")
@@ -220,32 +211,25 @@ def test_scores_of_a_run_have_the_decimals_of_the_tables(tmp_path: Path) -> None
     assert {len(value.partition(".")[2]) for name, both in shown.items() if name != "ppl" for value in both} <= {1, 3}
 
 
-@pytest.mark.parametrize("seconds", [1208.6, 12345.6])
-def test_seconds_are_written_as_numbers_are_everywhere(tmp_path: Path, seconds: float) -> None:
-    one = scored("base", "base", 1, 60.0)
-    one = replace(one, cost=one.cost | {"decode_seconds": seconds})  # type: ignore[arg-type]
-    [run] = runs_of(one, tmp_path / "results")
-    assert ["decode seconds", f"{seconds:,.0f}"] in run["cost"]
-
-
 @pytest.mark.parametrize("badge", ["L1", None])
 def test_what_a_badge_is_stands_above_the_list_of_runs(tmp_path: Path, badge: str | None) -> None:
     one = scored("base", "base", 1, 60.0)
     looked_at = {"against": [], "replayed": 0, "order": "", "plan": "", "repeated_lines": 0, "weights": ""}
     one = replace(one, determinism=looked_at | {"badge": badge})
-    text = section_of(one, tmp_path / "results").body
+    text = runs_section(unjudged_of([one], tmp_path / "results")).body
     assert ("made again: L1, one CPU process, the same to the bit on such a processor." in text) == (badge == "L1")
     assert ("badge says" in text) == (badge == "L1")
 
 
-@pytest.mark.parametrize(("corpus", "is_generated"), [("grammar", True), ("multi30k", False), ("folder", False)])
-def test_only_text_that_is_not_generated_is_said_to_be_kept_back(
+@pytest.mark.parametrize(("corpus", "is_generated"), [("grammar", True), ("multi30k", False)])
+def test_a_run_says_its_cost_in_thousands_and_whether_its_text_was_generated(
     tmp_path: Path, corpus: str, is_generated: bool
 ) -> None:
     one = scored("base", "base", 1, 60.0)
-    one = replace(one, corpus=one.corpus | {"name": corpus})  # type: ignore[arg-type]
-    [run] = runs_of(one, tmp_path / "results")
+    one = replace(one, corpus=one.corpus | {"name": corpus}, cost=one.cost | {"decode_seconds": 1208.6})  # type: ignore[arg-type]
+    [run] = runs_section(unjudged_of([one], tmp_path / "results")).data["runs"].values()
     assert run["is_generated"] == is_generated
+    assert ["decode seconds", "1,209"] in run["cost"]
 
 
 def test_the_index_begins_with_what_settles_most() -> None:
@@ -275,34 +259,25 @@ def test_the_lead_says_what_results_of_a_size_can_show(scale: str, said: str) ->
 
 
 @pytest.mark.parametrize(("n", "counted"), [(1, "1 run counts"), (2, "2 runs count")])
-def test_the_index_says_what_is_exploration_and_what_is_evidence(made: Path, n: int, counted: str) -> None:
-    (result_set,) = read_results(made, own=False)
-    data = scale_data(result_set)
-    assert data
-    explored = index_report([data])
+def test_the_index_says_what_is_exploration_and_what_is_evidence(laptop: ScaleData, n: int, counted: str) -> None:
+    explored = index_report([laptop])
     assert "6 runs of 3 rows" in explored
     assert "Exploration: no run counts as evidence. Text:" in explored
-    assert data.runs.claim not in explored, "it shows nothing of it"
-    evidence = replace(data.evidence, fresh=result_set.everything[:n])
-    assert f"{counted} as evidence, which settles no claim yet." in index_report([replace(data, evidence=evidence)])
-    one = next(one for one in data.judged if one.claim.is_trained)
-    settled = replace(data, evidence=evidence, judged=[replace(one, verdict="undetermined")])
-    claim = data.runs.claim.replace("<", "&lt;").replace(">", "&gt;")
+    assert laptop.runs.claim not in explored, "it shows nothing of it"
+    evidence = replace(laptop.evidence, fresh=laptop.result_set.everything[:n])
+    assert f"{counted} as evidence, which settles no claim yet." in index_report([replace(laptop, evidence=evidence)])
+    one = next(one for one in laptop.judged if one.claim.is_trained)
+    settled = replace(laptop, evidence=evidence, judged=[replace(one, verdict="undetermined")])
+    claim = laptop.runs.claim.replace("<", "&lt;").replace(">", "&gt;")
     assert f"{counted} as evidence, which may show {claim}." in index_report([settled])
 
 
-def test_the_index_counts_the_claims_that_trained_rows_settle(made: Path) -> None:
-    (result_set,) = read_results(made, own=False)
-    data = scale_data(result_set)
-    assert data
-    trained = [one for one in data.judged if one.claim.is_trained]
-    shown = sum(map(int, re.findall(r"(\d+)</span>", index_report([data]))))
-    assert shown == len(trained) < len(data.judged)
-
-
-def test_the_index_leads_to_each_scale(made: Path, opened: Any) -> None:
-    page = opened(made / "report.html")
-    link = page.locator(".scales a")
-    assert link.all_inner_texts() == ["laptop"]
-    assert (made / link.get_attribute("href")).is_file()
-    assert re.search(r"Text: \w+ en-de, [\d,]+ pairs\.", page.locator(".scales li").inner_text())
+def test_the_index_leads_to_each_scale_and_counts_the_claims_that_trained_rows_settle(
+    made: Path, laptop: ScaleData
+) -> None:
+    index = (made / "report.html").read_text("utf-8")
+    assert re.findall('<li><a href="(.*?)"><strong>laptop</strong>', index) == ["laptop/report.html"]
+    assert (made / REPORT).is_file()
+    assert re.search(r"Text: \w+ en-de, [\d,]+ pairs\.", index)
+    trained = [one for one in laptop.judged if one.claim.is_trained]
+    assert sum(map(int, re.findall(r"(\d+)</span>", index))) == len(trained) < len(laptop.judged)
