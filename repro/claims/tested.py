@@ -5,6 +5,7 @@ A claim about how the model is built is settled by named tests, which must have 
 """
 
 import ast
+import functools
 import hashlib
 import os
 import subprocess
@@ -14,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from xml.etree import ElementTree
 
 from repro.claims.claim import Claim
@@ -99,9 +100,17 @@ def code_of(test: str, root: Path) -> str:
     file, _, name = test.partition("::")
     tree = ast.parse((root / file).read_bytes())
     own = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    seen = [own, *(ast.parse(path.read_bytes()) for path in _imported(tree, root))]
-    parts = [syntax(one, _words, ("annotation", "returns", "type_comment")) for one in seen]
+    parts = [_syntax(own), *(_syntax_of(path.read_bytes()) for path in _imported(tree, root))]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _syntax(node: Any) -> str:
+    return syntax(node, _words, ("annotation", "returns", "type_comment"))
+
+
+@functools.cache  # many tests import the same modules
+def _syntax_of(source: bytes) -> str:
+    return _syntax(ast.parse(source))
 
 
 def _imported(tree: ast.Module, root: Path) -> list[Path]:

@@ -4,7 +4,6 @@ import ast
 import dataclasses
 import re
 import runpy
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from printed_rows import PRINTED
 from repro.claims.catalogue import CLAIMS, LISTED, SCALE_ORDER, STATEMENTS
 from repro.claims.claim import ACCURACY, B0, BLEU, F1, LOG_PPL, TABLE3, Claim, printed_sizes
 from repro.claims.judge import evidence_of, judge
-from repro.claims.lists import catalogue_digest, held
+from repro.claims.lists import catalogue_digest
 from repro.model.config import BASE, Hyper
 from repro.results.frame import Listed
 from repro.results.record import PaperNumbers
@@ -39,14 +38,13 @@ def test_every_row_of_the_experiments_is_looked_at() -> None:
     assert {*TABLE3} == {row for row in PRINTED if not row.startswith(("table2/", "table4/"))}
 
 
-@pytest.mark.parametrize("one", [one for one in LISTED if one.tests], ids=lambda one: one.id)
-def test_the_tests_that_settle_a_claim_exist(one: Claim) -> None:
-    for test in one.tests:
-        file, name = test.split("::")
-        names = {
-            node.name for node in ast.walk(ast.parse((ROOT / file).read_bytes())) if isinstance(node, ast.FunctionDef)
-        }
-        assert name in names, f"{one.id}: {test} is not there"
+def test_the_tests_that_settle_a_claim_exist() -> None:
+    named = {tuple(test.split("::")) for one in LISTED for test in one.tests}
+    trees = {file: ast.parse((ROOT / file).read_bytes()) for file in sorted({file for file, _ in named})}
+    there = {
+        (file, node.name) for file, tree in trees.items() for node in tree.body if isinstance(node, ast.FunctionDef)
+    }
+    assert named - there == set()
 
 
 def test_every_claim_can_be_settled_or_says_what_is_missing() -> None:
@@ -109,13 +107,9 @@ SIZED = [claim for claim in CLAIMS if "{" in claim.says]
 @pytest.fixture(scope="module")
 def changes() -> dict[str, object]:
     """ "table/row" -> its function of the base, from the experiment files."""
-    import runpy
-
-    sys.path.insert(0, str(ROOT / "experiments"))
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "experiments")
         files = [runpy.run_path(str(file)) for file in sorted((ROOT / "experiments").glob("table3_*.py"))]
-    finally:
-        sys.path.remove(str(ROOT / "experiments"))
     return {B0: lambda base: base} | {
         f"{file['TABLE']}/{row.name}": row.change for file in files for row in file["ROWS"]
     }
@@ -135,8 +129,6 @@ def claim(id: str) -> Claim:
         ("table3_B/d_k=16", "d_k", 16),
         ("table3_C/N=8", "n_layers", 8),
         ("table3_D/eps_ls=0.2", "label_smoothing", 0.2),
-        ("table3_A/h=32", "n_heads", 32),
-        ("base/base", "d_model", 512),
         ("table3_big/big", "d_model", 512),  # its name says no size
     ],
 )
@@ -171,12 +163,10 @@ def test_a_row_that_was_not_run_is_named_by_the_size_that_it_would_have() -> Non
     assert told["C29a"] == claim("C29a").sentence, "the other row is not listed"
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_every_scale_can_be_told(scale: str, changes: dict[str, object]) -> None:
-    here = hypers(changes, SCALES[scale].base)
-    for one in SIZED:
-        assert "{" not in one.sentence_here(here)
-        assert len(one.sentence_here(here)) <= len(one.sentence) + 8, "no noise of floating point"
+def test_every_scale_can_be_told(changes: dict[str, object]) -> None:
+    here = {scale: hypers(changes, SCALES[scale].base) for scale in SCALES}
+    told = [(scale, one.sentence_here(here[scale]), one.sentence) for scale in SCALES for one in SIZED]
+    assert [one for one in told if "{" in one[1] or len(one[1]) > len(one[2]) + 8] == [], "no noise of floating point"
 
 
 # Statements of teaching texts
@@ -188,10 +178,6 @@ def test_their_rows_are_rows_of_experiments(monkeypatch: pytest.MonkeyPatch) -> 
     for table in {row.split("/")[0] for one in STATEMENTS for row in one.rows} - {"base"}:
         rows |= {f"{table}/{row.name}" for row in runpy.run_path(str(ROOT / f"experiments/{table}.py"))["ROWS"]}
     assert {row for one in STATEMENTS for row in (*one.rows, *one.named)} <= rows
-
-
-def test_they_are_listed_with_the_claims() -> None:
-    assert all(held(catalogue_digest(), one) for one in LISTED)
 
 
 def test_they_take_no_level_from_a_claim_and_claims_none_from_them() -> None:
