@@ -19,7 +19,7 @@ from report_records import unjudged
 
 from repro.decoding.heads import entropies
 from repro.render.escape import shown
-from repro.results.inside import first_sentences, has_glimpse, inside_file, packed_inside, read_inside, weights_of
+from repro.results.inside import first_sentences, inside_file, packed_inside, read_inside, weights_of
 from repro.results.record import path
 from repro.runs.inside import keep_inside
 from repro.web.files import scale_report
@@ -57,34 +57,6 @@ def in_page(section: Section, opened: Any, file: Path) -> Any:
     page = opened(file)
     page.locator("#inside .heads button").first.wait_for()
     return page
-
-
-def test_a_seed_with_a_whole_file_stands_for_one_with_a_damaged_file(results: Path, tmp_path: Path) -> None:
-    shutil.copytree(results, tmp_path / "results")
-    first = its_record(seed=0, run="00000000000000aa")
-    first.save(path(tmp_path / "results", first))
-    inside_file(path(tmp_path / "results", first)).write_bytes(b"damaged")
-    section = inside_section(unjudged(tmp_path / "results/laptop"))
-    assert section
-    assert section.data
-    assert [model["name"] for model in section.data["models"]] == ["(A) h=1 (here 8), seed 1"]
-
-
-def test_files_behind_the_first_whole_one_of_a_row_are_not_read(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(results, tmp_path / "results")
-    for seed in (2, 3, 4):
-        its_record(seed=seed, run=f"{seed:016x}").save(path(tmp_path / "results", its_record(seed=seed)))
-    read = []
-
-    def told(place: Path, run: str) -> bool:
-        read.append(place.stem)
-        return has_glimpse(place, run)
-
-    monkeypatch.setattr("repro.web.inside.has_glimpse", told)
-    assert inside_section(unjudged(tmp_path / "results/laptop"))
-    assert read == ["h=1-seed1"]
 
 
 def with_rows(results: Path, folder: Path, rows: Sequence[tuple[str, str]]) -> Path:
