@@ -148,7 +148,7 @@ def test_a_table_after_a_crash_at_any_call(tmp_path: Path) -> None:
             assert left.get(name) in (old[name], new[name]), f"{when}: {name}"
 
 
-@pytest.mark.parametrize("pages", range(0, 8, 2))
+@pytest.mark.parametrize("pages", [0, 4])
 def test_a_full_disk_keeps_the_old_tables(tmp_path: Path, pages: int) -> None:
     with tmpfs(tmp_path / "disk", 2**18) as disk:
         one, another = paper_run(settings=SETTINGS), paper_run(settings=SETTINGS, seed=2)
@@ -166,14 +166,13 @@ def test_a_full_disk_keeps_the_old_tables(tmp_path: Path, pages: int) -> None:
         assert pages or written == old
 
 
-@pytest.mark.parametrize("name", ["record.json", "rows.json"])
-def test_a_full_disk_keeps_the_old_record(tmp_path: Path, name: str) -> None:
+def test_a_full_disk_keeps_the_old_record(tmp_path: Path) -> None:
     with tmpfs(tmp_path / "disk", 2**15) as disk:
-        one = paper_run()
-        one.save(disk / name)
-        before = (disk / name).read_bytes()
+        one, file = paper_run(), disk / "record.json"
+        one.save(file)
+        before = file.read_bytes()
         fill(disk)
-        with pytest.raises(DiskError, match=f"{name} cannot be written to: No space left"):
-            paper_run(row="other", table="table3_A").save(disk / name)
-        assert (disk / name).read_bytes() == before
-        assert record.load(disk / name) == one
+        with pytest.raises(DiskError, match="record.json cannot be written to: No space left"):
+            paper_run(row="other", table="table3_A").save(file)
+        assert file.read_bytes() == before
+        assert record.load(file) == one
