@@ -48,16 +48,11 @@ def refuse_changed(
     for folder, found, step in _unfinished(runs):
         if any(found["tags"].get(name) != str(tags[name]) for name in SAME):
             continue
-        before: Origin | None = found.get("origin")
-        changed = (
-            list(differences(before, decides, system))
-            if before
-            else ["it was started by a version that did not record its settings"]
-        )
+        before: Origin = found["origin"]
         raise Changed(
             f"{tags['row']} seed {tags['seed']} is not finished: {folder} holds it up to step {step:,}, "
             f"but the same command would now start a different run. What has changed:\n  "
-            + "\n  ".join(changed)
+            + "\n  ".join(differences(before, decides, system))
             + f"\n{_advice(folder, before, decides)}"
         )
 
@@ -74,8 +69,8 @@ def of_another_text(runs: Path, run: str, tags: Mapping[str, object]) -> Iterato
         theirs = {**found["tags"], "scale": TEXT.sub("", found["tags"].get("scale", ""))}
         if found["tags"].get("scale") != tags["scale"] and all(theirs.get(name) == str(names[name]) for name in SAME):
             yield (
-                f"{folder} holds {tags['row']} seed {tags['seed']} up to step {step:,}, of another text or vocabulary "
-                "in the same place or elsewhere; that run is kept, and this one begins at step 0."
+                f"{folder} holds {tags['row']} seed {tags['seed']} up to step {step:,}, trained on a different text or "
+                "vocabulary. That run is kept; this one begins at step 0."
             )
 
 
@@ -108,10 +103,8 @@ def _short(value: Any) -> Any:
     return value[:DIGITS] if isinstance(value, str) else value
 
 
-def _advice(folder: Path, before: Origin | None, decides: Mapping[str, Any]) -> str:
+def _advice(folder: Path, before: Origin, decides: Mapping[str, Any]) -> str:
     fork = f"To start over and keep {folder}, add --fork."
-    if before is None:
-        return fork
     if is_equal_code(before["decides"], decides):
         return f"To resume it, use the settings and the text it had. {fork}"
     if before["commit"] is None or before["dirty"]:
