@@ -26,8 +26,6 @@ DISTRIBUTION = "attention-repro"  # what pip knows this package by
 ALIKE = 0.75  # of two words: base and bse are alike; h=1 and h=5, here and nowhere are not
 FAILED, BAD_INPUT, DISK = 1, 2, 74  # exit codes: failed service, bad input, disk; of runs: `executor.py`
 
-GONE_FOLDER = "the working directory is gone; expected one that is there. Type cd and a folder, then the same command."
-
 
 class Parser(argparse.ArgumentParser):
     """argparse's parser, with options by full name only: an abbreviation might mean another option some day."""
@@ -56,7 +54,7 @@ class Parser(argparse.ArgumentParser):
         there = Counter(word.partition("=")[0] for word in itertools.takewhile("--".__ne__, words))
         for name, action in self._option_string_actions.items():
             if there[name] > 1 and action.nargs in ("+", "*"):
-                self.error(f"{name} is there {there[name]} times, expected once, with all its values")
+                self.error(f"{name} was given {there[name]} times; give it once, followed by all its values")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """For a value that is none of the choices, name them all and the one that is probably meant."""
@@ -74,7 +72,7 @@ class Parser(argparse.ArgumentParser):
 def folder_named(typed: str) -> Path:
     """The folder of an option. Raises ArgumentTypeError for an empty name, as of an unset variable in a shell."""
     if not typed.strip():
-        raise argparse.ArgumentTypeError(f"expected a folder, got {typed!r}; . is the one that you are in")
+        raise argparse.ArgumentTypeError(f"expected the name of a folder, got {typed!r}; a dot is the current one")
     return Path(typed)
 
 
@@ -173,9 +171,6 @@ def ended(command: Callable[[], int | None]) -> int:
     """Run a command to its end and return its exit code; that of SIGPIPE if its reader has gone."""
     console.open_streams()
     streams.end_at_full_disk()
-    if not _is_somewhere():
-        print(f"error: {GONE_FOLDER}", file=sys.stderr)
-        return BAD_INPUT
     try:
         try:
             return command() or 0
@@ -208,12 +203,3 @@ def held_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if received:
         raise KeyboardInterrupt
-
-
-def _is_somewhere() -> bool:
-    """Whether the working directory exists."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return False
-    return True

@@ -33,17 +33,10 @@ def test_the_command_line_is_made_of_the_fields() -> None:
 
 @pytest.mark.parametrize("option", ["runs", "results", "cache", "data"])
 @pytest.mark.parametrize("name", ["", " "])
-def test_a_folder_without_a_name_is_none(option: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_folder_name_is_refused(option: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         read(f"--{option}-dir", name)
-    assert f"--{option}-dir: expected a folder, got {name!r}; . is the one that you are in" in capsys.readouterr().err
-
-
-def test_an_option_is_given_once_with_all_its_values(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        read("--clean", "length_ratio", "--clean", "duplicates")
-    said = "error: --clean is there 2 times, expected once, with all its values; --help"
-    assert said in capsys.readouterr().err
+    assert f"--{option}-dir: expected the name of a folder, got {name!r}" in capsys.readouterr().err
 
 
 def test_one_word_for_several_is_asked_for_as_a_list() -> None:
@@ -51,7 +44,7 @@ def test_one_word_for_several_is_asked_for_as_a_list() -> None:
         chosen_scale(replace(Options(), clean="duplicates"))  # type: ignore[arg-type]
 
 
-def test_what_is_given_its_usual_value_was_not_typed() -> None:
+def test_an_option_at_its_default_does_not_count_as_typed() -> None:
     assert read("--scale=laptop", "--seeds=1").typed == {}
 
 
@@ -95,17 +88,12 @@ def test_a_device_takes_as_many_tokens_at_once_as_it_is_told(n: int, devices: in
     assert chosen.micro_batches(devices) == parts
 
 
-def test_a_part_of_an_update_has_room_for_the_longest_pair() -> None:
-    with pytest.raises(ValueError, match=r"--device-tokens 255: expected at least 256, since training pairs"):
-        chosen_scale(Options(scale="single_gpu", device_tokens=255))
-
-
 def test_the_usual_options_are_the_scale_itself() -> None:
     for name, scale in SCALES.items():
         assert chosen_scale(Options(scale=name)) == scale
 
 
-def test_more_seeds_than_anybody_runs_are_a_slip() -> None:
+def test_too_many_seeds_are_refused() -> None:
     assert (Seeds.read("10000"), Seeds.read("7-10006")) == (Seeds.span(1, 10_000), Seeds.span(7, 10_006))
     with pytest.raises(argparse.ArgumentTypeError, match="expected at most 10,000 seeds, got 1-1000000000"):
         Seeds.read("1-1000000000")
@@ -143,7 +131,7 @@ def test_seeds_are_what_was_typed_and_are_said(words: list[str], seeds: tuple[in
         (["--seed", "7", "--seeds", "3"], "expected --seed or --seeds, got both: --seed 7, --seeds 3"),
     ],
 )
-def test_what_is_no_seed_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_malformed_seeds_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         read(*words)
     assert stopped.value.code == 2
@@ -156,9 +144,11 @@ def test_an_update_has_room_for_the_longest_pair() -> None:
         ValueError, match="--batch-tokens 127: expected at least 128, since training pairs of up to that many"
     ):
         chosen_scale(Options(batch_tokens=127))
+    with pytest.raises(ValueError, match=r"--device-tokens 255: expected at least 256, since training pairs"):
+        chosen_scale(Options(scale="single_gpu", device_tokens=255))
 
 
-def test_more_processes_than_any_machine_has_are_a_slip() -> None:
+def test_too_many_processes_are_refused() -> None:
     """Each would be begun, and none of them would train."""
     chosen_scale(Options(devices=256, num_nodes=10_000))
     slips: list[tuple[dict[str, Any], str]] = [
