@@ -110,11 +110,6 @@ def are_of(place: Path, run: str) -> bool:
     return all(artifacts.is_of(place, split, run) for split in SPLITS)
 
 
-def has_places(place: Path) -> bool:
-    """Whether the files beside the record at `place` have source lengths and thirds."""
-    return all((found := artifacts.read(place, split, ["source"])) and found.columns for split in SPLITS)
-
-
 def read_hypotheses(place: Path, split: str) -> list[str]:
     """The translations of one split. Raises FileNotFoundError where there are none."""
     return [*map(str, _column(place, split, "hypothesis"))]

@@ -18,7 +18,6 @@ from repro.results.sentences import (
     Translated,
     are_of,
     bleu,
-    has_places,
     has_sentences,
     read_hypotheses,
     read_places,
@@ -50,7 +49,7 @@ def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
             write_brackets(place, record.run, found)
     elif not has_sentences(record):
         artifacts.drop(place, kept)
-    elif not (are_of(place, record.run) and has_places(place)):
+    elif not are_of(place, record.run):
         texts = _held_out(run)
         splits: dict[str, Translated] = {
             split: translated(

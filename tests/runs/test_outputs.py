@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kept_sentences import REFERENCES, hypotheses, splits, with_scores
+from kept_sentences import REFERENCES, hypotheses, with_scores
 from paper_runs import paper_run
 
 from repro.corpora.catalogue import GrammarSizes, open_corpus
@@ -17,7 +17,6 @@ from repro.results.record import Record, path
 from repro.results.sentences import (
     are_of,
     faults,
-    has_places,
     read_counts,
     read_hypotheses,
     read_places,
@@ -61,17 +60,6 @@ def test_places_of_another_run_are_refused(tmp_path: Path) -> None:
     keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
     with pytest.raises(ValueError, match="expected sentences of run 0{14}ff, got those of run 0{15}1"):
         read_places(tmp_path, replace(record(), run=f"{255:016x}"), "dev")
-
-
-def test_what_was_kept_before_places_were_is_written_anew(tmp_path: Path) -> None:
-    keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
-    place = path(tmp_path, record())
-    write_sentences(place, record().run, splits(1))  # as an older version does
-    assert not has_places(place)
-    assert read_places(tmp_path, record(), "dev") is None
-    keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
-    assert has_places(place)
-    assert not list(faults(tmp_path, record()))
 
 
 def test_what_stands_there_is_not_made_again_unless_it_is_of_another_run(
