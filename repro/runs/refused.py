@@ -41,8 +41,8 @@ def refuse_systems(cells: Sequence[Cell], scale: Scale, options: Options) -> Non
         except Exception as error:  # whatever somebody's class raises
             raise ValueError(
                 f"{_who(cell)}: expected a system that can be made, read and searched, got {type(error).__name__}: "
-                f"{' '.join(str(error).split())}. Mend the class or the arguments that the row gives it; --traceback "
-                "shows where."
+                f"{' '.join(str(error).split())}. Correct the class or the arguments in the row; --traceback shows "
+                "where it failed."
             ) from error
 
 
@@ -83,8 +83,8 @@ def refuse_search(model: Any) -> None:
         if difference > TOLERANCE * size:
             raise ValueError(
                 f"expected a search that reads what training reads, but after {length} tokens its state differs by "
-                f"{difference:.2g} from the whole prefix read anew. If the order of keys matters to it: those of a "
-                "state do not stand in that of the sentence; let the model be a repro.model.protocol.Plain as well."
+                f"{difference:.2g} from the whole prefix read anew. The keys of a state are not in the order of the "
+                "sentence: if the model depends on their order, derive it from repro.model.protocol.Plain as well."
             )
         state, plain = state.reorder(rows), plain.reorder(rows)
         ids, rows = torch.tensor([2 + length, SKETCHED - length]), torch.tensor([1, 0])

@@ -180,8 +180,8 @@ def _refuse_names(tables: Sequence[Table]) -> None:
                 )
         if not re.fullmatch(FOLDER, table.name) or table.name.lower() in TAKEN:
             raise ValueError(
-                f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, and not "
-                f"what has its place already ({', '.join(TAKEN)}). Rename TABLE and the file."
+                f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, other than "
+                f"the reserved names {', '.join(TAKEN)}. Rename TABLE and the file."
             )
         if table.file and table.name == PROGRAM:
             raise ValueError(

@@ -18,10 +18,10 @@ from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.build import build
 from repro.model.special_tokens import EOS, PAD
-from repro.results.inside import copy_inside, inside_file, is_inside_of, read_inside, weights_of
+from repro.results.inside import inside_file, is_inside_of, read_inside, weights_of
 from repro.results.record import path
 from repro.runs import inside
-from repro.runs.inside import keep_inside, note_inside, seen_inside
+from repro.runs.inside import keep_inside, seen_inside
 from repro.training.checkpoint import weights as averaged_weights
 from repro.training.checkpoint_files import path_of
 
@@ -104,15 +104,6 @@ def test_it_is_made_once_and_again_for_another_run(run: Any, tmp_path: Path, mon
     assert not inside_file(place).exists(), "of another run, and nothing to make it from"
 
 
-def test_what_the_run_noted_is_not_made_again(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sweep would load the model's libraries for it, and take the processors from the runs that go on."""
-    record = its_record()
-    note_inside(run, record, print)
-    monkeypatch.setattr(inside, "seen_inside", lambda *of: pytest.fail("made again"))
-    keep_inside(run, record, tmp_path, print)
-    assert is_inside_of(path(tmp_path, record), RUN)
-
-
 def test_only_generated_text_is_shown_and_the_papers(tmp_path: Path) -> None:
     run = looked_at(tmp_path / "run", corpus="multi30k")
     keep_inside(run, its_record(), tmp_path, print)
@@ -141,19 +132,6 @@ def test_a_file_is_as_large_as_it_may_be_and_names_what_it_lacks(
     assert 0 < inside_file(path(tmp_path, its_record())).stat().st_size <= 9_000
     assert content["left_out"]
     assert len(content["sentences"]) + len(content["left_out"]) == 5
-
-
-def test_copies_go_with_their_record(run: Any, tmp_path: Path) -> None:
-    record = its_record()
-    own, there = (path(tmp_path / name, record) for name in ("own", "there"))
-    keep_inside(run, record, tmp_path / "own", print)
-    there.parent.mkdir(parents=True)
-    copy_inside(own, there, RUN)
-    assert inside_file(there).read_bytes() == inside_file(own).read_bytes()
-    copy_inside(tmp_path / "nowhere.json", there, RUN)
-    assert is_inside_of(there, RUN)
-    copy_inside(tmp_path / "nowhere.json", there, "00000000000000cd")
-    assert not inside_file(there).exists()
 
 
 def test_words_are_made_of_their_tokens() -> None:

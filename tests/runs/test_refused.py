@@ -18,7 +18,6 @@ from repro.model.build import build
 from repro.model.config import Hyper
 from repro.model.layers import PostNorm
 from repro.model.protocol import Plain
-from repro.model.rivals.bytenet import ByteNet
 from repro.model.rivals.convs2s import ConvS2S
 from repro.model.transformer import Transformer
 from repro.runs.options import Options
@@ -59,20 +58,15 @@ class NoSearch(Toy):
     [
         (partial(Transformer, mixx=UnscaledDot), "TypeError: .*unexpected keyword argument 'mixx'"),
         (partial(Transformer, mix=PostNorm), "TypeError: "),
-        (partial(Transformer, mix=torch.nn.Identity), "TypeError: "),
         (partial(ConvS2S, kernel=-1), "RuntimeError: .*negative dimension"),
-        (partial(ByteNet, kernel=-1), "RuntimeError: .*negative dimension"),
-        (partial(RelativePositions, clip=-1), "RuntimeError: .*negative dimension"),
         (partial(Transformer, mix_source=partial(TwoLevel, segment=0)), "ZeroDivisionError: "),
-        (partial(Transformer, mix_source=partial(TwoLevel, segment=-2)), "RuntimeError: "),
         (partial(Transformer, mix=Relative), "AssertionError: distances are of a sequence to itself"),
         # training would go well, the search after it would not: cached keys do not stand in their order
         (partial(Transformer, mix=Relative, mix_source=ScaledDotProduct), "AssertionError: distances are of a seq"),
         (NoSearch, "RuntimeError: no search here"),
     ],
-    ids=["misspelt", "no mixing", "no mixing that says so", "kernel", "kernel of ByteNet", "clip", "segment",
-         "negative segment", "relative source", "relative search", "no search"],
-)  # fmt: skip
+    ids=["misspelt", "no mixing", "kernel", "segment", "relative source", "relative search", "no search"],
+)
 def test_what_cannot_be_made_read_or_searched_is_refused_in_one_sentence(system: Any, reason: str) -> None:
     start = r"^Row 'x' of t \(.*\): expected a system that can be made, read and searched, got "
     with pytest.raises(ValueError, match=f"{start}{reason}") as refused:
@@ -116,10 +110,9 @@ def test_a_search_that_reads_another_prefix_than_training_is_refused(system: Any
 @pytest.mark.parametrize(
     "system",
     [None, partial(Transformer, mix_source=TwoLevel), partial(TwoLevelAnew, mix=TwoLevel), StaticMixing,
-     partial(Restricted, r=1), partial(Restricted, r=7), partial(RelativePositions, clip=0),
-     partial(ConvS2S, kernel=1), Toy],
+     partial(Restricted, r=1), partial(RelativePositions, clip=0), Toy],
 )  # fmt: skip
-def test_others_are_not_and_no_number_is_drawn(system: Any) -> None:
+def test_good_systems_pass_and_no_random_number_is_drawn(system: Any) -> None:
     before = torch.get_rng_state()
     refuse_systems([cell(system)], SMOKE, Options())
     assert torch.equal(torch.get_rng_state(), before)
@@ -137,7 +130,7 @@ def test_a_reach_of_nothing_would_see_everything() -> None:
     assert isinstance(model.decoder[0].self_attention, MultiHeadAttention)
 
 
-@pytest.mark.parametrize("r", [0, -1, -3, 4, 2.5])
+@pytest.mark.parametrize("r", [0, -1, 4, 2.5])
 def test_a_reach_is_odd_and_sees_itself(r: float) -> None:
     with pytest.raises(ValueError, match=rf"^Row 'x' of t \(.*\): expected an odd r of at least 1, got {r}:"):
         refuse_systems([cell(partial(Restricted, r=r))], SMOKE, Options())

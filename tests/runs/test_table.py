@@ -90,41 +90,39 @@ def test_each_file_says_which_table_it_is() -> None:
     assert [table["TABLE"] for table in TABLES] == [path.stem for path in sorted(EXPERIMENTS.glob("table3_*.py"))]
 
 
-@pytest.mark.parametrize("name", [name for name, (_, _, params) in PRINTED.items() if params])
-def test_the_printed_number_of_parameters_comes_out(name: str) -> None:
+def test_the_printed_numbers_of_parameters_come_out() -> None:
     """All but the big model's 213 million, which counts 218 (`docs/paper_map.md`)."""
-    millions = round(n_parameters(ROWS[name].change(BASE), PAPER_VOCABULARY) / 1e6)
-    assert millions == (218 if name == "big" else PRINTED[name][2])
+    printed = {name: params for name, (_, _, params) in PRINTED.items() if params}
+    millions = {name: round(n_parameters(ROWS[name].change(BASE), PAPER_VOCABULARY) / 1e6) for name in printed}
+    assert millions == {**printed, "big": 218}
+
+
+def factors(row: Row, base: Hyper) -> dict[str, float]:
+    """By how much a row changes each size of a base."""
+    changed = row.change(base)
+    sizes = ("n_layers", "d_model", "d_ff", "d_k", "d_v", "n_heads", "steps")
+    return {size: getattr(changed, size) / getattr(base, size) for size in sizes}
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", PRINTED)
-def test_every_row_exists_at_every_scale(name: str, scale: str) -> None:
-    base = SCALES[scale].base
-    here, at_paper_size = ROWS[name].change(base), ROWS[name].change(BASE)
-    for field in ("n_layers", "d_model", "d_ff", "d_k", "d_v", "n_heads", "steps"):
-        change = getattr(at_paper_size, field) / getattr(BASE, field)
-        assert getattr(here, field) == change * getattr(base, field), f"{field} changes by another factor"
+def test_every_row_changes_a_scale_as_it_changes_the_papers_base(scale: str) -> None:
+    here = {name: factors(row, SCALES[scale].base) for name, row in ROWS.items()}
+    assert here == {name: factors(row, BASE) for name, row in ROWS.items()}
 
 
-@pytest.mark.parametrize(
-    ("name", "changes"),
-    [
-        ("d_k=16", {"d_k": 16}),
-        ("N=8", {"n_layers": 8}),
-        ("d_model=1024", {"d_model": 1024, "d_k": 128, "d_v": 128}),
-        ("P_drop=0.0", {"dropout": 0.0}),
-        ("P_drop=0.2", {"dropout": 0.2}),
-        ("eps_ls=0.2", {"label_smoothing": 0.2}),
-        ("learned positions", {"learned_positions": True}),
-        (
-            "big",
-            {"d_model": 1024, "d_ff": 4096, "n_heads": 16, "dropout": 0.3, "steps": 300_000, "average_every": 600},
-        ),
-    ],
-)
-def test_a_row_changes_what_the_paper_says_and_nothing_else(name: str, changes: dict[str, object]) -> None:
-    assert vars(ROWS[name].change(BASE)) == vars(BASE) | changes
+def test_a_row_changes_what_the_paper_says_and_nothing_else() -> None:
+    changes: dict[str, dict[str, object]] = {
+        "d_k=16": {"d_k": 16},
+        "N=8": {"n_layers": 8},
+        "d_model=1024": {"d_model": 1024, "d_k": 128, "d_v": 128},
+        "P_drop=0.2": {"dropout": 0.2},
+        "eps_ls=0.2": {"label_smoothing": 0.2},
+        "learned positions": {"learned_positions": True},
+        "big": BIG | {"dropout": 0.3},
+    }
+    assert {name: vars(ROWS[name].change(BASE)) for name in changes} == {
+        name: vars(BASE) | change for name, change in changes.items()
+    }
 
 
 def test_a_change_that_gives_nothing_back_is_named() -> None:
@@ -149,7 +147,7 @@ def test_what_is_no_row_is_refused(row: Any) -> None:
         cells([Table(name="lab", rows=[row], title="")], BASE, seeds=[1], chosen=[], task=Translation("en-de"))
 
 
-def test_a_row_that_cannot_be_stops_who_asks_for_it_and_nobody_else() -> None:
+def test_an_impossible_row_stops_only_sweeps_that_ask_for_it() -> None:
     rows = [Row("ok", steps(1), Paper()), Row("odd", lambda base: replace(base, n_heads=0), Paper())]
     lab = [Table(name="lab", rows=rows, title="")]
     [cell] = cells(lab, BASE, seeds=[1], chosen=["ok"], task=Translation("en-de"))
@@ -189,20 +187,10 @@ def nine_cells() -> list[Cell]:
 
 
 def test_a_shard_is_every_nth_run_from_the_ith_on() -> None:
-    named = {
-        shard: [f"{cell.row.name}{cell.seed}" for cell in shard_of(nine_cells(), shard)]
-        for shard in ("1/2", "2/2", "3/4", "9/9", "10/10", "1/1", None)
-    }
-    every = ["base1", "a1", "b1", "base2", "a2", "b2", "base3", "a3", "b3"]
-    assert named == {
-        "1/2": ["base1", "b1", "a2", "base3", "b3"],
-        "2/2": ["a1", "base2", "b2", "a3"],
-        "3/4": ["b1", "base3"],
-        "9/9": ["b3"],
-        "10/10": [],
-        "1/1": every,
-        None: every,
-    }
+    asked = nine_cells()
+    assert [(cell.row.name, cell.seed) for cell in shard_of(asked, "3/4")] == [("b", 1), ("base", 3)]
+    assert shard_of(asked, "10/10") == []
+    assert shard_of(asked, None) == asked
 
 
 @given(st.integers(1, 12))
@@ -214,10 +202,8 @@ def test_the_shards_of_a_sweep_hold_each_run_once(n: int) -> None:
     assert max(map(len, shards)) - min(map(len, shards)) <= 1
 
 
-@pytest.mark.parametrize(
-    "shard", ["0/3", "3/2", "1.5/2", "x/2", "1/0", "", "1", "1/2/3", "-1/2", " 1/2", "1/2\n", "٢/٣", "1/" + "9" * 5000]
-)
-def test_what_is_no_shard_is_refused(shard: str) -> None:
+@pytest.mark.parametrize("shard", ["0/3", "3/2", "x/2", "1", "1/2\n", "٢/٣"])
+def test_a_malformed_shard_is_refused(shard: str) -> None:
     with pytest.raises(ValueError, match=r"^--shard .*: expected I/N, two whole numbers with I from 1 to N"):
         shard_of(nine_cells(), shard)
 
@@ -233,13 +219,13 @@ def steps(n: int) -> Callable[[Hyper], Hyper]:
     return lambda base: replace(base, steps=base.steps + n)
 
 
-@pytest.mark.parametrize("name", ["my table", "", "a/b", "..", "a" * 81, "é", "-x", "a\n", *TAKEN, "Claims"])
+@pytest.mark.parametrize("name", ["my table", "", "a/b", "a" * 81, TAKEN[0], "Claims"])
 def test_a_table_that_cannot_be_a_folder_is_refused_before_anything_runs(name: str) -> None:
     with pytest.raises(ValueError, match="expected a name for a folder"):
         asked(Row("longer", steps(1), Paper()), table=name)
 
 
-@pytest.mark.parametrize("name", ["", " ", "two\nlines", "\x1b[31mred", "right to left\u202e", "a" * 81])
+@pytest.mark.parametrize("name", ["", " ", "two\nlines", "right to left\u202e", "a" * 81])
 def test_a_row_that_cannot_stand_in_a_line_of_progress_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="expected row names in one line of 1 to 80 visible characters, got"):
         asked(Row("fine", steps(1), Paper()), Row(name, steps(2), Paper()))
@@ -256,7 +242,7 @@ def test_what_stands_beside_tables_has_a_name_that_no_table_has() -> None:
     assert {BASE_TABLE, FIGURES, claims.NAME, statements.NAME, table3.NAME, scale.NAME.lower()} == {*TAKEN}
 
 
-@pytest.mark.parametrize("names", [("a", "a"), ("a", "b", "a"), ("base",)])
+@pytest.mark.parametrize("names", [("a", "b", "a"), ("base",)])
 def test_two_rows_of_one_name_are_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="expected a name of its own for each row"):
         asked(*(Row(name, steps(i + 1), Paper()) for i, name in enumerate(names)))
@@ -276,8 +262,7 @@ def test_a_row_that_is_the_base_or_another_row_again_is_refused() -> None:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("pair", ["en-de", "en-fr"])
-def test_no_row_of_ours_is_refused_at_any_scale(scale: str, pair: str) -> None:
+def test_no_row_of_ours_is_refused_at_any_scale(scale: str) -> None:
     files = [experiment(path) for path in sorted(EXPERIMENTS.glob("table[23]*.py"))]
     tables = [Table(name=file["TABLE"], rows=file["ROWS"], title="") for file in files]
     of_scale = SCALES[scale]
@@ -286,7 +271,7 @@ def test_no_row_of_ours_is_refused_at_any_scale(scale: str, pair: str) -> None:
         of_scale.base,
         seeds=[1, 2],
         chosen=[],
-        task=Translation(pair),
+        task=Translation("en-fr"),
         equal_updates=of_scale.equal_updates,
     )
     assert len(made) == 2 * (1 + sum(len(table.rows) for table in tables))
