@@ -45,7 +45,7 @@ def membership(devices: int | None, nodes: int | None, environment: Environment)
         said = " and ".join(f"{name}={environment[name]}" for name in left)
         raise ValueError(
             f"The environment has {said}, but neither torchrun nor srun nor Ray Train started this process: it "
-            f"would wait for others that nobody starts. Remove it with: unset {' '.join(left)}. For several processes "
+            f"would wait for processes that never start. Type: unset {' '.join(left)}. For several processes "
             "use --devices N."
         )
     if (nodes or 1) > 1:
@@ -77,19 +77,16 @@ def _read(launcher: str, environment: Environment) -> Peer:
     names = NAMES[launcher]
     try:
         number, n, local, node, *said = (int(environment[name]) for name in names)
-        nodes = (said or [0])[0] or max(1, n // _at_least_1(environment, "LOCAL_WORLD_SIZE"))
+        nodes = said[0] if said else n // int(environment["LOCAL_WORLD_SIZE"])
         address, port = _head(environment) if launcher == "srun" else _master(environment)
-        if not 0 < port < 65_536:
-            raise ValueError(f"port {port}")
     except (KeyError, ValueError) as error:
         raise ValueError(f"{launcher}: expected whole numbers in {', '.join(names)}, got {error!r}.") from None
-    each = n // nodes if nodes else 0
-    limits = ((number, n), (local, each), (node, nodes))
-    if n % max(1, nodes) or not all(0 <= one < limit for one, limit in limits):
+    each = n // nodes
+    if n % nodes or local >= each:
         all_said = ", ".join(f"{name}={environment[name]}" for name in names)
         raise ValueError(
-            f"{launcher} started {n} processes on {nodes} nodes ({all_said}): expected as many on each, numbered from "
-            "0. Say how many a node has: torchrun --nproc-per-node=N, srun --ntasks-per-node=N."
+            f"{launcher} started {n} processes on {nodes} nodes ({all_said}): expected the same number on each node. "
+            "Say how many a node has: torchrun --nproc-per-node=N, srun --ntasks-per-node=N."
         )
     return Peer(
         launcher=launcher,
@@ -103,12 +100,6 @@ def _read(launcher: str, environment: Environment) -> Peer:
         port=port,
         met_already=launcher != "srun",  # torchrun and Ray Train hold the meeting open
     )
-
-
-def _at_least_1(environment: Environment, name: str) -> int:
-    if (number := int(environment[name])) < 1:
-        raise ValueError(f"{name}={number}")
-    return number
 
 
 def _master(environment: Environment) -> tuple[str, int]:

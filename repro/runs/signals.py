@@ -27,7 +27,7 @@ class Signals:
         """Raises ValueError outside the main thread: other threads, such as those of Ray Train, get no signals."""
         if threading.current_thread() is not threading.main_thread():
             raise ValueError(
-                "a run handles signals, which reach the main thread only, and this is another thread. Start the "
+                "a run handles signals, which reach only the main thread, and this is another one. Start the "
                 "experiment's file as a process of its own: subprocess.run([sys.executable, FILE, ...], check=True)."
             )
         self.received, self.since = 0, 0.0

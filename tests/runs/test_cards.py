@@ -2,21 +2,19 @@
 
 import ctypes
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from own_signals import own_signals
 
 from repro import experiment
 from repro.runs import cards
 from repro.runs.cards import has_kernels, refuse_cards, visible
 from repro.runs.options import Precision
 
-ROOT = Path(__file__).parents[2]
 CU130 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
 
 
@@ -108,13 +106,8 @@ def test_cards_of_amd_are_counted(tmp_path: Path) -> None:
     [
         ((8, 0), CU130, True),
         ((8, 9), CU130, True),  # RTX 40xx, by the code for 8.6
-        ((7, 5), CU130, True),
         ((7, 0), CU130, False),  # V100
-        ((6, 0), CU130, False),
-        ((10, 3), CU130, True),
-        ((11, 0), CU130, False),
         ((12, 1), [*CU130, "compute_120"], True),
-        ((13, 0), [*CU130, "compute_120"], True),
         ((9, 0), ["sm_90a"], True),
         ((9, 0), ["gfx90a"], False),
     ],
@@ -140,9 +133,7 @@ def test_old_cards_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     on(monkeypatch, "Tesla T4", (7, 5), "fp32")
     with pytest.raises(ValueError, match=r"card of compute capability 8\.0 or newer.* got Tesla T4 with 7\.5\. Type"):
         on(monkeypatch, "Tesla T4", (7, 5), "bf16")
-    with pytest.raises(
-        ValueError, match=r"V100 has compute capability 7\.0, for which PyTorch .* sm_75 .*--device cpu"
-    ):
+    with pytest.raises(ValueError, match=r"V100 has compute capability 7\.0, for which PyTorch .*--device cpu"):
         on(monkeypatch, "Tesla V100", (7, 0), "fp32")
 
 
@@ -150,13 +141,10 @@ def test_old_cards_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     ("cuda", "said"),
     [
         (None, r"PyTorch .* was built without CUDA\. Install the same version from PyTorch's own index"),
-        (
-            "13.0",
-            r"The driver may be too old for CUDA 13\.0, .* \(The NVIDIA driver on your system is too old\)\. Upda",
-        ),
+        ("13.0", r"The driver may be too old for CUDA 13\.0, .* \(The NVIDIA driver on your system is too old\)\. Upd"),
     ],
 )
-def test_a_card_that_pytorch_does_not_find_is_no_reason_to_take_weeks(
+def test_a_card_that_pytorch_does_not_find_is_refused(
     monkeypatch: pytest.MonkeyPatch, cuda: str | None, said: str
 ) -> None:
     def init() -> None:
@@ -166,23 +154,19 @@ def test_a_card_that_pytorch_does_not_find_is_no_reason_to_take_weeks(
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setattr("torch.cuda.init", init)
-    with pytest.raises(
-        ValueError, match=rf"expected PyTorch to find NVIDIA A100, got no GPU\. {said}.*type --device cpu"
-    ):
+    with pytest.raises(ValueError, match=rf"expected PyTorch to find NVIDIA A100, got no GPU\. {said}.* --device cpu"):
         refuse_cards("fp32")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     refuse_cards("fp32")
 
 
-def test_the_processor_can_be_asked_for(tmp_path: Path) -> None:
-    # a command of its own: CUDA reads the environment once
-    code = (
-        "import os, sys; from repro.experiment import _run; "
-        "_run('t', [], ['--device=cpu', '--rows', 'nothing']); print(os.environ['CUDA_VISIBLE_DEVICES'] == '')"
-    )
-    done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=tmp_path,
-                          capture_output=True, text=True)  # fmt: skip
-    assert done.stdout.endswith("True\n"), done.stdout + done.stderr
+def test_the_processor_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in cards.HIDE:
+        monkeypatch.setenv(name, "0")
+    monkeypatch.chdir(tmp_path)
+    with own_signals(), pytest.raises(SystemExit):
+        experiment.main("t", [], ["--device=cpu", "--rows", "nothing"])
+    assert {name: os.environ[name] for name in cards.HIDE} == cards.HIDE
 
 
 @pytest.mark.parametrize("typed", [["--dry-run", "--measure"], ["--devices", "2"]])

@@ -85,7 +85,7 @@ def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_another() -> N
     assert beside.scoring == pytest.approx(2 * 1000 * 0.004 * fewer)
 
 
-def test_where_nothing_is_known_operations_are_guessed_from() -> None:
+def test_without_known_runs_times_are_guessed() -> None:
     guess = expected(BASE)
     assert not guess.measured
     flops = expected_flops(LAPTOP.base, LAPTOP, "en-de") * (1 + 6 * 500 * 16 / 512 / 3 / 1800)
@@ -125,7 +125,7 @@ def said(options: Options, at_a_time: tuple[int, str] = (1, ""), **standing: Sta
     return forecast("t", runs, LAPTOP, options, at_a_time, found)
 
 
-def test_where_no_run_has_finished_it_is_said_and_a_trial_helps(options: Options) -> None:
+def test_guessed_times_are_announced_with_the_command_to_measure(options: Options) -> None:
     assert "guessed" not in said(options)
     text = said(replace(options, cache_dir=options.runs_dir))
     assert "No run has finished on such a machine" in text
@@ -150,7 +150,7 @@ def test_each_row_is_there_once_by_hand(options: Options) -> None:
     )
 
 
-def test_what_is_done_or_half_made_is_known(options: Options) -> None:
+def test_finished_and_half_made_runs_shorten_the_forecast(options: Options) -> None:
     done, half = Standing(done=True, step=1_800, trained=1.0), Standing(done=False, step=900, trained=0.5)
     lines = said(options, s1=done, s2=half).split("\n")
     # left of the base: 90 s of training, 1.5 of validation, 8 of translation by two weights; of h=32: two runs of 191 s

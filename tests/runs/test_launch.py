@@ -59,31 +59,33 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
+def test_the_first_to_fail_decides(start: Start, tmp_path: Path) -> None:
+    assert start("sys.exit(70)").wait(timeout=120) == 70, (tmp_path / "said").read_text()
+    assert "Process 1 of 2 ended first, with exit code 70" in (tmp_path / "said").read_text()
+    assert (tmp_path / "asked 0").exists()  # the other was ended, and could tidy up
+
+
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("what", "code", "said"),
     [
-        ("sys.exit(70)", 70, "Process 1 of 2 ended first, with exit code 70"),
-        pytest.param(
-            "os.kill(os.getpid(), signal.SIGKILL)", 137, "Process 1 of 2 ended first, with signal SIGKILL",
-            marks=pytest.mark.faults,
-        ),
-        pytest.param("(folder / 'end').touch()", 0, "", marks=pytest.mark.faults),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "Process 1 of 2 ended first, with signal SIGKILL"),
+        ("(folder / 'end').touch()", 0, ""),
     ],
-    ids=["exit code", "killed", "well"],
-)  # fmt: skip
-def test_the_first_to_fail_decides(start: Start, tmp_path: Path, what: str, code: int, said: str) -> None:
+    ids=["killed", "well"],
+)
+def test_a_kill_and_a_good_end_have_their_codes(start: Start, tmp_path: Path, what: str, code: int, said: str) -> None:
     assert start(what).wait(timeout=120) == code, (tmp_path / "said").read_text()
     assert said in (tmp_path / "said").read_text()
-    assert (tmp_path / "asked 0").exists() == (code != 0)  # the other was ended, and could tidy up
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.faults)])
-def test_a_signal_is_passed_on(start: Start, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_is_passed_on(start: Start, tmp_path: Path) -> None:
+    # by default PyTorch's launcher misses this one
     launcher = start("pass")
     until(lambda: len(list(tmp_path.glob("begun *"))) == 2, 120, (tmp_path / "said").read_text)
-    launcher.send_signal(number)
+    launcher.send_signal(signal.SIGUSR1)
     launcher.wait(timeout=60)
-    assert launcher.returncode == 128 + number, (tmp_path / "said").read_text()
+    assert launcher.returncode == 128 + signal.SIGUSR1, (tmp_path / "said").read_text()
     assert len(list(tmp_path.glob("asked *"))) == 2  # by that signal, and given time to tidy up
 
 
@@ -108,24 +110,20 @@ FOUR = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_LOCALID": "1"}
         ({}, None),
         (TORCHRUN, (1, 2, 1, 2, 0, 1)),
         (TORCHRUNS, (1, 2, 0, 1, 1, 2)),
-        (TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"}, (0, 1, 0, 1, 0, 1)),
         (RAY_TRAIN, (1, 2, 1, 2, 0, 1)),
         (RAY_TRAIN | APART | {"NODE_RANK": "1"}, (1, 2, 0, 1, 1, 2)),
         (SRUN, (1, 2, 1, 2, 0, 1)),
         (SRUNS, (1, 2, 0, 1, 1, 2)),
         (SRUNS | FOUR, (3, 4, 1, 2, 1, 2)),
-        (SRUN | {"SLURM_JOB_NAME": "bash"}, (1, 2, 1, 2, 0, 1)),  # srun -n 2 bash -c ...
         (SHELL | TORCHRUN, (1, 2, 1, 2, 0, 1)),  # torchrun within a job
         (SRUNS | TORCHRUNS, (1, 2, 0, 1, 1, 2)),  # one torchrun a node, started by srun
         (SHELL, None),  # what sbatch runs: one process, however many tasks it may start
-        (JOB | {"SLURM_JOB_NAME": "interactive"}, None),  # the shell of salloc
         (SRUN | {"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}, None),  # one task, which may start its own
-        (SHELL | {"SLURM_NTASKS": "1", "SLURM_ARRAY_TASK_ID": "3"}, None),  # a task of an array is alone
         ({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, None),  # a container for one process says so too
         ({"RAY_JOB_ID": "01000000"}, None),  # a task of Ray's that is no worker of Ray Train
     ],
 )
-def test_a_process_finds_who_it_is(environment: dict[str, str], found: tuple[int, ...] | None) -> None:
+def test_a_process_finds_its_rank(environment: dict[str, str], found: tuple[int, ...] | None) -> None:
     peer = membership(None, None, environment)
     names = ("number", "processes", "local_number", "devices", "node", "nodes")
     assert (peer and tuple(getattr(peer, name) for name in names)) == found
@@ -155,27 +153,16 @@ def test_all_processes_find_the_same_meeting(
     ("asked", "environment", "said"),
     [
         ((1, None), TORCHRUN, "^torchrun started 2 processes, but --devices is 1. .* leave --devices out"),
-        ((4, None), SRUN, "^srun started 2 processes, but --devices is 4. .* a job array"),
         ((2, None), TORCHRUNS, "^torchrun started 1 processes on each node, but --devices is 2"),
         ((None, 2), SRUN, "^srun started processes on 1 nodes, but --num-nodes is 2"),
-        ((1, 3), SRUNS, "^srun started processes on 2 nodes, but --num-nodes is 3"),
-        ((2, 1), RAY_TRAIN | {"WORLD_SIZE": "4"}, "^Ray Train started processes on 2 nodes, but --num-nodes is 1"),
         ((None, None), SRUNS | {"SLURM_STEP_NUM_TASKS": "3"}, "^srun started 3 processes on 2 nodes .* --ntasks-per-"),
-        ((None, None), TORCHRUN | {"RANK": "2"}, "RANK=2.* numbered from 0"),
+        ((None, None), SRUNS | FOUR | {"SLURM_LOCALID": "2"}, "^srun started 4 processes on 2 nodes .* --ntasks-per-"),
         ((None, None), TORCHRUN | {"RANK": "x"}, "^torchrun: expected whole numbers in RANK, .*, got .*'x'"),
-        ((None, None), TORCHRUN | {"MASTER_PORT": ""}, "^torchrun: expected whole numbers in RANK"),
-        ((None, None), TORCHRUN | {"MASTER_PORT": "-5"}, "^torchrun: expected whole numbers in RANK, .*port -5"),
-        ((None, None), RAY_TRAIN | {"LOCAL_WORLD_SIZE": "0"}, "^Ray Train: expected whole .*LOCAL_WORLD_SIZE=0"),
-        ((None, None), RAY_TRAIN | {"LOCAL_WORLD_SIZE": "-1"}, "^Ray Train: expected whole .*LOCAL_WORLD_SIZE=-1"),
-        ((None, None), TORCHRUN | {"GROUP_WORLD_SIZE": "0", "LOCAL_WORLD_SIZE": "0"}, "LOCAL_WORLD_SIZE=0"),
-        ((2, None), {"TORCHELASTIC_RUN_ID": "none"}, "RANK"),
         ((None, None), {"SLURM_STEP_NUM_TASKS": "2"}, "SLURM_PROCID"),
         ((None, None), SRUNS | TORCHRUN, "^srun started 2 torchruns .* each would train the same"),
         ((2, 2), {}, r"^--num-nodes 2: (.|\n)*torchrun --nnodes=2 --node-rank=K (.|\n)*srun --nodes=2 --ntasks-per-"),
-        ((1, None), {"RANK": "1"}, r"^The environment has RANK=1, .* unset RANK\. "),
         ((1, None), {"WORLD_SIZE": "2"}, "^The environment has WORLD_SIZE=2, .* unset WORLD_SIZE"),
         ((2, None), {"LOCAL_RANK": "1", "RANK": "x"}, "^The environment has RANK=x and LOCAL_RANK=1,.* unset RANK LOC"),
-        ((1, None), {"RANK": ""}, "^The environment has RANK=,"),
         ((1, None), RANKS, "^The environment has RANK=1 .* nor Ray Train started"),  # nothing of Ray's is there
     ],
 )  # fmt: skip
@@ -214,19 +201,7 @@ def test_a_run_is_the_same_however_its_processes_are_spread() -> None:
         chosen_scale(Options(num_nodes=0))
 
 
-@pytest.mark.parametrize("name", ["RANK", "LOCAL_RANK", "WORLD_SIZE"])
-def test_an_experiment_does_not_wait_for_processes_that_nobody_starts(tmp_path: Path, name: str) -> None:
-    command = [sys.executable, str(ROOT / "experiments" / "table3_A.py"), "--scale=smoke", "--devices=2"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), name: "1" if name != "WORLD_SIZE" else "2"}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: The environment has {name}=")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_zero_of_one_starts_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_0_of_1_starts_its_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As containers for one process say of themselves."""
     started: list[int] = []
     monkeypatch.setattr(experiment, "launch", lambda command, devices: started.append(devices))

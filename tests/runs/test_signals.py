@@ -34,13 +34,10 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> Signals:
     return Signals()
 
 
-@pytest.mark.parametrize("number", STOPPING)
-def test_before_training_it_ends_the_process(
-    signals: Signals, number: signal.Signals, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_before_training_it_ends_the_process(signals: Signals, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
-        os.kill(os.getpid(), number)
-    assert stopped.value.code == 128 + number
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert stopped.value.code == 128 + signal.SIGTERM
     assert capfd.readouterr().err == "\nStopped before training.\n"
 
 
@@ -83,7 +80,7 @@ def test_the_answer_waits_for_no_stream(signals: Signals, capfd: pytest.CaptureF
     assert signals.should_stop()
 
 
-def test_where_nobody_reads_the_answer_it_is_obeyed(signals: Signals) -> None:
+def test_a_signal_is_obeyed_though_nobody_reads_the_answer(signals: Signals) -> None:
     signals.training = True
     reader, writer = os.pipe()
     os.close(reader)
@@ -110,7 +107,7 @@ def test_of_several_processes_the_first_answers(
     assert capfd.readouterr().err == ""
 
 
-def test_what_a_launcher_passes_on_is_not_a_second_one(signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_echo_of_the_launcher_is_not_a_second_signal(signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
     # Ctrl-C reaches the processes from the terminal, and again from the launcher that had it too
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
     signals.training = True
@@ -128,7 +125,7 @@ def test_what_is_ignored_stays_ignored() -> None:
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
-def test_in_a_thread_nobody_could_stop_a_run() -> None:
+def test_signals_need_the_main_thread() -> None:
     # where Ray Train calls its function
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="Start the experiment's file as a process of"):
         pool.submit(Signals).result()

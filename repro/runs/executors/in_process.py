@@ -38,7 +38,7 @@ class InProcess(ExitStack):
                 try:
                     measure_run(one.run, self.cache)
                 except Exception as error:  # the run itself may succeed, or fail alone
-                    progress.say(f"{one.run.name} could not be tried. {type(error).__name__}: {error}")
+                    progress.say(f"{one.run.name} could not be measured. {type(error).__name__}: {error}")
 
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """Make the runs in the order given. An error of one run is printed, and named at the sweep's end; others go on.

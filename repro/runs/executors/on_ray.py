@@ -47,7 +47,6 @@ REACHED = 5.0  # seconds in which a head node must take a connection
 LOOK = 1.0  # seconds between two looks at the cluster
 TIDY_UP = 60.0  # seconds that runs have to stop with a checkpoint when the sweep fails
 LOST_AT_MOST = 5  # times that a run is begun again after its node, task or process was lost
-CODE_AT_MOST = 50_000_000  # bytes; all code beside an experiment file is sent with it
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray warns that it will not hide GPUs from tasks without one
@@ -139,7 +138,7 @@ class OnRay(ExitStack):
         try:
             ended: Ended = self._ray.get(reference)
         except errors.RayTaskError as error:
-            progress.say(f"{name} could not be begun on its node: {_first(error)}")
+            progress.say(f"{name} could not be started on its node: {_first(error)}")
             return JobResult(run=run, record=None, code=FAILED)
         except errors.RayError as error:
             return self._begun_again(work, f"its node or task was lost ({_first(error)})", lost, progress)
@@ -163,7 +162,7 @@ class OnRay(ExitStack):
     def _begun_again(self, work: Job, why: str, lost: Counter[int], progress: Progress) -> JobResult | None:
         lost[work.cell] += 1
         if lost[work.cell] > LOST_AT_MOST:
-            progress.say(f"{work.run.name}: {why}, for the {lost[work.cell]}th time: it is left out.")
+            progress.say(f"{work.run.name}: {why}, for the {lost[work.cell]}th time. It is skipped.")
             return JobResult(run=work.run, record=None, code=FAILED)
         progress.say(f"{work.run.name}: {why}. It goes on from its last checkpoint.")
         return None
@@ -250,16 +249,10 @@ class OnRay(ExitStack):
 def stage_code(script: Path, folder: Path) -> None:
     """Fill a folder with all that a node needs to run `script`: the package, and what lies beside the script.
 
-    If the deciding code is committed, the commit is noted there, as there is no git on a node. Raises ValueError where
-    the folder of the script holds too much code to be an experiment's.
+    If the deciding code is committed, the commit is noted there, as there is no git on a node.
     """
     code = [(path, path.relative_to(PACKAGE.parent)) for path in _code(PACKAGE)]
     code += [(path, EXPERIMENTS / path.relative_to(script.parent)) for path in _code(script.parent, PACKAGE)]
-    if (n_bytes := sum(path.stat().st_size for path, _ in code)) > CODE_AT_MOST:
-        raise ValueError(
-            f"{script.parent} holds {n_bytes:,} bytes of .py, .json and .toml files beside {script.name}; all would "
-            f"travel to each node, at most {CODE_AT_MOST:,}. Put the experiment's files into a folder of their own."
-        )
     for path, name in code:
         atomic.write_bytes(folder / name, path.read_bytes())
     origin = provenance.provenance()
@@ -299,7 +292,7 @@ def _address(where: str, environment: Mapping[str, str]) -> str:
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACHED).close()
     except (OSError, OverflowError) as error:
         raise ValueError(
-            f"--on {where}: nobody answers at {host}:{port} ({error}). Is the head node up, and its port open to this "
+            f"--on {where}: nothing answers at {host}:{port} ({error}). Is the head node up, and its port open to this "
             "machine? Its client server listens on 10001 unless told otherwise."
         ) from error
     return address

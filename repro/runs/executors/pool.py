@@ -213,14 +213,13 @@ class Pool(ExitStack):
                 said = f"The worker of {name} ended {how_it_ended(ended)}; log {log}"
                 self._unborn = 0 if was_ready else self._unborn + 1
                 if self._unborn >= UNBORN:
-                    raise OSError(f"{said}\n{tail(log)}\n{UNBORN} workers in a row ended before they began.")
+                    raise OSError(f"{said}\n{tail(log)}\n{UNBORN} workers in a row ended before they were ready.")
                 slot.worker = self._started()
                 slot.said, slot.is_ready = slot.worker.messages(), False
                 fruitless = 1 if got_on else fruitless + 1
                 if fruitless >= FRUITLESS and code is None:
-                    progress.say(
-                        f"{said}\n{tail(log)}\n{FRUITLESS} workers ended without a step of it: it is left out."
-                    )
+                    why = f"{FRUITLESS} workers in a row ended without a step of this run. It is skipped."
+                    progress.say(f"{said}\n{tail(log)}\n{why}")
                     return JobResult(run=work.run, record=None, code=FAILED)
                 if ended == -SIGKILL and fruitless > 1 and not is_alone:
                     progress.say(f"{said}. Out of memory? It is tried again when no other run is in progress.")
@@ -234,7 +233,9 @@ class Pool(ExitStack):
             return work
         record = work.run.finished() if code == 0 else None
         if code == 0 and record is None and verb == "make":
-            progress.say(f"{name}: run {work.run.id} was made, but {work.run.folder} has no record. Another folder?")
+            progress.say(
+                f"{name}: run {work.run.id} was made, but {work.run.folder} has no record. Do both use the same folder?"
+            )
             code = FAILED
         return JobResult(run=work.run, record=record, code=code)
 

@@ -220,7 +220,7 @@ class Slurm(ExitStack):
         """Submit the tasks that are not in the queue already."""
         found = _squeue(self.array.name)
         if found is None:
-            raise ValueError("squeue does not answer, so nobody can tell what is in the queue. Type the command again.")
+            raise ValueError("squeue does not answer, so the queue is unknown. Type the command again.")
         self.jobs |= {task: one.job for task, one in found.items()}
         there, missing = tasks & found.keys(), tasks - found.keys()
         if there:
@@ -250,7 +250,7 @@ class Slurm(ExitStack):
         code = int(codes[-1]) if codes else 0
         if record := late_record(work.run, 0 if code else LATE, self.signals.should_stop):
             return JobResult(run=work.run, record=record)
-        why = f"its task ended with exit code {code}" if code else "its task ended, or was cancelled, and left none"
+        why = f"its task ended with exit code {code}" if code else "its task ended or was cancelled without one"
         if log.exists():
             progress.say(f"{name} has no record: {why}. The end of {log}:\n{tail(str(log))}")
         else:
@@ -288,7 +288,7 @@ def _summary(queued: Sequence[Queued]) -> str:
 
 
 def _call(words: Sequence[str], cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
-    """Run a command of Slurm's with this process's environment, which sbatch hands on to the tasks.
+    """Run a command of Slurm's.
 
     It runs in a session of its own, so that a Ctrl-C meant for us does not break off a submission.
     """
@@ -296,7 +296,6 @@ def _call(words: Sequence[str], cwd: Path | None = None) -> "subprocess.Complete
         return subprocess.run(
             words,
             cwd=cwd,
-            env={name: value for name, value in os.environ.items() if name != "SBATCH_WAIT"},  # we wait ourselves
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",

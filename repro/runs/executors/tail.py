@@ -45,12 +45,9 @@ def end_of(path: Path, n_bytes: int = 8_000) -> bytes:
 
 
 def tail(log: str, lines: int = 12) -> str:
-    """The end of a log file, or why it cannot be read."""
-    try:
-        text = Path(log).read_bytes()[-20_000:].decode("utf-8", "replace")
-    except OSError as error:
-        return f"({error})"
-    return "\n".join(f"  | {line}" for line in text.rstrip().split("\n")[-lines:]) if text.strip() else "  (empty)"
+    """The last lines of a log file."""
+    text = end_of(Path(log), 20_000).decode("utf-8", "replace").rstrip()
+    return "\n".join(f"  | {line}" for line in text.split("\n")[-lines:]) if text else "  (empty)"
 
 
 def how_it_ended(code: int) -> str:

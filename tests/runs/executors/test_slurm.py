@@ -18,9 +18,9 @@ import pytest
 from own_signals import own_signals
 from waiting import until
 
-from repro.experiment import Paper, Row, main
+from repro.experiment import Paper, Row
 from repro.runs.executors import slurm, tail
-from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Job, JobResult, made_by
+from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Job, JobResult, made_by
 from repro.runs.executors.slurm import Slurm, SlurmArray, array_for
 from repro.runs.options import Options, chosen_scale
 from repro.runs.progress import Progress
@@ -39,8 +39,8 @@ def program(path: Path, text: str) -> None:
 class Cluster:
     """Stand-ins for Slurm's commands: squeue answers one scripted text after the other, the last one for ever."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, signals: Signals) -> None:
+        self.folder, self.signals = folder, signals
         home = f"cd {shlex.quote(str(folder))}; "
         program(
             folder / "squeue",
@@ -50,11 +50,11 @@ class Cluster:
             folder / "sbatch",
             f'at=$(pwd); {home} echo "$at" > submitted_in; printf "%s\\n" "$@" >> submitted; echo "31;one"',
         )
-        (folder / "turn").write_text("0")
         self.answers()
 
     def answers(self, *queues: str) -> None:
         """What squeue says, call by call: lines of "job|task|state|why", or "!" where it fails."""
+        (self.folder / "turn").write_text("0")
         for number, queue in enumerate(queues or ("",), 1):
             says = "exit 1" if queue == "!" else f"cat <<'END'\n{queue}\nEND"
             (self.folder / f"q{number}").write_text(says)
@@ -64,22 +64,22 @@ class Cluster:
         file = self.folder / "submitted"
         return file.read_text().splitlines() if file.exists() else []
 
+    def make(self, *todo: Job) -> list[JobResult]:
+        """What comes of runs that an array makes."""
+        with Progress("table_x", len(todo)) as progress, Slurm(array(self.folder.parent), self.signals) as executor:
+            return list(made_by(executor, todo, progress))
+
 
 @pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setattr(slurm, "ASK", 0.01)
     monkeypatch.setattr(slurm, "LATE", 0.1)
     monkeypatch.setattr(tail, "LOOK", 0.01)
-    return Cluster(folder)
-
-
-@pytest.fixture
-def signals() -> Iterator[Signals]:
     with own_signals():
-        yield Signals()
+        yield Cluster(folder, Signals())
 
 
 def array(folder: Path, *words: str, **differently: Any) -> SlurmArray:
@@ -111,18 +111,13 @@ def done_at(turn: int) -> Callable[[int], str | None]:
     return lambda asked: "a record" if asked >= turn else None
 
 
-def make(executor: Slurm, todo: Sequence[Job]) -> list[JobResult]:
-    with Progress("table_x", len(todo)) as progress, executor:
-        return list(made_by(executor, todo, progress))
-
-
-def test_what_has_no_record_is_submitted_and_followed_until_it_has_left_the_queue(
-    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str]
+def test_runs_without_record_are_submitted_and_followed(
+    tmp_path: Path, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     todo = [work(tmp_path, 0, done_at(2)), work(tmp_path, 1, done_at(1)), work(tmp_path, 2, done_at(2))]
     pending = "31|1|PENDING|Resources\n31|3|PENDING|Priority"
     cluster.answers("", pending, "31|1|RUNNING|None\n31|3|PENDING|Priority", "31|3|COMPLETING|None", "")
-    outcomes = make(Slurm(array(tmp_path), signals), todo)
+    outcomes = cluster.make(*todo)
     assert [(one.run, one.record, one.code) for one in outcomes] == [
         (todo[number].run, "a record", 0) for number in (1, 0, 2)
     ]
@@ -143,38 +138,23 @@ def test_what_has_no_record_is_submitted_and_followed_until_it_has_left_the_queu
     ]
 
 
-def test_nothing_is_submitted_where_everything_is_finished(tmp_path: Path, cluster: Cluster, signals: Signals) -> None:
-    assert [one.record for one in make(Slurm(array(tmp_path), signals), [work(tmp_path, 0, done_at(1))])] == [
-        "a record"
-    ]
-    assert cluster.submitted == []
-
-
-def test_what_is_in_the_queue_is_not_submitted_twice(
-    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cluster.answers("29|1|PENDING|None\n29|2|RUNNING|None", "")
-    todo = [work(tmp_path, number, done_at(2)) for number in (0, 1)]
-    assert len(make(Slurm(array(tmp_path), signals), todo)) == 2
-    assert cluster.submitted == []
-    assert "In Slurm's queue already: job 29 with 2 of these runs." in capsys.readouterr().out
-
-
-def test_of_an_array_that_is_half_there_the_rest_is_submitted(
-    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str]
+def test_queued_runs_are_not_submitted_twice(
+    tmp_path: Path, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.answers("29|2|PENDING|None", "")
-    assert len(make(Slurm(array(tmp_path), signals), [work(tmp_path, number, done_at(2)) for number in range(3)])) == 3
+    assert len(cluster.make(*(work(tmp_path, number, done_at(2)) for number in range(3)))) == 3
     assert "--array=1,3" in cluster.submitted
-    assert "job 29 with 1 of these runs." in capsys.readouterr().out
+    assert "In Slurm's queue already: job 29 with 1 of these runs." in capsys.readouterr().out
+    (cluster.folder / "submitted").unlink()
+    cluster.answers("29|1|PENDING|None", "")
+    assert len(cluster.make(work(tmp_path, 0, done_at(2)))) == 1
+    assert cluster.submitted == []
 
 
-def test_ctrl_c_leaves_the_runs_to_slurm(
-    tmp_path: Path, cluster: Cluster, signals: Signals, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_leaves_the_runs_to_slurm(tmp_path: Path, cluster: Cluster, capfd: pytest.CaptureFixture[str]) -> None:
     cluster.answers("", "31|1|RUNNING|None\n31|2|PENDING|None")
     todo, outcomes = [work(tmp_path, 0), work(tmp_path, 1)], []
-    with Progress("table_x", 2) as progress, Slurm(array(tmp_path), signals) as executor:
+    with Progress("table_x", 2) as progress, Slurm(array(tmp_path), cluster.signals) as executor:
         say, said = progress.say, list[str]()
         progress.say = lambda text: (said.append(text), say(text), "running" in text and os.kill(os.getpid(), 2))  # type: ignore
         outcomes = list(made_by(executor, todo, progress))
@@ -196,83 +176,75 @@ def log(folder: Path, task: int, *attempts: str) -> Path:
     ("text", "code", "said"),
     [
         ("killed: 9\nx: ended with exit code 71", OUT_OF_MEMORY, "its task ended with exit code 71"),
-        ("x: ended with exit code 74", 74, "its task ended with exit code 74"),
-        ("x: ended with exit code 75", BUSY, "its task ended with exit code 75"),
         ("x: ended with exit code 143\nCANCELLED", FAILED, "its task ended with exit code 143"),
-        ("x: ended with exit code 0", FAILED, "its task ended, or was cancelled, and left none"),
-        ("killed", FAILED, "its task ended, or was cancelled, and left none"),
+        ("killed", FAILED, "its task ended or was cancelled without one"),
     ],
 )
 def test_a_run_without_a_record_is_named_with_the_end_of_its_log(
-    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str],
-    text: str, code: int, said: str,
-) -> None:  # fmt: skip
+    tmp_path: Path, cluster: Cluster, capsys: pytest.CaptureFixture[str], text: str, code: int, said: str
+) -> None:
     path = log(tmp_path, 1, "x: ended with exit code 138", text)
     cluster.answers("", "31|1|RUNNING|None\n31|2|RUNNING|None", "")
-    [good, bad] = sorted(make(Slurm(array(tmp_path), signals), [work(tmp_path, 0), work(tmp_path, 1, done_at(2))]),
-                         key=lambda one: not one.record)  # fmt: skip
+    made = cluster.make(work(tmp_path, 0), work(tmp_path, 1, done_at(2)))
+    [good, bad] = sorted(made, key=lambda one: not one.record)
     assert (good.code, bad.record, bad.code) == (0, None, code)
     printed = capsys.readouterr().out
     assert f"row 0 seed 1 has no record: {said}. The end of {path}:\n" in printed
     assert f"  | {text.split()[-1]}" in printed or f"  | {text.splitlines()[-1]}" in printed
 
 
-def test_machines_that_do_not_see_the_folder_are_suspected(
-    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str]
+def test_a_missing_log_points_at_the_shared_folder(
+    tmp_path: Path, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.answers("", "")
-    [one] = make(Slurm(array(tmp_path), signals), [work(tmp_path, 0)])
+    [one] = cluster.make(work(tmp_path, 0))
     assert one.code == FAILED
     assert "31_1.log was never written: do the machines of the cluster see" in capsys.readouterr().out
 
 
-def test_a_record_that_becomes_visible_late_counts(tmp_path: Path, cluster: Cluster, signals: Signals) -> None:
+def test_a_record_that_becomes_visible_late_counts(tmp_path: Path, cluster: Cluster) -> None:
     # a network file system shows what another machine wrote some seconds later
     cluster.answers("", "")
-    [one] = make(Slurm(array(tmp_path), signals), [work(tmp_path, 0, done_at(9))])
+    [one] = cluster.make(work(tmp_path, 0, done_at(9)))
     assert (one.record, one.code) == ("a record", 0)
 
 
-def test_a_queue_that_does_not_answer_for_a_while_is_asked_again(
-    tmp_path: Path, cluster: Cluster, signals: Signals
-) -> None:
+def test_a_silent_queue_is_asked_again(tmp_path: Path, cluster: Cluster) -> None:
     cluster.answers("", "!", "!", "31|1|RUNNING|None", "!", "")
-    [one] = make(Slurm(array(tmp_path), signals), [work(tmp_path, 0, done_at(2))])
+    [one] = cluster.make(work(tmp_path, 0, done_at(2)))
     assert one.record
     assert (cluster.folder / "turn").read_text().strip() == "6", "a queue that is silent is not an empty one"
 
 
 def test_steps_are_shown_as_the_journal_has_them(
-    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = work(tmp_path, 0, done_at(2))
     one.run.folder.mkdir()
     line = '{{"crc32": "00000000", "kind": "{}", "step": {}, "time": 1.0, "attempt": 1}}\n'
     (one.run.folder / "journal.jsonl").write_text(line.format("train", 35) + line.format("train", 40) + '{"crc32": "0')
     cluster.answers("", "31|1|RUNNING|None", "")
-    make(Slurm(array(tmp_path), signals), [one])
+    cluster.make(one)
     assert "table_x  row 0 seed 1  40/40\n" in capsys.readouterr().out
 
 
-def test_what_sbatch_refuses_is_said_in_its_words(tmp_path: Path, cluster: Cluster, signals: Signals) -> None:
+def test_an_error_of_sbatch_is_quoted(tmp_path: Path, cluster: Cluster) -> None:
     program(cluster.folder / "sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
     with pytest.raises(ValueError, match=r"invalid partition specified: x\nIts script is .*SBATCH_PARTITION"):
-        make(Slurm(array(tmp_path), signals), [work(tmp_path, 0)])
+        cluster.make(work(tmp_path, 0))
 
 
-def test_nothing_is_submitted_where_the_queue_cannot_be_read(
-    tmp_path: Path, cluster: Cluster, signals: Signals
-) -> None:
+def test_nothing_is_submitted_where_the_queue_cannot_be_read(tmp_path: Path, cluster: Cluster) -> None:
     cluster.answers("!")
     with pytest.raises(ValueError, match="squeue does not answer"):
-        make(Slurm(array(tmp_path), signals), [work(tmp_path, 0)])
+        cluster.make(work(tmp_path, 0))
     assert cluster.submitted == []
 
 
-def test_a_machine_without_slurm(tmp_path: Path, signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ValueError, match=r"^--on slurm: there is no sbatch on this machine\. .* --shard 1/4"):
-        Slurm(array(tmp_path), signals)
+    with own_signals(), pytest.raises(ValueError, match=r"^--on slurm: there is no sbatch .* --shard 1/4"):
+        Slurm(array(tmp_path), Signals())
 
 
 def plan(*words: str, again: Sequence[str] | None = ("/bin/python", "table_x.py")) -> SlurmArray:
@@ -305,15 +277,6 @@ def test_the_plan_follows_the_options(cluster: Cluster, tmp_path: Path, monkeypa
     assert (wide.processors, wide.gpus, wide.minutes) == (2, 2, 100)  # longer runs go on in another task
     with pytest.raises(ValueError, match=r"starts the experiment's file again, .* python FILE\.py --on slurm"):
         plan(again=None)
-
-
-def test_a_sweep_that_was_not_started_from_a_file_is_refused(
-    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with own_signals(), pytest.raises(SystemExit) as stopped:
-        main("table_x", [], ["--scale=smoke", "--on=slurm", f"--runs-dir={tmp_path}"])
-    assert stopped.value.code == 2
-    assert "was not started from one" in capsys.readouterr().err
 
 
 def test_a_dry_run_shows_the_script_and_the_command_and_submits_nothing(cluster: Cluster, tmp_path: Path) -> None:
@@ -378,7 +341,7 @@ def asked(one: SlurmArray) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def test_words_and_folders_arrive_as_they_are(tmp_path: Path) -> None:
+def test_odd_words_and_folders_reach_the_run_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / ODD
     folder.mkdir()
     program(folder / "python", 'pwd\nfor word in "$@"; do printf "<%s>" "$word"; done')
@@ -411,20 +374,15 @@ def test_words_and_folders_arrive_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "state", "restarts", "again"),
     [
-        (138, "RUNNING", 0, True),  # the limit of time was near
-        (138, "RUNNING", 49, True),
+        (138, "RUNNING", 49, True),  # the limit of time was near
         (138, "RUNNING", 50, False),
-        (138, "COMPLETING", 0, False),
-        (143, "RUNNING", 0, True),  # pre-empted, with time to end
         (143, "COMPLETING", 0, False),  # cancelled: to queue it again would undo that
         (75, "RUNNING", 4, True),
-        (75, "RUNNING", 5, False),
-        (137, "RUNNING", 4, True),
         (137, "RUNNING", 5, False),
-        *((code, "RUNNING", 0, False) for code in (0, 1, 2, 70, 71, 74, 139)),
+        (1, "RUNNING", 0, False),
     ],
-)  # fmt: skip
-def test_what_may_end_otherwise_is_queued_again_and_nothing_else(
+)
+def test_only_stopped_or_killed_tasks_are_queued_again(
     tmp_path: Path, code: int, state: str, restarts: int, again: bool
 ) -> None:
     program(tmp_path / "python", f"exit {code}")
@@ -445,21 +403,19 @@ while :; do sleep 0.01; done
 """
 
 
-@pytest.mark.parametrize(("code", "again"), [(138, ["requeue 76_1"]), (0, [])], ids=["stopped", "done anyway"])
-def test_the_warning_before_the_limit_is_passed_on_once(tmp_path: Path, code: int, again: list[str]) -> None:
+def test_the_warning_before_the_limit_is_passed_on_once(tmp_path: Path) -> None:
     program(tmp_path / "python", HEARING)
-    (tmp_path / "code").write_text(str(code))  # that of the run, not of the wait that the signal breaks off
+    (tmp_path / "code").write_text("0")  # that of the run, not the 138 of the wait that the signal breaks off
     one = array(tmp_path)
     process = begin(one, 1)
     until((tmp_path / "begun").exists, 30)
     process.send_signal(signal.SIGUSR1)
     said, _ = process.communicate(timeout=30)
     assert (tmp_path / "heard").read_text() == "USR1\n"
-    assert process.returncode == code, said
-    assert asked(one) == again
+    assert (process.returncode, asked(one)) == (0, []), said
 
 
-def test_what_goes_to_all_processes_is_not_passed_on(tmp_path: Path) -> None:
+def test_sigterm_is_not_passed_on(tmp_path: Path) -> None:
     # a second TERM ends a run at once, without the checkpoint that the first one asked for
     program(tmp_path / "python", HEARING)
     one = array(tmp_path)
@@ -474,9 +430,9 @@ def test_what_goes_to_all_processes_is_not_passed_on(tmp_path: Path) -> None:
     assert (process.returncode, asked(one)) == (143, []), said
 
 
-def test_a_code_that_bash_loses_is_that_of_the_signal(tmp_path: Path) -> None:
+def test_an_exit_code_that_bash_loses_is_that_of_the_signal(tmp_path: Path) -> None:
     """Bash 5.2 keeps -1, about every second time, of a run that ends while the script's own trap runs."""
-    for turn in range(8):
+    for turn in range(4):
         folder = tmp_path / str(turn)
         folder.mkdir()
         program(folder / "python", HEARING)
@@ -500,7 +456,7 @@ def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("shards", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize("shards", [1, 3])
 def test_the_tasks_of_all_shards_are_the_runs_of_the_sweep(tmp_path: Path, shards: int) -> None:
     whole = 11
     program(tmp_path / "python", "")
@@ -518,7 +474,7 @@ def test_the_tasks_of_all_shards_are_the_runs_of_the_sweep(tmp_path: Path, shard
     ("tasks", "most", "written"),
     [([1], None, "1"), ([3, 1, 2], None, "1-3"), ([10, 2, 3], None, "2,3,10"), ([1, 2], 2, "1-2%2")],
 )
-def test_the_command_says_what_no_variable_may_change(
+def test_the_command_line_fixes_name_array_and_output(
     tmp_path: Path, tasks: list[int], most: int | None, written: str
 ) -> None:
     one = array(tmp_path, parallelism=most)

@@ -1,4 +1,4 @@
-"""Sweeps on Ray as a user starts them: a process of its own, in a folder of its own; and clusters of this machine.
+"""Sweeps as a user starts them: a process of its own, in a folder of its own; and clusters of Ray on this machine.
 
 All nodes of these clusters lie on one machine and see every folder of it.
 """
@@ -8,32 +8,25 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from repro.storage.journal import read
 
 ROOT = Path(__file__).parents[3]
 TIMED = ("time", "attempt", "tokens_per_second", "seconds", "step_seconds", "data_seconds", "grad_seconds")
+OF_CLOCK = ("train_seconds", "decode_seconds", "tokens_per_second", "peak_memory_bytes", "gpu_hours")  # in the cost
 
 
-def begin(folder: Path, *options: str, **variables: str) -> "subprocess.Popen[bytes]":
-    """Start a sweep of the base row, whose output goes to `said` in its folder."""
+def begin(folder: Path, *options: str, rows: Sequence[str] = ("base",), **variables: str) -> "subprocess.Popen[bytes]":
+    """Start a sweep, whose output goes to `said` in its folder."""
     folder.mkdir(exist_ok=True)
-    words = [
-        *("--scale", "smoke", "--rows", "base", "--tracking-uri", f"sqlite:///{folder / 'mlflow.db'}"),
-        *(
-            "--results-dir",
-            str(folder / "own"),
-            "--runs-dir",
-            str(folder / "runs"),
-            "--cache-dir",
-            str(folder / "cache"),
-        ),
-        *options,
-    ]
+    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
+    words = [*places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", "--scale=smoke", "--rows", *rows, *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | variables
     with open(folder / "said", "ab") as said:
         return subprocess.Popen(
@@ -57,33 +50,34 @@ def finish(process: "subprocess.Popen[bytes]", folder: Path, patience: float = 2
 
 
 def came(folder: Path) -> dict[str, Any]:
-    """What came out of each run, by row and seed: all that does not depend on the clock or the machine's mood."""
+    """What came out of each run, by its id: all that does not depend on the clock or on what was made anew."""
     found = {}
     for path in (folder / "runs").glob("*/record.json"):
         record = json.loads(path.read_bytes())
-        counted = ["replayed", "repeated_lines"]  # how often it was begun, and what that made anew
+        for name in ("stamp", "sha256"):
+            del record[name]
+        made_anew = ["replayed", "repeated_lines"]
         if record["settings"]["devices"] > 1:
-            counted += [
-                "badge",
-                "against",
-            ]  # of several processes shown by what was made anew alone
-        for name in counted:
-            record["determinism"].pop(name)
+            made_anew += ["badge", "against"]  # of several processes shown by what was made anew alone
+        for part, names in (("cost", OF_CLOCK), ("last_mean", ["seconds"]), ("determinism", made_anew)):
+            record[part] = {name: value for name, value in record[part].items() if name not in names}
         lines = [
             {k: v for k, v in line.items() if not k.endswith(TIMED)} for line in read(path.parent / "journal.jsonl")
         ]
-        found[f"{record['row']} {record['seed']}"] = (
-            path.parent.name, record["scores"], record["determinism"], record["curves"], record["status"], lines,
+        found[path.parent.name] = (
+            record, lines,
             {name: (path.parent / name).read_bytes() for name in ("dev.hyp", "test.hyp", "tokenizer.json")},
             sorted(one.name for one in (path.parent / "checkpoints").iterdir()),
         )  # fmt: skip
     return found
 
 
+def checkpointed(folder: Path) -> list[Path]:
+    return list((folder / "runs").glob("*/checkpoints/step-*.safetensors"))
+
+
 def children(pid: int) -> list[int]:
     """The processes that a process has started, and those they have."""
-    import psutil
-
     try:
         return [one.pid for one in psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
@@ -92,8 +86,6 @@ def children(pid: int) -> list[int]:
 
 def listening(pids: list[int]) -> set[str]:
     """The addresses on which these processes take connections."""
-    import psutil
-
     found = set()
     for pid in pids:
         with suppress(psutil.NoSuchProcess):
@@ -105,8 +97,6 @@ def listening(pids: list[int]) -> set[str]:
 
 def workers_of(folder: Path) -> list[int]:
     """The processes that make runs of a sweep for a task of Ray's."""
-    import psutil
-
     mine = []
     for process in psutil.process_iter():
         try:
