@@ -133,9 +133,6 @@ def laws(measured: Measured) -> Iterator[dict[str, Any]]:
         yield {
             "layer": row.layer,
             "label": row.label,
-            "complexity": row.complexity,
-            "steps": row.steps,
-            "path": row.path,
             "window": WINDOWS.get(row.layer),
             "powers": row.exponents,
             "factor": counted.mixing_flops / whole,

@@ -36,6 +36,9 @@ DECIMALS = {"ppl": 2, "nll": 3, "accuracy": 3}  # of scores, as in tables; perce
 DIGITS = 3  # decimals of a loss in a curve: more cannot be seen on a screen
 
 
+Texts = dict[tuple[str, str], Pairs | None]  # sources and references of dev, where they are at hand and may be shown
+
+
 class Pool:
     """Values that many runs share, each stored once; a run refers to them by number."""
 
@@ -52,35 +55,22 @@ class Pool:
         return self._known[text]
 
 
-class Texts:
-    """Sources and references of dev, if generated; each text is read once."""
-
-    def __init__(self, data: ScaleData) -> None:
-        self._data = data
-        self._known: dict[tuple[str, str], Pairs | None] = {}
-
-    def of(self, record: Record) -> Pairs | None:
-        """Those of a record's text; None if it is not at hand, or may not be shown."""
-        name = record.corpus["sha256"], record.pair
-        if name not in self._known:
-            self._known[name] = own_text(record, self._data)
-        return self._known[name]
-
-
 def runs_section(data: ScaleData) -> Section:
     """The list of all runs, and the values that a click on one shows."""
-    runs, pool, texts = run_keys(data.result_set), Pool(), Texts(data)
+    runs, pool = run_keys(data.result_set), Pool()
+    of_text = {_text_of(record): record for record in runs.values() if has_sentences(record)}
+    texts = {name: own_text(record, data) for name, record in of_text.items()}
     values = {
         "runs": {key: _facts(record, data, pool, texts) for key, record in runs.items()},
         "shared": pool.values,
         "base": next((key for key, record in runs.items() if record.table == BASE), None),
     }
     sheet = comma_separated([_line(key, record) for key, record in runs.items()])
-    shown = [record for record in runs.values()]
+    shown = [*runs.values()]
     table = table_html(
         Table(
             (
-                Column("", "row", [f"{label(one.row, one.hyper)}" for one in shown]),
+                Column("", "row", [label(one.row, one.hyper) for one in shown]),
                 Column("", "table", [one.table for one in shown], is_words=True),
                 Column("", "seed", [f"{one.seed}" for one in shown]),
                 Column("", "PPL (dev)", [_text(one.score("dev", "ppl"), ".2f") for one in shown]),
@@ -108,6 +98,10 @@ def runs_section(data: ScaleData) -> Section:
         script=SCRIPT,
         csv={f"{KEY}.csv": sheet},
     )
+
+
+def _text_of(record: Record) -> tuple[str, str]:
+    return record.corpus["sha256"], record.pair
 
 
 def _badge(record: Record) -> str | None:
@@ -144,7 +138,7 @@ def _facts(record: Record, data: ScaleData, pool: Pool, texts: Texts) -> dict[st
     paper_size = at_paper_size(listed.changes if listed else None)
     marks = [*(["of uncommitted code"] if record.stamp["dirty"] else [])]
     lines = _lines(record, data.result_set)
-    pairs = texts.of(record) if lines else None
+    pairs = texts[_text_of(record)] if lines else None
     return {
         "table": record.table,
         "row": record.row,

@@ -44,7 +44,7 @@ def test_the_options_are_those_of_the_name(scale: str, options: Options) -> None
 
 
 @pytest.mark.parametrize("scale", ["laptop-20000-pairs", "laptop-9999-threads"])
-def test_of_what_no_option_makes_the_scale_is_asked(scale: str) -> None:
+def test_a_scale_that_no_option_makes_is_named_alone(scale: str) -> None:
     assert not is_of_today(of(scale))
     assert typed(of(scale)) == Options(rows=("h=1",), seeds=Seeds((4,)))
 

@@ -47,8 +47,8 @@ def test_what_is_damaged_is_refused_by_name(page: Any) -> None:
 
     assert said(b"PK\3\4" + whole) == "Expected bytes packed as gzip, got something else."
     assert said(b"") == "Expected bytes packed as gzip, got something else."
-    assert said(whole[:-4] + b"\xff" * 4) == "Expected bytes packed as gzip, got a size that nothing can have."
-    assert said(whole[:-8] + bytes(4) + whole[-4:]) == "Expected bytes packed as gzip, got others than were packed."
+    assert said(whole[:-4] + b"\xff" * 4) == "Expected bytes packed as gzip, got an impossible size."
+    assert said(whole[:-8] + bytes(4) + whole[-4:]) == "Expected bytes packed as gzip, got a wrong size or checksum."
     for place in range(10, len(whole) - 8, len(whole) // 50):
         for damaged in (whole[:place], whole[:place] + bytes([whole[place] ^ 64]) + whole[place + 1 :]):
             assert said(damaged).startswith("Expected bytes packed as gzip, got "), place

@@ -358,7 +358,7 @@ def test_a_file_of_another_row_is_opened_from_the_disk_and_a_bad_one_is_refused(
     expect(page.locator("#inside")).not_to_contain_text("Beam 77,")
 
 
-def test_what_a_browser_would_obey_in_a_file_is_called_by_its_name(page: Any) -> None:
+def test_control_characters_in_a_file_are_written_as_escapes(page: Any) -> None:
     text = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA1), *range(0x2028, 0x2030), *range(0x2065, 0x206B))))
     assert page.evaluate("(text) => report.inside.named(text)", text) == shown(text).replace("\\r", "\\x0d")
     head = json.dumps({"format": 1, "sentences": [{"attention": [], "about": "\u202ex"}]}) + "\n"

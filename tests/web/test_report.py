@@ -75,7 +75,7 @@ def test_titles_and_names_are_text_wherever_they_stand() -> None:
     assert page.count("&lt;b&gt;") == 2, "the heading and the navigation"
 
 
-def test_what_a_browser_would_obey_is_called_by_its_name_wherever_it_stands() -> None:
+def test_control_characters_are_written_as_escapes_everywhere() -> None:
     name, called = "cor\x1b[31mpus\u202e\u2066x\x9b", "cor\\x1b[31mpus\\u202e\\u2066x\\x9b"
     chart = {"title": name, "data": {"values": [{name: [name]}]}}
     one = section(

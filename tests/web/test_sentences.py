@@ -199,7 +199,7 @@ def test_the_row_least_like_the_base_is_no_second_seed_of_it_and_one_of_table_3(
     assert [farthest(sides) for sides in ([base], [base, unlike], [one_head, worse])] == [None, None, None]
 
 
-def test_of_a_row_the_first_run_that_counts_is_shown(told: tuple[ScaleData, Corpus]) -> None:
+def test_the_first_run_that_counts_stands_for_its_row(told: tuple[ScaleData, Corpus]) -> None:
     data = told[0]
     base, again, one_head = compared(data)
     assert (base.record.seed, again.record.seed) == (1, 2)
@@ -207,7 +207,7 @@ def test_of_a_row_the_first_run_that_counts_is_shown(told: tuple[ScaleData, Corp
     assert [side.record for side in compared(counting)] == [again.record, base.record, one_head.record]
 
 
-def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(page: Any) -> None:
+def test_rows_are_grouped_by_what_they_wrote_and_link_to_their_runs(page: Any) -> None:
     figures = page.locator("#sentences figure")
     row, against, _ = page.locator("#sentences select").all()
     row.select_option(label="all rows")
@@ -228,7 +228,7 @@ def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(page: Any) -> 
     assert page.evaluate("location.hash").endswith("#run=3000000000000001")
 
 
-def test_a_row_is_held_against_another(page: Any) -> None:
+def test_a_row_is_compared_with_another(page: Any) -> None:
     row, against, order = page.locator("#sentences select").all()
     row.select_option(label="base, seed 1")
     against.select_option(label="base, seed 2")

@@ -22,10 +22,6 @@
     return sign * a.localeCompare(b, "en", { numeric: true });
   }
 
-  function wordsOf(item) {
-    return item.textContent.toLowerCase();
-  }
-
   function makeFilters(grid, items) {
     const chosen = new Map();
     const count = report.element("output", { class: "small", "aria-live": "polite" });
@@ -33,7 +29,7 @@
       let shown = 0;
       for (const item of items) {
         const words = chosen.get("") ?? "";
-        const fits = (!words || words.split(/\s+/).every((word) => wordsOf(item).includes(word)))
+        const fits = (!words || words.split(/\s+/).every((word) => item.textContent.toLowerCase().includes(word)))
           && [...chosen].every(([facet, value]) => !facet || !value || item.dataset[facet] === value);
         item.hidden = !fits;
         shown += fits;

@@ -53,7 +53,7 @@ const gunzip = (() => {
     if (packed.length < 18 || packed[0] !== 31 || packed[1] !== 139 || packed[2] !== 8 || packed[3]) throw wrong("something else");
     const end = packed.length - 8; // behind it what CRC-32 and size should be
     const [sum, size] = [0, 4].map((at) => new DataView(packed.buffer, packed.byteOffset + end).getUint32(at, true));
-    if (size > 1100 * packed.length) throw wrong("a size that nothing can have"); // a bit is 129 bytes at most
+    if (size > 1100 * packed.length) throw wrong("an impossible size"); // a bit is 129 bytes at most
     const out = new Uint8Array(size);
     let [at, bits, n, filled] = [10, 0, 0, 0]; // n bits of `bits` were read and not used
 
@@ -67,7 +67,7 @@ const gunzip = (() => {
     function symbol({ codes, mask }) {
       for (; n < 15; n += 8) bits |= packed[at++] << n;
       const found = codes[bits & mask];
-      if (!found) throw wrong("a code that was not announced");
+      if (!found) throw wrong("an unknown code");
       bits >>>= found & 15;
       n -= found & 15;
       return found >> 4;
@@ -89,22 +89,22 @@ const gunzip = (() => {
     }
 
     for (let last = 0; !last;) {
-      if (at > packed.length) throw wrong("half of them");
+      if (at > packed.length) throw wrong("too few");
       last = take(1);
       const kind = take(2);
-      if (kind === 3) throw wrong("a block of no known kind");
+      if (kind === 3) throw wrong("an unknown kind of block");
       if (kind === 0) {
         at -= n >> 3; // whole bytes were read too early
         [bits, n] = [0, 0];
         const count = packed[at] | (packed[at + 1] << 8);
-        if (filled + count > size) throw wrong("more of them");
+        if (filled + count > size) throw wrong("too many");
         out.set(packed.subarray(at + 4, at + 4 + count), filled);
         [at, filled] = [at + 4 + count, filled + count];
         continue;
       }
       const [literals, distances] = kind === 1 ? FIXED : announced();
       for (let one = symbol(literals); one !== 256; one = symbol(literals)) {
-        if (at > packed.length || filled > size) throw wrong(filled > size ? "more of them" : "half of them");
+        if (at > packed.length || filled > size) throw wrong(filled > size ? "too many" : "too few");
         if (one < 256) {
           out[filled++] = one;
           continue;
@@ -115,7 +115,7 @@ const gunzip = (() => {
         for (let i = 0; i < length; i++) out[filled++] = out[from + i];
       }
     }
-    if (filled !== size || check(out) !== sum) throw wrong("others than were packed");
+    if (filled !== size || check(out) !== sum) throw wrong("a wrong size or checksum");
     return out;
   };
 })();

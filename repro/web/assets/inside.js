@@ -19,7 +19,7 @@ report.inside = {
     const content = /^\{.*\}$/.test(head) ? JSON.parse(head, (_, value) => (typeof value === "string" ? this.named(value) : value)) : {};
     if (!Array.isArray(content.sentences)) throw new Error("Expected a file .inside.gz, as it stands beside a record, got another.");
     if (content.format !== this.FORMAT) throw new Error(`Expected a file of format ${this.FORMAT}, got ${content.format}: it was written by another version.`);
-    if (!content.sentences.length) throw new Error("Expected a sentence, got none: the text of that run may not be given on.");
+    if (!content.sentences.length) throw new Error("Expected a sentence, got none: the text of that run may not be redistributed.");
     let at = end + 1;
     for (const one of content.sentences.flatMap(({ attention }) => attention)) {
       const size = one.shape.reduce((a, b) => a * b, 1);
@@ -189,7 +189,7 @@ report.whenSeen(document.getElementById("inside-view"), () => {
     const [toHead, toEntropies] = sheets.querySelectorAll("button");
     toHead.hidden = toEntropies.hidden = !at.kind;
     const left = content.left_out.map((of) => `${of.about} (${of.tokens} tokens)`).join(", ");
-    about.replaceChildren("Model: ", el("a", { href: `#run=${encodeURIComponent(models[at.model].run)}` }, models[at.model].about),
+    about.replaceChildren("Model: ", el("a", { href: `#run=${models[at.model].run}` }, models[at.model].about),
       ...(text(one.target) ? [". It wrote: “", el("bdi", {}, text(one.target)), "” "] : [". It wrote nothing. "]), "Below, layer 1 is at the top, head 1 on the left; a number is the mean entropy of a head, in nats.", left ? ` Not included, to keep the file under ${most / 1000} kB: ${left}.` : "",
       ...more(models[at.model]),
       at.kind ? "" : " This system has no heads to look at.");

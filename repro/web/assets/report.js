@@ -93,30 +93,21 @@ const report = (() => {
     follow();
   }
 
-  /** Lead to #name=value; with null back to where the page was. */
+  /** Lead to #name=value, where the value has letters, digits and - alone; with null back to where the page was. */
   function go(name, value) {
     if (value === null) history.replaceState(null, "", location.pathname + location.search);
-    else location.hash = `${name}=${encodeURIComponent(value)}`;
+    else location.hash = `${name}=${value}`;
     if (value === null) follow();
   }
 
   function follow() {
     const [name, value] = /^#([a-z]+)=(.*)$/.exec(location.hash)?.slice(1) ?? [];
-    for (const [of, act] of routes) act(of === name ? decoded(value) : null);
-  }
-
-  function decoded(value) {
-    return /^(?:[^%]|%[0-9a-fA-F]{2})*$/.test(value) ? new TextDecoder().decode(bytes(value)) : value;
-  }
-
-  function bytes(value) {
-    const plain = value.replace(/%([0-9a-fA-F]{2})/g, (_, digits) => String.fromCharCode(parseInt(digits, 16)));
-    return /[^\x00-\xff]/.test(plain) ? new TextEncoder().encode(value) : Uint8Array.from(plain, (c) => c.charCodeAt(0));
+    for (const [of, act] of routes) act(of === name ? value : null);
   }
 
   /** Hand a text to the reader as a file. */
-  function download(name, text, type = "text/csv") {
-    const address = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
+  function download(name, text) {
+    const address = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
     element("a", { href: address, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
@@ -183,5 +174,5 @@ const report = (() => {
   }
 
   start();
-  return { data, values, unpacked, element, colour, onTheme, whenSeen, whenSeenOrIdle, route, go, download, isDark };
+  return { data, values, unpacked, element, colour, onTheme, whenSeen, whenSeenOrIdle, route, go, download };
 })();

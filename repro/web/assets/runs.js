@@ -60,7 +60,7 @@
   /** One button a seed; left and right go from one to the next. */
   function seeds(key, of) {
     const buttons = of.map((one) => el("a", {
-      href: `#run=${encodeURIComponent(one)}`, class: "seed", "aria-current": one === key ? "true" : null,
+      href: `#run=${one}`, class: "seed", "aria-current": one === key ? "true" : null,
     }, `seed ${runs[one].seed}`));
     return el("nav", {
       class: "seeds", "aria-label": "Seeds of this row",
@@ -121,7 +121,7 @@
 
   function command(run) {
     const text = run.again.join("\n");
-    const said = run.is_of_today ? "" : `No option of today gives the scale of this record: only its own code does.`;
+    const said = run.is_of_today ? "" : "Today's options cannot make the scale of this record; only the code of its commit can.";
     const copy = el("button", { type: "button", on: { click: async () => {
       await navigator.clipboard.writeText(text);
       copy.textContent = "Copied";

@@ -123,7 +123,7 @@ report.whenSeen(document.getElementById("side-by-side"), () => {
           el("td", { title: "sentence BLEU" }, one.bleu[of[0]].toFixed(1)),
           one.chrf ? el("td", { title: "chrF2" }, one.chrf[text].toFixed(1)) : null,
           el("td", { class: "words" }, marked(one.texts[text], text === (there === null ? -1 : one.of[there]) ? null : other),
-            el("div", { class: "rows" }, of.map((i, n) => [n ? " · " : null, el("a", { href: `#run=${encodeURIComponent(rows[i].run)}` }, rows[i].name)])))))))));
+            el("div", { class: "rows" }, of.map((i, n) => [n ? " · " : null, el("a", { href: `#run=${rows[i].run}` }, rows[i].name)])))))))));
   }
 
   show();
