@@ -402,8 +402,8 @@ def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) ->
         expected = SHA256.get(f"{folder}/{path.name.removesuffix('.gz')}", usual)
         if one.sha256 != expected:
             raise ValueError(
-                f"{path} is not the text known as {name}: expected SHA-256 {expected}, got {one.sha256}. Get it again "
-                "or, to use this text under no name, choose --corpus folder."
+                f"{path} is not the text known as {name}: expected SHA-256 {expected}, got {one.sha256}. Get it again, "
+                "or read it as a text of your own with --corpus folder."
             )
     return found
 
@@ -432,7 +432,7 @@ def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
     from repro.corpora.grammar import generate  # here, not above: the names of the corpora do not need it
 
     if sizes is None:
-        raise ValueError(f"Corpus {name!r} needs its sizes; the scales state them.")
+        raise ValueError(f"Corpus {name!r} is generated: expected its sizes, got none. Take those of a scale.")
     counts = {"n_train": sizes.n_train, "n_dev": sizes.n_dev, "n_test": sizes.n_test}
     write: Callable[..., None] = generate.write_grammar
     if CORPORA[name].of_trees:

@@ -89,7 +89,7 @@ def refuse_mixed(train: Sequence[Parallel], held_out: Mapping[str, Parallel]) ->
                     raise ValueError(
                         f"{more.path} has {what} in {more.share(name):.1%} of its lines, {fewer.path} in "
                         f"{fewer.share(name):.1%}: expected training and held-out text to be cut alike. Cut or join "
-                        f"one of them; of text of your own a file {CUT!r} beside them may say how it is cut."
+                        f"one of them. If the text is your own, a file {CUT!r} beside it can say how it is cut."
                     )
 
 
@@ -145,7 +145,7 @@ class _Head:
         if self.share(_BYTES) >= _APART_FROM:
             raise ValueError(
                 f"{self.path} holds byte-level tokens (\u0120 in {self.share(_BYTES):.1%} of its lines), whose letters "
-                f"are bytes: expected text. Decode it with the tokenizer that cut it. If these are letters: {which}"
+                f"are bytes: expected text. Decode it with the tokenizer that cut it. If it is text: {which}"
             )
 
 

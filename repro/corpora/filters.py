@@ -129,7 +129,7 @@ def check_rules(names: Iterable[str]) -> tuple[str, ...]:
     if unknown := [name for name in wanted if name not in FILTER_RULES]:
         raise ValueError(f"Unknown cleaning rule {unknown[0]!r}; expected some of {', '.join(FILTER_RULES)}.")
     if len(set(wanted)) < len(wanted):
-        raise ValueError(f"Each cleaning rule is named once, got {', '.join(wanted)}.")
+        raise ValueError(f"Expected each cleaning rule once, got {', '.join(wanted)}.")
     return tuple(name for name in FILTER_RULES if name in wanted)
 
 

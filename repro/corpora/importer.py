@@ -73,10 +73,10 @@ def import_text(
     in every run, and copies of a source sentence always go to the same split.
     """
     sides = languages(pair)
-    if columns and len({int(name) if name.isdecimal() else name for name in columns}) == 1:
+    if columns and columns[0] == columns[1]:
         raise ValueError(
-            f"--columns {' '.join(columns)}: expected two columns, got one twice, so source and target would be the "
-            "same text. Name that of each."
+            f"--columns {' '.join(columns)}: expected two columns, got one twice. Name that of the source and that "
+            "of the target."
         )
     given = {split: one for split, one in (held_out or {}).items() if one is not None}
     texts = _found(text, sides, given) | given
@@ -110,7 +110,9 @@ def _check_splits(text: Path, texts: Mapping[str, Path], drawn: Mapping[str, flo
         if not 0 < share < 0.5:
             raise ValueError(f"--{split}-share must lie between 0 and 0.5 of the training text, got {share}.")
         if split in texts:
-            raise ValueError(f"--{split}-share asks for what is there already: {texts[split]}. Leave one out.")
+            raise ValueError(
+                f"--{split}-share: there is a text for {split} already, {texts[split]}. Leave one of them out."
+            )
     for split in SPLITS:
         if split not in texts and split not in drawn:
             advice = f"Name it with --{split}, or take a part of the training text with --{split}-share 0.01."
@@ -284,15 +286,17 @@ def _places(where: str, first: list[str], sides: Names, columns: Names | None) -
     if columns and all(name.isdecimal() for name in columns):
         source, target = (int(name) - 1 for name in columns)
         if not (0 <= source < len(first) and 0 <= target < len(first)):
-            raise ValueError(f"{where} has {len(first)} columns, expected numbers {' and '.join(columns)}.")
+            raise ValueError(
+                f"{where} has {len(first)} columns, so --columns {' '.join(columns)} names one that is not there."
+            )
         return (source, target), (first[source], first[target]) in known
     for names in [columns] if columns else known:
         if all(name in first for name in names):
             return (first.index(names[0]), first.index(names[1])), True
     raise ValueError(
         f"{where} has the columns {', '.join(map(repr, first))[:SHOWN]}; expected {' and '.join(columns or sides)}. "
-        "Say which are source and target: --columns SOURCE TARGET where this line names them, --columns 1 2 where it "
-        "is text already."
+        "Say which are source and target: --columns SOURCE TARGET if this line holds their names, --columns 1 2 if it "
+        "is the first pair."
     )
 
 

@@ -160,8 +160,8 @@ def slow_to_read(path: Path) -> str | None:
         if size < SLOW_GZIP or file.read(2) != GZIP:
             return None
     return (
-        f"{path} is {size / 1e6:,.0f} MB of gzip: to reach one of its chunks of {CHUNK:,} lines, all that "
-        f"stands before it is unpacked, so the time grows with the square of the size. Unpack it first: "
+        f"{path} is {size / 1e6:,.0f} MB of gzip: to reach one of its chunks of {CHUNK:,} lines, all text before it is "
+        f"unpacked, so the time grows with the square of the size. Unpack it first: "
         f"gunzip {path.name}"
     )
 

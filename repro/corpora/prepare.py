@@ -171,8 +171,7 @@ def _tokenizer(corpus: Corpus, subwords: Subwords, folder: Path, tell: Tell) -> 
                 tell(f"learning {subwords.size:,} tokens on {_part_of_text(every)}")
             task = functools.partial(_learn, corpus, subwords, every)
             # in a process of its own if it takes much memory, which then is freed
-            for _ in made_each({folder / "tokenizer": task}, workers=1, apart=_n_lines(corpus) > APART_FROM):
-                pass
+            list(made_each({folder / "tokenizer": task}, workers=1, apart=_n_lines(corpus) > APART_FROM))
     return Tokenizer.load(folder / "tokenizer" / "tokenizer.json")
 
 
@@ -187,7 +186,7 @@ def _refuse_other(corpus: Corpus, subwords: Subwords) -> None:
     if corpus.vocabulary and subwords.kind != "given":
         raise ValueError(
             f"{corpus.name} came split into sub-words, those of {corpus.vocabulary}; expected "
-            f'Subwords("given", 0), got {subwords}. Ask for those, or take the file away from a text that is not split.'
+            f'Subwords("given", 0), got {subwords}. Ask for those; if the text is not split, remove the file.'
         )
     if not corpus.vocabulary and subwords.kind == "given":
         raise ValueError(
@@ -430,9 +429,9 @@ def made_each(
         yield from ((folder, made_once(folder, task)) for folder, task in tasks.items())
         return
     ended = (
-        f"A process that worked on {next(iter(tasks)).parent} has ended: from outside, for want of memory? Or it could "
-        "not start, see above. What was finished is kept: the same command goes on, and with fewer --workers it needs "
-        "less memory."
+        f"A process that worked on {next(iter(tasks)).parent} has ended: it was killed, perhaps for lack of memory, or "
+        "it could not start (see above). Finished work is kept. Type the same command again; fewer --workers need less "
+        "memory."
     )
     with process_pool(workers, _allow_threads, workers == 1, where_one_ends=ended) as pool:
         pending = {pool.submit(made_once, folder, task): folder for folder, task in tasks.items()}

@@ -75,8 +75,8 @@ def _wsj(folder: Path) -> Files:
         numbered = re.match(r"wsj_(\d\d)\d\d", file.stem)
         if numbered and numbered[1] != file.parent.name:
             raise ValueError(
-                f"{file} is of section {numbered[1]} by its name and lies in {file.parent.name}: a section must be in "
-                "one split. Move it where it belongs."
+                f"{file} is named as a file of section {numbered[1]} and lies in {file.parent.name}: expected each "
+                "section in its own folder, as it belongs to one split. Move the file."
             )
     return found
 

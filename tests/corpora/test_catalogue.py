@@ -159,7 +159,7 @@ def test_a_missing_corpus_says_what_where_and_how(tmp_path: Path, monkeypatch: p
         ("tatoeba", "de-en", "Corpus 'tatoeba' has no pair 'de-en'; expected one of en-de, en-fr"),
         ("folder", "../x-de", "A pair is two languages"),
         ("folder", "en-de", "Corpus 'folder' needs a folder. .*--data-dir FOLDER"),
-        ("grammar", "en-de", "Corpus 'grammar' needs its sizes"),
+        ("grammar", "en-de", "Corpus 'grammar' is generated: expected its sizes, got none"),
     ],
 )
 def test_what_cannot_be_opened(tmp_path: Path, name: str, pair: str, message: str) -> None:

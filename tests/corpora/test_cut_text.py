@@ -109,7 +109,7 @@ def test_text_in_pieces_is_worth_what_its_words_are(tmp_path: Path, scheme: str)
 
 
 @pytest.mark.parametrize("scheme", [name for name in SCHEMES if name != "@@"])  # those of Britz et al. are Moses tokens
-def test_with_a_vocabulary_likewise(tmp_path: Path, scheme: str) -> None:
+def test_text_in_pieces_with_a_vocabulary_is_worth_the_same(tmp_path: Path, scheme: str) -> None:
     cut = CUTS[scheme]
     place = folder(tmp_path, cut, source=cut, vocab=vocabulary(cut))
     assert scored(place, cut)["bleu"] == pytest.approx(BLEU, abs=5e-5)
@@ -165,7 +165,7 @@ def test_tokenizers_join_as_references_are_joined(scheme: str, kind: Any) -> Non
     assert [made.decode(made.encode([line])[0]) for line in text] == [whole_words(line, scheme) for line in text]
 
 
-def test_by_hand() -> None:
+def test_pieces_are_joined_by_hand() -> None:
     assert whole_words("Bun@@ des@@ republik .", "@@") == "Bundesrepublik ."
     assert (
         whole_words("bun ##des ##republik - rich ##AT##-##AT## text", "##")
@@ -217,14 +217,14 @@ def test_real_moses_tokens_are_found(tmp_path: Path, real_text: Path, corpus: st
     assert ["of Moses (" in note for note in notes(found)] == [True, True]
 
 
-def test_of_tokens_without_escapes_it_is_said(tmp_path: Path) -> None:
+def test_full_stops_that_stand_apart_are_told(tmp_path: Path) -> None:
     corpus = opened(folder(tmp_path, lambda line: re.sub(r"([.,?!])", r" \1", line)))
     [note] = notes(corpus)
     assert not corpus.in_tokens
     assert re.match(r"100\.0 % of the target lines of the training text that end in a full stop have a blank", note)
 
 
-def test_letters_that_are_spelled_in_two_ways_are_told(tmp_path: Path) -> None:
+def test_decomposed_letters_are_told(tmp_path: Path) -> None:
     place = folder(tmp_path)
     (place / "dev.de").write_text(normalize("NFD", (place / "dev.de").read_text("utf-8")), "utf-8")
     [note] = notes(opened(place))

@@ -110,7 +110,7 @@ def test_lines_that_several_shards_hold_are_counted_once() -> None:
     }
 
 
-def test_what_is_told_of_repeated_text() -> None:
+def test_the_note_on_repeated_text() -> None:
     shares = {"dev_sources": 0.25, "dev_pairs": 0.091, "test_sources": 0.009, "test_pairs": 0.009, "same_sides": 0.0099}
     assert repeated(shares) == [
         "9.1 % of the dev pairs and 25.0 % of the dev source sentences are in the training text."

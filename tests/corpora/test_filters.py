@@ -119,7 +119,7 @@ def test_rules_are_applied_in_one_order_and_have_a_version() -> None:
     ("names", "message"),
     [
         (["ratio"], "Unknown cleaning rule 'ratio'; expected some of length_ratio, fairseq, duplicates"),
-        (["fairseq", "fairseq"], "named once, got fairseq, fairseq"),
+        (["fairseq", "fairseq"], "Expected each cleaning rule once, got fairseq, fairseq"),
     ],
 )
 def test_unknown_and_double_rules_are_refused(names: list[str], message: str) -> None:

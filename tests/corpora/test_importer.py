@@ -141,7 +141,7 @@ def test_columns_of_a_tsv(tmp_path: Path, content: bytes, columns: Any) -> None:
 @pytest.mark.parametrize("content", [b"EN\tDE\none\tzwei\n", b"one\tzwei\n"])
 def test_no_column_is_guessed(tmp_path: Path, content: bytes) -> None:
     text = put(tmp_path / "a.tsv", content)
-    refused = r"line 1 has the columns .*; expected en and de\. Say which .* --columns 1 2 where it is text already"
+    refused = r"line 1 has the columns .*; expected en and de\. Say which .* --columns 1 2 if it is the first pair"
     with pytest.raises(ValueError, match=refused):
         imported(text, tmp_path)
 
@@ -327,18 +327,21 @@ def test_rows_of_parquet_are_named(tmp_path: Path) -> None:
         ({"shares": {"dev": 0.1}}, "a.tsv has no text for test: .* Name it with --test, or .*--test-share 0.01"),
         ({"shares": {"dev": 0.5, "test": 0.1}}, "--dev-share must lie between 0 and 0.5 of the training text, got 0.5"),
         ({"shares": {"dev": float("nan"), "test": 0.1}}, "got nan"),
-        ({"held_out": {"dev": Path("x.tsv")}}, "--dev-share asks for what is there already: x.tsv. Leave one out"),
+        (
+            {"held_out": {"dev": Path("x.tsv")}},
+            "--dev-share: there is a text for dev already, x.tsv. Leave one of them",
+        ),
         (
             {"shares": {"dev": 1e-9, "test": 0.1}},
             "a.tsv: expected pairs for dev, got none. Ask for a larger --dev-share",
         ),
-        ({"columns": ("1", "3")}, "a.tsv, line 1 has 2 columns, expected numbers 1 and 3"),
-        ({"columns": ("0", "1")}, "expected numbers 0 and 1"),
-        ({"columns": ("2", "02")}, "--columns 2 02: expected two columns, got one twice, .* Name that of each"),
+        ({"columns": ("1", "3")}, "a.tsv, line 1 has 2 columns, so --columns 1 3 names one that is not there"),
+        ({"columns": ("0", "1")}, "so --columns 0 1 names one"),
+        ({"columns": ("2", "2")}, "--columns 2 2: expected two columns, got one twice. Name that of the source"),
         ({"columns": ("src", "tgt")}, "a.tsv, line 1 has the columns .*; expected src and tgt"),
     ],
 )
-def test_bad_wishes_are_named(tmp_path: Path, how: dict[str, Any], message: str) -> None:
+def test_bad_options_are_named(tmp_path: Path, how: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         imported(put(tmp_path / "a.tsv", tsv(PAIRS)), tmp_path, **how)
     assert not (tmp_path / "made").exists()

@@ -47,7 +47,7 @@ def test_writing_and_reading_is_the_identity(
     assert list(split.pairs()) == [(line, line) for line in wanted]
 
 
-def test_what_is_no_text_changes_nothing(tmp_path: Path) -> None:
+def test_line_ends_byte_order_marks_and_gzip_change_nothing(tmp_path: Path) -> None:
     # byte order mark, carriage returns before line feeds, no line feed at the end
     plain = written(tmp_path, "plain", b"a\nb\rc\n")
     for content in (

@@ -23,6 +23,7 @@ from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS
 from repro.storage import folder_cache
 from repro.storage.folder_cache import verified
+from repro.storage.process_pool import RUN_AGAIN
 
 ROOT = Path(__file__).parents[2]
 TRAIN = [(f"the dog number {i} runs" + " far" * (i % 5), f"der Hund {i} rennt") for i in range(23)]
@@ -348,26 +349,27 @@ def started(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
     return process
 
 
+UNGUARDED = """
+from pathlib import Path
+from repro.corpora import prepare as preparing
+from repro.corpora.catalogue import open_corpus
+from repro.data.vocabulary import Subwords
+
+preparing.APART_FROM = 1
+corpus = open_corpus("folder", "en-de", data_dir=Path(), cache=Path("cache"))
+preparing.prepare(corpus, subwords=Subwords("bpe", 300), cache=Path("cache"), max_length=256, workers=1)
+"""
+
+
 def test_a_file_that_starts_processes_without_a_guard_is_told_so(tmp_path: Path) -> None:
-    folder = written(tmp_path, TRAIN * 200)
-    unguarded = PROGRAM
-    for old, new in (
-        ('if __name__ == "__main__":', "if True:"),
-        (
-            "from repro.corpora.prepare import Encoder, prepare",
-            "from repro.corpora import prepare as preparing; Encoder = preparing.Encoder",
-        ),
-        ("made = prepare(", "preparing.APART_FROM = 1; made = preparing.prepare("),
-    ):
-        assert old in unguarded
-        unguarded = unguarded.replace(old, new)
-    (folder / "program.py").write_text(unguarded, "utf-8")
-    (folder / "go").touch()
-    command = [sys.executable, str(folder / "program.py"), str(folder), "1"]
+    program = written(tmp_path) / "program.py"
+    program.write_text(UNGUARDED, "utf-8")
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, str(program)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100
+    )
     assert done.returncode == 1
-    assert "except imports and functions, under `if __name__ ==" in done.stderr
+    assert RUN_AGAIN in done.stderr
 
 
 def test_processes_that_prepare_at_once_share_the_work(tmp_path: Path) -> None:

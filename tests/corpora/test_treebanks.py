@@ -66,7 +66,7 @@ def test_sections_of_the_wall_street_journal_are_split_as_parsers_have_them(tmp_
     folder = tmp_path / "wsj"
     (folder / "03" / "wsj_0399.mrg").write_text(ONE)
     (folder / "03" / "wsj_2305.mrg").write_text(ONE)
-    with pytest.raises(ValueError, match=r"wsj_2305\.mrg is of section 23 by its name and lies in 03"):
+    with pytest.raises(ValueError, match=r"wsj_2305\.mrg is named as a file of section 23 and lies in 03"):
         open_trees("wsj", data_dir=tmp_path, cache=tmp_path / "cache")
     (folder / "03" / "wsj_2305.mrg").unlink()
     (folder / "05" / "wsj_0501.mrg").unlink()

@@ -48,7 +48,7 @@ def fetch(
         if offline:
             raise FileNotFoundError(f"Offline, and an archive is missing. {_by_hand([source], folder)}")
         if mirror and not copy:
-            tell(f"{mirror} is not asked for {source.archive}: it has no published SHA-256, so it must come over TLS.")
+            tell(f"{mirror} is passed over: {source.archive} has no published SHA-256, so it must come by https.")
         atomic.make_folder(folder)
         with received_by_one(source, folder, tell, clock):
             if not path.exists():

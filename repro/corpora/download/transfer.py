@@ -124,12 +124,12 @@ def received_by_one(source: Source, folder: Path, tell: Announce, clock: Clock =
     lock = folder / f".{source.archive}.lock"
     atomic.Appended(lock).close()
     with locked(
-        lock, clock.wait_seconds, lambda: tell(f"Another process receives {source.archive}; waiting for it.")
+        lock, clock.wait_seconds, lambda: tell(f"Another process downloads {source.archive}; waiting for it.")
     ) as mine:
         if not mine:
             raise TimeoutError(
-                f"Another process receives {source.archive} and has held {lock} for {clock.wait_seconds:g} seconds. "
-                "Wait until it is done, or end it, and type the same command again: it goes on."
+                f"Another process downloads {source.archive} and has held {lock} for {clock.wait_seconds:g} seconds. "
+                "Wait until it is done, or end it. Then type the same command again."
             )
         yield
 

@@ -36,7 +36,7 @@ def test_a_mirror_without_tls_gives_only_what_a_hash_vouches_for(
     one = source_at(server.url(PATH), sha256=None, md5=MD5)
     assert watched.fetch(one, tmp_path, mirror=server.url("/copies")).read_bytes() == ARCHIVE
     assert [path for path, _ in server.log] == [PATH]
-    assert "is not asked for x.tgz: it has no published SHA-256" in watched.told[0]
+    assert "is passed over: x.tgz has no published SHA-256" in watched.told[0]
     assert copies(one, "https://example.invalid/copies") == ["https://example.invalid/copies/x.tgz"]
     sides = tuple(replace(member, sha256="0" * 64) for member in one.members["en-de"])
     by_text = replace(one, members={"en-de": (sides[0], sides[1])})

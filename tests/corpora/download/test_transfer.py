@@ -369,7 +369,7 @@ def test_another_process_is_not_waited_for_without_end(tmp_path: Path, watched: 
         ),
     ):
         watched.fetch(one, tmp_path)
-    assert watched.told == ["Another process receives x.tgz; waiting for it."]
+    assert watched.told == ["Another process downloads x.tgz; waiting for it."]
 
 
 def test_many_processes_at_once_transfer_it_once(tmp_path: Path, server: FileServer) -> None:
