@@ -4,12 +4,11 @@
 """
 
 import difflib
-import os
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from glob import escape
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from repro.decoding.search import PAPER_SEARCH, Search
 from repro.model.config import Hyper
 from repro.results.places import OWN, PUBLISHED, experiment_files
-from repro.results.record import BASE, PROGRAM, Record, short
+from repro.results.record import BASE, PROGRAM, Record
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -64,7 +63,7 @@ class Loaded:
 
         check_translates(self.record)
         with ONE_AT_A_TIME:
-            return [text for _, text in outputs(self.trained, _lines(lines, "lines"), _search(beam, alpha))]
+            return [text for _, text in outputs(self.trained, _lines(lines, "lines"), Search(beam, alpha))]
 
     def parse(self, sentences: Iterable[str]) -> list[str]:
         """The tree of each sentence, in brackets; words are separated by spaces. Empty for a blank sentence."""
@@ -114,8 +113,7 @@ def load(
     from repro.results.latest import run_folder
     from repro.runs.load import open_run
 
-    runs, cache = _folder(runs_dir, "runs_dir"), _folder(cache_dir, "cache_dir")
-    return Loaded(open_run(run_folder(str(run), runs), cache, system))
+    return Loaded(open_run(run_folder(str(run), Path(runs_dir)), Path(cache_dir), system))
 
 
 def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: Any) -> Record:
@@ -133,9 +131,7 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
 
     table, name = _meant(row)
     if unknown := sorted(options.keys() - {*TAKEN}):
-        raise ValueError(f"{', '.join(unknown)}: expected options of one run, some of {', '.join(TAKEN)}.")
-    if not isinstance(scale, str):
-        raise ValueError(f"expected the name of a scale, got {scale!r}.")
+        raise ValueError(f"{', '.join(unknown)}: expected options of one run, which are {', '.join(TAKEN)}.")
     if not isinstance(seed, Integral) or seed < 1:
         raise ValueError(f"expected a whole number from 1 on as seed, got {seed!r}.")
     given = {name: _as_typed(name, value) for name, value in options.items()}
@@ -155,21 +151,19 @@ def table(
     from repro.pages import table3
     from repro.results.frame import ResultSet
 
-    if not (isinstance(name, str) and isinstance(scale, str) and name and scale):
-        raise ValueError(f"expected the names of a table and of a scale, got {name!r} and {scale!r}.")
     if Path(scale).name != scale or scale == "..":
         raise ValueError(
-            f"expected the name of a scale, got the path {scale!r}. Name what is above it with results_dir."
+            f"expected the name of a scale, got the path {scale!r}. Give the folder that contains it as results_dir."
         )
-    places = [OWN, PUBLISHED] if results_dir is None else [_folder(results_dir, "results_dir")]
-    for place in (place for place in places if os.path.isdir(place / scale)):  # also of what is too long for a name
+    places = [OWN, PUBLISHED] if results_dir is None else [Path(results_dir)]
+    for place in (place for place in places if (place / scale).is_dir()):
         own = place.resolve() != PUBLISHED.resolve()
         results = ResultSet.read_own(place / scale, PUBLISHED) if own else ResultSet.read(place / scale)
         found = results.frame(results.named(table3.PARTS) if name == table3.NAME else [name])
         if found is not None:
             return found.set_index("row") if every_column else _readable(found)
-    where = " or ".join(str(place / short(scale)) for place in places)
-    raise ValueError(f"expected records of {short(name)} in {where}, found none. {_advice(name, scale, places)}")
+    where = " or ".join(str(place / scale) for place in places)
+    raise ValueError(f"expected records of {name} in {where}, found none. {_advice(name, scale, places)}")
 
 
 def _advice(name: str, scale: str, places: Sequence[Path]) -> str:
@@ -178,7 +172,7 @@ def _advice(name: str, scale: str, places: Sequence[Path]) -> str:
     from repro.runs.scales import SCALES
 
     tables = [*(file.stem for file in experiment_files().glob("*.py")), table3.NAME, PROGRAM]
-    there = [place for place in places if os.path.isdir(place)]
+    there = [place for place in places if place.is_dir()]
     scales = sorted({*SCALES, *(folder.name for place in there for folder in place.glob("*/"))})
     wrong, known = (scale, scales) if name in tables else (name, tables)
     meant = [] if wrong in known else difflib.get_close_matches(wrong, known, n=1)
@@ -196,9 +190,9 @@ def _meant(row: "str | Row") -> "tuple[Table, str]":
 
     if isinstance(row, Row):
         return Table(name=PROGRAM, rows=[row], title=row.name), row.name
-    of, _, name = (FIRST if row == BASE else str(row)).partition("/")
+    of, _, name = (FIRST if row == BASE else row).partition("/")
     files = {file.stem: file for file in sorted(experiment_files().glob("*.py"))}
-    if not isinstance(row, str) or of not in files or not name:
+    if of not in files or not name:
         raise ValueError(f"expected a row as TABLE/ROW, such as table3_A/h=4, or base, or a Row; got {row!r}.")
     found = experiment(files[of])
     if "ROWS" not in found:
@@ -207,37 +201,25 @@ def _meant(row: "str | Row") -> "tuple[Table, str]":
 
 
 def _as_typed(name: str, value: Any) -> Any:
-    """The value of an option as the command line makes it: a folder, several words, or a number of Python's own."""
+    """The value of an option as the command line gives it: a folder, a tuple of words, or one of Python's numbers."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     if isinstance(value, list):
         return tuple(value)
-    return _folder(value, name) if name.endswith("_dir") and isinstance(value, str | PathLike) else value
-
-
-def _folder(value: Any, name: str) -> Path:
-    """A folder as it was given. Raises ValueError for what names none."""
-    typed = os.fspath(value) if isinstance(value, str | PathLike) else value
-    if not isinstance(typed, str) or "\0" in typed or not typed.strip():
-        raise ValueError(f"{name}: expected a folder, as text or as a Path, got {value!r}.")
-    return Path(typed)
+    return Path(value) if name.endswith("_dir") and isinstance(value, str | PathLike) else value
 
 
 def _lines(lines: Iterable[str], name: str) -> list[str]:
-    """Lines as they were given, blank ones as "". Raises ValueError for one text instead of several, and for no line.
+    """The lines, blank ones as "". Raises ValueError for one text instead of a list, and for what cannot be a line.
 
     A line is what it is in a file: text of limited length, without NUL and without a line feed.
     """
     from repro.corpora.parallel_text import as_text
 
-    try:
-        each = iter(lines)
-    except TypeError:
-        raise ValueError(f"{name}: expected a list of lines, got {lines!r}.") from None
     if isinstance(lines, str):
         raise ValueError(f"{name}: expected a list of lines, got one text. Write [text], or text.split('\\n').")
     made = []
-    for number, line in enumerate(each, start=1):
+    for number, line in enumerate(lines, start=1):
         if not isinstance(line, str) or "\n" in line:
             raise ValueError(
                 f"{name}: expected lines of text, got {line!r} as number {number}. A line has no line feed."
@@ -247,12 +229,6 @@ def _lines(lines: Iterable[str], name: str) -> list[str]:
         except ValueError as reason:
             raise ValueError(f"{name}: number {number} {reason}. Correct it.") from None
     return made
-
-
-def _search(beam: int, alpha: float) -> Search:
-    if not isinstance(beam, Integral) or not isinstance(alpha, Real):
-        raise ValueError(f"expected a whole number as beam and a number as alpha, got {beam!r} and {alpha!r}.")
-    return Search(beam, alpha)
 
 
 def _readable(frame: "DataFrame") -> "DataFrame":
