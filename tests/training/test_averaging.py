@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.training.averaging import average, last_mean
+from repro.training.averaging import average, averaged, last_mean
 from repro.training.checkpoint import path_of, save
 
 RUN = "0123456789abcdef"
@@ -64,7 +64,7 @@ def write(folder: Path, many: list[dict[str, Tensor]]) -> range:
     return steps
 
 
-def test_of_the_last_those_count_that_are_there_and_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_mean_of_the_last_leaves_damaged_ones_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     many = states(10)
     steps = write(tmp_path, many)
     assert last_mean(tmp_path, RUN, steps)[0] == [*steps]
@@ -76,3 +76,12 @@ def test_of_the_last_those_count_that_are_there_and_whole(tmp_path: Path, capsys
     assert found == [steps[6], steps[8], steps[9]]
     assert all(torch.equal(mean[name], x) for name, x in average([many[6], many[8], many[9]]).items())
     assert f"{damaged} is damaged" in capsys.readouterr().out
+
+
+def test_the_checkpoints_that_a_row_names_are_averaged(tmp_path: Path) -> None:
+    many = states(3)
+    steps = write(tmp_path, many)
+    mean = averaged(tmp_path, RUN, steps[1:])
+    assert all(torch.equal(mean[name], x) for name, x in average(many[1:]).items())
+    with pytest.raises(ValueError, match=r"averages 4 checkpoints, but .* lacks step-000000033\S+, step-000000036"):
+        averaged(tmp_path, RUN, range(27, 37, 3))

@@ -77,7 +77,7 @@ def test_seconds_are_those_of_steps_and_places_those_of_micro_batches(tmp_path: 
         assert line["padding"] == pytest.approx(1 - tokens(begin, end) / slots(begin, end), rel=1e-12)
 
 
-def test_what_nothing_was_spent_on_has_no_rate() -> None:
+def test_a_cost_of_nothing_has_rate_zero() -> None:
     assert (TrainingCost().tokens_per_second, TrainingCost().padding) == (0.0, 0.0)
     cost = TrainingCost(source_tokens=3, target_tokens=5, slots=10, seconds=2.0)
     assert cost.tokens_per_second == 4.0

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -28,56 +28,30 @@ def _as_it_was() -> Iterator[None]:
     torch.set_num_threads(n)
 
 
-class Function:
-    """A function of a C library, whose types can be declared."""
+def use(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    libc: str = "glibc",
+    refused: int | None = None,
+    block: int | None = 12_345,
+    offered: bool = True,
+    advised: bool = True,
+) -> mock.Mock:
+    """Have a library in the place of glibc: its heap begins at 12,345, and ends behind what was asked for last."""
+    library = mock.Mock()
 
-    def __init__(self, called: Any) -> None:
-        self.called = called
+    def malloc(size: int) -> int | None:
+        library.sbrk.return_value = 12_345 + size + 777
+        return block
 
-    def __call__(self, *arguments: int) -> Any:
-        return self.called(*arguments)
-
-
-class Allocator:
-    """Stands in for glibc: notes what is set and refuses what it is told to. Its heap begins at `heap`."""
-
-    def __init__(self, refused: int | None = None, heap: int = 12_345, block: int | None = 12_345) -> None:
-        self.settings: dict[int, int] = {}
-        self.refused, self.block = refused, block
-        self.end = heap
-        self.freed: list[int] = []
-        self.huge: tuple[int, int] | None = None
-        self.answer = 0  # of madvise: made
-        for name in ("malloc", "free", "sbrk", "madvise"):
-            setattr(self, name, Function(getattr(self, f"_{name}")))
-
-    def mallopt(self, name: int, value: int) -> int:
-        self.settings[name] = value
-        return int(name != self.refused)
-
-    def _malloc(self, size: int) -> int | None:
-        if self.block == 12_345:
-            self.end = self.block + size + 777
-        return self.block
-
-    def _free(self, block: int) -> None:
-        self.freed.append(block)
-
-    def _sbrk(self, more: int) -> int:
-        assert more == 0
-        return self.end
-
-    def _madvise(self, start: int, size: int, advice: int) -> int:
-        assert advice == 14
-        self.huge = start, size
-        return self.answer
-
-
-def use(monkeypatch: pytest.MonkeyPatch, allocator: Any, libc: str = "glibc", switch: str = "madvise") -> None:
-    monkeypatch.setattr(cpu_tuning, "_huge_pages_are_offered", lambda: switch != "never")
-    monkeypatch.setattr(cpu_tuning.ctypes, "CDLL", lambda _: allocator)
+    library.malloc.side_effect = malloc
+    library.mallopt.side_effect = lambda name, value: int(name != refused)
+    library.madvise.return_value = 0 if advised else -1
+    monkeypatch.setattr(cpu_tuning, "_huge_pages_are_offered", lambda: offered)
+    monkeypatch.setattr(cpu_tuning.ctypes, "CDLL", lambda _: library)
     monkeypatch.setattr(cpu_tuning.platform, "libc_ver", lambda: (libc, "2.36"))
     monkeypatch.setattr(cpu_tuning.sys, "platform", "linux")
+    return library
 
 
 def error_of_a_product() -> float:
@@ -90,7 +64,7 @@ def error_of_a_product() -> float:
 def test_tuned_products_are_still_float32_and_the_measurement_draws_no_number_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    use(monkeypatch, Allocator())
+    use(monkeypatch)
     before = torch.get_rng_state()
     cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
     assert torch.equal(torch.get_rng_state(), before)
@@ -110,7 +84,7 @@ def test_tuned_products_are_still_float32_and_the_measurement_draws_no_number_of
 def test_large_products_go_to_onednn_if_they_stay_float32(
     monkeypatch: pytest.MonkeyPatch, product: int, error: float, gpu: bool, is_fast: bool
 ) -> None:
-    use(monkeypatch, Allocator())
+    use(monkeypatch)
     monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
     monkeypatch.setattr(cpu_tuning, "FLOAT32_ERROR", error)
     torch.set_float32_matmul_precision("medium")  # as other work left it
@@ -122,45 +96,43 @@ def test_large_products_go_to_onednn_if_they_stay_float32(
 
 
 def test_freed_memory_is_kept_by_glibc_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, allocator := Allocator())
+    glibc = use(monkeypatch)
     assert KEPT in cpu_tuning.tune(0)
-    assert allocator.settings == {-4: 0, -1: -1, -2: 2**28}  # no maps, no trimming, generous steps
-    use(monkeypatch, Allocator(refused=-4))
+    settings = dict(call.args for call in glibc.mallopt.call_args_list)
+    assert settings == {-4: 0, -1: -1, -2: 2**28}  # no maps, no trimming, generous steps
+    use(monkeypatch, refused=-4)
     assert KEPT not in cpu_tuning.tune(0)
-    use(monkeypatch, allocator := Allocator(), libc="")  # musl gives no name
+    other = use(monkeypatch, libc="")  # musl gives no name
     assert KEPT not in cpu_tuning.tune(0)
-    assert allocator.settings == {}
+    other.mallopt.assert_not_called()
 
 
 def test_huge_pages_are_asked_for_where_the_heap_will_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    allocator = Allocator()
-    use(monkeypatch, allocator)
+    glibc = use(monkeypatch)
     monkeypatch.setattr(cpu_tuning, "LARGEST_HEAP", 7 * MEBIBYTE)
     assert HUGE in cpu_tuning.tune(0)
     # from the first whole page to the heap's end; the block that made it grow is given back
-    assert allocator.huge == (2 * MEBIBYTE, 12_345 + 7 * MEBIBYTE + 777 - 2 * MEBIBYTE)
-    assert allocator.freed == [12_345]
+    glibc.madvise.assert_called_once_with(2 * MEBIBYTE, 12_345 + 7 * MEBIBYTE + 777 - 2 * MEBIBYTE, 14)
+    glibc.free.assert_called_once_with(12_345)
 
 
 @pytest.mark.parametrize("block", [None, 2**40], ids=["refused", "not in the heap"])
 def test_no_huge_pages_where_the_heap_does_not_grow(monkeypatch: pytest.MonkeyPatch, block: int | None) -> None:
-    allocator = Allocator(block=block)
-    use(monkeypatch, allocator)
+    glibc = use(monkeypatch, block=block)
     assert HUGE not in cpu_tuning.tune(0)
-    assert allocator.huge is None
-    assert allocator.freed == [block] * (block is not None)
+    glibc.madvise.assert_not_called()
+    assert [call.args for call in glibc.free.call_args_list] == [(block,)] * (block is not None)
 
 
 def test_no_huge_pages_where_the_kernel_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, Allocator(), switch="never")
+    use(monkeypatch, offered=False)
     assert HUGE not in cpu_tuning.tune(0)
-    use(monkeypatch, refusing := Allocator())
-    refusing.answer = -1
+    use(monkeypatch, advised=False)
     assert HUGE not in cpu_tuning.tune(0)
 
 
 def test_products_of_few_shapes_are_kept_unless_somebody_asks_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, Allocator())
+    use(monkeypatch)
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
     cpu_tuning.tune(0)
     assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"

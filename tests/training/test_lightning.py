@@ -2,8 +2,6 @@
 
 import csv
 import math
-import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,10 +10,8 @@ from typing import Any
 import lightning as L
 import pytest
 import torch
-from lightning.fabric.plugins.environments import SLURMEnvironment
 from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
-from lightning.pytorch.trainer.connectors import signal_connector
 from training.tiny_run import BUDGET, EACH, HYPER, MICRO, Journal, V, same_arithmetic, text, train
 
 from repro.corpora.datamodule import corpus_data
@@ -149,18 +145,19 @@ def test_it_goes_on_within_an_epoch_between_its_micro_batches(tmp_path: Path, li
         assert torch.equal(weight, whole.state_dict()[name]), name
 
 
-class Interrupted(Exception):
-    """Stands for the kill that follows a requeue."""
+class Broken(Exception):
+    """Ends a training within a step."""
 
 
-def interrupting(moment: str, batch: int) -> Noting:
-    """A module to which something happens once, at a moment of that micro-batch."""
+def breaking(moment: str, batch: int) -> Noting:
+    """A module that breaks at a moment of that micro-batch."""
 
     class Module(Noting):
         began = 0
 
         def happen(self, *_: Any) -> None:
-            signal.raise_signal(signal.SIGUSR1)
+            if self.began == batch:
+                raise Broken
 
         def on_train_batch_start(self, given: Batch, batch_idx: int) -> None:
             super().on_train_batch_start(given, batch_idx)
@@ -168,72 +165,49 @@ def interrupting(moment: str, batch: int) -> Noting:
 
         def training_step(self, given: Batch, batch_idx: int) -> Any:
             loss = super().training_step(given, batch_idx)
-            if self.began == batch and moment == "forward":
-                self.happen()
-            if self.began == batch and moment == "backward":
+            if moment == "backward":
                 loss.register_hook(self.happen)
             return loss
 
         def configure_optimizers(self) -> torch.optim.Optimizer:
             optimizer = super().configure_optimizers()
             if moment == "update":
-                optimizer.register_step_post_hook(lambda *_: self.happen() if self.began == batch else None)
+                optimizer.register_step_post_hook(self.happen)
             return optimizer
 
         def on_train_batch_end(self, *of: Any) -> None:
             super().on_train_batch_end(*of)
-            if self.began == batch and moment == "end":
+            if moment == "end":
                 self.happen()
 
     return Module()
 
 
-@pytest.fixture
-def _slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A job of one task, which is killed as soon as it has asked to be put back into the queue."""
-    names = {"JOB_ID": "17", "JOB_NAME": "train", "NTASKS": "1", "NODELIST": "here", "PROCID": "0", "LOCALID": "0"}
-    for name, value in (names | {"NODEID": "0", "NTASKS_PER_NODE": "1"}).items():
-        monkeypatch.setenv(f"SLURM_{name}", value)
-
-    def killed(command: list[str]) -> None:
-        raise Interrupted(*command)
-
-    monkeypatch.setattr(signal_connector, "call", killed)
-    handler = signal.signal(signal.SIGUSR1, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGUSR1, handler)
-
-
-@pytest.mark.usefixtures("_slurm")
-@pytest.mark.filterwarnings("ignore:The `srun` command is available")
+@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
 @pytest.mark.parametrize(
     ("moment", "accumulate", "batch", "options"),
     [
         ("backward", 1, 5, {"max_epochs": 2, "val_check_interval": 4}),
-        ("update", 1, 5, {"max_epochs": 2, "val_check_interval": 4}),
         ("update", 1, EPOCH, {"max_epochs": 2}),  # the last of an epoch
         ("end", 1, EPOCH, {"max_epochs": 2}),
-        ("forward", 1, 3 + 1, {"max_epochs": 3, "limit_train_batches": 3}),  # the first of one
-        ("forward", 2, 3, {"max_epochs": 1}),
+        ("backward", 1, 3 + 1, {"max_epochs": 3, "limit_train_batches": 3}),  # the first of one
         ("end", 3, 5, {"max_steps": 4}),
         ("update", 3, 6, {"max_steps": 4}),
     ],
 )
-def test_a_signal_within_a_step_loses_no_more_than_that_update(
+def test_what_is_saved_at_an_error_within_a_step_is_gone_on_from(
     tmp_path: Path, moment: str, accumulate: int, batch: int, options: dict[str, Any]
 ) -> None:
-    requeued = {"default_root_dir": tmp_path, "plugins": [SLURMEnvironment(requeue_signal=signal.SIGUSR1)]}
+    """As a scheduler's signal to save and requeue does, too: no more is lost than that update."""
     options = options | {"accumulate_grad_batches": accumulate}
-    whole, resumed = Noting(), Noting()
-    unbroken = trainer(**options)
+    saving = ModelCheckpoint(tmp_path, save_on_exception=True, every_n_train_steps=100)
+    whole, resumed, unbroken, going_on = Noting(), Noting(), trainer(**options), trainer(**options)
     unbroken.fit(whole, data(accumulate))
-    is_update = batch % accumulate == 0
-    with pytest.raises(Interrupted, match="scontrol"):
-        trainer(**options | requeued).fit(interrupting(moment, batch), data(accumulate))
-    assert [path.name for path in tmp_path.iterdir()] == ["hpc_ckpt_1.ckpt"]
-    going_on = trainer(**options | requeued)
-    going_on.fit(resumed, data(accumulate), ckpt_path="hpc")
-    made = (batch - 1) // accumulate + (is_update and moment in ("update", "end"))
+    with pytest.raises(Broken):
+        trainer(**options, enable_checkpointing=True, callbacks=[saving]).fit(breaking(moment, batch), data(accumulate))
+    [saved] = tmp_path.iterdir()
+    going_on.fit(resumed, data(accumulate), ckpt_path=saved, weights_only=True)
+    made = (batch - 1) // accumulate + (batch % accumulate == 0 and moment in ("update", "end"))
     assert resumed.rates == whole.rates[made:]
     same_end(going_on, unbroken)
 
@@ -250,28 +224,6 @@ def same_end(going_on: L.Trainer, unbroken: L.Trainer) -> None:
         assert all(torch.equal(mine[name], theirs[name]) for name in theirs)
 
 
-@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
-@pytest.mark.parametrize(("moment", "what"), [("backward", KeyboardInterrupt), ("update", RuntimeError)])
-def test_what_is_saved_at_an_error_within_a_step_is_gone_on_from(
-    tmp_path: Path, moment: str, what: type[BaseException]
-) -> None:
-    def on_exception() -> list[L.Callback]:
-        return [ModelCheckpoint(tmp_path, save_on_exception=True, every_n_train_steps=100)]
-
-    def happen(*_: Any) -> None:
-        raise what("it is over")
-
-    broken = interrupting(moment, 4)
-    broken.happen = happen  # type: ignore[method-assign]
-    unbroken, going_on = trainer(max_epochs=1), trainer(max_epochs=1)
-    unbroken.fit(Noting(), data())
-    with pytest.raises((what, SystemExit)):
-        trainer(max_epochs=1, enable_checkpointing=True, callbacks=on_exception()).fit(broken, data())
-    [saved] = tmp_path.iterdir()
-    going_on.fit(Noting(), data(), ckpt_path=saved, weights_only=True)
-    same_end(going_on, unbroken)
-
-
 @pytest.mark.parametrize("kind", [Noting, Two])
 def test_the_rate_is_that_of_the_update_whatever_an_epoch_is(kind: type[Noting]) -> None:
     module = kind()
@@ -286,8 +238,8 @@ def test_a_run_of_ours_has_one_optimizer(tmp_path: Path, monkeypatch: pytest.Mon
         train(tmp_path, accumulate=1)
 
 
-def test_who_validates_tests_and_predicts_first_trains_as_if_it_had_not() -> None:
-    long = text(67, seed=0), text(0, seed=1, lengths=[2, 300, 5]), text(0, seed=2, lengths=[3, 400])
+def test_validating_testing_and_predicting_first_change_no_weight() -> None:
+    long = text(67, seed=0), text(0, seed=1, lengths=[2, 300, 5]), text(0, seed=2, lengths=[3, 20])
     modules = [TranslationModule(HYPER, V, seed=1, system=BatchNormalised) for _ in range(2)]
     for module, looks in zip(modules, (True, False), strict=True):
         own = TranslationData(*long, budget=600, data_hash="data", seed=1)
@@ -318,42 +270,36 @@ def test_a_checkpoint_opens_without_arguments_or_says_what_to_pass(tmp_path: Pat
         assert all(torch.equal(again.state_dict()[name], weight) for name, weight in module.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    ("change", "seed", "vocabulary", "system", "said"),
-    [
-        ({"warmup": 8, "n_layers": 1}, 1, V, None, "n_layers 2 there, 1 here; warmup 7 there, 8 here"),
-        ({}, 2, V + 1, None, "seed 1 there, 2 here; vocab_size 23 there, 24 here"),
-        ({}, 1, V, BatchNormalised, "system None there, 'repro.model.ablations.batch_norm.BatchNormalised' here"),
-    ],
-)
-def test_a_checkpoint_of_another_module_is_refused_by_name(
-    tmp_path: Path, change: dict[str, Any], seed: int, vocabulary: int, system: Any, said: str
-) -> None:
+def test_a_checkpoint_of_another_module_is_refused_by_name(tmp_path: Path) -> None:
     one = trainer(max_steps=2)
     one.fit(TranslationModule(HYPER, V, seed=1), data())
     one.save_checkpoint(path := tmp_path / "one.ckpt")
-    other = TranslationModule(replace(HYPER, **change), vocabulary, seed, system)
-    with pytest.raises(ValueError, match=f"The checkpoint is of another module: {said}. Go on with those"):
+    other = TranslationModule(replace(HYPER, n_layers=1, warmup=8), V + 1, 2, BatchNormalised)
+    said = (
+        "The checkpoint is of another module: seed 1 there, 2 here; vocab_size 23 there, 24 here; system None there, "
+        "'repro.model.ablations.batch_norm.BatchNormalised' here; n_layers 2 there, 1 here; warmup 7 there, 8 here. Go"
+    )
+    with pytest.raises(ValueError, match=said):
         trainer(max_steps=4).fit(other, data(), ckpt_path=path)
     longer = TranslationModule(replace(HYPER, steps=2 * HYPER.steps), V, seed=1)
     trainer(max_steps=3).fit(longer, data(), ckpt_path=path)
 
 
-def lines(folder: Path) -> Path:
+def lines(folder: Path) -> None:
     for split, n in (("train", 300), ("dev", 20), ("test", 17)):
         for language in ("en", "de"):
             written = "".join(f"{language} {split} {i % 13} of {i}\n" for i in range(n))
             (folder / f"{split}.{language}").write_text(written, "utf-8")
-    return folder
 
 
-def of_own_text(folder: Path) -> TranslationData:
+def test_predict_gives_translations_with_the_vocabulary_of_the_data(tmp_path: Path) -> None:
+    lines(tmp_path)
     subwords = Subwords("bpe", 300)
-    return corpus_data("folder", "en-de", subwords, data_dir=lines(folder), cache=folder, budget=400, seed=1)
-
-
-def test_predict_gives_translations(tmp_path: Path) -> None:
-    own = of_own_text(tmp_path)
+    own = corpus_data("folder", "en-de", subwords, data_dir=tmp_path, cache=tmp_path, budget=400, seed=1)
+    for begin, size in (("fit", own.vocab_size - 1), ("predict", 5_000)):
+        said = f"The module is for a vocabulary of {size} tokens, the data have {own.vocab_size}"
+        with pytest.raises(ValueError, match=said):
+            getattr(trainer(max_steps=1), begin)(TranslationModule(HYPER, size, seed=1), own)
     module = TranslationModule(HYPER, own.vocab_size, seed=1)
     found = {i: text for part in trainer().predict(module, own) for i, text in part.items()}  # type: ignore[union-attr]
     assert own.test
@@ -366,14 +312,6 @@ def test_predict_gives_translations(tmp_path: Path) -> None:
     small = TranslationModule(HYPER, V, seed=1)
     ids = {i: ids for part in trainer().predict(small, in_memory) for i, ids in part.items()}  # type: ignore[union-attr]
     assert [ids[i] for i in range(23)] == translate(small.model, Rows(in_memory.test[0].ids))  # type: ignore[index]
-
-
-@pytest.mark.parametrize(("begin", "size"), [("fit", 299), ("predict", 5_000)])
-def test_a_module_for_another_vocabulary_is_refused_in_one_sentence(tmp_path: Path, begin: str, size: int) -> None:
-    own = of_own_text(tmp_path)
-    said = f"The module is for a vocabulary of {size} tokens, the data have {own.vocab_size}"
-    with pytest.raises(ValueError, match=said):
-        getattr(trainer(max_steps=1), begin)(TranslationModule(HYPER, size, seed=1), own)
 
 
 @pytest.mark.filterwarnings("ignore:.*no learning rate schedulers")

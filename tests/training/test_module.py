@@ -99,7 +99,7 @@ def test_the_loss_is_smoothed_as_the_row_says_and_dev_never(epsilon: float) -> N
     assert made.dev_nll.compute().item() == pytest.approx(nll / 7)
 
 
-def test_what_is_logged_is_a_mean_over_pieces_not_over_batches() -> None:
+def test_logged_values_are_means_over_tokens_not_over_batches() -> None:
     together, apart = module(), module()
     together.training_step(batch([0, 1, 2, 3, 4]), 0)
     for i in range(5):
@@ -113,12 +113,12 @@ def test_what_is_logged_is_a_mean_over_pieces_not_over_batches() -> None:
         assert mean.compute().item() == pytest.approx(expected)
 
 
-def test_an_update_without_a_piece_is_refused() -> None:
+def test_an_update_without_a_token_is_refused() -> None:
     with pytest.raises(ValueError, match=r"Update 42 has no target token to learn from. Its sentences: \[-1\]"):
         module(global_step=41).training_step(replace(batch([], n_update=0, step=41), sentence=torch.tensor([-1])), 0)
 
 
-def test_a_gradient_is_looked_at_whole() -> None:
+def test_every_part_of_a_gradient_is_checked() -> None:
     made, optimizer = module(), module().configure_optimizers()
     gradient(made, [batch([0, 1])])
     made.on_train_batch_start(batch([0, 1]), 0)
@@ -160,7 +160,7 @@ def test_a_gradient_is_cut_where_its_system_says_so_and_keeps_its_direction(
 
 
 @pytest.mark.parametrize("then", ["the next step", "a checkpoint"])
-def test_looked_at_late_no_update_is_made_and_the_step_is_named(monkeypatch: pytest.MonkeyPatch, then: str) -> None:
+def test_a_late_check_prevents_the_update_and_names_the_step(monkeypatch: pytest.MonkeyPatch, then: str) -> None:
     # as on a GPU: the optimizer is told on the device, the error comes when somebody looks
     monkeypatch.setattr(TranslationModule, "defers_check", True)
     made = module()

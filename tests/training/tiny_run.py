@@ -1,12 +1,6 @@
-"""A tiny run that is trained as a run is; as a program, this file trains it in a folder: that is what tests kill."""
+"""A tiny run that is trained as a run is."""
 
 import hashlib
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,7 +21,7 @@ from repro.training.group import Group
 from repro.training.loop import Every, Fitted, fit
 from repro.training.module import TranslationModule
 
-RUN, V, BUDGET, STEPS, MICRO = "0123456789abcdef", 23, 60, 32, 2
+RUN, V, BUDGET, STEPS, MICRO = "0123456789abcdef", 23, 60, 20, 2
 AVERAGED = {"average": 2, "average_every": 3}
 HYPER = Hyper(n_layers=2, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.3, steps=STEPS, warmup=7, **AVERAGED)
 EVERY = Every(log=5, validate=6, checkpoint=4)  # no stop, checkpoint or averaged step has to fall on a line
@@ -54,15 +48,11 @@ def text(n: int, seed: int, lengths: Sequence[int] = ()) -> tuple[Sentences, Sen
 
 
 class Journal(dict[tuple[str, int], dict[str, float]]):
-    """The lines of a run by kind and step; of a step that is repeated, the last. As a program: printed."""
-
-    printed = False
+    """The lines of a run by kind and step; of a step that is repeated, the last."""
 
     def append(self, kind: str, step: int, **numbers: float) -> None:
         numbers.pop("tokens_per_second", None)  # never the same twice
         self[kind, step] = numbers
-        if self.printed:
-            print(json.dumps({"kind": kind, "step": step, **numbers}), flush=True)
 
     def sync(self) -> None:
         pass
@@ -92,11 +82,8 @@ def train(
     budget: int = BUDGET,
     accumulate: int = MICRO,
     every: Every = EVERY,
-    die_at: int = 0,
-    wait_at: int = 0,
     stop_at: int = 0,
     watch: Callable[[TranslationModule, str, int], object] = lambda module, kind, step: None,
-    should_stop: Callable[[], bool] = lambda: False,
     run: str = RUN,
     seed: int = 1,
     devices: int = 1,
@@ -110,14 +97,6 @@ def train(
 
     def watch_module(kind: str, step: int, numbers: dict[str, float]) -> None:
         watch(module, kind, step)
-
-    def asked() -> bool:
-        step = module.trainer.global_step
-        if step == die_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if step == wait_at:
-            time.sleep(600)  # to be killed
-        return step == stop_at or should_stop()
 
     with same_arithmetic():
         return fit(
@@ -135,31 +114,11 @@ def train(
             log=Journal() if journal is None else journal,
             every=every,
             watch=watch_module,
-            should_stop=asked,
+            should_stop=lambda: module.trainer.global_step == stop_at,
             devices=devices,
             precision=precision,
             group=group,
         )
-
-
-def start(folder: Path, **options: Any) -> subprocess.Popen[bytes]:
-    """Train in a process of its own; it prints its journal."""
-    environment = os.environ | {"PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
-    command = [sys.executable, __file__, str(folder), json.dumps(options)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=Path(__file__).parents[2])
-
-
-def read(journal: Journal, process: subprocess.Popen[bytes], kill_after: int = STEPS + 1) -> int:
-    """Take the lines of a process over until it ends; kill it when it has made so many steps. Its exit code."""
-    assert process.stdout is not None
-    with process:
-        for line in process.stdout:
-            if line.startswith(b"{"):
-                journal.append(**json.loads(line))
-                kill_after -= line.startswith(b'{"kind": "train"')
-                if kill_after == 0:
-                    process.kill()
-    return process.returncode
 
 
 def state(folder: Path) -> list[Tensor]:
@@ -180,17 +139,3 @@ def digest(folder: Path) -> str:
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def main(folder: str, options: str) -> None:
-    """Train as a test asks; the last line printed is the cost."""
-    journal = Journal()
-    journal.printed = os.environ.get("LOCAL_RANK", "0") == "0"
-    wanted = json.loads(options)
-    wanted["every"] = Every(**wanted.get("every", vars(EVERY)))
-    cost = train(Path(folder), journal, **wanted).cost
-    journal.append("cost", cost.steps, **vars(replace(cost, seconds=0, slots=0)))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
