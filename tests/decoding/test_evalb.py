@@ -97,12 +97,12 @@ def test_wrong_brackets_are_named_by_their_places() -> None:
     assert wrong_brackets(gold, gold) == ([], [])
 
 
-def test_nothing_found_is_worth_nothing() -> None:
+def test_a_tree_without_brackets_scores_zero() -> None:
     score = score_trees([tree("(S (NN a))")], [tree("(TOP (NN a))")]).counts
     assert (score.precision, score.recall, score.f1, score.exact_match) == (0, 0, 0, 0)
 
 
-def test_sums_come_first() -> None:
+def test_f1_is_of_summed_counts_and_no_mean_of_sentences() -> None:
     """3 of 4 and 0 of 1, 3 of 4 and 0 of 1: not the mean of 75 and 0."""
     gold = [tree("(S (NP (NN a)) (VP (VB b) (NP (NN c))))"), tree("(S (NN a))")]
     found = [tree("(S (NP (NN a)) (PP (VB b) (NP (NN c))))"), tree("(X (NN a))")]

@@ -1,59 +1,17 @@
 """The tree of a search is the search's own: by hand on a small model, and on random ones down to the last bit."""
 
 import math
-import random
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor
+from decoding.test_beam import LURE, A, B, C, D, begun, random_model, script, stepper
 
 from repro.decoding import observed
 from repro.decoding.beam import beam_search
 from repro.decoding.observed import Fate, Node, observe, words_to
 from repro.decoding.search import Search
-from repro.model.special_tokens import EOS, PAD
-
-A, B, C, D = 2, 3, 4, 5
-
-
-@dataclass
-class Read:
-    """All that each row has read."""
-
-    tokens: Tensor  # int64 [R, T]
-
-    def reorder(self, rows: Tensor) -> "Read":
-        return Read(self.tokens[rows])
-
-    def keep(self, sentences: Tensor) -> "Read":
-        return self
-
-
-def stepper(chances: Any, dtype: torch.dtype = torch.float64) -> Any:
-    """A step from a function: tokens so far -> the probability of each token."""
-
-    def step(last: Tensor, state: Read, k: int) -> tuple[Tensor, Tensor, Read]:
-        tokens = torch.cat([state.tokens, last[:, None]], dim=1)
-        rows = [[math.log(p) if p else -math.inf for p in chances(tuple(row[1:]))] for row in tokens.tolist()]
-        wide = torch.nn.functional.pad(torch.tensor(rows, dtype=dtype), (0, k), value=-math.inf)
-        wide[:, PAD] = -math.inf
-        value, token = wide.sort(dim=1, descending=True, stable=True)
-        return value[:, :k], token[:, :k].clamp(max=len(rows[0]) - 1), Read(tokens)
-
-    return step
-
-
-def start() -> Read:
-    return Read(torch.zeros(1, 0, dtype=torch.int64))
-
-
-def lured(prefix: tuple[int, ...]) -> list[float]:
-    """After a (0.6) come only halves, after b (0.4) comes d with 0.9; then the end."""
-    table = {(): {A: 0.6, B: 0.4}, (A,): {C: 0.5, D: 0.5}, (B,): {C: 0.1, D: 0.9}}
-    return [table.get(prefix, {EOS: 1.0}).get(token, 0.0) for token in range(6)]
+from repro.model.special_tokens import EOS
 
 
 def rounded(node: Node) -> Node:
@@ -62,7 +20,7 @@ def rounded(node: Node) -> Node:
 
 
 def test_the_tree_by_hand() -> None:
-    found, tree = observe(stepper(lured), start(), 3, Search(2, 0.0))
+    found, tree = observe(stepper(LURE), begun(), 3, Search(2, 0.0))
     assert found.ids == (B, D)
     expected = [
         *(Node(-1, A, math.log(0.6), None, Fate.LIVED), Node(-1, B, math.log(0.4), None, Fate.LIVED)),
@@ -78,7 +36,7 @@ def test_the_tree_by_hand() -> None:
 
 
 def test_a_search_that_is_cut_says_so() -> None:
-    found, tree = observe(stepper(lured), start(), 2, Search(2, 1.0))
+    found, tree = observe(stepper(LURE), begun(), 2, Search(2, 1.0))
     assert not found.finished
     assert tree.best is not None
     end = tree.nodes[tree.best]
@@ -88,21 +46,8 @@ def test_a_search_that_is_cut_says_so() -> None:
 
 
 def test_where_nothing_is_possible_the_tree_leads_nowhere() -> None:
-    found, tree = observe(stepper(lambda prefix: [0.0] * 6), start(), 2, Search(2, 0.6))
+    found, tree = observe(stepper(script({(): {}})), begun(), 2, Search(2, 0.6))
     assert (found.ids, tree.best, tree.nodes) == ((), None, [])
-
-
-def random_chances(seed: int) -> Any:
-    """Few levels give many ties and zeros."""
-
-    @cache
-    def chances(prefix: tuple[int, ...]) -> list[float]:
-        chance = random.Random(f"{seed} {prefix[-2:]}").random
-        weights = [float(int((2, 3, 1000)[seed % 3] * chance())) for _ in range(5)]
-        weights[EOS] *= (1.0, 0.1)[seed % 2]
-        return [weight / (sum(weights) or 1) for weight in weights]
-
-    return chances
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -110,13 +55,11 @@ def random_chances(seed: int) -> Any:
 def test_the_tree_is_that_of_the_search_to_the_bit(width: int, dtype: torch.dtype) -> None:
     fates = set()
     for seed in range(42):
-        search, limit, step = (
-            Search(width, (0.0, 0.6, 2.5)[seed % 3]),
-            1 + seed % 7,
-            stepper(random_chances(seed), dtype),
-        )
-        found, tree = observe(step, start(), limit, search)  # refuses a tree that the search does not go along
-        assert [found] == beam_search(step, start(), torch.tensor([limit]), search), "watching changes nothing"
+        search, limit = Search(width, (0.0, 0.6, 2.5)[seed % 3]), 1 + seed % 7
+        model = random_model(seed, n_tokens=5, levels=(2, 3, 1000)[seed % 3], memory=2, end=(1.0, 0.1)[seed % 2])
+        step = stepper(model, dtype)
+        found, tree = observe(step, begun(), limit, search)  # refuses a tree that the search does not go along
+        assert [found] == beam_search(step, begun(), torch.tensor([limit]), search), "watching changes nothing"
         for n, node in enumerate(tree.nodes):
             assert node.parent < n
             assert node.parent == -1 or tree.nodes[node.parent].fate is Fate.LIVED
@@ -128,7 +71,7 @@ def test_a_tree_of_another_search_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     whole = observed._tree
     monkeypatch.setattr(observed, "_tree", lambda seen, limit, search: replace(whole(seen, limit, search), best=0))
     with pytest.raises(RuntimeError, match="expected a tree that leads to"):
-        observe(stepper(lured), start(), 3, Search(2, 0.0))
+        observe(stepper(LURE), begun(), 3, Search(2, 0.0))
     monkeypatch.setattr(observed, "_tree", lambda seen, limit, search: whole(seen[:1] + seen[:1], limit, search))
     with pytest.raises(RuntimeError, match="token 1: expected the search to go on with"):
-        observe(stepper(lured), start(), 3, Search(2, 0.0))
+        observe(stepper(LURE), begun(), 3, Search(2, 0.0))

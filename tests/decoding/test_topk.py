@@ -64,7 +64,7 @@ def test_rows_in_number_come_and_go() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_of_equals_the_first(dtype: torch.dtype) -> None:
+def test_of_equal_tokens_the_lowest_id_comes_first(dtype: torch.dtype) -> None:
     # whole numbers below 128: exact in all three, and most of them many times
     generator = torch.Generator().manual_seed(0)
     weight = torch.randint(-2, 3, (300, 3), generator=generator).to(dtype)

@@ -79,7 +79,7 @@ def test_an_lstm_gives_what_float64_does() -> None:
         torch.testing.assert_close(parameter.grad.double(), one.grad, rtol=0.05, atol=0.05, msg=name)
 
 
-def test_in_inference_mode_nothing_could_be_seen_so_there_it_is_not() -> None:
+def test_without_gradients_avoids_inference_mode_where_products_go_through_float32() -> None:
     linear = torch.nn.Linear(3, 5)
     with through_float32(), torch.autocast("cpu", torch.bfloat16):
         with without_gradients():
@@ -91,7 +91,7 @@ def test_in_inference_mode_nothing_could_be_seen_so_there_it_is_not() -> None:
         assert torch.is_inference_mode_enabled()
 
 
-def test_all_else_is_left_as_it_is() -> None:
+def test_products_of_other_types_are_left_as_they_are() -> None:
     a, b = torch.randn(31, 17), torch.randn(17, 29)
     ids = torch.arange(5)
     with ThroughFloat32():
@@ -112,7 +112,7 @@ def test_all_else_is_left_as_it_is() -> None:
         (torch.device("cuda"), False, {}, False),
     ],
 )
-def test_only_where_the_processor_lacks_them_and_they_are_wanted(
+def test_products_go_through_float32_only_on_a_cpu_that_lacks_bfloat16(
     monkeypatch: pytest.MonkeyPatch, device: torch.device, has: bool, options: dict[str, Any], entered: bool
 ) -> None:
     monkeypatch.setattr(bfloat16, "has_bfloat16", lambda: has)

@@ -90,7 +90,7 @@ def test_every_row_of_a_sweep_has_its_own_programs(monkeypatch: pytest.MonkeyPat
     assert torch.equal(*first)
 
 
-def test_more_shapes_than_programs_are_said() -> None:
+def test_the_user_is_told_when_there_are_more_shapes_than_programs() -> None:
     model = made()
     with torch._dynamo.config.patch(recompile_limit=1):
         for lengths in ([3, 5, 2], [30, 70, 41], [300, 2, 80]):

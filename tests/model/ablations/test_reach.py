@@ -21,12 +21,6 @@ def test_the_encoder_sees_half_of_them_on_each_side_and_the_decoder_the_last() -
         assert (maps[f"decoder.{layer}.cross_attention"] > 0).all(), "the source is seen whole"
 
 
-def test_padding_is_hidden_within_reach() -> None:
-    model, source = Restricted(HYPER, 23), torch.tensor([[2, 3, 4, PAD, PAD]])
-    weights = model.attention_maps(source, torch.tensor([[PAD, 2]]))["encoder.0.self_attention"]
-    assert not weights[..., 3:].any()
-
-
 def test_without_a_mask_all_but_padding_at_the_end_is_seen() -> None:
     weights = NoMask(HYPER, 23).attention_maps(torch.tensor([[2, 3]]), torch.tensor([[PAD, 2, 3, PAD]]))
     assert torch.equal((weights["decoder.0.self_attention"] > 0).all(1)[0, 0], torch.tensor([True, True, True, False]))

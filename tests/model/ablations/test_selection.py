@@ -116,14 +116,3 @@ def test_two_levels_are_each_shared_out_whole(rule: Any, segment: int) -> None:
         torch.testing.assert_close(part.sum(dim=-1), means[..., i])  # softmax over the mean keys of segments
         inside = scores[..., i * segment : min((i + 1) * segment, 10)].softmax(dim=-1)
         torch.testing.assert_close(part / part.sum(dim=-1, keepdim=True), inside)
-
-
-def test_keys_are_drawn_with_the_probabilities_of_softmax() -> None:
-    torch.manual_seed(1)
-    scores = torch.tensor([0.0, 1.0, 2.0, 9.0]).expand(1, 1, 20_000, 4)
-    drawn = (
-        Sampled(**ONE_HEAD).train().select(scores, hidden_bias(torch.tensor([True, True, True, False]), torch.float32))
-    )
-    assert drawn.round().sum(dim=-1).unique().tolist() == [1.0]
-    expected = [*torch.tensor([0.0, 1.0, 2.0]).softmax(dim=0), 0.0]
-    assert drawn.mean(dim=(0, 1, 2)).tolist() == pytest.approx([float(share) for share in expected], abs=0.015)

@@ -44,16 +44,6 @@ def decoded(model: Any, decoder_in: Tensor) -> tuple[Any, Any, Any]:
     return memory, model.looked_at(memory, SOURCE), model.decode(decoder_in, memory, SOURCE)
 
 
-def test_weights_sum_to_one_and_padding_has_none() -> None:
-    model = SoftAlignment(HYPER, 11).double()
-    memory = model.encode(SOURCE)
-    a = model.weights(torch.randn(4, model.width).double(), model.looked_at(memory, SOURCE))  # 2 hypotheses of each
-    assert a.shape == (2, 2, 4)
-    torch.testing.assert_close(a.sum(dim=-1), torch.ones(2, 2).double(), rtol=0, atol=1e-14)
-    assert (a[1, :, 2:] == 0).all()
-    assert (a[0] > 0).all()
-
-
 @pytest.mark.parametrize("kind", [SoftAlignment, AskedByToken, AskedByNewState])
 def test_the_recursion_by_its_equations(kind: Any) -> None:
     """Written once more as the papers have it, with a loop over the words."""

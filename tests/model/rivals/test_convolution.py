@@ -35,7 +35,7 @@ def test_a_gated_block_by_hand() -> None:
 
 
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (3, 1), (3, 4), (5, 2)])
+@pytest.mark.parametrize(("kernel", "dilation"), [(3, 1), (5, 2)])
 def test_it_is_pytorchs_convolution(kernel: int, dilation: int, causal: bool) -> None:
     convolution, x = (
         SequenceConvolution(2, 7, kernel=kernel, dilation=dilation, causal=causal).double(),
@@ -62,16 +62,3 @@ def test_dilation_doubled_reaches_exponentially() -> None:
     for dilation in (1, 2, 4, 8, 16):
         x = of_ones(kernel=3, dilation=dilation, causal=True)(x)
     assert x[0, :, 0].nonzero().flatten().tolist() == list(range(5, 5 + 62 + 1))
-
-
-def test_steps_are_the_sequence() -> None:
-    convolution, x = (
-        SequenceConvolution(2, 5, kernel=3, dilation=2, causal=True).double(),
-        torch.randn(3, 9, 2).double(),
-    )
-    past, made = convolution.begun(x), []
-    for x_i in x.unbind(dim=1):
-        y, past = convolution.step(x_i, past)
-        made.append(y)
-    assert past.shape == (3, 4, 2)
-    torch.testing.assert_close(torch.stack(made, dim=1), convolution(x), rtol=0, atol=1e-14)

@@ -1,6 +1,5 @@
 """Hybrids are the Transformer but for one slot: its layers, written out once more around what stands there."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from torch import Tensor
 from repro.model.config import Hyper
 from repro.model.masks import Padded
 from repro.model.rivals.hybrids import GatedConvolution, HybridDecoder, HybridEncoder, Nothing, Recurrence
-from repro.model.transformer import Transformer
 
 HYPER = Hyper(n_layers=2, d_model=8, d_ff=32, n_heads=2, d_k=4, d_v=4, dropout=0.0)
 SOURCE, DECODER_IN = torch.tensor([[5, 3, 7, 1]]), torch.tensor([[0, 3, 5]])
@@ -59,29 +57,3 @@ def test_all_but_one_slot_is_the_transformer(system: Any, slot: Any) -> None:
         x = layer.norms[2](x + layer.feed_forward(x))
     torch.testing.assert_close(model.encode(SOURCE), memory, rtol=0, atol=1e-12)
     torch.testing.assert_close(model.decode(DECODER_IN, memory, SOURCE), x, rtol=0, atol=1e-12)
-
-
-def test_the_slots_of_one_side_alone_are_another() -> None:
-    encoder = HybridEncoder(HYPER, 11, slot=Recurrence)
-    decoder = HybridDecoder(HYPER, 11, slot=Nothing)
-    plain = type(Transformer(HYPER, 11).encoder[0].self_attention)
-    kinds = [
-        {type(layer.self_attention) for layer in side}  # type: ignore[union-attr]
-        for side in (encoder.encoder, encoder.decoder, decoder.encoder, decoder.decoder)
-    ]
-    assert kinds == [{Recurrence}, {plain}, {plain}, {Nothing}]
-    assert not encoder.in_ctranslate2
-
-
-def test_with_nothing_in_the_decoder_what_was_written_before_is_forgotten() -> None:
-    """But for the token before, which is read, and where it stands."""
-    model = HybridDecoder(HYPER, 11, slot=Nothing).double()
-    memory, other = model.encode(SOURCE), DECODER_IN.clone()
-    other[0, 1] = 7
-    found, expected = (model.decode(ids, memory, SOURCE) for ids in (other, DECODER_IN))
-    assert torch.equal(found[:, 2], expected[:, 2])
-    assert not torch.equal(found[:, 1], expected[:, 1])
-    with torch.no_grad():
-        model = partial(HybridDecoder, slot=Recurrence)(HYPER, 11).double()
-        found, expected = (model.decode(ids, memory, SOURCE) for ids in (other, DECODER_IN))
-    assert not torch.equal(found[:, 2], expected[:, 2])
