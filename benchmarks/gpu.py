@@ -5,17 +5,12 @@
 3. `steps`: the paper's base and big models at 25,000 + 25,000 tokens a step, loader included; base also without each
    technique. MFU counts the model's operations on real tokens only (`repro/model/cost.py`), of the measured rate.
 4. `parts`: the time of a step by kind of kernel, and the gaps between kernels.
-5. `loader`: tokens a second that the loader delivers without training.
-6. `together`: small models in 1, 2, 4 and 8 processes at once: what share of its speed alone each keeps.
-7. `decode`: 3,000 sentences of news length, beam 4.
 
-Run:  python benchmarks/gpu.py --json gpu.json          (about eight minutes)
+Run:  python benchmarks/gpu.py --json gpu.json          (about five minutes)
       python benchmarks/gpu.py --rehearse               (tiny, on whatever is there: shows that the script runs)
 """
 
 import argparse
-import multiprocessing
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +22,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from decode import encoded, rambling, sources
 from torch import Tensor
 
 from repro.data import batching
@@ -35,7 +29,6 @@ from repro.data.batch import Batch
 from repro.data.batching import by_tokens
 from repro.data.datasets import TrainingBatches
 from repro.data.shards import Encoded, pair_lengths
-from repro.decoding.translate import translate
 from repro.model.config import BASE, Hyper
 from repro.model.cost import TextSizes, training_flops
 from repro.model.loss import smoothed_cross_entropy
@@ -46,7 +39,6 @@ from repro.training import cpu_tuning
 from repro.training.module import TranslationModule
 
 BIG = replace(BASE, d_model=1024, d_ff=4096, n_heads=16, dropout=0.3)
-SMALL = replace(BASE, n_layers=3, d_model=256, d_ff=1024, n_heads=8, d_k=32, d_v=32)  # of the captions' size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,24 +47,14 @@ class Plan:
 
     models: dict[str, tuple[Hyper, int]]  # hyper-parameters, vocabulary
     tokens: int  # a side, in a step
-    small: tuple[Hyper, int]
-    small_tokens: int
     pairs: int
-    sentences: int
     warm: int = 10
     steps: int = 20
-    at_once: tuple[int, ...] = (1, 2, 4, 8)
 
 
-WHOLE = Plan(
-    models={"base": (BASE, 37_000), "big": (BIG, 37_000)}, tokens=25_000, small=(SMALL, 8_000), small_tokens=4_096,
-    pairs=200_000, sentences=3_000,
-)  # fmt: skip
+WHOLE = Plan(models={"base": (BASE, 37_000), "big": (BIG, 37_000)}, tokens=25_000, pairs=200_000)
 TINY_HYPER = replace(BASE, n_layers=1, d_model=64, d_ff=64, n_heads=2, d_k=32, d_v=32)
-REHEARSAL = Plan(
-    models={"tiny": (TINY_HYPER, 500)}, tokens=600, small=(TINY_HYPER, 500), small_tokens=300, pairs=900, sentences=6,
-    at_once=(1, 2), warm=2, steps=2,
-)  # fmt: skip
+REHEARSAL = Plan(models={"tiny": (TINY_HYPER, 500)}, tokens=600, pairs=900, warm=2, steps=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +149,7 @@ def timed(work: Callable[[], object], device: torch.device, times: int) -> float
     return (time.perf_counter() - start) / times
 
 
-# ---- the seven questions
+# ---- the four questions
 
 
 def correct(plan: Plan, device: torch.device) -> dict[str, dict[str, float]]:
@@ -307,74 +289,11 @@ def parts(plan: Plan, device: torch.device) -> dict[str, dict[str, float]]:
     return found
 
 
-def loader(plan: Plan) -> dict[str, float]:
-    """Tokens a second that the loader delivers, in a row and padded."""
-    sides = text(plan.pairs, 37_000)
-    rates = {}
-    for packed in (True, False):
-        stream = batches(*sides, plan.tokens, packed=packed)
-        next(stream)
-        start = time.perf_counter()
-        made = list(islice(stream, 50))
-        seconds = time.perf_counter() - start
-        rates["in a row" if packed else "padded"] = sum(one.n_source + one.n_target for one in made) / seconds
-    return rates
-
-
-def _one_of_many(plan: Plan, device: str, n: int, start: Any, result: Any) -> None:
-    hyper, vocab_size = plan.small
-    step = Step(hyper, vocab_size, Ways(), torch.device(device))
-    stream = batches(*text(plan.pairs // 10, vocab_size), plan.small_tokens, packed=True)
-    for batch in islice(stream, plan.warm):
-        step(moved(batch, step.device))
-    wait(step.device)
-    start.wait()
-    begun, tokens = time.perf_counter(), 0
-    for batch in islice(stream, 10 * plan.steps):
-        step(moved(batch, step.device))
-        tokens += batch.n_source + batch.n_target
-    wait(step.device)
-    result.put(tokens / (time.perf_counter() - begun))
-
-
-def together(plan: Plan, device: torch.device) -> list[dict[str, float]]:
-    """Small models at once, each in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    lines: list[dict[str, float]] = []
-    for n in plan.at_once:
-        start, result = context.Barrier(n), context.Queue()
-        processes = [context.Process(target=_one_of_many, args=(plan, device.type, n, start, result)) for _ in range(n)]
-        for process in processes:
-            process.start()
-        rates = [result.get(timeout=300) for _ in processes]
-        for process in processes:
-            process.join()
-        alone = lines[0]["each"] if lines else statistics.median(rates)
-        each = statistics.median(rates)
-        lines.append({"processes": n, "each": each, "all": sum(rates), "share_of_lone_speed": each / alone})
-    return lines
-
-
-def decoding(plan: Plan, device: torch.device) -> dict[str, float]:
-    """Seconds to translate, in bfloat16."""
-    hyper, vocab_size = next(iter(plan.models.values()))
-    model = rambling(hyper, vocab_size).to(device)
-    some, every = encoded([np.array([5, 6, EOS])] * 8), sources(plan.sentences, vocab_size)
-    with torch.autocast(device.type, torch.bfloat16):
-        translate(model, some, batch_tokens=32_768)
-        wait(device)
-        start = time.perf_counter()
-        found = translate(model, every, batch_tokens=32_768)
-        wait(device)
-    seconds = time.perf_counter() - start
-    return {"sentences": len(found), "seconds": seconds, "sentences_per_second": len(found) / seconds}
-
-
-QUESTIONS = ("correct", "steps", "parts", "loader", "together", "decode")
+QUESTIONS = ("correct", "steps", "parts")
 
 
 def main() -> None:
-    """Ask all seven questions in turn; a failure is named, and the rest goes on."""
+    """Ask all four questions in turn; a failure is named, and the rest goes on."""
     parser = argparse.ArgumentParser(
         allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -394,9 +313,6 @@ def main() -> None:
         "correct": lambda: correct(plan, device),
         "steps": lambda: steps(plan, device, peak["tflops"]),
         "parts": lambda: parts(plan, device),
-        "loader": lambda: loader(plan),
-        "together": lambda: together(plan, device),
-        "decode": lambda: decoding(plan, device),
     }
     failed = []
     for name, ask in ((name, questions[name]) for name in options.ask):

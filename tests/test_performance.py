@@ -27,29 +27,22 @@ def test_a_gpu_has_its_part_of_the_page(performance: ModuleType) -> None:
     record = {
         "stamp": next(iter(performance.load().values()))["stamp"],
         "limits": {"tflops": 789.6, "copy_tb_per_second": 4.21},
-        "correct": {"fast fp32": {"loss": 3.6e-8, "gradient": 3.2e-7}},
+        "correct": {"failed": "RuntimeError: no kernel"},
         "steps": [
             {"size": "base", "ways": "all", "peak_gib": 9.87, **step},
             {"size": "big", "ways": "without fused_loss", "out_of_memory": True},
         ],
         "parts": {"base": {"attention": 1.25, "gaps": 0.5}, "big": {"attention": 3.0, "gaps": 0.25}},
-        "loader": {"in a row": 5_000_000.4},
-        "together": [{"processes": 4, "each": 1000.0, "all": 4000.0, "share_of_lone_speed": 0.75}],
-        "decode": {"failed": "RuntimeError: no kernel"},
     }
     page = performance.page({"gpu": record})
     for line in (
         "790 TFLOP/s of bfloat16 products, 4.2 TB/s of copying",
-        "| fast fp32 | 3.6e-08 | 3.2e-07 |",
         "| base | all | 27.5 | 912,346 | 45.7% | 0.1% | 9.9 |",
         "| big | without fused_loss | out of memory |",
         "| gaps | 0.50 | 0.25 |",
-        "5,000,000 tokens/s, in a row.",
-        "| 4 | 1,000 | 4,000 | 75% |",
         "RuntimeError: no kernel.",
     ):
         assert line in page, line
-    assert "no GPU was at hand" not in page
 
 
 def test_the_picture_says_processor_size_spread_and_whose_model(performance: ModuleType) -> None:
