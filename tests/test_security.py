@@ -1,7 +1,9 @@
 """What the package never does, seen while it runs: no shell, no pickle, no network, nothing written elsewhere."""
 
+import importlib.metadata
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,6 +74,15 @@ def facts(folder: Path) -> list[tuple[str, int, int]]:
     return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in found]
 
 
+def test_the_page_of_the_package_is_the_readme_without_a_link_to_nowhere(installed: Path) -> None:
+    [folder] = installed.glob("*.dist-info")
+    told = importlib.metadata.PathDistribution(folder).metadata
+    assert told["Description-Content-Type"] == "text/markdown"
+    page = str(told.get_payload() or told["Description"])
+    assert page.startswith("# Attention Is All You Need, reproduced\n")
+    assert re.findall(r"\]\((?!https?://|#)[^)]*\)", page) == []
+
+
 @pytest.mark.slow
 def test_the_whole_way_of_a_row(tmp_path: Path, installed: Path) -> None:
     # from an installed wheel and a copy of the experiment, in folders whose names a shell would take for commands
@@ -135,7 +146,7 @@ class Runs:
         return self.how, (self.said,)
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("protocol", [0, 5])
 @pytest.mark.parametrize("how", ["system", "exec", "nested"])
 def test_a_pickle_in_the_place_of_anything_is_never_read(tmp_path: Path, how: str, protocol: int) -> None:
     import pickle
@@ -155,15 +166,8 @@ def test_a_pickle_in_the_place_of_anything_is_never_read(tmp_path: Path, how: st
         lambda path: folder_cache.verified(path.parent),
         Tokenizer.load,
     ]
-    names = (
-        "step-000000001.safetensors",
-        "record.json",
-        "journal.jsonl",
-        "run.json",
-        "manifest.json",
-        "tokenizer.json",
-    )
-    for name, read in zip(names, readers, strict=True):
+    names = "step-000000001.safetensors record.json journal.jsonl run.json manifest.json tokenizer.json"
+    for name, read in zip(names.split(), readers, strict=True):
         (tmp_path / name).write_bytes(content + b"\n")
         with pytest.raises((ValueError, OSError)):
             read(tmp_path / name)
@@ -174,17 +178,10 @@ def test_a_pickle_in_the_place_of_anything_is_never_read(tmp_path: Path, how: st
     ("program", "event"),
     [
         ("import socket; socket.socket().connect_ex(('192.0.2.1', 9))", "socket.connect"),
-        ("import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'', ('192.0.2.1', 9))", "socket.sendto"),
-        ("import socket; socket.socket().bind(('0.0.0.0', 0))", "socket.bind"),
-        ("import socket\ntry: socket.getaddrinfo('example.invalid', 80)\nexcept OSError: pass", "socket.getaddrinfo"),
         ("import os; os.system('true')", "os.system"),
-        ("import subprocess; subprocess.run('true', shell=True)", "subprocess.Popen"),
         ("import subprocess; subprocess.run(['sh', '-c', 'true'])", "subprocess.Popen"),
-        ("import subprocess; subprocess.run(['true'])", "subprocess.Popen"),
         ("import pickle, collections; pickle.loads(pickle.dumps(collections.Counter))", "pickle.find_class"),
-        ("open('x', 'w')", "open"),
         ("import os; os.close(os.open('x', os.O_CREAT))", "open"),
-        ("import os; os.mkdir('x')", "os.mkdir"),
         ("import os, tempfile; os.rename(tempfile.mkstemp()[1], 'x')", "os.rename"),
         (
             "import os; os.symlink('/', os.environ['TMPDIR'] + '/a'); open(os.environ['TMPDIR'] + '/a/tmp/x', 'w')",
@@ -193,13 +190,13 @@ def test_a_pickle_in_the_place_of_anything_is_never_read(tmp_path: Path, how: st
         ("import sqlite3; sqlite3.connect('x')", "sqlite3.connect"),
     ],
 )
-def test_what_is_forbidden_is_seen(tmp_path: Path, program: str, event: str) -> None:
+def test_the_audit_reports_each_forbidden_action(tmp_path: Path, program: str, event: str) -> None:
     (tmp_path / "program.py").write_text(program, "utf-8")
     _, wrong, said = audited(tmp_path, str(tmp_path / "program.py"))
     assert [line.split(":")[0] for line in wrong] == [f"VIOLATION {event}"], said
 
 
-def test_what_is_allowed_is_let_be(tmp_path: Path) -> None:
+def test_the_audit_allows_temporary_files_python_and_loopback(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         "import socket, subprocess, sys, tempfile\n"
         "open(tempfile.mkstemp()[1], 'w').close()\n"
@@ -259,7 +256,7 @@ def test_importing_starts_nothing_and_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_canary_sings(tmp_path: Path) -> None:
+def test_the_import_check_sees_a_socket_a_process_a_thread_and_a_file(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(
         "import socket, subprocess, threading\n"
         "socket.socket()\n"
