@@ -33,7 +33,7 @@ def test_what_is_read_as_planned_has_the_digest_of_the_plan(n_shares: int) -> No
     assert read(plan(13), n_shares) == order_digest.planned(plan(13), n_shares)
 
 
-def test_it_is_written_down_once() -> None:
+def test_the_digest_of_an_order_is_pinned() -> None:
     # a change would take the badge from every run that is not finished
     assert order_digest.planned(plan(13), 2) == "9bec4fd09b6e3ea24615469151ab51aa89dc5b435a6c0c1186102e13f75b5563"
 
