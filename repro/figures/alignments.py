@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from repro.decoding.heads import entropies
 from repro.figures import style
 from repro.figures.attention_maps import merged_to_words
+from repro.figures.checkpoints import told_runs, whose
 from repro.figures.style import Axes, Figure, save_numbers
 from repro.results.inside import seen_sentences
 from repro.results.record import Record
@@ -211,17 +212,11 @@ def _paint_entropies(axes: Axes, one: Aligned, most: float) -> None:
 
 
 def _about(found: Compared) -> str:
-    aligned, base = found.runs
-    whose = "; ".join(
-        f"{one.row} seed {one.seed}, run {one.run}, commit {(one.stamp['commit'] or 'none')[:12]}"
-        for one in (aligned, base)
-    )
     sentences = ", ".join(one.about for one, _ in found.sentences)
     text = (
         f"Columns: words of the source, from above {sentences}. Rows: words as each system wrote them. White is 0, "
         "darkest blue 1. Bars: the entropy of a row as it is drawn; dotted: a look at all words alike. Orange: the "
         "mean of the heads’ own entropies; heads that look at different words are flat on average. Weights of tokens: "
-        f"keys summed, queries averaged; kept in a byte each. Scale {aligned.scale}, corpus {aligned.corpus['name']} "
-        f"{aligned.pair}: {whose}."
+        f"keys summed, queries averaged; kept in a byte each. {told_runs({'runs': [*map(whose, found.runs)]})}"
     )
     return "\n".join(textwrap.wrap(text, 132))

@@ -190,37 +190,35 @@ def paint_architecture(figure: Figure, drawn: tuple[Stack, Stack]) -> None:
 
 def height(drawn: tuple[Stack, Stack]) -> float:
     """The height of the taller stack, in points."""
-    pen = _Pen(None)
+    from matplotlib.figure import Figure
+
+    pen = _Pen(style.canvas(Figure()))  # it is drawn to be measured
     return max(_column(pen, 0, 1, column, (0, 0))[1] for column in drawn) + 24
 
 
 @dataclass
 class _Pen:
-    """Draws boxes and arrows of one style; without axes it only measures."""
+    """Draws boxes and arrows of one style."""
 
-    axes: Axes | None
+    axes: Axes
 
     def box(self, x: float, y: float, label: str, kind: str) -> float:
         """Draw a rounded box whose lower edge is at y; returns its upper edge."""
         from matplotlib.patches import FancyBboxPatch
 
         tall = 17.0 + 11 * label.count("\n")
-        if self.axes:
-            shape = FancyBboxPatch((x - WIDE / 2, y), WIDE, tall, boxstyle="round,pad=0,rounding_size=3.5", zorder=3)
-            shape.set(facecolor=FILL.get(kind, OTHER), edgecolor=style.INK, linewidth=0.8)
-            self.axes.add_patch(shape)
-            self.text(x, y + tall / 2 - 0.5, label, zorder=4)
+        shape = FancyBboxPatch((x - WIDE / 2, y), WIDE, tall, boxstyle="round,pad=0,rounding_size=3.5", zorder=3)
+        shape.set(facecolor=FILL.get(kind, OTHER), edgecolor=style.INK, linewidth=0.8)
+        self.axes.add_patch(shape)
+        self.text(x, y + tall / 2 - 0.5, label, zorder=4)
         return y + tall
 
     def text(self, x: float, y: float, text: str, **how: Any) -> None:
         usual: dict[str, Any] = {"ha": "center", "va": "center", "linespacing": 1.0, "fontsize": 9.5}
-        if self.axes:
-            self.axes.text(x, y, text, **usual | how)
+        self.axes.text(x, y, text, **usual | how)
 
     def line(self, *points: tuple[float, float], head: bool = True) -> None:
         """Draw a line through the points, with an arrow head at its end."""
-        if not self.axes:
-            return
         xs, ys = zip(*points, strict=True)
         self.axes.plot(xs, ys, color=style.INK, lw=0.8, solid_joinstyle="round", zorder=2)
         if head:
@@ -231,8 +229,6 @@ class _Pen:
         """Draw a circle with a plus, or with a wave for the positional encoding."""
         from matplotlib.patches import Circle
 
-        if not self.axes:
-            return
         self.axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=style.INK, lw=0.8, zorder=3))
         if sign == "+":
             for dx, dy in ((radius, 0), (0, radius)):
@@ -246,13 +242,12 @@ class _Pen:
         """Draw the grey box around a layer, wider on the side of its residuals."""
         from matplotlib.patches import FancyBboxPatch
 
-        if self.axes:
-            inner, outer = WIDE / 2 + MARGIN, WIDE / 2 + AROUND + MARGIN
-            start = x - (outer if side < 0 else inner)
-            how = "round,pad=0,rounding_size=6"
-            shape = FancyBboxPatch((start, low), inner + outer, high - low, boxstyle=how, zorder=0)
-            shape.set(facecolor="#f6f6f6", edgecolor=style.INK, linewidth=0.8)
-            self.axes.add_patch(shape)
+        inner, outer = WIDE / 2 + MARGIN, WIDE / 2 + AROUND + MARGIN
+        start = x - (outer if side < 0 else inner)
+        how = "round,pad=0,rounding_size=6"
+        shape = FancyBboxPatch((start, low), inner + outer, high - low, boxstyle=how, zorder=0)
+        shape.set(facecolor="#f6f6f6", edgecolor=style.INK, linewidth=0.8)
+        self.axes.add_patch(shape)
 
 
 def _column(pen: _Pen, x: float, side: int, column: Stack, memory: tuple[float, float] | None) -> tuple[float, float]:

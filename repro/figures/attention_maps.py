@@ -274,7 +274,6 @@ def _lines(
 ) -> None:
     """Draw lines from each query to the keys of one head, as opaque as the weight; `full` is drawn solid."""
     from matplotlib.collections import LineCollection
-    from matplotlib.colors import to_rgba
 
     alike = 1 / len(xs)  # the weight of uniform attention; lines below it would only be a haze
     end = _low(0) if low is None else low
@@ -289,7 +288,7 @@ def _lines(
     axes.add_collection(
         LineCollection(
             [line for line, _ in parts],
-            colors=[to_rgba(colour, min(1.0, opacity)) for _, opacity in parts],
+            colors=[(colour, min(1.0, opacity)) for _, opacity in parts],
             linewidths=1.1,
         )
     )
@@ -297,13 +296,11 @@ def _lines(
 
 def _cell(axes: Axes, x: float, top: float, head: int, opacity: float) -> None:
     """Draw a square as opaque as the weight, in a pale frame."""
-    from matplotlib.colors import to_rgba
     from matplotlib.patches import Rectangle
 
-    colour = style.HEADS[head % len(style.HEADS)]
-    square = Rectangle((x - CELL / 2, top - CELL), CELL, CELL, linewidth=0.3, edgecolor=style.PALE)
-    square.set_facecolor(to_rgba(colour, min(1.0, opacity)))
-    axes.add_patch(square)
+    face = style.HEADS[head % len(style.HEADS)], min(1.0, opacity)
+    frame: dict[str, Any] = {"linewidth": 0.3, "edgecolor": style.PALE}
+    axes.add_patch(Rectangle((x - CELL / 2, top - CELL), CELL, CELL, facecolor=face, **frame))
 
 
 def _titles(figure: Figure, *titles: str) -> None:

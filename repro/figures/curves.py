@@ -51,7 +51,7 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
     updates, operations = bands(records, "dev"), bands(records, "dev", "FLOPs")
     if len(updates) < 2 or updates[0].row != BASE:
         raise ValueError(
-            f"no base beside another row, so nothing to compare. Run `{command_of(table, records[0].scale)}`."
+            f"no finished runs of the base and of another row to compare. Run `{command_of(table, records[0].scale)}`."
         )
     found = [one for of in compared([*rows_of(records).values()]).values() for one in of]
     said = [(one.row, one.beside, one.over, one.places(), one.gap) for one in found]

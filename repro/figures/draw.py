@@ -55,8 +55,8 @@ Load = Callable[[str], list[Record]]  # the records of a table
 Figures = dict[str, Callable[[], list[Path]]]  # name -> function that makes the figure and returns its files
 _figures: Figures = {}  # in a worker process, the figures that it may draw
 ONE_ENDED = (
-    "A process that drew figures has ended: from outside, or for want of memory? The figures that were finished are "
-    "there; type the command again for the others."
+    "A process that drew figures was ended from outside, perhaps for lack of memory. Finished figures are kept; type "
+    "the command again for the others."
 )
 MAKE_ALL = "python experiments/all_tables.py"
 LONGEST = "differences"  # it reads every record, so it is begun first: the others can run meanwhile

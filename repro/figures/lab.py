@@ -3,7 +3,6 @@
 The numbers come from the model's own modules and are written beside each picture as CSV. Paper: sections 3.1, 3.2, 3.5.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,15 +31,15 @@ class Masked:
     weights: Array
 
 
-def masked(n: int = len(WORDS), d_k: int = 16) -> Masked:
+def masked() -> Masked:
     """Compute them from seeded queries and keys by the model's own functions."""
     import torch
 
     from repro.model.attention import scaled_scores, softmax_of_seen
     from repro.model.masks import Padded
 
-    generator = torch.Generator().manual_seed(3)
-    q, k = (torch.randn(1, 1, n, d_k, dtype=torch.float64, generator=generator) for _ in range(2))
+    generator, n = torch.Generator().manual_seed(3), len(WORDS)
+    q, k = (torch.randn(1, 1, n, 16, dtype=torch.float64, generator=generator) for _ in range(2))
     scores, bias = scaled_scores(q, k), Padded(torch.ones(1, n, dtype=torch.int64)).causal(torch.float64)
     weights = softmax_of_seen(scores, bias)
     return Masked(scores[0, 0].numpy(), (bias < 0).numpy(), weights[0, 0].numpy())
@@ -102,21 +101,24 @@ def _square(axes: Axes, title: str) -> None:
 # ---- norms: section 3.1
 
 
-def shared_cells(n_sentences: int = 3, length: int = 4, width: int = 6, real: Sequence[int] = (4, 3, 4)) -> Array:
+REAL = 4, 3, 4  # tokens of each sentence; the rest of a sentence is padding
+
+
+def shared_cells() -> Array:
     """Which cells of a batch the normalised cell (1, 1, 2) depends on: [2, sentence, token, dimension], 0 or 1.
 
-    First by layer normalisation, then by batch normalisation in training mode; found by differentiating the modules.
-    `real` is the number of tokens of each sentence; the rest is padding, which batch normalisation leaves out.
+    First by layer normalisation, then by batch normalisation in training mode, which leaves padding out; found by
+    differentiating the modules.
     """
     import torch
 
     from repro.model.ablations.batch_norm import TokenBatchNorm
     from repro.model.layers import PostNorm
 
-    generator = torch.Generator().manual_seed(5)
-    x = torch.randn(n_sentences, length, width, dtype=torch.float64, generator=generator).requires_grad_()
+    generator, length, width = torch.Generator().manual_seed(5), max(REAL), 6
+    x = torch.randn(len(REAL), length, width, dtype=torch.float64, generator=generator).requires_grad_()
     over_tokens = TokenBatchNorm(width).double()
-    over_tokens.real = (torch.arange(length) < torch.tensor(real)[:, None]).unsqueeze(-1)
+    over_tokens.real = (torch.arange(length) < torch.tensor(REAL)[:, None]).unsqueeze(-1)
     found = []
     for norm in (PostNorm.norm(width).double(), over_tokens):
         [gradient] = torch.autograd.grad(norm.train()(x)[1, 1, 2], x)
@@ -126,19 +128,21 @@ def shared_cells(n_sentences: int = 3, length: int = 4, width: int = 6, real: Se
 
 def draw_norms(folder: Path) -> list[Path]:
     """Draw a batch of three sentences twice, with the cells that share a mean with one cell."""
-    real = (4, 3, 4)
-    found = shared_cells(real=real)
+    found = shared_cells()
     _, n_sentences, length, width = found.shape
 
     def paint(figure: Figure) -> None:
+        from matplotlib.patches import Rectangle
+
         for side, (axes, title) in enumerate(
             zip(figure.subplots(1, 2), ("layer normalisation", "batch normalisation, in training"), strict=True)
         ):
             for b, t, d in np.ndindex(n_sentences, length, width):
                 x, y = d, -(b * (length + 0.7) + t)
-                is_pad, is_it = t >= real[b], (b, t, d) == (1, 1, 2)
+                is_pad, is_it = t >= REAL[b], (b, t, d) == (1, 1, 2)
                 face = style.COLOURS[1] if found[side, b, t, d] else "#f4f4f4" if is_pad else style.PALE
-                axes.add_patch(_rectangle(x, y, face, "/////" if is_pad else None))
+                how: dict[str, Any] = {"edgecolor": "white", "hatch": "/////" if is_pad else None, "linewidth": 0.4}
+                axes.add_patch(Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, facecolor=face, **how))
                 if is_it:
                     axes.plot(x, y, "o", color="white", ms=4)
             for b in range(n_sentences):
@@ -158,7 +162,7 @@ def draw_norms(folder: Path) -> list[Path]:
         figure.tight_layout(rect=(0, 0.1, 1, 1))
 
     cells = [
-        (b + 1, t + 1, d + 1, int(t >= real[b]), int(found[0, b, t, d]), int(found[1, b, t, d]))
+        (b + 1, t + 1, d + 1, int(t >= REAL[b]), int(found[0, b, t, d]), int(found[1, b, t, d]))
         for b, t, d in np.ndindex(n_sentences, length, width)
     ]
     columns = ("sentence", "token", "dimension", "padding", "layer", "batch")
@@ -166,12 +170,6 @@ def draw_norms(folder: Path) -> list[Path]:
         style.save_figure(folder, "norms", (5.6, 4.9), paint),
         save_numbers(folder, "norms", columns, cells),
     ]
-
-
-def _rectangle(x: float, y: float, face: str, hatch: str | None) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, facecolor=face, edgecolor="white", hatch=hatch, linewidth=0.4)
 
 
 # ---- the softmax of two equal scores and one twice as large: section 3.2.1
@@ -224,8 +222,8 @@ def draw_sharpness(folder: Path) -> list[Path]:
 LENGTH, CODE_WIDTH, FROM = 64, 64, 24
 
 
-def codes(length: int = LENGTH, d_model: int = CODE_WIDTH) -> dict[str, Array]:
-    """Each kind of encoding without parameters, named as in `experiments/lab_positions.py`: [length, d_model]."""
+def codes() -> dict[str, Array]:
+    """Each kind of encoding without parameters, named as in `experiments/lab_positions.py`: [LENGTH, CODE_WIDTH]."""
     from repro.model.ablations.codes import FastSinusoids, OneHotPositions, ScalarPositions, SlowSinusoids
     from repro.model.embedding import SinusoidalPositions
 
@@ -236,7 +234,7 @@ def codes(length: int = LENGTH, d_model: int = CODE_WIDTH) -> dict[str, Array]:
         "one-hot": OneHotPositions,
         "scalar": ScalarPositions,
     }
-    return {name: kind(d_model)(0, length).double().numpy() for name, kind in kinds.items()}
+    return {name: kind(CODE_WIDTH)(0, LENGTH).double().numpy() for name, kind in kinds.items()}
 
 
 def draw_codes(folder: Path) -> list[Path]:

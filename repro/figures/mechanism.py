@@ -32,12 +32,12 @@ def wavelengths(d_model: int) -> Array:
     return np.asarray(2 * np.pi * 10_000 ** (np.arange(0, d_model, 2) / d_model))
 
 
-def draw_positions(folder: Path, d_model: int = BASE.d_model, length: int = 100) -> list[Path]:
+def draw_positions(folder: Path) -> list[Path]:
     """Draw sines and cosines separately, since interleaved they flicker, and their wavelengths."""
 
     def paint(figure: Figure) -> None:
         sines, cosines, waves = figure.subplots(1, 3, gridspec_kw={"width_ratios": [1, 1.25, 1]})
-        values = encodings(length, d_model)
+        values = encodings(100, BASE.d_model)
         for axes, first, name in ((sines, 0, "sin"), (cosines, 1, "cos")):
             picture = axes.imshow(values[:, first::2], cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
             axes.set(xlabel="pair of dimensions $i$", title=f"{name}, dimensions $2i{' + 1' * first}$")
@@ -45,7 +45,7 @@ def draw_positions(folder: Path, d_model: int = BASE.d_model, length: int = 100)
         sines.set_ylabel("position (tokens)")
         bar = figure.colorbar(picture, ax=cosines, pad=0.03, ticks=[-1, 0, 1])
         bar.outline.set_linewidth(0.5)
-        waves.semilogy(wavelengths(d_model), color=style.COLOURS[1])
+        waves.semilogy(wavelengths(BASE.d_model), color=style.COLOURS[1])
         for level, text, edge in ((2 * np.pi, r"$2\pi$", "right"), (20_000 * np.pi, r"$10000 \cdot 2\pi$", "left")):
             waves.axhline(level, color=style.SOFT, lw=0.7, ls=style.DASHES[2])
             at = (0.98 if edge == "right" else 0.02, level)
@@ -143,14 +143,14 @@ def jacobian_norm(scores: Array) -> Array:
     return np.sqrt(diagonal + 2 * most**2 * squares + squares**2 - (rest**4).sum(-1))
 
 
-def saturation(widths: Sequence[int] = WIDTHS, n_keys: int = N_KEYS, n_draws: int = N_DRAWS) -> Saturation:
-    """Measure it on `n_draws` queries with `n_keys` keys each."""
+def saturation(widths: Sequence[int] = WIDTHS) -> Saturation:
+    """Measure it on `N_DRAWS` queries with `N_KEYS` keys each."""
     rows: list[list[float]] = []
     for d_k in widths:
         generator = np.random.default_rng([17, d_k])
         # given q, the scores of its keys are independent N(0, |q|^2), so no key needs to be drawn
-        lengths = np.sqrt(generator.chisquare(d_k, n_draws))
-        scores = lengths[:, None] * generator.standard_normal((n_draws, n_keys))
+        lengths = np.sqrt(generator.chisquare(d_k, N_DRAWS))
+        scores = lengths[:, None] * generator.standard_normal((N_DRAWS, N_KEYS))
         plain, scaled = jacobian_norm(scores), jacobian_norm(scores / d_k**0.5)
         # rounded to six digits: processors differ in the last digit of an exponential, which would change the file
         rows.append([float(f"{of:.6g}") for of in (scores.var(), plain.mean(), scaled.mean())])

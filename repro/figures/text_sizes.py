@@ -24,7 +24,10 @@ def draw_text_sizes(folder: Path, records: Iterable[Record]) -> list[Path]:
     """
     found = {row: of for row, of in on_texts(records).items() if len(of) > 1}
     if not found:
-        raise ValueError(f"no row was trained on two texts and the base on both. Run `python experiments/{TABLE}.py`.")
+        raise ValueError(
+            "expected a row and the base, both trained on the same two texts, found none. Run "
+            f"`python experiments/{TABLE}.py`."
+        )
     cells = [
         (row, weights, one.pairs, one.n, *of["nll"], *of["bleu"])
         for row, ones in found.items()

@@ -57,7 +57,7 @@ def tree_in(text: str) -> Tree:
     """The single tree that `text` holds."""
     found = list(read_trees(text))
     if len(found) != 1 or not isinstance(found[0], Tree):
-        raise ValueError(f"expected one tree in brackets, got {len(found)} things")
+        raise ValueError(f"expected one tree in brackets, got {len(found)} in {text!r}.")
     return cleaned(found[0]) or found[0]
 
 

@@ -27,21 +27,17 @@ from repro.complexity.measure import (
     chain,
     connects_all,
     count,
-    counts,
     depth,
     flops,
     full_attention,
     interleaved,
     layers,
     measure_layers,
-    paths,
     queries_keys_values,
     saved_bytes,
-    scoring_counts,
-    steps,
     steps_to_first,
 )
-from repro.results.layer_costs import Count, Grid, load, save
+from repro.results.layer_costs import Count, Grid, Measured, load, save
 
 N, D, K = 7, 8, 3
 TINY = Grid(
@@ -86,14 +82,19 @@ def test_without_data_the_counts_are_the_same() -> None:
         assert count(name, layer, n=N, d=D, window=window) == counted(name, window=window)
 
 
-def test_every_size_is_counted() -> None:
-    found = [(line.layer, line.n, line.d, line.window) for line in counts(TINY)]
+@pytest.fixture(scope="module")
+def measured() -> Measured:
+    return measure_layers(TINY, threads=torch.get_num_threads())
+
+
+def test_every_size_is_counted(measured: Measured) -> None:
+    found = [(line.layer, line.n, line.d, line.window) for line in measured.counts]
     assert len(found) == len(set(found)) + len(TINY.d)  # attention at n = 7 stands beside k = n once more
     plain = itertools.product(("self_attention", "recurrent", "gated"), TINY.n, TINY.d, [None])
     windowed = itertools.product(("convolution", "separable", "restricted"), TINY.n, TINY.d, TINY.windows)
     assert {*plain, *windowed} <= {*found}
     assert ("separable", 7, 16, 7) in found  # k = n
-    beside = next(line for line in counts(TINY) if line.layer == "feed_forward" and (line.n, line.d) == (11, 16))
+    beside = next(line for line in measured.counts if line.layer == "feed_forward" and (line.n, line.d) == (11, 16))
     assert beside.flops == 2 * (2 * 11 * 16 * 64)
 
 
@@ -108,12 +109,12 @@ def test_what_is_kept_is_counted_once_and_without_parameters() -> None:
     assert saved_bytes(work) == 4 * (2 * 3 + 2 * 5 + 3 * 5)
 
 
-def test_additive_scores_keep_every_pair_of_vectors() -> None:
+def test_additive_scores_keep_every_pair_of_vectors(measured: Measured) -> None:
     n, d_k = 11, 7
     kept = {name: saved_bytes(lambda s=scoring: s(*queries_keys_values(n, d_k))) for name, scoring in SCORINGS.items()}
     assert N_HEADS * 4 * n * n * d_k <= kept["additive"]
     assert kept["dot_product"] < N_HEADS * 4 * (2 * n * n + 5 * n * d_k)
-    for line in scoring_counts(TINY):
+    for line in measured.scoring_counts:
         assert line.flops == N_HEADS * 2 * 2 * line.n**2 * line.d_k, "both have the products of scores and weighted sum"
 
 
@@ -131,8 +132,8 @@ def test_a_chain_is_the_longest_way() -> None:
     assert chain(((a @ b) @ a) @ b + a @ b) == 3
 
 
-def test_only_a_recurrence_has_to_wait_longer_for_more() -> None:
-    found = {(line.layer, line.window, line.n): line.steps for line in steps(TINY)}
+def test_only_a_recurrence_has_to_wait_longer_for_more(measured: Measured) -> None:
+    found = {(line.layer, line.window, line.n): line.steps for line in measured.steps}
     for n in TINY.n_paths:
         assert found["recurrent", None, n] == found["gated", None, n] == n
         assert found["self_attention", None, n] == found["restricted", 3, n] == 2
@@ -190,8 +191,8 @@ def test_a_signal_that_never_arrives_is_an_error() -> None:
         steps_to_first(layer, 3)
 
 
-def test_paths_are_followed_at_every_length_and_window() -> None:
-    found = {(line.layer, line.n, line.window) for line in paths(TINY)}
+def test_paths_are_followed_at_every_length_and_window(measured: Measured) -> None:
+    found = {(line.layer, line.n, line.window) for line in measured.paths}
     plain = itertools.product(("self_attention", "recurrent"), TINY.n_paths, [None])
     assert found == {*plain, *itertools.product(STACKS, TINY.n_paths, TINY.windows)}
 
@@ -227,9 +228,8 @@ def test_each_time_is_of_the_layer_of_its_name_at_its_size(monkeypatch: pytest.M
     assert {name for name, *_ in timed} == {*kinds, *SCORINGS}
 
 
-def test_all_of_it_survives_the_file(tmp_path: Path) -> None:
+def test_all_of_it_survives_the_file(measured: Measured, tmp_path: Path) -> None:
     file = tmp_path / "measured.json"
-    measured = measure_layers(TINY, threads=torch.get_num_threads())
     save(file, measured)
     again = load(file)
     assert again.counts == measured.counts

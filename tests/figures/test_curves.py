@@ -31,7 +31,8 @@ def test_the_places_where_curves_cross_stand_beside_the_picture(a_record: Make, 
 
 def test_nothing_beside_the_base_is_no_comparison(a_record: Make, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match="no base beside another row.*Run `python experiments/ladder.py --scale laptop`"
+        ValueError,
+        match="no finished runs of the base and of another row.*Run `python experiments/ladder.py --scale laptop`",
     ):
         draw_over_operations(tmp_path, "ladder", [a_record("base", dev={"step": [10], "nll": [5.0]})])
 

@@ -31,13 +31,12 @@ def test_weights_are_the_softmax_of_what_the_mask_leaves(tmp_path: Path) -> None
 
 
 def test_a_layer_norm_asks_its_token_and_a_batch_norm_every_real_token(tmp_path: Path) -> None:
-    real = (4, 3, 4)
-    layer, batch = lab.shared_cells(real=real)
+    layer, batch = lab.shared_cells()
     for b, t, d in np.ndindex(layer.shape):
         assert layer[b, t, d] == ((b, t) == (1, 1))
-        assert batch[b, t, d] == (d == 2 and t < real[b])
+        assert batch[b, t, d] == (d == 2 and t < lab.REAL[b])
     lab.draw_norms(tmp_path)
-    assert sum(int(cell["batch"]) for cell in numbers(tmp_path, "norms")) == sum(real)
+    assert sum(int(cell["batch"]) for cell in numbers(tmp_path, "norms")) == sum(lab.REAL)
 
 
 def test_two_equal_scores_and_one_twice_as_large() -> None:
