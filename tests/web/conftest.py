@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from report_records import fill
 
-from repro.cli import report
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
+from repro.web.files import write_reports
 
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE = 60_000  # milliseconds; Playwright's own 5 s are too few where other work runs
@@ -90,7 +90,7 @@ def made(made_once: Callable[[str, Callable[[Path], object]], Path], tmp_path_fa
 
     def fill_and_report(results: Path) -> None:
         fill(results)
-        assert report.main(["--results", str(results), "--html"]) == 0
+        write_reports(results)
 
     return Path(shutil.copytree(made_once("report", fill_and_report), tmp_path_factory.mktemp("project") / "results"))
 
