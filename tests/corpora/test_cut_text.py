@@ -130,28 +130,6 @@ def test_pieces_of_moses_tokens_are_both(tmp_path: Path) -> None:
     assert (found["bleu_published"], found["bleu"]) == MOSES
 
 
-def test_real_text_in_pieces(real_text: Path) -> None:
-    place = real_text / "outputs_newstest2014"
-    sides = [lines(place / f"newstest2014_ende.{side}.de.gz")[:600] for side in ("hyp.bergamot-tiny", "ref")]
-    score = Translation("en-de").score
-    pieces = [[CUTS["@@"](line) for line in side] for side in sides]
-    tokens = [[moses(line) for line in side] for side in sides]
-    found = {
-        "plain": score(sides[0], sides[1], in_tokens=False),
-        "pieces as they stand": score(pieces[0], pieces[1], in_tokens=False),
-        "pieces": score(*([whole_words(line, "@@") for line in side] for side in pieces), in_tokens=False),
-        "tokens as they stand": score(tokens[0], tokens[1], in_tokens=False),
-        "tokens": score(tokens[0], tokens[1], in_tokens=True),
-    }
-    assert {name: round(float(one["bleu"] or 0), 2) for name, one in found.items()} == {
-        "plain": 32.24,
-        "pieces as they stand": 57.24,
-        "pieces": 32.24,
-        "tokens as they stand": 36.55,
-        "tokens": 32.27,
-    }
-
-
 # Joining -------------------------------------------------------------------------------------------------------------
 
 

@@ -126,32 +126,6 @@ def test_the_note_on_repeated_text() -> None:
 # Overlap ---------------------------------------------------------------------------------------------------
 
 
-def test_lines_are_compared_by_their_words() -> None:
-    assert normalised("  “Straße” – it's\u00a0A_B, 3.5 %!") == "strasse it s a b 3 5"
-    overlap = Overlap(
-        {
-            "dev": [("It's late.", "Es ist spät."), ("- ...", "- ..."), ("ÉTÉ", "..."), ("It 's LATE", "Zu spät")],
-            "test": [("its late", "spät"), ("лето!", "Sommer")],
-        }
-    )
-
-    def seen(*pairs: tuple[str, str]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-        found = overlap.seen([source for source, _ in pairs], [target for _, target in pairs])
-        return found["seen"], found["seen_pairs"]
-
-    nothing: dict[str, list[int]] = {"dev": [], "test": []}
-    assert seen(("« it's   late »", "Zu  SPÄT!"), ("!", "- ...")) == (
-        {"dev": [1, 4], "test": []},
-        {"dev": [4], "test": []},
-    )
-    assert seen(("Its late", "x"), ("its late?", "Spät?"), ("Лето", "x")) == (
-        {"dev": [], "test": [1, 2]},
-        {"dev": [], "test": [1]},
-    )
-    assert seen(("été", "..."), ("ete", "..."), ("t", "x")) == ({"dev": [3], "test": []}, nothing)
-    assert seen() == (nothing, nothing)
-
-
 line = st.text(st.sampled_from("aAbéÉß ſK1_-.\u2028ж"), max_size=4)
 pairs = st.lists(st.tuples(line, line), max_size=8)
 

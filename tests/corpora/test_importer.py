@@ -230,14 +230,6 @@ def test_an_empty_folder_may_be_a_link_but_not_where_one_is(tmp_path: Path, monk
         import_text(text, Path(), pair="en-de", shares=SHARES)
 
 
-def test_what_was_written_is_a_corpus_and_may_be_changed(tmp_path: Path) -> None:
-    imported(put(tmp_path / "a.tsv", tsv(PAIRS)), tmp_path)
-    put(tmp_path / "made" / "dev.en", b"mine\n")
-    put(tmp_path / "made" / "dev.de", b"meins\n")
-    found = open_corpus("folder", "en-de", data_dir=tmp_path / "made", cache=tmp_path)
-    assert list(found.dev.pairs()) == [("mine", "meins")]
-
-
 # Shares --------------------------------------------------------------------------------------------------------------
 
 
@@ -353,9 +345,6 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Expected a new or empty folder, got .*made, which is there"):
         imported(text, tmp_path)
     assert mine.read_bytes() == b"mine\n"
-    mine.unlink()
-    imported(text, tmp_path)
-    assert len(list((tmp_path / "made").iterdir())) == 6
 
 
 # The command ---------------------------------------------------------------------------------------------------------

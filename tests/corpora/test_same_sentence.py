@@ -77,6 +77,7 @@ def test_other_sentences_are_others() -> None:
     assert len({*map(same_spelling, [FRENCH, *OTHERS])}) == 1 + len(OTHERS)
     assert normalised(OTHERS[0]) != normalised(FRENCH) == normalised(OTHERS[1]) == normalised(OTHERS[2])
     assert len({*map(normalised, HINDI)}) == 3
+    assert normalised("  “Straße” – it's\u00a0A_B, 3.5 %!") == "strasse it s a b 3 5"
 
 
 @given(st.text())

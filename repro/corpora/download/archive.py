@@ -31,13 +31,12 @@ def unpack(archive: Path, wanted: Mapping[str, Member], folder: Path) -> dict[st
     try:
         with tarfile.open(archive, "r|*") as tar:
             for info in tar:
-                name = info.name.removeprefix("./")  # `tar -C folder .` writes names so
-                if name not in missing:
+                if info.name not in missing:
                     continue
-                ours, member = missing.pop(name)
+                ours, member = missing.pop(info.name)
                 file = tar.extractfile(info) if info.isreg() else None
                 if file is None:
-                    raise ValueError(f"{archive}: {name!r} is no file, expected a regular file. {AGAIN}")
+                    raise ValueError(f"{archive}: {info.name!r} is no file, expected a regular file. {AGAIN}")
                 done[ours] = _written(_contents(archive, file, member), folder / ours)
     except (EOFError, gzip.BadGzipFile, zlib.error, tarfile.TarError) as error:
         raise ValueError(f"{archive} is not a whole archive ({error}). {AGAIN}") from error

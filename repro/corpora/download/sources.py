@@ -363,6 +363,4 @@ COLLECTIONS = {
 
 def source(name: str) -> Source:
     """The source of this name."""
-    if name not in SOURCES:
-        raise ValueError(f"Unknown source {name!r}; expected one of {', '.join(SOURCES)}.")
     return SOURCES[name]

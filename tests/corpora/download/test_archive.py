@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from repro.corpora.download.archive import read_sgm, unpack
 from repro.corpora.download.sources import Member
@@ -77,11 +75,6 @@ def test_the_wanted_files_come_under_our_names(tmp_path: Path, is_gzip: bool) ->
         "x.de": {"bytes": 15, "sha256": hashlib.sha256(DE).hexdigest(), "n_lines": 3},
     }
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {"x.en": EN, "x.de": DE}
-
-
-def test_a_name_may_begin_with_the_folder_that_was_packed(tmp_path: Path) -> None:
-    path = packed(tmp_path, [entry(f"./{info.name}", content, type=info.type) for info, content in GOOD])
-    assert unpack(path, WANTED, tmp_path / "out")["x.en"]["bytes"] == len(EN)
 
 
 def test_a_last_line_without_end_counts(tmp_path: Path) -> None:
@@ -205,13 +198,3 @@ def test_bad_sgm_is_refused() -> None:
         read_sgm(b"<seg id='1'>a", "x.sgm")
     with pytest.raises(ValueError, match=r"x\.sgm, line 2 \(byte 22\) is not UTF-8"):
         read_sgm(f"{seg(1, 'a')}<x\xe9>".encode("latin-1"), "x.sgm")
-
-
-@given(st.lists(st.text("a&;<>x# \u00e9\u2028\u00a0\u0085lt", min_size=1), min_size=1))
-def test_every_sentence_comes_back(sentences: list[str]) -> None:
-    def escaped(text: str) -> str:
-        return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-    text = "".join(seg(i, f" {escaped(sentence)} ") for i, sentence in enumerate(sentences))
-    expected = [" ".join(part for part in sentence.split(" ") if part) for sentence in sentences]
-    assert read_sgm(f"<doc docid='d'>{text}</doc>".encode(), "x") == expected

@@ -67,18 +67,6 @@ def test_the_training_text_has_the_size_that_the_paper_says() -> None:
     assert round(COLLECTIONS["wmt14-en-fr"].n_train / 1e6, 1) == 40.8
 
 
-def test_news_commentary_is_the_part_of_wmt14_that_is_news() -> None:
-    news, whole = COLLECTIONS["news_commentary-en-de"], COLLECTIONS["wmt14-en-de"]
-    assert news.n_train == 201_288
-    assert all(source in whole.sources for source in news.sources)
-    assert (news.dev, news.test) == (whole.dev, whole.test)
-    assert COLLECTIONS["news_commentary-en-fr"].n_train == 183_251
-
-
-def test_bytes_of_text() -> None:
-    assert COLLECTIONS["wmt14-en-de"].text_bytes == pytest.approx(1.6e9, rel=0.05)
-
-
 def test_the_two_forms_of_newstest2014_are_two_sources() -> None:
     filtered, full = source("newstest2014"), source("newstest2014_full")
     assert (filtered.n_pairs["en-de"], full.n_pairs["en-de"]) == (2_737, 3_003)
@@ -89,8 +77,3 @@ def test_the_two_forms_of_newstest2014_are_two_sources() -> None:
     assert (german.test, german.subset) == ("newstest2014_full", "newstest2014")
     assert (french.test, french.subset) == ("newstest2014", None)  # the two have the same 3,003 lines
     assert all(m.name.endswith(".sgm") for m in members(filtered))
-
-
-def test_what_is_not_in_the_manifest_is_named() -> None:
-    with pytest.raises(ValueError, match=r"Unknown source 'europarl'; expected one of europarl_v7, commoncrawl"):
-        source("europarl")
