@@ -1,10 +1,10 @@
-"""One sweep by one process, as it is typed, for all who read what it says or hold other sweeps against it."""
+"""One sweep by one process, as it is typed, for all who read what it says; and runs that are not looked inside."""
 
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,3 +26,12 @@ def typed(made_once: Callable[[str, Callable[[Path], object]], Path]) -> tuple[P
 
     folder = made_once("typed", fill)
     return folder, (folder / "said").read_text()
+
+
+@pytest.fixture(scope="module")
+def not_looked_inside() -> Iterator[None]:
+    """What a run does inside is not written beside it: that takes a third of the time of a small run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("repro.runs.run.note_inside", lambda *_: None)
+        patch.setattr("repro.runs.sweep.keep_inside", lambda *_: None)
+        yield
