@@ -82,7 +82,7 @@ def _exported_tensors(folder: Path) -> "dict[str, Tensor] | None":
         )
     contents = (folder / TENSORS).read_bytes()
     if hashlib.sha256(contents).hexdigest() != origin.get("weights"):
-        raise ValueError(f"{folder / TENSORS} is not what was written. Export the run again.")
+        raise ValueError(f"{folder / TENSORS} has changed since it was exported. Export the run again.")
     import safetensors.torch
 
     return safetensors.torch.load(contents)

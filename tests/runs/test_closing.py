@@ -1,11 +1,13 @@
 """What stands below the table at the end: sentences of the best run, the report, commands; all of it at 80 columns."""
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from figures.conftest import record
 
+from repro.results.record import load
 from repro.runs.closing import LONGEST, pages, translations
 
 
@@ -38,6 +40,9 @@ def test_without_translations_there_is_nothing_to_show(tmp_path: Path) -> None:
 
 def test_the_first_command_ends_in_something_good(typed: tuple[Path, str]) -> None:
     folder, said = typed
+    for done in map(load, folder.glob("runs/*/record.json")):
+        assert re.search(rf"^{done.row} seed 1: run {done.run} on the processor, .+$", said, flags=re.MULTILINE)
+        assert re.search(rf"^{done.row} seed 1: dev PPL .*, run {done.run}$", said, flags=re.MULTILINE)
     end = said[said.index("\n2 runs in ") :]
     order = [
         "\nThe best of them, ",
