@@ -32,14 +32,14 @@ def kept_weights(run: "RunDir", tell: Say) -> "Mapping[str, Tensor] | None":
     folder = run.folder / "checkpoints"
     try:
         return averaged(folder, run.id, run.spec.hyper.averaged_steps)
-    except OSError as error:  # for want of memory or of a server: nothing is damaged
-        tell(f"{run.name}: finished; its checkpoints cannot be read now ({error}). Type the command again.")
+    except OSError as error:  # too little memory, or a server that does not answer: nothing is damaged
+        tell(f"{run.name} is finished. Its checkpoints cannot be read now ({error}); type the command again later.")
         return None
     except CheckpointError as error:
         tell(
-            f"{run.name}: finished, but what is made of its checkpoints is left out, since they cannot be "
-            f"read any more ({type(error).__name__} in {folder}). To be told no more of it delete that folder; to "
-            f"train the run again delete {run.folder}."
+            f"{run.name} is finished, and its record stays. Its checkpoints in {folder} are damaged "
+            f"({type(error).__name__}), so nothing more can be made of them. Delete that folder to hide this message, "
+            f"or {run.folder} to train the run again."
         )
         return None
 
