@@ -220,8 +220,8 @@ def prepack(files: Files, folder: Path) -> Path:
 
 
 @contextmanager
-def refusing(folder: Path, k: int, error: int, times: int = 1) -> Iterator[list[str]]:
-    """The k-th call that changes `folder` fails (k from 0), and those after it, `times` in all; gives the calls."""
+def refusing(folder: Path, k: int, error: int) -> Iterator[list[str]]:
+    """The k-th call that changes `folder` fails (k from 0); gives the calls."""
     made: list[str] = []
     handles: set[int] = set()
 
@@ -234,7 +234,7 @@ def refusing(folder: Path, k: int, error: int, times: int = 1) -> Iterator[list[
             made.append(call)
             if call == "close":
                 handles.discard(target)
-            if k < len(made) <= k + times:
+            if len(made) == k + 1:
                 if call == "close":
                     really(*arguments, **named)  # a file is closed even where closing fails
                 raise OSError(error, os.strerror(error), str(target))
@@ -257,12 +257,12 @@ def fill(disk: Path, spare: int = 0) -> None:
 
 
 @contextmanager
-def tmpfs(folder: Path, size: int, *, read_only: bool = False, inodes: int = 0) -> Iterator[Path]:
-    """A small disk of its own at `folder`, for so many inodes (0: any); skips the test where none can be mounted."""
+def tmpfs(folder: Path, size: int, *, read_only: bool = False) -> Iterator[Path]:
+    """A small disk of its own at `folder`; skips the test where none can be mounted."""
     if os.geteuid():
         pytest.skip("needs a disk of its own, which only root may mount")
     folder.mkdir(parents=True, exist_ok=True)
-    options = f"size={size},nr_inodes={inodes}{',ro' if read_only else ''}"
+    options = f"size={size}{',ro' if read_only else ''}"
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     mounted = subprocess.run(command, capture_output=True, text=True, check=False)
     if mounted.returncode:

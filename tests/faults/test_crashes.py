@@ -3,15 +3,14 @@
 import contextlib
 from pathlib import Path
 
-import pytest
 import torch
-from faults.disk import Disk, fill, prepack, tmpfs
+from faults.disk import Disk, prepack
 from paper_runs import PAPER_SETTINGS, paper_run
 
 from repro.pages import build
 from repro.results import record
 from repro.results.frame import ResultSet
-from repro.storage.atomic import DiskError, sweep
+from repro.storage.atomic import sweep
 from repro.storage.journal import Journal, read
 from repro.training import checkpoint
 
@@ -108,25 +107,6 @@ def test_a_run_after_a_crash_at_any_call(tmp_path: Path) -> None:
         assert not [path for path in run.rglob("*") if path.is_file() and path.suffix not in (".jsonl", ".safetensors")]
 
 
-def test_a_run_goes_on_when_there_is_room_again(tmp_path: Path) -> None:
-    # results on a file system of their own, which is full, then is not; TMPDIR has all the room there is
-    with tmpfs(tmp_path / "disk", 2**17) as disk:
-        run = disk / "run"
-        with Journal(run / "journal.jsonl") as journal:
-            advance(run, journal, range(1, 4))
-            fill(disk)
-            with pytest.raises(DiskError, match=r"disk/run/.* cannot be written to: No space left .* free\)"):
-                advance(run, journal, range(4, 99))
-        stopped, written = steps_of(run), [step for _, step, _ in lines(run / "journal.jsonl")]
-        assert stopped == [3, 2]
-        assert written in ([1, 2, 3], [1, 2, 3, 4])
-        (disk / "filling").unlink()
-        sweep(run, alone=True)
-        with Journal(run / "journal.jsonl") as journal:
-            advance(run, journal, range(4, 7))
-        assert steps_of(run) == [6, 5]
-
-
 # ---- tables
 
 
@@ -146,33 +126,3 @@ def test_a_table_after_a_crash_at_any_call(tmp_path: Path) -> None:
     for when, left in disk.left():
         for name in new:
             assert left.get(name) in (old[name], new[name]), f"{when}: {name}"
-
-
-@pytest.mark.parametrize("pages", [0, 4])
-def test_a_full_disk_keeps_the_old_tables(tmp_path: Path, pages: int) -> None:
-    with tmpfs(tmp_path / "disk", 2**18) as disk:
-        one, another = paper_run(settings=SETTINGS), paper_run(settings=SETTINGS, seed=2)
-        one.save(record.path(disk, one))
-        old = {path: path.read_bytes() for path in build.write_scale(ResultSet.read(disk / "paper"))}
-        another.save(record.path(disk, another))
-        fill(disk, spare=pages * 4_096)
-        with contextlib.suppress(DiskError):
-            build.write_scale(ResultSet.read(disk / "paper"))
-        written = {path: path.read_bytes() for path in old}
-        assert {path for path in (disk / "paper").iterdir() if path.is_file()} == set(old)
-        (disk / "filling").unlink()
-        new = {path: path.read_bytes() for path in build.write_scale(ResultSet.read(disk / "paper"))}
-        assert all(written[path] in (old[path], new[path]) for path in old)
-        assert pages or written == old
-
-
-def test_a_full_disk_keeps_the_old_record(tmp_path: Path) -> None:
-    with tmpfs(tmp_path / "disk", 2**15) as disk:
-        one, file = paper_run(), disk / "record.json"
-        one.save(file)
-        before = file.read_bytes()
-        fill(disk)
-        with pytest.raises(DiskError, match="record.json cannot be written to: No space left"):
-            paper_run(row="other", table="table3_A").save(file)
-        assert file.read_bytes() == before
-        assert record.load(file) == one

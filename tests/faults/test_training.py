@@ -156,16 +156,6 @@ def test_killed_again_and_again(folder: Path, unbroken: Outcome, seed: int) -> N
     check_killed(folder, unbroken, seed=seed, kills=4)
 
 
-@pytest.mark.faults
-def test_killed_between_a_checkpoint_and_its_validation_no_line_is_lost(folder: Path, unbroken: Outcome) -> None:
-    # the checkpoint after step 12 is there, the line dev 12 is not: that validation is made up for
-    kept = (Act(place="validation", n=3, signals=KILL),)  # a validation takes two batches
-    assert launched(Plan(folder=folder, acts=kept)) == 137
-    assert last(folder) == 12
-    assert launched(Plan(folder=folder)) == 0, said(folder)
-    assert outcome(folder) == unbroken
-
-
 def test_without_progress_in_three_attempts_it_says_so_once(folder: Path) -> None:
     for _ in range(3):
         assert launched(Plan(folder=folder, acts=(Act(place="forward", n=2, signals=KILL),))) == 137
@@ -313,20 +303,13 @@ def begun(folder: Path, **options: Any) -> Path:
     return run_of(folder)
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"hyper": {"dropout": 0.1}}, "hyper.dropout: 0.3 there, 0.1 now"),
-        ({"scale": {"max_length": 40}}, "data: [0-9a-f]{16} there, [0-9a-f]{16} now"),
-    ],
-    ids=lambda value: str(value) if isinstance(value, str) else "",
-)
 @pytest.mark.faults
-def test_a_changed_field_is_refused_by_name(folder: Path, change: Any, field: str) -> None:
+def test_a_changed_field_is_refused_by_name(folder: Path) -> None:
+    change: dict[str, Any] = {"hyper": {"dropout": 0.1}}
     first = begun(folder)
     assert launched(Plan(folder=folder, **change)) == 2
     assert f"base seed 1 is not finished: {first} holds it up to step 2, but the same command would now" in said(folder)
-    assert re.search(field, said(folder))
+    assert "hyper.dropout: 0.3 there, 0.1 now" in said(folder)
     assert run_of(folder) == first  # nothing else was begun
     stop = Act(place="forward", n=4, signals=TERM)
     assert launched(Plan(folder=folder, acts=(stop,), options=("--fork",), **change)) == 143, said(folder)

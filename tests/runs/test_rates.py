@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from repro.results.provenance import provenance
 from repro.runs import rates
 from repro.runs.options import Options
 from repro.runs.rates import (
@@ -72,10 +71,6 @@ def kept(options: Options, number: int = 1, **changes: Any) -> None:
             place = place[part]
         place[last] = value
     signed_json.write(options.runs_dir / f"{number:016}" / "record.json", content)
-
-
-def test_a_processor_has_the_name_that_records_have() -> None:
-    assert this_machine().cpu == provenance()["cpu"]
 
 
 def test_a_trial_is_found_again_and_takes_the_place_of_an_older_one(options: Options) -> None:
