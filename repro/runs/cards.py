@@ -21,9 +21,9 @@ AMD = Path("/sys/class/kfd/kfd/topology/nodes")
 OF_BF16 = (8, 0)  # compute capability from which a card has products of bfloat16, and FlashAttention a kernel
 
 
-def visible(environment: Mapping[str, str], names: Sequence[str] | None = None) -> dict[str, str]:
+def visible(environment: Mapping[str, str]) -> dict[str, str]:
     """The cards that the environment leaves to this process, as CUDA_VISIBLE_DEVICES calls them, with their names."""
-    there = present() if names is None else names
+    there = present()
     said = environment.get("CUDA_VISIBLE_DEVICES")
     if said is None or not there:
         return {str(i): name for i, name in enumerate(there)}

@@ -37,10 +37,13 @@ def start(folder: Path, *command: str) -> "subprocess.Popen[str]":
         )
 
 
-def nodes(folder: Path, *options: str) -> list["subprocess.Popen[str]"]:
+def nodes(folder: Path, steps: tuple[int, int] = (4, 4)) -> list["subprocess.Popen[str]"]:
     """Two torchruns of one process each, as on two machines: what they share is the network."""
     how = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={free_port()}", "--nproc-per-node=1")
-    return [start(folder / str(k), *TORCHRUN, *how, f"--node-rank={k}", SCRIPT, *SMOKE, *options) for k in (0, 1)]
+    return [
+        start(folder / str(k), *TORCHRUN, *how, f"--node-rank={k}", SCRIPT, *SMOKE[:-1], f"--steps={n}")
+        for k, n in enumerate(steps)
+    ]
 
 
 def kill(torchrun: int) -> None:
@@ -114,7 +117,7 @@ def processes_of(torchrun: int) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{torchrun}/task/{torchrun}/children").read_text().split()]
 
 
-def is_alive(pid: str) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except FileNotFoundError:
@@ -125,7 +128,7 @@ def test_processes_whose_launcher_was_killed_stop_with_a_checkpoint(tmp_path: Pa
     command = (sys.executable, SCRIPT, "--scale=smoke", "--rows", "base", "--steps=400", "--devices=2")
     launcher = start(tmp_path, *command)
     until(lambda: list(tmp_path.glob("runs/*/checkpoints/step-*.safetensors")), 200, lambda: said(tmp_path))
-    started = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    started = processes_of(launcher.pid)
     assert len(started) >= 2
     launcher.kill()
     launcher.wait()
@@ -136,13 +139,7 @@ def test_processes_whose_launcher_was_killed_stop_with_a_checkpoint(tmp_path: Pa
 
 
 def test_nodes_with_other_commands_are_refused(tmp_path: Path) -> None:
-    port = free_port()
-    how = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}", "--nproc-per-node=1")
-    both = [
-        start(tmp_path / str(k), *TORCHRUN, *how, f"--node-rank={k}", SCRIPT, *SMOKE[:-1], f"--steps={4 + k}")
-        for k in (0, 1)
-    ]
-    assert all(node.wait(timeout=200) for node in both)
+    assert all(node.wait(timeout=200) for node in nodes(tmp_path, steps=(4, 5)))
     assert "would make a different run from the first process: hyper.steps 4 there, 5 here" in said(tmp_path / "1")
 
 

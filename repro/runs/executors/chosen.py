@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.runs.cards import visible
-from repro.runs.executors.executor import Executor
+from repro.runs.executors.executor import Executor, command_of_file
 from repro.runs.executors.in_process import InProcess
 from repro.runs.executors.pool import LocalWorker, Pool
 from repro.runs.executors.slurm import Slurm, array_for
@@ -40,13 +40,9 @@ def chosen(
         return _on_ray(session, cells, again, signals)
     in_process = InProcess(options.cache_dir, tracker, signals, group)
     n_jobs, why = parallelism(cells, session.scale, options)
-    if again is None and options.jobs is not None and n_jobs > 1:
-        raise ValueError(
-            f"--jobs {options.jobs}: each job starts the experiment's file again, but this was not started from one. "
-            "Type: python FILE.py --jobs ..., or leave it out."
-        )
-    if n_jobs == 1 or again is None:
+    if n_jobs == 1 or (again is None and options.jobs is None):
         return in_process
+    again = command_of_file(again, f"--jobs {options.jobs}")
     environment = dict(os.environ)
     cards = list(visible(environment))
 
@@ -61,11 +57,7 @@ def chosen(
 
 def _on_ray(session: Session, cells: Sequence[Cell], again: Sequence[str] | None, signals: Signals) -> Executor:
     options = session.options
-    if again is None:
-        raise ValueError(
-            f"--on {options.on}: each task starts the experiment's file again, but this was not started from one. "
-            f"Type: python FILE.py --on {options.on} ..."
-        )
+    again = command_of_file(again, f"--on {options.on}")
     if (options.num_nodes or 1) > 1:
         raise ValueError(
             f"--on {options.on} --num-nodes {options.num_nodes}: the processes of a run share one node of the cluster. "

@@ -59,6 +59,16 @@ class Executor(AbstractContextManager[Any], Protocol):
         ...
 
 
+def command_of_file(again: Sequence[str] | None, option: str) -> Sequence[str]:
+    """The command line that starts this command again. Raises ValueError where it was not started from a file."""
+    if again is None:
+        raise ValueError(
+            f"{option}: each run starts the experiment's file again, but this was not started from one. "
+            f"Type: python FILE.py {option} ..."
+        )
+    return again
+
+
 def made_by(
     executor: Executor, work: Sequence[Job], progress: Progress, group: "Group | None" = None
 ) -> Iterator[JobResult]:

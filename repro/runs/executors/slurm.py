@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repro.render.several import several
-from repro.runs.executors.executor import FAILED, Job, JobResult
+from repro.runs.executors.executor import FAILED, Job, JobResult, command_of_file
 from repro.runs.executors.tail import LATE, Lanes, end_of, late_record, tail
 from repro.runs.forecast import card_for, duration, estimates
 from repro.runs.options import Options
@@ -111,11 +111,7 @@ def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequ
     `again` is the command line that starts this command again. A task asks for more than the forecast, since its
     machine is not this one, and for GPUs if models have the paper's size. Raises ValueError for impossible options.
     """
-    if again is None:
-        raise ValueError(
-            "--on slurm: each task of the array starts the experiment's file again, but this was not started from one. "
-            "Type: python FILE.py --on slurm ..."
-        )
+    again = command_of_file(again, "--on slurm")
     if (options.num_nodes or 1) > 1:
         raise ValueError(
             f"--on slurm --num-nodes {options.num_nodes}: a task of the array has one machine. Leave one of the two "

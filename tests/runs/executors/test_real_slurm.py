@@ -251,3 +251,23 @@ def test_two_commands_at_once_make_each_run_once(
     [base] = [path.parent for path in tmp_path.glob("runs/*/record.json") if load(path).row == "base"]
     lines = [line for line in (base / "journal.jsonl").read_text().split("\n") if '"kind": "train"' in line]
     assert len(lines) == len(set(lines)) == len({line.partition('"step": ')[2].split(",")[0] for line in lines})
+
+
+@pytest.mark.faults
+def test_a_run_of_two_processes_is_stopped_at_its_limit_and_goes_on(slurm: dict[str, str], tmp_path: Path) -> None:
+    options = ("--rows", "base", "--devices=2", "--steps=200")
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    subprocess.run(words(here, *options), env=slurm, cwd=here, capture_output=True, check=True)
+    driver = Driver(slurm, there, *options)
+    until(lambda: steps(there) >= 2)
+    [job] = {one.partition("_")[0] for one in queue(slurm)}
+    called(slurm, "scancel", "--batch", "--signal=USR1", f"{job}_1")  # as before the limit of time
+    code, said = driver.end()
+    assert code == 0, said
+    assert "2 processors" in said
+    log = next((there / "runs" / "slurm").glob(f"{job}_1.log")).read_text()
+    assert "ended with exit code 138" in log
+    assert "queued again 1 times" in log
+    assert computed(there) == computed(here)

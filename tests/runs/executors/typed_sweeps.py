@@ -25,7 +25,7 @@ OF_CLOCK = ("train_seconds", "decode_seconds", "tokens_per_second", "peak_memory
 def begin(folder: Path, *options: str, rows: Sequence[str] = ("base",), **variables: str) -> "subprocess.Popen[bytes]":
     """Start a sweep, whose output goes to `said` in its folder."""
     folder.mkdir(exist_ok=True)
-    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
+    places = [f"--{name}-dir={folder / to}" for name, to in (("results", "own"), ("runs", "runs"), ("cache", "cache"))]
     words = [*places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", "--scale=smoke", "--rows", *rows, *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | variables
     with open(folder / "said", "ab") as said:
