@@ -7,6 +7,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from paper_runs import PAPER_SETTINGS, paper_run
+
 from repro.model.config import Hyper
 from repro.pages import tables
 from repro.pages.columns import columns
@@ -31,81 +33,41 @@ EXPECTED = {
 SIGNATURE = "nrefs:1|case:mixed|tok:13a"
 
 
+PAPER = paper_run()
+
+
 def run(row: str, seed: int = 1, *, bleu: float = 60.0, ppl: float = 2.0, dirty: bool = False, **other: Any) -> Record:
     """A record of `base`, or of a row `h=...`."""
-    is_base = row == "base"
     hyper = BASE
     if found := re.fullmatch(r"h=(\d+)", row):
         n_heads = int(found[1])
         hyper = replace(BASE, n_heads=n_heads, d_k=128 // n_heads, d_v=128 // n_heads)
     dev: Any = {
-        "nll": math.log(ppl),
-        "ppl": float(ppl),
-        "bleu": float(bleu),
-        "bleu_signature": SIGNATURE,
-        "bleu_published": bleu + 1,
-        "bleu_published_signature": "tok:moses",
-    }
-    stamp: Any = {
-        "fingerprint": "ef" * 32,
-        "commit": "12" * 20,
-        "dirty": dirty,
-        "why_dirty": "not committed: repro/paper.py" if dirty else None,
-        "python": "3.11.7",
-        "platform": "Linux",
-        "cpu": "a processor",
-        "device": "a processor",
-        "n_threads": 2,
-        "versions": {"torch": "2.13.0"},
-        "started": "2026-11-21T01:13:21+00:00",
-        "mlflow_run": None,
-    }
+        "nll": math.log(ppl), "ppl": float(ppl), "bleu": float(bleu), "bleu_signature": SIGNATURE,
+        "bleu_published": bleu + 1, "bleu_published_signature": "tok:moses",
+    }  # fmt: skip
+    stamp = {
+        "fingerprint": "ef" * 32, "commit": "12" * 20, "dirty": dirty, "cpu": "a processor", "device": "a processor",
+        "why_dirty": "not committed: repro/paper.py" if dirty else None, "n_threads": 2,
+        "versions": {"torch": "2.13.0"}, "started": "2026-11-21T01:13:21+00:00",
+    }  # fmt: skip
     content: dict[str, Any] = {
         "run": f"{seed:016x}",
-        "table": "base" if is_base else "table3_A",
-        "row": row,
-        "position": -1 if is_base else list(PRINTED).index(row) - 1 if row in PRINTED else 0,
+        "position": -1 if row == "base" else list(PRINTED).index(row) - 1 if row in PRINTED else 0,
         "scale": "laptop",
         "seed": seed,
-        "pair": "en-de",
-        "corpus": {
-            "name": "grammar",
-            "sha256": "ab" * 32,
-            "n_train": 9,
-            "n_dev": 5,
-            "n_test": 7,
-            "dropped": {},
-        },
+        "corpus": {"name": "grammar", "sha256": "ab" * 32, "n_train": 9, "n_dev": 5, "n_test": 7, "dropped": {}},
         "tokenizer": {"sha256": "cd" * 32, "size": 1_009},
         "hyper": asdict(hyper),
-        "settings": {
-            "batch_tokens": 512,
-            "precision": "fp32",
-            "beam": 4,
-            "alpha": 0.6,
-            "extra_length": 50,
-            "claim": "the sign of large effects",
-        },
+        "settings": PAPER_SETTINGS | {"batch_tokens": 512, "claim": "the sign of large effects"},
         "paper": PRINTED.get(row, PaperNumbers(ppl=None, bleu=None, params=None)),
         "params": {"here": 1_234_567, "paper_size": 65_111_040},
         "scores": {"dev": dev, "test": {**dev, "bleu": max(bleu - 1, 0.0), "bleu_published": bleu}},
         "curves": {"train": {"step": [20, 40], "nll": [4.5, 3.25]}, "dev": {"step": [40], "nll": [3.5]}},
-        "cost": {
-            "steps": 600,
-            "source_tokens": 10**6,
-            "target_tokens": 10**6,
-            "train_seconds": 48.0,
-            "decode_seconds": 7.0,
-            "tokens_per_second": 40_000.0,
-            "padding": 0.031,
-            "flops": 1e14,
-            "peak_memory_bytes": 10**8,
-            "gpu_hours": 0.0,
-        },
-        "stamp": stamp,
-        "status": "finished",
-    }
-    return Record(**{**content, **other})
+        "cost": PAPER.cost | {"steps": 600, "train_seconds": 48.0, "decode_seconds": 7.0},
+        "stamp": PAPER.stamp | stamp,
+    }  # fmt: skip
+    return paper_run(row, **{"table": "base" if row == "base" else "table3_A", **content, **other})
 
 
 def diverged(row: str, seed: int) -> Record:

@@ -68,5 +68,5 @@ def test_a_row_on_two_texts_is_drawn_with_its_numbers(tmp_path: Path) -> None:
     assert [line[:4] for line in lines[1:]] == [["h=1", ours, "3000", "3"], ["h=1", ours, "6000", "2"]]
     assert [line[6] for line in lines[1:]] == ["-3", "1"]
     assert "pairs of training text, equal updates" in picture.read_text("utf-8")
-    with pytest.raises(ValueError, match="no row was trained on two texts .*`python experiments/lab_text.py`"):
+    with pytest.raises(ValueError, match="`python experiments/lab_text.py`"):
         draw_text_sizes(tmp_path, RUNS[:4])
