@@ -45,45 +45,34 @@ def _found(name: str) -> Callable[[list[str]], int]:
     """The function of a command; its module is imported only now."""
     match name:
         case "run":
-            from repro.cli import run
-
-            return run.main
+            from repro.cli.run import main
         case "data":
-            from repro.cli import data
-
-            return data.main
+            from repro.cli.data import main
         case "report":
-            from repro.cli import report
-
-            return report.main
+            from repro.cli.report import main
         case "publish":
-            from repro.cli import publish
-
-            return publish.main
+            from repro.cli.publish import main
         case "tracking":
-            from repro.cli import tracking
-
-            return tracking.main
+            from repro.cli.tracking import main
         case "ui":
-            from repro.cli import ui
-
-            return ui.main
+            from repro.cli.ui import main
         case "runs":
-            from repro.cli import runs
-
-            return runs.main
+            from repro.cli.runs import main
         case "compare":
-            from repro.cli import compare
-
-            return compare.main
+            from repro.cli.compare import main
         case "explain":
-            from repro.cli import explain
+            from repro.cli.explain import main
+        case _:
+            with held_interrupts():  # NumPy comes with it
+                from repro.cli import decode
 
-            return explain.main
-    with held_interrupts():  # NumPy comes with it
-        from repro.cli import decode
-
-    return {"translate": decode.translate, "parse": decode.parse, "score": decode.score, "export": decode.export}[name]
+            return {
+                "translate": decode.translate,
+                "parse": decode.parse,
+                "score": decode.score,
+                "export": decode.export,
+            }[name]
+    return main
 
 
 def overview() -> str:
@@ -96,7 +85,7 @@ def overview() -> str:
             *(f"  {name:<{width}}{does}" for name, does in COMMANDS.items()),
             "",
             f"{ours('COMMAND', '--help')} says more, {ours('--version')} which code this is.",
-            "`run TABLE` does what the file in experiments/ does:",
+            "`run TABLE` runs the experiment file of that name, as this does:",
             f"  {experiment_command('table3_A')} --help",
         ]
     )

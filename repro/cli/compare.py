@@ -57,7 +57,7 @@ def _told(folders: Sequence[Path], runs: Sequence[Record], cache: Path) -> Itera
         yield from _grid([_numbers(f"{step:,}", 3, *(curve[step] for curve in curves)) for step in steps])
     texts = _texts(folders, runs, cache)
     if texts is None:
-        yield "\nTheir sentences are not compared: that takes translations of one dev set whose text is here."
+        yield "\nSentences are not compared: it takes two translations of the same dev set, and its text in the cache."
         return
     pairs, sides = texts
     counts = [_counts(side, [target for _, target in pairs], runs[0].pair) for side in sides]

@@ -59,8 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         if not options.corpus:
             raise ValueError(
-                f"Expected a corpus and a language pair like wmt14-en-de, got none; to fetch there are {FETCHABLE}. "
-                f"What their archives are: {ours('data', 'fetch')} --list"
+                f"Expected a corpus and a language pair like wmt14-en-de, got none. These can be fetched: {FETCHABLE}. "
+                f"To list their archives type: {ours('data', 'fetch')} --list"
             )
         name, pair = _name_and_pair(options.corpus)
         if options.command == "fetch" and pair == TREES:

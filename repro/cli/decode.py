@@ -28,19 +28,11 @@ from repro.runs.use import check_parses, check_translates, outputs, score_text, 
 
 STDIN = Path("/dev/stdin")
 
-PRODUCTS = "of torch's matrix products (default: fp32)"
-
 
 def translate(argv: Sequence[str] | None = None) -> int:
     """Translate each line of a text with a finished run, to standard output."""
     parser = run_parser("translate", translate.__doc__)
-    add_options(
-        parser,
-        "backend",
-        "precision",
-        backend="what translates",
-        precision="of torch's matrix products (default: fp32)",
-    )
+    _add_engine(parser, "what translates")
     parser.add_argument(
         "source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip (default: standard input)"
     )
@@ -54,9 +46,7 @@ def translate(argv: Sequence[str] | None = None) -> int:
 def parse(argv: Sequence[str] | None = None) -> int:
     """Parse each sentence with a finished run of Table 4: a tree in brackets on each line of standard output."""
     parser = run_parser("parse", parse.__doc__)
-    add_options(
-        parser, "backend", "precision", backend="what parses", precision="of torch's matrix products (default: fp32)"
-    )
+    _add_engine(parser, "what parses")
     parser.add_argument(
         "source",
         type=Path,
@@ -70,9 +60,7 @@ def parse(argv: Sequence[str] | None = None) -> int:
 def score(argv: Sequence[str] | None = None) -> int:
     """Perplexity and mean loss of given translations under a finished run."""
     parser = run_parser("score", score.__doc__)
-    add_options(
-        parser, "backend", "precision", backend="what scores", precision="of torch's matrix products (default: fp32)"
-    )
+    _add_engine(parser, "what scores")
     parser.add_argument("source", type=Path, help="sentences, one per line")
     parser.add_argument("target", type=Path, help="their translations, line by line")
     return done(_score, parsed(parser, argv))
@@ -92,11 +80,16 @@ def run_parser(name: str, does: str | None) -> Parser:
     """A parser with the options that these commands share."""
     parser = Parser(prog=ours(name), description=does)
     parser.add_argument("run", help=f"a finished run: {run_names()}, its folder, its id or the beginning of it")
-    parser.add_argument("--model", metavar="RUN", help="the same, if it is not to stand first")
+    parser.add_argument("--model", metavar="RUN", help="the run, as an option instead of the first argument")
     add_options(
         parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir="where older runs' tokenizers are"
     )
     return parser
+
+
+def _add_engine(parser: Parser, backend: str) -> None:
+    precision = "of torch's matrix products (default: fp32)"
+    add_options(parser, "backend", "precision", backend=backend, precision=precision)
 
 
 def parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:

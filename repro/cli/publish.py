@@ -18,6 +18,7 @@ from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.results.publish import changed_files, contents
 from repro.runs.command import Parser, code_of, folder_named, ours
+from repro.runs.options import add_options
 from repro.storage.atomic import DiskError
 
 if TYPE_CHECKING:
@@ -44,27 +45,24 @@ class _Plan(NamedTuple):
         return [*self.replaced, *self.verdicts]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Add your own results to the published ones and make the pages again, or say why not.
 
     Translations go with their records, and are scored again if their text is available. A published record stays as it
     is unless --replace is given.
     """
     parser = Parser(prog=ours("publish"), description=main.__doc__)
-    parser.add_argument("scale", nargs="*", help=f"which scales; {LAYER_COSTS_FOLDER} is the measurement of Table 1")
+    parser.add_argument(
+        "scale", nargs="*", help=f"scales to publish; {LAYER_COSTS_FOLDER} stands for the measurement of Table 1"
+    )
     parser.add_argument(
         "--from", dest="source", type=folder_named, default=OWN, help="your results (default: %(default)s)"
     )
     parser.add_argument("--to", type=folder_named, default=PUBLISHED, help="the published ones (default: %(default)s)")
     parser.add_argument("--replace", action="store_true", help="let your records replace published ones that differ")
     parser.add_argument("--dry-run", action="store_true", help="say what would change; write nothing")
-    parser.add_argument(
-        "--cache-dir",
-        type=folder_named,
-        default=Path("cache"),
-        help="where generated text is kept (default: %(default)s)",
-    )
-    options = parser.parse_args(arguments)
+    add_options(parser, "cache_dir", cache_dir="where generated text is kept")
+    options = parser.parse_args(argv)
     from repro.pages.build import build_all
 
     try:

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from repro.results.places import OWN, PACKAGE, PUBLISHED
 from repro.runs.command import Parser, code_of, folder_named, ours
+from repro.runs.options import add_options
 from repro.storage.atomic import DiskError, write_text
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Make every table again from its records, or with --check say which files differ."""
     parser = Parser(prog=ours("report"), description=main.__doc__)
     parser.add_argument(
@@ -31,22 +32,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--tests", action="store_true", help="first run the tests that settle claims; the pages say what came out"
     )
-    parser.add_argument(
-        "--cache-dir",
-        type=folder_named,
-        default=Path("cache"),
-        help="where generated text is kept, for the sentences of --html (default: %(default)s)",
-    )
-    options = parser.parse_args(arguments)
+    add_options(parser, "cache_dir", cache_dir="where generated text is kept, for the sentences of --html")
+    options = parser.parse_args(argv)
     from repro.pages.build import build_all, scales  # SciPy, which --help does without
 
     results = options.results or (OWN if options.own else PUBLISHED)
     if not results.is_dir():
         parser.error(f"{results}: expected a folder of records, found none. Run an experiment first.")
     if options.html and (options.check or options.tests):
-        parser.error("--html: expected it alone or with --own, got --check or --tests. Run them one after the other.")
+        parser.error("--html cannot be combined with --check or --tests. Run them one after the other.")
     if options.tests and options.check:
-        parser.error("--tests and --check: expected one of them, got both; --check writes nothing. Run --tests first.")
+        parser.error("--tests cannot be combined with --check, which writes nothing. Run --tests first.")
     try:
         if options.html and (there := [place for place in _shown(options, results) if scales(place)]):
             for place in there:

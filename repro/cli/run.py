@@ -14,9 +14,9 @@ from repro.results.places import experiment_files
 from repro.runs.command import BAD_INPUT, guess, ours
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Replace this process by the experiment file of that name, given the other words; without a name, list them."""
-    name, *others = list(sys.argv[1:] if words is None else words) or ["--help"]
+    name, *others = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     files = experiments()
     if name in ("-h", "--help"):
         print(listing(files))

@@ -32,10 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for world, of in itertools.groupby(sorted(there, key=_world), key=_world):
         print(f"{world}:", *_listing(list(of)), "", sep="\n")
     if begun > 0:
-        print(f"{begun} more began and did not end: the command that began them resumes them.")
+        print(f"{begun} more have not ended. Type the command that started them again to resume them.")
     print(
-        f"{ours('translate', 'RUN')}\ntakes {run_names()} or the beginning of an id as RUN; so do compare, "
-        "export and score."
+        f"{ours('translate', 'RUN')}\ntakes {run_names()} or the beginning of an id as RUN. So do the commands "
+        "compare, export and score."
     )
     return 0
 

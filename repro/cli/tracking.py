@@ -7,7 +7,7 @@
 Runs of another machine: copy their folders into runs/ and sync.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from repro.render.several import several
@@ -25,7 +25,7 @@ from repro.tracking.views import View, install_view, view_of
 OWN = "own"  # the part of results/ that git ignores
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Bring MLflow up to date with the journals of runs, or restore a run's folder from MLflow."""
     parser = Parser(prog=ours("tracking"), description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)

@@ -18,7 +18,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -156,14 +156,15 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
 
 
 def _way_to_runs(table: str, scale: str) -> str:
-    """How to make runs of a table; for a name that is no scale, what it may be: "laptop-en-fr" is made by options."""
+    """How to make runs of a table; for a name that is no scale, what it means: "laptop-en-fr" has other options."""
     if scale in SCALES:
         return f"Type: {experiment_command(table)} --scale {scale}"
-    options = "Options of the command make it one of its own." if scale.split("-")[0] in SCALES else ""
-    return f"It is none of {', '.join(SCALES)}. {options}".strip()
+    if scale.split("-")[0] in SCALES:
+        return "Runs with other options than a scale's own have a scale of this name: give the same options again."
+    return f"{scale} is not a scale; there are {', '.join(SCALES)}."
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Open MLflow on the saved view of a table."""
     parser = Parser(prog=ours("ui"), description=main.__doc__)
     parser.add_argument("--table", default="table3_A", help="the table whose saved view to open (default: %(default)s)")

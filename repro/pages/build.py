@@ -264,7 +264,7 @@ def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
         if is_generated(read(over_all)):
             made.setdefault(over_all, "")
         elif over_all in made:
-            raise ValueError(f"{over_all}: expected the page that {COMMAND} makes, got one of somebody. Move it.")
+            raise ValueError(f"{over_all}: expected the page that {COMMAND} makes, got one written by hand. Move it.")
     return made
 
 

@@ -130,8 +130,7 @@ def published_column(frame: DataFrame, group: str, score: str, decimals: int) ->
     if "published/n" not in frame:
         return []
     beside = frame[[f"published/{name}" for name in BESIDE]].set_axis(BESIDE, axis="columns")
-    texts = spreads(beside, score, decimals)
-    return [Column(group, "published", ["" if text == MISSING else text for text in texts])]
+    return [Column(group, "published", spreads(beside, score, decimals, none=""))]
 
 
 def setting_columns(frame: DataFrame) -> list[Column]:
@@ -197,8 +196,8 @@ def with_minus(sentence: str) -> str:
     return re.sub(r"(?<![\w.-])-(?=\d)", MINUS, sentence)
 
 
-def spreads(frame: DataFrame, score: str, decimals: int) -> list[str]:
-    """Mean ± half-width; for one run its number; empty where no run has the score.
+def spreads(frame: DataFrame, score: str, decimals: int, none: str = MISSING) -> list[str]:
+    """Mean ± half-width; for one run its number; empty where no run has the score, `none` for a row not run.
 
     Mean [lowest, highest] for two runs, and where the interval would reach below zero, as no score can.
     """
@@ -211,7 +210,7 @@ def spreads(frame: DataFrame, score: str, decimals: int) -> list[str]:
             mean += f" ± {half_width}"
         elif n > 1 and mean:
             mean += f" [{low}, {high}]"
-        texts.append(mean if n else MISSING)
+        texts.append(mean if n else none)
     return texts
 
 
@@ -384,6 +383,6 @@ def counted(said: Sequence[str]) -> str:
 
 def scored(frame: DataFrame, score: str, name: str) -> Listing:
     """The scores of the rows in order, for a table whose rows are not compared with the base."""
-    texts = zip(labels(frame), spreads(frame, score, 1), strict=True)
-    told = [f"{listed_rows([row])} {text}" for row, text in texts if text not in ("", MISSING)]
+    texts = zip(labels(frame), spreads(frame, score, 1, none=""), strict=True)
+    told = [f"{listed_rows([row])} {text}" for row, text in texts if text]
     return Listing(((Strong(name), f": {counted(told)}."),) if told else ())

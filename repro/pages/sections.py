@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from repro.pages.columns import DELTA, MISSING, numbers, row_column, spreads
+from repro.pages.columns import DELTA, numbers, row_column, spreads
 from repro.pages.words import explained_table
 from repro.render.page import Block, Column, Heading, Text
 from repro.results.curves import OVERS
@@ -98,8 +98,7 @@ def further_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]
         group, scored = of.removeprefix("further/"), frame.assign(n=frame[count].fillna(0).astype(int))
         shown.append(Column(group, "n", numbers(frame[count], ".0f")))
         for score, scorer in SCORERS.items():
-            texts = spreads(scored, f"{of}/{score}", 1)
-            shown.append(Column(group, scorer, ["" if text == MISSING else text for text in texts]))
+            shown.append(Column(group, scorer, spreads(scored, f"{of}/{score}", 1, none="")))
     kept = [i for i, scored in enumerate(frame[counts].notna().any(axis="columns")) if scored]
     columns = [column._replace(texts=[column.texts[i] for i in kept]) for column in shown]
     rules = {sum(i < rule for i in kept) for rule in ruled} - {0, len(kept)}

@@ -1,8 +1,9 @@
 """Aligns the cells of a table in plain text, for a terminal or a diff."""
 
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
 
 
 def aligned(
@@ -14,15 +15,7 @@ def aligned(
     """
     padded = []
     for texts, left in zip(columns, to_the_left, strict=True):
-        room = min(max(least, *map(width, texts)), most)
-        padded.append(
-            [text + " " * (room - width(text)) if left else " " * (room - width(text)) + text for text in texts]
-        )
+        room = min(max(least, *map(cell_len, texts)), most)
+        blanks = [" " * (room - cell_len(text)) for text in texts]
+        padded.append([text + blank if left else blank + text for text, blank in zip(texts, blanks, strict=True)])
     return [list(line) for line in zip(*padded, strict=True)]
-
-
-def width(text: str) -> int:
-    """Places that a text takes in a terminal: two for a wide letter, none for a combining mark."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)

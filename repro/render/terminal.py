@@ -5,8 +5,10 @@ What is better is green and what is worse red, by ANSI codes; the caller removes
 
 import textwrap
 
+from rich.cells import cell_len
+
 from repro.render.escape import flat
-from repro.render.grid import aligned, width
+from repro.render.grid import aligned
 from repro.render.page import (
     Better,
     Block,
@@ -38,7 +40,7 @@ def _block(block: Block) -> str:
     match block:
         case Heading():
             title = _line(block.words)
-            return f"{title}\n{('═' if block.level == 1 else '─') * width(title)}"
+            return f"{title}\n{('═' if block.level == 1 else '─') * cell_len(title)}"
         case Text():
             return textwrap.fill(_line(block.words), LINE)
         case Listing():
@@ -60,7 +62,7 @@ def table(table: Table) -> str:
     for row, line in enumerate(lines[1:]):
         line[:] = [_coloured(cell, column.texts[row]) for cell, column in zip(line, table.columns, strict=True)]
     if any(column.group for column in table.columns):
-        widths = iter(map(width, lines[0]))
+        widths = iter(map(cell_len, lines[0]))
         over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in spans(table.columns)]
         lines.insert(0, [flat(group).center(room) for group, room in over])
         lines.insert(1, [("─" if group else " ") * room for group, room in over])

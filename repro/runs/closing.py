@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
 from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.render.escape import shown
-from repro.render.grid import width
 from repro.results.latest import BEST
 from repro.results.record import Record
 from repro.results.sentences import has_sentences
@@ -45,7 +46,7 @@ def translations(finished: "Sequence[tuple[RunDir, Record]]") -> Iterator[str]:
 
 def _places(line: str) -> int:
     """Columns that a line takes in a terminal, where control characters are shown by their names."""
-    return width(shown(line))
+    return cell_len(shown(line))
 
 
 def pages(folder: Path | None, report: Path | None) -> list[str]:

@@ -170,7 +170,7 @@ def test_a_table_runs_on_it_unchanged(
     assert (scored["name"], scored["n"]) == ("newstest2014", 9)
 
 
-def test_unpacked_text_is_known_by_what_was_unpacked(
+def test_a_change_of_unpacked_text_is_noticed(
     tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, cache = f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}"
@@ -322,7 +322,7 @@ def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["fetch"], "like wmt14-en-de, got none; to fetch there are multi30k-en-de, "),
+        (["fetch"], "like wmt14-en-de, got none. These can be fetched: multi30k-en-de, "),
         (["fetch", "wmt14-en-de", "--mirror=http://[::1/"], "Invalid IPv6 URL"),
         (["fetch", "tatoeba-en-de"], "https://www.manythings.org/anki"),
         (["fetch", "wmt15-en-de"], "corpora are grammar, multi30k"),

@@ -23,7 +23,7 @@ def test_it_lists_every_experiment_with_its_question(capsys: pytest.CaptureFixtu
     assert of_b.endswith("  Table 3 (B): narrower keys.")
 
 
-def test_a_table_that_is_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_table_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main(["table3_a", "--dry-run"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: table3_a is not an experiment; did you mean table3_A?")

@@ -70,7 +70,7 @@ def test_runs_are_listed_the_newest_first(runs: Path, capsys: pytest.CaptureFixt
         ["00000000", "table3_A", "h=1", "2", "99.0"],
         ["00000000", "base", "base", "1", "100.0"],
     ]
-    assert "1 more began and did not end" in "\n".join(shown)
+    assert "1 more have not ended" in "\n".join(shown)
     assert max(map(len, shown[:4])) <= 80
 
 
@@ -104,7 +104,7 @@ def test_runs_on_other_text_are_compared_without_sentences(
     assert main(["compare", "base", "latest", f"--runs-dir={runs}", f"--cache-dir={tmp_path}"]) == 0
     shown = capsys.readouterr().out
     assert "corpus" in shown
-    assert "Their sentences are not compared" in shown
+    assert "Sentences are not compared" in shown
 
 
 def test_one_run_twice_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,10 +144,13 @@ def test_a_server_of_others_is_shown_not_started(
     assert " experiments/table3_A.py --scale paper" in said
     assert "tracking sync" not in said, "nothing is published of it"
     assert opened == [link]
-    for scale, words in (("lapto", "It is none of smoke,"), ("laptop-fr-en", "Options of the command make it one")):
+    for scale, words in (
+        ("lapto", "lapto is not a scale; there are "),
+        ("laptop-fr-en", "give the same options"),
+    ):
         assert ui.main(["--tracking-uri", address, "--scale", scale, "--no-browser"]) == 0
         said = capsys.readouterr().out
-        assert f"There are no runs at scale {scale} yet. It is none of " in said
+        assert f"There are no runs at scale {scale} yet. " in said
         assert words in said
         assert "sync" not in said
         assert "table3_A.py" not in said
