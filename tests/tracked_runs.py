@@ -4,8 +4,6 @@ import json
 import math
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +84,6 @@ def same(found: list[Point], wanted: list[Point]) -> bool:
 
 def run_of(uri: str, run_id: str) -> Any:
     return connect(uri).get_run(run_id)
-
-
-def wait_for(done: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def eventful(runs: Path, run: str) -> Path:

@@ -69,17 +69,6 @@ def status(code: int) -> Answer:
     return lambda handler: handler.send(code, b'{"error_code": "INTERNAL_ERROR", "message": "sorry"}')
 
 
-def half(handler: Handler) -> None:
-    """Do what is asked, answer with half of what was promised."""
-    code, content = handler.real()
-    handler.send(code, content[: len(content) // 2], len(content))
-
-
-def half_called_whole(handler: Handler) -> None:
-    code, content = handler.real()
-    handler.send(code, content[: len(content) // 2])
-
-
 def reply_lost(handler: Handler) -> None:
     """Do what is asked, and tear the connection down."""
     handler.real()

@@ -134,11 +134,7 @@ class Appended:
         with named(path):
             make_folder(path.parent)
             self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-            try:
-                _push_folder(path.parent)
-            except OSError:
-                os.close(self.file)
-                raise
+            _push_folder(path.parent)
 
     def cut(self, end: int) -> None:
         """Drop all bytes after `end`."""

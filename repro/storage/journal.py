@@ -12,7 +12,7 @@ import operator
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -106,21 +106,17 @@ class Journal:
         self.close()
 
 
-def read(path: Path) -> list[Line]:
-    """The lines of a journal, each (kind, step) once: if repeated after a crash, that of the last attempt."""
-    return once(read_all(path))
-
-
 def read_all(path: Path) -> list[Line]:
     """All lines of a journal: a step repeated after a crash has one for each attempt."""
     return list(Tail(path).lines())
 
 
-def once(lines: Iterable[Line]) -> list[Line]:
-    """Each (kind, step) once, as the last attempt wrote it.
+def read(path: Path) -> list[Line]:
+    """The lines of a journal, each (kind, step) once, as the last attempt wrote it.
 
     The attempt decides, not the position: a process that slept while it was replaced may write after its successor.
     """
+    lines = read_all(path)
     ordered = sorted(lines, key=lambda line: line["attempt"])
     return list({(line["kind"], line["step"]): line for line in ordered}.values())
 

@@ -66,8 +66,9 @@ def check_store(uri: str, runs: Path = RUNS) -> str | None:
     if uri.startswith(("http://", "https://")):
         if hide(uri) != uri:
             raise ValueError(
-                f"--tracking-uri {hide(uri)}: expected http(s)://SERVER alone, since others can see what is typed. "
-                "MLflow takes the user from MLFLOW_TRACKING_USERNAME and the password from MLFLOW_TRACKING_PASSWORD."
+                f"--tracking-uri {hide(uri)}: expected http(s)://SERVER without user, password or query, because "
+                "other users can see what is typed. MLflow takes the user from MLFLOW_TRACKING_USERNAME and the "
+                "password from MLFLOW_TRACKING_PASSWORD."
             )
         why = _silence(uri)
         return why and f"MLflow at {uri} does not answer ({why}). To catch up later, type: {repair(uri, runs)}"
@@ -258,11 +259,9 @@ def _is_of_the_surroundings(error: BaseException) -> bool:
 
 
 def _all_of(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, the errors that libraries wrapped in it, and its causes."""
+    """An error and its causes: MLflow and SQLAlchemy each raise an error of their own from that of SQLite."""
     while error:
         yield error
-        if isinstance(packed := getattr(error, "orig", None), BaseException):
-            yield packed
         error = error.__cause__ or error.__context__
 
 

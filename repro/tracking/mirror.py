@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from repro.storage import atomic, lease
@@ -26,7 +25,6 @@ from repro.tracking.tracker import Tracker
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
 CELL = ("table", "row", "published", *APART)  # tags: runs that differ in one are never compared as seeds of a row
-EMPTY: Mapping[str, str] = MappingProxyType({})
 LONGEST_PAUSE = 60.0  # seconds between two tries of a tracker in trouble
 
 
@@ -54,24 +52,6 @@ def settle_cell(client: Any, runs: list[Any]) -> None:
         current = str(counts.get(run.data.tags["seed"]) is run).lower()
         if run.data.tags.get("current") != current:
             client.set_tag(run.info.run_id, "current", current)
-
-
-def one_run(
-    client: Any, experiment: str, identity: Mapping[str, str], began: int, name: str, tags: Mapping[str, str] = EMPTY
-) -> Any:
-    """The run in MLflow with the tags `identity`; if there is none, it is made, with `tags` as well.
-
-    If several processes made it at once, all use the one that sorts first: the others go to MLflow's bin.
-    """
-    mine = " AND ".join(f"tags.`{tag}` = '{value}'" for tag, value in identity.items())
-    found = client.search_runs([experiment], mine)
-    if not found:
-        client.create_run(experiment, began, {**identity, **tags}, name)
-        found = client.search_runs([experiment], mine)
-    first, *others = sorted(found, key=lambda one: one.info.run_id)
-    for other in others:
-        client.delete_run(other.info.run_id)
-    return first
 
 
 class Remote:
@@ -115,11 +95,21 @@ class Remote:
         self.latest = 0  # the latest time in the journals, in milliseconds
 
     def _find(self, run: Mapping[str, Any], folder: Path) -> Any:
-        """The run in MLflow, made if need be."""
-        began = next((line["time"] for line in Tail(folder / JOURNALS[0]).lines()), time.time())
-        name = f"{run['tags'].get('row', run['run'])}, seed {run['tags'].get('seed', '?')}"
+        """The run in MLflow, made if need be.
+
+        If several processes made it at once, all use the one that sorts first: the others go to MLflow's bin.
+        """
         identity = {"repro.runs.run": run["run"], "repro.execution": run["execution"]}
-        return one_run(self.client, self._experiment, identity, max(0, round(began * 1000)), name)
+        mine = " AND ".join(f"tags.`{tag}` = '{value}'" for tag, value in identity.items())
+        if not (found := self.client.search_runs([self._experiment], mine)):
+            began = next((line["time"] for line in Tail(folder / JOURNALS[0]).lines()), time.time())
+            name = f"{run['tags'].get('row', run['run'])}, seed {run['tags'].get('seed', '?')}"
+            self.client.create_run(self._experiment, max(0, round(began * 1000)), identity, name)
+            found = self.client.search_runs([self._experiment], mine)
+        first, *others = sorted(found, key=lambda one: one.info.run_id)
+        for other in others:
+            self.client.delete_run(other.info.run_id)
+        return first
 
     def catch_up(self) -> None:
         """Send what is new in the journals since the last call, a batch at a time."""

@@ -81,7 +81,7 @@ def describe(folder: Path) -> dict[str, Any]:
         run: dict[str, Any] = json.loads(path.read_bytes())
         stated = run.pop(signed_json.KEY, None)
         if stated != (counted := signed_json.checksum(run)):
-            raise ValueError(f"the checksum {stated} for {counted}")
+            raise ValueError(f"checksum {stated}, not {counted}")
         run.setdefault("claims", None)
         if not all(re.fullmatch(r"[\w.-]+", name) for name in (run["run"], run["execution"])):
             raise ValueError(f"run is {run['run']!r}, execution {run['execution']!r}")
@@ -137,10 +137,7 @@ def measured(line: Line) -> list[Point]:
 
 def has_diverged(folder: Path) -> bool:
     """Whether the record of a run says so."""
-    try:
-        return _status(folder) == "diverged"
-    except FileNotFoundError:
-        return False
+    return _status(folder) == "diverged"
 
 
 def is_training(folder: Path) -> bool:
@@ -154,17 +151,18 @@ def is_training(folder: Path) -> bool:
 
 def outcome(folder: Path) -> str:
     """What became of a run, told by its files: it has a record, or its journal has a writer, or neither."""
-    try:
-        return "FINISHED" if _status(folder) == "finished" else "FAILED"
-    except FileNotFoundError:
-        return "RUNNING" if is_training(folder) else "KILLED"
+    if status := _status(folder):
+        return "FINISHED" if status == "finished" else "FAILED"
+    return "RUNNING" if is_training(folder) else "KILLED"
 
 
-def _status(folder: Path) -> object:
-    """The status in the record, which is verified elsewhere. Raises FileNotFoundError if there is no record."""
+def _status(folder: Path) -> str | None:
+    """The status in the record, which is verified elsewhere; None if there is no record."""
     path = folder / RECORD
     try:
         require_file(path)
-        return json.loads(path.read_bytes())["status"]
+        return str(json.loads(path.read_bytes())["status"])
+    except FileNotFoundError:
+        return None
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: expected a record, got {error!r}. Take it from a copy, or delete it.") from error

@@ -10,7 +10,6 @@ from paper_runs import paper_run
 from tracked_runs import describe, stored
 
 from repro.cli.tracking import main
-from repro.results import artifacts
 from repro.results.further_tests import FurtherTest, write_further
 from repro.results.record import path
 from repro.tracking.client import connect, experiment_name
@@ -42,18 +41,14 @@ def show_record(uri: str, file: Path) -> None:
     shown.settle()
 
 
-@pytest.mark.parametrize("of", ["one run", "a published table"])
 def test_scores_of_other_test_sets_come_with_their_record_or_after_it(
-    new_store: Callable[[], str], tmp_path: Path, of: str
+    new_store: Callable[[], str], tmp_path: Path
 ) -> None:
     uri, file = new_store(), published(tmp_path)
     show_record(uri, file)
     scores: Any = {"nll": 1.0, "bleu": 30.5, "bleu_signature": "s", "bleu_published": None}
     name = f"{sum(map(ord, 'h=1')) + 1:016x}"
     write_further(file, name, {"x": FurtherTest("ef" * 32, scores, ["a"])})
-    if of == "a published table":  # has one file for all its runs
-        artifacts.publish(file.parent, file.parent, {file.stem: name})
-        artifacts.drop(file)
     for _ in range(2):
         show_record(uri, file)
     [run] = runs(uri)
@@ -86,7 +81,7 @@ def test_a_record_is_a_run_once(new_store: Callable[[], str], tmp_path: Path) ->
     }  # fmt: skip
 
 
-def test_a_record_that_was_half_brought_is_completed(
+def test_a_record_that_was_sent_in_part_is_completed(
     new_store: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri, file = new_store(), published(tmp_path)
@@ -113,7 +108,7 @@ def test_a_record_that_is_published_anew_takes_the_place_of_the_old(
     ]  # fmt: skip
 
 
-def test_what_is_typed_brings_a_scale_and_one_s_own_view_does_not_show_it(
+def test_the_command_shows_published_records_in_views_of_their_own(
     new_store: Callable[[], str], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     uri = new_store()
@@ -122,14 +117,7 @@ def test_what_is_typed_brings_a_scale_and_one_s_own_view_does_not_show_it(
     (tmp_path / "results" / "laptop" / "rows.json").write_bytes(b"{}")
     (tmp_path / "results" / "laptop" / "figures").mkdir()
     (tmp_path / "results" / "laptop" / "figures" / "attention.json").write_bytes(b"{}")
-    alike = {
-        "scale": "laptop",
-        "corpus": "wmt14",
-        "text": "ab",
-        "devices": "unknown",
-        "precision": "fp32",
-        "threads": 1,
-    }
+    alike = dict(scale="laptop", corpus="wmt14", text="ab", devices="unknown", precision="fp32", threads=1)
     describe(folder, folder.name, **alike, code="ef")
     sync(uri, folder)
     assert main(["sync", "--tracking-uri", uri, "--results", str(tmp_path / "results" / "laptop")]) == 0
@@ -152,19 +140,10 @@ def test_what_is_typed_brings_a_scale_and_one_s_own_view_does_not_show_it(
     capsys.readouterr()
 
 
-def test_what_is_no_scale_is_refused(tmp_path: Path, store: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_records_is_refused(tmp_path: Path, store: str, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, said in {
         ("--results", f"{tmp_path}"): "expected the folder of a scale, such as results/laptop",
         ("--results", f"{tmp_path}/own/laptop"): "holds your own records; leave out --results",
-        ("--results", f"{tmp_path}", "runs/x"): "name one or the other",
     }.items():
         assert main(["sync", "--tracking-uri", store, *arguments]) == 2
         assert said in capsys.readouterr().err
-
-
-def test_where_there_are_no_runs_the_published_ones_are_named(
-    tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["sync", "--tracking-uri", store]) == 2
-    assert " -m repro tracking sync --results results/laptop" in capsys.readouterr().err

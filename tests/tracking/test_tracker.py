@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 from loopback import LoopbackServer
-from tracked_runs import describe, python, wait_for
+from tracked_runs import describe, python
 from tracking_server import Handler
+from waiting import until
 
 from repro.storage.journal import Journal
 from repro.tracking.client import DEFAULT_URI
@@ -28,7 +29,7 @@ def asleep() -> Iterator[threading.Thread]:
     end.set()
 
 
-def test_after_one_wait_in_vain_nothing_is_waited_for(asleep: threading.Thread) -> None:
+def test_after_one_timeout_no_request_is_waited_for(asleep: threading.Thread) -> None:
     told: list[str] = []
     tracker = Tracker("http://127.0.0.1:1", runs=Path("there"), tell=told.append)
     assert tracker.patience == SERVER
@@ -54,7 +55,7 @@ def test_after_one_wait_in_vain_nothing_is_waited_for(asleep: threading.Thread) 
 
 @pytest.mark.parametrize(
     ("runs", "named"),
-    [(Path("runs"), ""), (Path("there"), " --runs-dir there"), (Path("my runs"), " --runs-dir 'my runs'")],
+    [(Path("runs"), ""), (Path("my runs"), " --runs-dir 'my runs'")],
 )
 def test_what_to_type_for_a_broken_database_names_the_folder_of_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: Path, named: str
@@ -102,8 +103,8 @@ experiment.main("own", [])
 """
 
 
-@pytest.mark.parametrize("words", [("0",), ("75",), ("130", "by a signal")])
-def test_who_is_left_in_a_library_does_not_abort_the_process(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("words", [("75",), ("130", "by a signal")])
+def test_a_thread_left_in_a_library_does_not_abort_the_process(words: tuple[str, ...]) -> None:
     with python(LEAVES_SOMEBODY, *words) as process:
         said, _ = process.communicate(timeout=120)
     assert (process.returncode, said) == (int(words[0]), b"what was said last")
@@ -117,28 +118,6 @@ def test_a_server_that_is_silent_at_the_start_is_told_of_once(dead: str) -> None
     assert len(told) == 1
     assert told[0].endswith(f"python -m repro tracking sync --tracking-uri {dead}")
     assert tracker.patience == IN_TROUBLE
-
-
-def test_views_are_made_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MLflow's client waits for each token of an answer, not for the answer: views need an end of their own."""
-    told: list[str] = []
-    end, here = threading.Event(), threading.get_ident()
-    seen: list[int] = []
-
-    def install(*_: object) -> None:
-        seen.append(threading.get_ident())
-        end.wait(20)
-
-    monkeypatch.setattr("repro.tracking.views.install_view", install)
-    tracker = Tracker("http://127.0.0.1:1", tell=told.append)
-    tracker.patience = 0.5
-    try:
-        install_views(tracker, [View(scale="smoke", table="table2", title="Table 2")])
-    finally:
-        end.set()
-    assert seen != [here]
-    assert len(told) == 1
-    assert "no answer within 0.5 s" in told[0]
 
 
 class Dripping(LoopbackServer):
@@ -188,7 +167,7 @@ def test_a_process_ends_though_its_tracker_drips(tmp_path: Path) -> None:
             journal.append("train", 1, loss=1.0)
     with Dripping() as server:
         process = python(SWEEP, f"http://127.0.0.1:{server.server_port}", tmp_path / "runs", stdin=subprocess.PIPE)
-        wait_for(lambda: bool(server.asked) or process.poll() is not None)
+        until(lambda: bool(server.asked) or process.poll() is not None)
         said, _ = process.communicate(b"\n")
         assert not server.closing.is_set(), "it still dripped"
     assert process.returncode == 0, said

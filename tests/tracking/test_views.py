@@ -194,18 +194,15 @@ def test_one_finished_execution_of_each_seed_counts_the_newest(new_store: Callab
     assert shown(uri) == {"h=1 1": 9.0, "h=1 2": 7.0, "h=4 1": 3.0}
 
 
-@pytest.mark.parametrize("tag", ["text", "devices", "precision", "threads", "corpus", "pair"])
-def test_runs_that_are_no_repetitions_never_share_a_view(
-    new_store: Callable[[], str], tmp_path: Path, tag: str
-) -> None:
+def test_runs_that_are_not_repetitions_never_share_a_view(new_store: Callable[[], str], tmp_path: Path) -> None:
     """Two texts under one name were two seeds, and so were two precisions and two numbers of threads."""
     uri = new_store()
-    other = {tag: "another"}
     made(uri, tmp_path / "one", 4.0, 100, **OURS)
-    made(uri, tmp_path / "two", 6.0, 200, **OURS | other)
-    made(uri, tmp_path / "three", 8.0, 300, seed=2, **OURS | other)
+    others = {"text": 5.0, "devices": 6.0, "precision": 7.0, "threads": 8.0, "corpus": 9.0, "pair": 10.0}
+    for tag, ppl in others.items():
+        made(uri, tmp_path / tag, ppl, 200, seed=2, **OURS | {tag: "another"})
     assert shown(uri) == {"h=1 1": 4.0}
-    assert shown(uri, **other) == {"h=1 1": 6.0, "h=1 2": 8.0}
+    assert {tag: shown(uri, **{tag: "another"}) for tag in others} == {tag: {"h=1 2": p} for tag, p in others.items()}
 
 
 def test_seeds_of_older_code_do_not_count_where_there_are_newer(new_store: Callable[[], str], tmp_path: Path) -> None:
@@ -258,7 +255,7 @@ def test_differences_are_over_common_seeds_and_go_with_them(new_store: Callable[
     assert of_row()["row_mean/ppl"] == 5.0
 
 
-def test_a_table_whose_name_another_has_but_for_a_sign_has_its_own_numbers(
+def test_tables_whose_names_differ_in_one_character_keep_their_own_numbers(
     new_store: Callable[[], str], tmp_path: Path
 ) -> None:
     """To MLflow's LIKE an underscore is any sign."""
