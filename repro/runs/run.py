@@ -221,7 +221,7 @@ class Run:
         settings = machine.split(", ")
         if COMPILED not in settings or not (reason := compiled.given_up()):
             return machine
-        self.progress.say(f"{self.dir.name}: its record does not say that layers were compiled: {reason}.")
+        self.progress.say(f"{self.dir.name} ran without compiled layers, and its record says so: {reason}.")
         return ", ".join(one for one in settings if one != COMPILED)
 
     def _scored(self, model: Any) -> tuple[Scores, Named | None, str] | None:
@@ -232,7 +232,7 @@ class Run:
             dev = self._evaluate(opened, "dev", self.dir.prepared.dev)
             test = self._evaluate(opened, "test", self.dir.prepared.test)
         if not (_is_finite(dev.scores) and _is_finite(test.scores)):
-            self.progress.say(f"{self.dir.name}: perplexity of held-out text is not finite: it diverged")
+            self.progress.say(f"{self.dir.name} diverged: the perplexity of held-out text is not finite")
             return None
         return Scores(dev=dev.scores, test=test.scores), self._score_subset(test.hypotheses), weights
 
@@ -260,7 +260,7 @@ class Run:
             for name, (of, hypotheses) in translated.items()
         }
         if not all(map(_is_finite, found.values())):
-            self.progress.say(f"{self.dir.name}: by the mean of its last checkpoints perplexity is not finite")
+            self.progress.say(f"{self.dir.name}: the mean of its last checkpoints has a perplexity that is not finite")
             return None
         seconds = round(time.monotonic() - started, 3)
         return record.LastMean(steps=steps, weights=weights, seconds=seconds, dev=found["dev"], test=found["test"])

@@ -87,7 +87,7 @@ class Session:
             yield f"it has {learned:,} tokens to learn, fewer than the {asked:,} asked for."
         asked, whole = scale.batch_tokens, max(prepared.train.source.n_tokens, prepared.train.target.n_tokens)
         if whole < asked:
-            yield f"it has {whole:,} tokens a side, and no update reads more of it: fewer than the {asked:,} asked for."
+            yield f"it has {whole:,} tokens a side, so no update can read the {asked:,} asked for."
 
     def _named_after_text(self) -> Scale:
         """The scale; for a text of one's own, a hash of text and vocabulary in its name tells such texts apart.
