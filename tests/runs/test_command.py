@@ -251,10 +251,6 @@ def test_the_output_of_training_goes_on_where_there_is_room_again(tmp_path: Path
     [
         (["experiments/table3_A.py", "--scale=smoke"], "table3_A at scale smoke: 5 runs, en-de, seed 1"),
         (["experiments/table3_A.py", "--devices=2"], "table3_A at scale laptop-2-devices: 2 processes begin"),
-        (
-            ["experiments/all_tables.py", "--seeds=2"],
-            "all_tables at scale laptop: 48 runs, en-de, en-fr, 2 seeds: 1 to 2",
-        ),
         (["experiments/figures.py", "--scale=smoke"], "Figures of results/own/smoke"),
         (["repro", "data", "prepare", "grammar-en-de"], "grammar-en-de: tokens and ids go to cache"),
         (["repro", "tracking", "sync", "."], "Opening sqlite:///mlflow.db"),
