@@ -81,24 +81,14 @@ class Moment:
                 for name, inode in names.items()
                 if inode != FOLDER and all(str(up) in names for up in list(Path(name).parents)[:-1])
             }
-            for kept in (_none, _half, _zeros, _all):
-                yield {name: kept(self.pushed.get(inode, b""), self.seen[inode]) for name, inode in there.items()}
+            ways = {name: _ways(self.pushed.get(inode, b""), self.seen[inode]) for name, inode in there.items()}
+            for way in range(4):
+                yield {name: contents[way] for name, contents in ways.items()}
 
 
-def _none(pushed: bytes, seen: bytes) -> bytes:
-    return pushed
-
-
-def _all(pushed: bytes, seen: bytes) -> bytes:
-    return seen
-
-
-def _half(pushed: bytes, seen: bytes) -> bytes:
-    return seen[: (len(pushed) + len(seen)) // 2]
-
-
-def _zeros(pushed: bytes, seen: bytes) -> bytes:
-    return pushed + bytes(max(0, len(seen) - len(pushed)))
+def _ways(pushed: bytes, seen: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+    """What the disk may hold of a file: what was pushed, half of what is new, zeros in its place, all of it."""
+    return pushed, seen[: (len(pushed) + len(seen)) // 2], pushed + bytes(max(0, len(seen) - len(pushed))), seen
 
 
 class Disk:
@@ -188,24 +178,14 @@ class Disk:
                 return before.changed(Change(None, name))
         return before
 
-    def killed(self) -> Iterator[tuple[str, Files]]:
-        """At each point, what a kill leaves."""
-        for when, moment in self.moments:
-            yield f"killed {when}", moment.killed()
-
-    def power_lost(self) -> Iterator[tuple[str, Files]]:
-        """At each point, all that a loss of power may leave."""
-        for when, moment in self.moments:
-            for n, files in enumerate(moment.power_lost()):
-                yield f"power lost {when}, way {n}", files
-
     def left(self) -> Iterator[tuple[str, Files]]:
-        """Both, each different content of the folder once."""
+        """What a kill or a loss of power may leave at each point; each different content of the folder once."""
         known: set[tuple[tuple[str, bytes], ...]] = set()
-        for when, files in (*self.killed(), *self.power_lost()):
-            if (key := tuple(sorted(files.items()))) not in known:
-                known.add(key)
-                yield when, files
+        for when, moment in self.moments:
+            for way, files in enumerate((moment.killed(), *moment.power_lost())):
+                if (key := tuple(sorted(files.items()))) not in known:
+                    known.add(key)
+                    yield f"power lost {when}, way {way}" if way else f"killed {when}", files
 
 
 def prepack(files: Files, folder: Path) -> Path:
