@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -202,8 +203,10 @@ def test_one_error_says_what_each_mirror_did(tmp_path: Path, server: FileServer,
     }
     server.files["/4"] = ARCHIVE
     mirrors = [server.url(f"/{i}") for i in range(1, 5)]
+    began = time.monotonic()
     with pytest.raises(ValueError, match="No mirror gave x.tgz") as error:
         watched.fetch(source_at(*mirrors), tmp_path)
+    assert time.monotonic() - began < ATTEMPTS * (watched.clock.stall_seconds + 1)  # the silent one was left
     said = str(error.value)
     for url, words in zip(
         mirrors, ("answered 404", "answered 500", "expected sha256", "ReadTimeoutError"), strict=True
