@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import signal
 import sqlite3
 import sys
@@ -13,10 +14,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tracked_runs import describe, python, run_of, same, shown, stored, strict
+from tracked_runs import describe, run_of, same, shown, stored, strict
 from waiting import until
 
 from repro.storage.journal import Journal, read
+from repro.tracking import mirror
 from repro.tracking.client import connect, experiment_id, sqlite_path
 from repro.tracking.mirror import Mirror, _gpus, measure_system, restore, sync
 from repro.tracking.run_folder import JOURNALS, Point
@@ -59,32 +61,32 @@ def test_a_repeated_step_keeps_the_value_that_was_shown(store: str, folder: Path
     ]
 
 
-def test_killed_half_way_and_repeated_it_is_exactly_the_journal(store: str, folder: Path) -> None:
+def test_killed_half_way_and_repeated_it_is_exactly_the_journal(
+    new_store: Callable[[], str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """K6: kill -9 while it writes one metric after the other."""
     with Journal(folder / "journal.jsonl") as journal:
         for step in range(100, 766):  # 2,000 metrics and more
             journal.append("train", step, loss=1 / step, lr=1.0, tokens_per_second=2.0)
-    code = (
-        "import sys; from pathlib import Path; from repro.tracking import mirror; mirror.BATCH = 1;"
-        "mirror.sync(sys.argv[1], Path(sys.argv[2]))"
-    )
-    process = python(code, store, folder)
-    count = (
-        "SELECT count(*) FROM metrics JOIN tags USING (run_uuid) WHERE tags.key = 'repro.runs.run' AND tags.value = ?"
-    )
-    with closing(sqlite3.connect(sqlite_path(store))) as database:
-        while database.execute(count, (folder.name,)).fetchone()[0] < 20:
-            assert process.poll() is None, process.communicate()
+    uri = new_store()
+    connect("http://127.0.0.1:1")  # imports MLflow, once for both processes
+    if not (child := os.fork()):
+        try:
+            monkeypatch.setattr(mirror, "BATCH", 1)
+            sync(uri, folder)
+        finally:
+            os._exit(1)
+    with closing(sqlite3.connect(sqlite_path(uri))) as database:
+        while database.execute("SELECT count(*) FROM metrics").fetchone()[0] < 20:
+            assert os.waitpid(child, os.WNOHANG) == (0, 0)
             time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    found = connect(store).search_runs(
-        [experiment_id(connect(store), store, "smoke")], f"tags.`repro.runs.run` = '{folder.name}'"
-    )
-    assert 20 <= len(stored(store, found[0].info.run_id)) < len(shown(folder))
-    assert sync(store, folder) == found[0].info.run_id
-    assert same(stored(store, found[0].info.run_id), shown(folder))
-    assert (found[0].info.status, run_of(store, found[0].info.run_id).info.status) == ("RUNNING", "KILLED")
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    [found] = connect(uri).search_runs([experiment_id(connect(uri), uri, "smoke")])
+    assert 20 <= len(stored(uri, found.info.run_id)) < len(shown(folder))
+    assert sync(uri, folder) == found.info.run_id
+    assert same(stored(uri, found.info.run_id), shown(folder))
+    assert (found.info.status, run_of(uri, found.info.run_id).info.status) == ("RUNNING", "KILLED")
 
 
 def test_a_lost_database_is_rebuilt_and_a_lost_folder_restored(
