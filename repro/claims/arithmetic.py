@@ -57,24 +57,20 @@ def base_above_all(_: PrintedRows) -> Checked:
 
 def base_is_cheapest(_: PrintedRows) -> Checked:
     """Floating point operations on English-German, Table 2."""
-    ours = BASE_MODEL.flops["en-de"]
-    cheapest = min(
-        (line for line in TABLE_2 if line.kind != "ours" and "en-de" in line.flops),
-        key=lambda line: line.flops["en-de"],
-    )
-    theirs = cheapest.flops["en-de"]
-    return Checked(
-        ours < theirs, f"{ours:.1e} / {theirs:.1e} ({cheapest.name}) = {ours / theirs:.2f}".replace("e+", "e")
-    )
+    others = (line for line in TABLE_2 if line.kind != "ours" and "en-de" in line.flops)
+    return _costs_less(BASE_MODEL, min(others, key=lambda line: line.flops["en-de"]), "en-de", 1)
 
 
 def quarter_of_the_cost(_: PrintedRows) -> Checked:
     """Floating point operations on English-French against the best single model, section 6.1."""
-    best = _best("en-fr", singles_only=True)
-    ours, theirs = BIG_MODEL.flops["en-fr"], best.flops["en-fr"]
-    return Checked(
-        ours / theirs < 1 / 4, f"{ours:.1e} / {theirs:.1e} ({best.name}) = {ours / theirs:.2f}".replace("e+", "e")
-    )
+    return _costs_less(BIG_MODEL, _best("en-fr", singles_only=True), "en-fr", 1 / 4)
+
+
+def _costs_less(model: System, other: System, pair: Pair, share: float) -> Checked:
+    """Whether the model costs less than this share of what the other costs."""
+    ours, theirs = model.flops[pair], other.flops[pair]
+    text = f"{ours:.1e} / {theirs:.1e} ({other.name}) = {ours / theirs:.2f}"
+    return Checked(ours / theirs < share, text.replace("e+", "e"))
 
 
 def base_takes_its_hours(_: PrintedRows) -> Checked:

@@ -97,28 +97,34 @@ class ByHeart:
 
     def unmet(self, runs: Sequence[Record]) -> str | None:
         """Why the claim cannot be tested on these runs of the row; None if it can."""
-        ends = [(_end(run.curves["train"]["nll"]), run.curves["dev"]["nll"][-1]) for run in runs if _has_curves(run)]
-        if not ends:
+        gap = _gap(runs)
+        if gap is None:
             return f"no curves of {self.row.split('/', 1)[1]} say whether it over-fits"
-        train, dev = (statistics.fmean(column) for column in zip(*ends, strict=True))
-        if dev - train >= self.gap:
+        if gap >= self.gap:
             return None
         return (
             f"nothing to regularise: {self.row.split('/', 1)[1]} does not over-fit, its training loss ends below dev's "
-            f"by {dev - train:.2f} nats per token, less than {self.gap:g}"
+            f"by {gap:.2f} nats per token, less than {self.gap:g}"
         )
 
     def note(self, runs: Sequence[Record]) -> str:
         """A note on how much the row over-fits; empty where no curve shows it."""
-        gaps = [run.curves["dev"]["nll"][-1] - _end(run.curves["train"]["nll"]) for run in runs if _has_curves(run)]
-        if not gaps or statistics.fmean(gaps) < self.gap:
+        gap = _gap(runs)
+        if gap is None or gap < self.gap:
             return ""
-        below = f"its training loss ends below dev's by {statistics.fmean(gaps):.2f} nats per token"
-        return f"{self.row.split('/', 1)[1]} over-fits: {below}"
+        return f"{self.row.split('/', 1)[1]} over-fits: its training loss ends below dev's by {gap:.2f} nats per token"
 
 
-def _has_curves(run: Record) -> bool:
-    return run.status == "finished" and bool(run.curves["train"]["nll"] and run.curves["dev"]["nll"])
+def _gap(runs: Sequence[Record]) -> float | None:
+    """By how much the training loss ends below dev's, in the mean of the finished runs; None without a curve."""
+    curves = [run.curves for run in runs if run.status == "finished"]
+    ends = [
+        (of["dev"]["nll"][-1], _end(of["train"]["nll"])) for of in curves if of["dev"]["nll"] and of["train"]["nll"]
+    ]
+    if not ends:
+        return None
+    dev, train = (statistics.fmean(column) for column in zip(*ends, strict=True))
+    return dev - train
 
 
 def _end(curve: Sequence[float]) -> float:

@@ -21,7 +21,7 @@ from repro.claims.decisions import EXCLUDED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZ
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, gather, unlike
 from repro.claims.lists import held, lists
 from repro.claims.tested import NOT_RUN
-from repro.results.frame import NO_ROWS, Rows
+from repro.results.frame import NO_ROWS, Rows, whole
 from repro.results.record import PaperNumbers, Record
 
 LayerOutcomes = Mapping[str, tuple[Outcome, str]]  # claim -> its verdict and the evidence
@@ -223,8 +223,8 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_
         high=high,
         printed=printed,
         df=estimate.df if estimate else None,
-        means=() if None in means else tuple(mean for mean in means if mean is not None),
-        steps=_steps(means) if claim.kind == "trend" else (),
+        means=tuple(whole(means)),
+        steps=tuple(b - a for a, b in itertools.pairwise(whole(means))) if claim.kind == "trend" else (),
         diverged=", ".join(
             f"seed {', '.join(map(str, of))} of {_row(row)}" for row in claim.rows if (of := suite.diverged(row))
         ),
@@ -262,16 +262,9 @@ def _weights(claim: Claim) -> tuple[float, ...]:
 
 
 def _sum(weights: Sequence[float], values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    if not weights or len(known) < len(values):
-        return None
-    return sum(weight * value for weight, value in zip(weights, known, strict=True))
-
-
-def _steps(means: Sequence[float | None]) -> tuple[float, ...]:
-    """The differences from each row to the next; none where a row has no mean."""
-    known = [mean for mean in means if mean is not None]
-    return tuple(after - before for before, after in itertools.pairwise(known)) if len(known) == len(means) else ()
+    """The weighted sum; None for a family, which has no weights, and where a value is missing."""
+    known = whole(values)
+    return sum(weight * value for weight, value in zip(weights, known, strict=True)) if weights and known else None
 
 
 def _refusal(suite: Suite, claim: Claim, runs: Mapping[str, Mapping[int, float]], *, is_listed: bool) -> Verdict | None:

@@ -73,20 +73,14 @@ class Distances:
         """Spearman's rank correlation over the rows of Table 3 that have both numbers; None for fewer than three."""
         of_base = endpoint.printed(printed[B0]) if B0 in printed else None
         pairs = [
-            (ours.value, theirs - of_base)
+            (found.value, printed_here - of_base)
             for row in TABLE3
             if row != B0 and row in printed and of_base is not None
-            if (theirs := endpoint.printed(printed[row])) is not None and (ours := self(row, endpoint))
+            if (printed_here := endpoint.printed(printed[row])) is not None and (found := self(row, endpoint))
         ]
         if len(pairs) < 3:
             return None
-        ranks = [_ranks(values) for values in zip(*pairs, strict=True)]
-        return Agreement(statistics.correlation(*ranks), len(pairs))
+        import pandas as pd
 
-
-def _ranks(values: Sequence[float]) -> list[float]:
-    """Ranks from 1 up; equal numbers, which are frequent as printed ones are rounded, share the mean of their ranks."""
-    ordered = sorted(round(value, 9) for value in values)
-    return [
-        ordered.index(rounded) + (ordered.count(rounded) + 1) / 2 for rounded in (round(value, 9) for value in values)
-    ]
+        ours, theirs = (pd.Series(of).round(9).rank() for of in zip(*pairs, strict=True))
+        return Agreement(ours.corr(theirs), len(pairs))

@@ -303,7 +303,7 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
         "device": _device(torch, device_type, cpu.name) if torch else None,
         "n_threads": torch.get_num_threads() if torch else os.cpu_count() or 1,
         "instructions": torch.backends.cpu.get_cpu_capability() if torch else None,
-        "versions": {name: _version(name) for name in LIBRARIES},
+        "versions": {name: importlib.metadata.version(name) for name in LIBRARIES},
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -413,10 +413,3 @@ def _device(torch: Any, device_type: str | None, cpu: str) -> str:
     if device_type in (None, "cuda") and torch.cuda.is_available():
         return str(torch.cuda.get_device_name())
     return cpu
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from repro.results.frame import common, interval
+from repro.results.frame import common, interval, whole
 from repro.results.record import BASE, Record
 from repro.results.task import LAST_MEAN, TRANSLATION
 
@@ -54,11 +54,11 @@ def _what(record: Record) -> str:
 
 
 def _differences(both: Sequence[tuple[Record, Record]], split: str) -> Worth | None:
+    """Each score's mean difference and its interval; None where a run lacks one of the scores."""
     found = {}
     for score in SCORES:
-        pairs = [(ours.score(split, score), base.score(split, score)) for ours, base in both]
-        known = [ours - base for ours, base in pairs if ours is not None and base is not None]
-        if len(known) < len(pairs):
+        ours, base = (whole(run.score(split, score) for run in runs) for runs in zip(*both, strict=True))
+        if not (ours and base):
             return None
-        found[score] = interval(known)
+        found[score] = interval([one - other for one, other in zip(ours, base, strict=True)])
     return found

@@ -129,17 +129,6 @@ def test_a_seed_copied_as_several_counts_not_even_once() -> None:
     assert seeds(gather([run(9), as_row, run(10)], {LIST})) == []  # and after the gap nothing counts
 
 
-def test_copies_that_hide_their_weights_do_not_count() -> None:
-    # three runs, and one of them twice more under other names: the page would say n = 5
-    hidden: Any = {**SHOWN, "weights": None}
-    copies = [replace(run(9), seed=seed, run=f"{seed}" * 8, determinism=hidden) for seed in (12, 13)]
-    found = gather([run(9), run(10), run(11), *copies], {LIST})
-    assert seeds(found) == [9, 10, 11]
-    assert why_apart(found.apart) == [
-        "2 finished without a digest of their weights, by which copies are known: h=1 (seeds 12 to 13)"
-    ]
-
-
 def test_two_tables_may_show_one_run() -> None:
     again = replace(run(9), table="mine", row="one head")
     assert len(gather([run(9), again], {LIST}).records) == 2
