@@ -38,7 +38,9 @@ class OverSentences:
         """
         sides = [*better], [*worse]
         if not all(sides):
-            raise ValueError("Over sentences: expected runs of two rows, got none of one.")
+            raise ValueError(
+                "Over sentences: expected runs of two rows, got no run of one row. Give at least one of each."
+            )
         if any(score not in self._runs.get(run, {}).get(split, {}) for side in sides for run in side):
             return None
         sizes = {len(self._runs[run][split][score].hypothesis) for side in sides for run in side}

@@ -221,7 +221,7 @@ def _indexed(file: Path, _of: tuple[int, ...]) -> Mapping[str, _Place]:
         content = json.loads(opened.metadata.metadata[_KEY])
         stated = content.pop(signed_json.KEY, None)
         if content.get("format") != FORMAT or stated != signed_json.checksum(content):
-            raise ValueError("it is not what was written")
+            raise ValueError("its checksum differs from that of its content")
         return {
             stem: _Place(file, run["begin"], run["n"], run["about"], frozenset(run["columns"]))
             for stem, run in content["runs"].items()

@@ -110,7 +110,7 @@ def fault_of_brackets(results: Path, record: Record) -> str | None:
         found = read_brackets(results, record)
     except (ValueError, OSError) as error:
         return str(error)
-    return None if found else "its brackets of dev and test are not there"
+    return None if found else "its brackets of dev and test are missing"
 
 
 def _checked(artifact: Artifact, split: str, record: Record) -> Brackets:

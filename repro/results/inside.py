@@ -51,7 +51,7 @@ def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
         stated = content.pop(signed_json.KEY, None)
         whole = content.get("format") == INSIDE_FORMAT and stated == signed_json.checksum(content)
         if not whole or content["weights"] != hashlib.sha256(weights).hexdigest():
-            raise ValueError("it is not what was written")
+            raise ValueError("its checksum differs from that of its content")
     except (OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
         raise ValueError(f"{file}: {error}. Delete it and type the command of the run again.") from error
     return content, weights

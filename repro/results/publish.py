@@ -237,8 +237,8 @@ def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) ->
         if not found and sentences.has_sentences(record) and (wrong := rescored(record, results)):
             found = [wrong]
         yield from (
-            f"{_of(record)}: {fault}. Delete what lies beside its record, and runs/{record.run} too if that has no "
-            "dev.hyp and test.hyp; and type its command again."
+            f"{_of(record)}: {fault}. Delete the files beside its record, and runs/{record.run} too if it has neither "
+            "dev.hyp nor test.hyp; then type its command again."
             for fault in found
         )
 

@@ -198,7 +198,7 @@ class Record:
         except TypeError as error:
             raise ValueError(f"record.settings: {error}") from error
         if kept != vars(self):
-            raise ValueError("record.settings: expected what JSON keeps: no tuples, text as keys")
+            raise ValueError("record.settings: expected values that JSON keeps: lists instead of tuples, text as keys")
 
     @property
     def about(self) -> TaskFacts:

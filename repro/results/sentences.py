@@ -163,7 +163,7 @@ def faults(results: Path, record: Record) -> Iterator[str]:
     place = path(results, record)
     try:
         if missing := [split for split in SPLITS if artifacts.about(place, split) is None]:
-            yield f"its translations of {' and '.join(missing)} are not there"
+            yield f"its translations of {' and '.join(missing)} are missing"
             return
         read_counts(results, record)
         for split in SPLITS:

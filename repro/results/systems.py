@@ -38,7 +38,7 @@ def modules(system: Any) -> dict[str, Path]:
         if part.__module__ == "__main__" and not (file and Path(file).is_file()):
             raise ValueError(
                 f"A system: expected a class or a function of a module, got {part.__qualname__}, which was typed in: "
-                "no file has it, and a record could not tell whether it changed. Put it into a file and import it."
+                "without a file, a record cannot tell whether it changed. Put it into a file and import it."
             )
         if file is not None:
             name = _module(part)

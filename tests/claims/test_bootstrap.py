@@ -132,7 +132,7 @@ def test_where_a_run_has_no_counts_there_is_no_interval() -> None:
     assert over(BASE, OTHER) is None
     assert over(BASE, [OTHER[0], OTHER[2]]) is not None
     assert over(BASE, [OTHER[0]], split="test") is None
-    with pytest.raises(ValueError, match="expected runs of two rows, got none of one"):
+    with pytest.raises(ValueError, match="expected runs of two rows, got no run of one row"):
         over(BASE, [])
 
 

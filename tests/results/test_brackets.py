@@ -59,7 +59,7 @@ def test_scores_by_hand() -> None:
     assert set(nothing.scores().values()) == {0.0}
 
 
-def test_they_are_what_the_task_scores() -> None:
+def test_scores_of_counts_are_those_of_the_task() -> None:
     """Outputs with words, brackets and tags left out, twice and in other places: sums of sentences are the score."""
     draw = random.Random(3)
     gold = [whole(tree) for tree in islice(gold_trees(5), 60)]
@@ -77,7 +77,7 @@ def test_they_are_what_the_task_scores() -> None:
     assert found.words.tolist() == [sum(token[0] not in "()" for token in line.split()) for line in gold]
 
 
-def test_they_come_back_and_hold_no_word(tmp_path: Path) -> None:
+def test_brackets_that_were_written_are_read_again(tmp_path: Path) -> None:
     record = parser_run(tmp_path)
     found = read_brackets(tmp_path, record)
     assert found is not None
@@ -104,7 +104,7 @@ def test_what_gives_other_scores_is_refused(
     assert complaint[-10:] in (fault_of_brackets(tmp_path, record) or "")
 
 
-def test_those_of_another_run_and_damaged_ones_are_named(tmp_path: Path) -> None:
+def test_brackets_of_another_run_and_damaged_files_are_named(tmp_path: Path) -> None:
     record = parser_run(tmp_path)
     place = path(tmp_path, record)
     fewer: Any = {**record.corpus, "n_test": 2}
@@ -118,7 +118,7 @@ def test_those_of_another_run_and_damaged_ones_are_named(tmp_path: Path) -> None
     assert "is damaged" in (fault_of_brackets(tmp_path, record) or "")
     assert not are_brackets_of(place, record.run)
     file.unlink()
-    assert fault_of_brackets(tmp_path, record) == "its brackets of dev and test are not there"
+    assert fault_of_brackets(tmp_path, record) == "its brackets of dev and test are missing"
     assert fault_of_brackets(tmp_path, paper_run()) is None, "translations have none"
 
 

@@ -43,14 +43,14 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / f"{request.param}.json"
 
 
-def test_what_git_has_does_not_change(tmp_path: Path) -> None:
+def test_the_published_format_is_written_byte_for_byte(tmp_path: Path) -> None:
     old = load(GOLDEN)
     assert (old.run, old.row, old.seed, old.pair) == ("0123456789abcdef", "h=16", 1, "en-de")
     old.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == GOLDEN.read_bytes()  # the checksum, too
 
 
-def test_it_loads_and_is_written_again_as_it_was(file: Path, tmp_path: Path) -> None:
+def test_a_record_is_written_again_as_it_was(file: Path, tmp_path: Path) -> None:
     old, written = load(file), json.loads(file.read_bytes())
     assert (old.scores, old.corpus) == (written["scores"], written["corpus"])
     for name in ("determinism", "test_subset", "claims", "task"):
@@ -61,7 +61,7 @@ def test_it_loads_and_is_written_again_as_it_was(file: Path, tmp_path: Path) -> 
     assert (tmp_path / "again.json").read_bytes() == file.read_bytes()
 
 
-def test_the_table_of_it_is_the_same(file: Path) -> None:
+def test_older_and_newer_records_make_the_same_table(file: Path) -> None:
     old = load(file)
     frame = table([old])
     line, finished = frame.iloc[-1], old.status == "finished"

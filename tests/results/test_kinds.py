@@ -25,7 +25,7 @@ def split(seed: int, **settings: Any) -> Record:
     return replace(run, settings={**run.settings, **settings})
 
 
-def test_who_takes_the_parts_of_an_update_is_no_matter() -> None:
+def test_devices_and_turns_that_share_an_update_alike_are_one_kind() -> None:
     # one process in two turns and two in one have one id: as two kinds, seeds of one command fell out of their table
     turns, processes = split(1, devices=1, accumulate=2), split(2, devices=2, accumulate=1)
     assert differences(turns, processes) == []

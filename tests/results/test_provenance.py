@@ -110,7 +110,7 @@ def git(root: Path, *arguments: str) -> str:
         (b"\n\nclass", b"\n\nimport os, math\nfrom repro.data.words import cut\nclass"),  # and nothing made of it
     ],
 )
-def test_words_and_layout_and_import_statements_do_not_count(tmp_path: Path, old: bytes, new: bytes) -> None:
+def test_words_layout_and_import_statements_leave_the_fingerprint(tmp_path: Path, old: bytes, new: bytes) -> None:
     assert old in LAYER
     changed = write(tmp_path / "changed", model__layer=LAYER.replace(old, new))
     assert fingerprint(changed) == fingerprint(write(tmp_path / "as it was"))
@@ -125,7 +125,7 @@ def test_words_and_layout_and_import_statements_do_not_count(tmp_path: Path, old
         (b"return 512", b"x = 'a text that is no docstring'\n        return 512"),
     ],
 )
-def test_what_decides_counts(tmp_path: Path, old: bytes, new: bytes) -> None:
+def test_a_change_of_what_the_code_does_changes_the_fingerprint(tmp_path: Path, old: bytes, new: bytes) -> None:
     changed = write(tmp_path / "changed", model__layer=LAYER.replace(old, new))
     assert fingerprint(changed) != fingerprint(write(tmp_path / "as it was"))
 
@@ -221,18 +221,25 @@ def test_what_decides_nothing_makes_nothing_dirty(
 def test_uncommitted_deciding_code_is_dirty_and_named_until_it_is_committed(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"256"))
+    layer = checkout / "repro" / "model" / "layer.py"
+    layer.write_bytes(LAYER.replace(b"512", b"256"))
     (checkout / "repro" / "training" / "trial.py").write_bytes(TRIAL + b"import repro.data.scale\n")
     (checkout / "repro" / "data" / "scale.py").write_bytes(b"x = 1\n")
     (checkout / "repro" / "report.py").write_bytes(b"x = 1\n")
     point_at(checkout, monkeypatch)
-    found = stamp.provenance()
-    assert found["dirty"]
-    assert found["why_dirty"] == "not committed: repro/data/scale.py, repro/model/layer.py, repro/training/trial.py"
-    assert found["commit"] == git(checkout, "rev-parse", "HEAD").strip()
+    then, commit_then = stamp.provenance(), git(checkout, "rev-parse", "HEAD").strip()
+    why = "not committed: repro/data/scale.py, repro/model/layer.py, repro/training/trial.py"
+    assert (then["commit"], then["dirty"], then["why_dirty"]) == (commit_then, True, why)
+    assert stamp.cleared(then) == then
     commit(checkout)
-    assert not stamp.provenance()["dirty"]
-    assert stamp.provenance()["commit"] == git(checkout, "rev-parse", "HEAD").strip() != found["commit"]
+    commit_now = git(checkout, "rev-parse", "HEAD").strip()
+    assert stamp.provenance()["commit"] == commit_now != commit_then
+    # a run is clean once its code is committed: it stayed out of the tables for ever
+    assert stamp.cleared(then) == {**then, "commit": commit_now, "dirty": False, "why_dirty": None}
+    layer.write_bytes(LAYER.replace(b"512", b"128"))
+    point_at(checkout, monkeypatch)
+    commit(checkout)
+    assert stamp.cleared(then) == then  # this is other code
 
 
 def test_a_task_of_the_package_is_looked_at_with_what_it_imports(
@@ -252,24 +259,6 @@ def test_a_task_of_the_package_is_looked_at_with_what_it_imports(
     (checkout / "repro" / "trees.py").write_bytes(text + b"# words\nx = 2\n")
     assert stamp.provenance(task=task)["why_dirty"] == "not committed: repro/decoding/brackets.py"
     assert stamp.provenance()["why_dirty"] is None
-
-
-def test_a_run_is_clean_once_its_code_is_committed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # its runs stayed out of the tables for ever
-    (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"256"))
-    point_at(checkout, monkeypatch)
-    then = stamp.provenance()
-    assert stamp.cleared(then) == then
-    assert then["dirty"]
-    commit(checkout)
-    now = stamp.cleared(then)
-    assert (now["dirty"], now["why_dirty"]) == (False, None)
-    assert now["commit"] == git(checkout, "rev-parse", "HEAD").strip()
-    assert {**now, "commit": 0, "dirty": 0, "why_dirty": 0} == {**then, "commit": 0, "dirty": 0, "why_dirty": 0}
-    (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"128"))
-    point_at(checkout, monkeypatch)
-    commit(checkout)
-    assert stamp.cleared(then) == then  # this is other code
 
 
 @pytest.mark.parametrize("where", ["outside git", "in somebody else's checkout", "without git"])
@@ -372,7 +361,7 @@ CPU part\t: 0xd40
         ("", "aarch64", None, ()),
     ],
 )  # fmt: skip
-def test_the_first_processor_is_told(
+def test_the_first_processor_is_described(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, name: str, model: str | None, vectors: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("platform.processor", lambda: "")

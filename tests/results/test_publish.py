@@ -125,7 +125,7 @@ def test_a_mixed_row_of_ones_own_is_refused(project: Path, capsys: pytest.Captur
     assert "lab, row 'x': seeds 1 and 2 differ in threads, so they have no mean" in refused(capsys)
 
 
-def test_what_no_commit_has_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_uncommitted_code_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("x", 1, dirty=True, why_dirty="not committed: repro/model/config.py"))
     said = refused(capsys)
     assert said.startswith("error: Nothing of lab is published:\n")
@@ -150,7 +150,7 @@ def test_an_experiment_that_is_not_committed_is_refused(
     assert "lab: experiments/lab.py is not committed, so nobody else has its rows. Commit it." in refused(capsys)
 
 
-def test_where_no_clone_is_the_way_leads_to_one(
+def test_an_installed_package_is_told_to_publish_in_a_clone(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own(run("x", 1))
@@ -333,7 +333,7 @@ def test_records_without_their_translations_are_refused(project: Path, capsys: p
     own(run("x", 1), run("x", 2))
     artifacts.drop(path(Path("results/own"), run("x", 2)))
     said = refused(capsys)
-    assert "lab, row 'x', seed 2: its translations of dev and test are not there." in said
+    assert "lab, row 'x', seed 2: its translations of dev and test are missing." in said
     assert "seed 1" not in said
 
 
@@ -360,7 +360,7 @@ def test_translations_that_are_worth_something_else_on_their_text_are_refused(
 
     monkeypatch.setattr("repro.runs.outputs.rescored", rescored)
     said = refused(capsys, ["publish", "lab", "--cache-dir", "there"])
-    assert "lab, row 'x', seed 2: its translations of dev are worth less. Delete what lies beside" in said
+    assert "lab, row 'x', seed 2: its translations of dev are worth less. Delete the files beside" in said
     assert asked == [(1, "results/own", "there"), (2, "results/own", "there")]
 
 
@@ -387,7 +387,7 @@ def written(*names: str) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in Path("results/lab").rglob("*") if file.name in names}
 
 
-def test_what_comes_beside_a_published_record_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_files_beside_a_published_record_are_listed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("base", 4), run("x", 4), run("x", 5))
     assert commands.main(["publish", "lab"]) == 0
     capsys.readouterr()

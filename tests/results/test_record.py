@@ -116,7 +116,7 @@ def test_numbers_at_the_ends_of_their_range_are_taken() -> None:
     assert Record(**content).score("dev", "bleu") == 100.00000000000004
 
 
-def test_its_place(tmp_path: Path) -> None:
+def test_a_record_has_its_place_by_scale_table_row_and_seed(tmp_path: Path) -> None:
     record = Record(**fields())
     assert path(tmp_path, record) == tmp_path / "laptop" / "table3_A" / "h=16-seed1.json"
     other = replace(record, row="../../N=2", seed=7)
@@ -186,12 +186,12 @@ def test_accuracy_may_have_no_value_but_in_both_splits_alike() -> None:
         (("curves", "dev", "nll"), [2.75], "curves.dev: expected a number for each step"),
         (("curves", "train", "step"), [200, 400, 600.5], r"curves.train.step\[2\]: expected int, got 600.5"),
         (("claims",), 7, r"claims: expected str or NoneType, got 7"),
-        (("settings", "beams"), (1, 4), "settings: expected what JSON keeps"),
+        (("settings", "beams"), (1, 4), "settings: expected values that JSON keeps"),
         (("settings", "folder"), Path("x"), "settings: Object of type"),
         (("row",), "\ud800", ".*surrogates not allowed"),
     ],
 )
-def test_what_does_not_belong_cannot_be_recorded(keys: tuple[str, ...], value: Any, complaint: str) -> None:
+def test_a_wrong_type_range_or_key_is_refused(keys: tuple[str, ...], value: Any, complaint: str) -> None:
     content = with_last_mean()
     put(content, *keys, value=value)
     with pytest.raises(ValueError, match=rf"^(record\.)?{complaint}"):

@@ -46,7 +46,7 @@ def test_processors_of_one_name_are_told_apart_by_their_model() -> None:
     assert "; AMD EPYC, AVX2; " in found[2]
 
 
-def test_what_came_before_badges_says_so() -> None:
+def test_runs_older_than_badges_are_named_as_such() -> None:
     old = paper_run(stamp=paper_run().stamp | {"device": "AMD EPYC"})
     assert repeatable([old, old]) == [
         "Not checked, from the time before badges: 2 runs; AMD EPYC, instructions not noted."

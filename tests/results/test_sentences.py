@@ -79,13 +79,13 @@ def test_counts_come_back_and_give_the_records_bleu(tmp_path: Path) -> None:
     assert [*counts_of_runs(tmp_path, [record, run(2)])] == [("table3_A/h=1", 1)], "seed 2 has none"
 
 
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
+def test_missing_translations_are_named(tmp_path: Path) -> None:
     record = run(1)
     leave(tmp_path, [record])
     file = own_file(path(tmp_path, record), "test")
     kept = file.read_bytes()
     file.unlink()
-    assert list(faults(tmp_path, record)) == ["its translations of test are not there"]
+    assert list(faults(tmp_path, record)) == ["its translations of test are missing"]
     with pytest.raises(FileNotFoundError, match="expected translations of test beside it, found none"):
         read_hypotheses(path(tmp_path, record), "test")
     file.write_bytes(kept)
@@ -170,7 +170,7 @@ def read(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("language", "in_tokens"), [("de", False), ("fr", True)])
-def test_their_sums_give_both_scores(language: str, in_tokens: bool) -> None:
+def test_sums_of_counts_give_both_scores(language: str, in_tokens: bool) -> None:
     hypotheses, references = read(f"hyp.{language}"), read(f"ref.{language}")
     if in_tokens:
         moses = MosesTokenizer(language)
