@@ -144,8 +144,8 @@ def refuse_other_processes(found: Peer | None, processes: int) -> None:
 def _what_to_type(devices: int, nodes: int) -> str:
     this = shlex.join(sys.argv)
     return (
-        f"--num-nodes {nodes}: nobody started the processes of the other nodes, and this command starts those of one "
-        f"machine only. Type on each node, with K from 0 to {nodes - 1} and the name of node 0 for HOST:\n"
+        f"--num-nodes {nodes}: this command starts processes on its own machine only. Type on each node, with K from 0 "
+        f"to {nodes - 1} and the name of node 0 for HOST:\n"
         f"  {torchrun(devices, nodes)} {this}\nor once, under Slurm:\n  {srun(devices, nodes)} {this}"
     )
 

@@ -139,6 +139,18 @@ def test_workers_that_have_measured_make_the_runs(tmp_path: Path, capsys: pytest
     assert "takes its place" not in capsys.readouterr().out
 
 
+def test_workers_without_a_run_are_let_go(tmp_path: Path) -> None:
+    left: list[int] = []
+
+    def part(player: Player, cell: int) -> None:
+        left.append(sum(not one.asked_to_stop.is_set() for one in play.players))
+        well(player, cell)
+
+    play = Play(tmp_path, part, n_runs=1, n_workers=3)
+    assert play.made() == [(0, 0)]
+    assert left == [1]
+
+
 def test_one_worker_makes_the_runs_in_their_order(tmp_path: Path) -> None:
     assert Play(tmp_path, well, n_runs=5, n_workers=1).made() == [(cell, 0) for cell in range(5)]
 

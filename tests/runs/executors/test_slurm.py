@@ -377,8 +377,8 @@ def test_odd_words_and_folders_reach_the_run_unchanged(tmp_path: Path) -> None:
         (138, "RUNNING", 49, True),  # the limit of time was near
         (138, "RUNNING", 50, False),
         (143, "COMPLETING", 0, False),  # cancelled: to queue it again would undo that
-        (75, "RUNNING", 4, True),
-        (137, "RUNNING", 5, False),
+        (75, "RUNNING", 5, False),
+        (137, "RUNNING", 4, True),
         (1, "RUNNING", 0, False),
     ],
 )

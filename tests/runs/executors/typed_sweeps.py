@@ -39,7 +39,7 @@ def said(folder: Path) -> str:
     return (folder / "said").read_text("utf-8")
 
 
-def finish(process: "subprocess.Popen[bytes]", folder: Path, patience: float = 240.0) -> str:
+def finish(process: "subprocess.Popen[bytes]", folder: Path, patience: float = 600.0) -> str:
     """Wait for its good end; what it said."""
     try:
         code = process.wait(patience)
