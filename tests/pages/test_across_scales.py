@@ -163,7 +163,7 @@ def test_only_scales_that_settle_something_about_rows_have_a_column_small_ones_f
     assert page([]) is None
 
 
-def test_each_scale_is_counted_and_led_to() -> None:
+def test_each_scale_has_its_counts_and_links() -> None:
     made = shown(LAPTOP, CAPTIONS)
     laptop, captions = items(made, "What came of the paper's claims, scale by scale")
     assert laptop == (
@@ -176,7 +176,7 @@ def test_each_scale_is_counted_and_led_to() -> None:
         assert f"]({link})" in said
 
 
-def test_what_came_out_is_said_of_every_claim_once() -> None:
+def test_each_claim_is_in_one_line_of_what_came_out() -> None:
     assert items(shown(LAPTOP, CAPTIONS), "What came out") == [
         "sign as printed at every scale that judged them: 2 claims, 1 of them judged at more than one: Keys of size 16 "
         "are worse than of size 64; A width of 1,024 is better than 512.",
@@ -222,7 +222,7 @@ def test_what_is_missing_is_counted() -> None:
     assert "Nothing here was run at captions or paper." in items(run, "What is not judged")
 
 
-def test_claims_that_no_run_settles_stand_once_with_what_does() -> None:
+def test_claims_that_need_no_run_are_listed_once() -> None:
     made = markdown(shown(at("laptop", C28b="undetermined", C01a="consistent"), CAPTIONS))
     assert "## What needs no trained row: claims" in made
     assert "alike at every scale: consistent 1, not judged" in made
@@ -272,9 +272,7 @@ def test_verdicts_are_made_once_for_all_pages(results: Path, monkeypatch: pytest
     assert sorted(made) == ["captions", "laptop"]
 
 
-def test_where_nothing_is_settled_there_is_no_such_page_and_one_of_before_goes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_settled_claim_an_old_page_is_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "results"
     record = paper_run(scale="laptop")
     record.save(path(results, record))
@@ -293,7 +291,7 @@ def test_where_nothing_is_settled_there_is_no_such_page_and_one_of_before_goes(
     assert whole.read_text("utf-8") == "My runs of November.\n"
 
 
-def test_nobodys_own_page_is_replaced(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_written_by_hand_is_not_replaced(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = results / "README.md"
     whole.write_text("My runs of November.\n", "utf-8")
     for check in ([], ["--check"]):

@@ -44,7 +44,7 @@ def test_where_one_more_run_would_lie_is_shown() -> None:
 @pytest.mark.parametrize(
     ("mean", "said"), [(40.52, "below it"), (40.53, "as one more run"), (41.51, "as one more run"), (41.52, "above it")]
 )
-def test_one_published_model_is_held_against_one_more_of_ours(mean: float, said: str) -> None:
+def test_the_published_score_is_compared_with_the_interval_for_one_more_run(mean: float, said: str) -> None:
     assert outcome(*(mean + one for one in SPREAD)) == [said]
 
 
@@ -56,7 +56,7 @@ def test_one_published_model_is_held_against_one_more_of_ours(mean: float, said:
         ((40.5, 40.9, 41.1), "\n\nPublished is"),
     ],
 )
-def test_where_all_scores_lie_on_one_side_it_is_said(bleu: tuple[float, ...], said: str) -> None:
+def test_the_page_says_whether_all_scores_lie_on_one_side(bleu: tuple[float, ...], said: str) -> None:
     page = markdown(tables.page(table(runs(*bleu), base=[]), "captions-multi30k_tok", "anchor"))
     assert said in page
     assert "So it is asked since 28 November 2026" in page

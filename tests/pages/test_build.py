@@ -166,9 +166,7 @@ def test_tables_need_neither_torch_nor_the_tracker(tmp_path: Path) -> None:
 # One's own
 
 
-def test_ones_own_pages_take_what_only_the_project_measures_and_what_was_tested_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_pages_use_published_measurements_and_own_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def verdicts(results: Path, *, own: bool) -> LayerOutcomes:
         return build.judged_without_runs(frames.ResultSet(folder=results / "laptop", tables={}, rows={}, own=own))
 
@@ -185,7 +183,7 @@ def test_ones_own_pages_take_what_only_the_project_measures_and_what_was_tested_
     assert verdicts(tmp_path, own=True)[measured] == published[measured]
 
 
-def test_the_papers_own_numbers_are_judged_alike_at_a_scale_that_has_not_run_their_rows(tmp_path: Path) -> None:
+def test_printed_numbers_are_judged_alike_at_every_scale(tmp_path: Path) -> None:
     save(tmp_path, [run("base")])
     only_base = frames.ResultSet.read(tmp_path / "laptop")
     of_print = {"C28a": "consistent", "C30d": "consistent"}  # 25.8 less 24.9 is 0.9; N=8 has 25.5, N=2 23.7
@@ -196,7 +194,7 @@ def test_the_papers_own_numbers_are_judged_alike_at_a_scale_that_has_not_run_the
     assert {id: published[id] for id in of_print} == {id: beside[id] for id in of_print}
 
 
-def test_ones_own_pages_are_read_beside_the_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_pages_show_published_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path / "own", [that_counts(run("base", seed=FIRST_SEED)), run("h=1")])
     monkeypatch.setattr(build, "PUBLISHED", save(tmp_path / "published"))
     monkeypatch.setattr(build, "is_committed", lambda file: file == Path("experiments/table4.py"))
@@ -255,7 +253,7 @@ def test_what_is_published_is_the_same_on_every_processor(core_type: str, what: 
     assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (0, "", "")
 
 
-def test_all_that_a_run_of_ones_own_leaves_is_shown_without_a_warning(tmp_path: Path) -> None:
+def test_pages_of_a_first_own_run_are_built_without_a_warning(tmp_path: Path) -> None:
     """The end of the first command: pandas warned its user of a frame with a hundred columns."""
     mine, there = tmp_path / "laptop", PUBLISHED / "laptop"
     for file in [*there.glob("base/*-seed4.json"), *there.glob("lab_text/*-seed4.json")]:

@@ -7,15 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
-from paper_runs import changed, direction, paper_run, perplexity, that_counts
+from paper_runs import changed, paper_run, perplexity, that_counts
 from printed_rows import PRINTED
 
 from repro.claims.catalogue import CLAIMS, ENDPOINTS
 from repro.claims.claim import B0, BLEU, H1
 from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome, Verdict
 from repro.claims.evidence import Evidence, Published
-from repro.claims.judge import Found, Judged, evidence_of, judge, judge_suite, suite
+from repro.claims.judge import Found, Judged, evidence_of, judge
 from repro.claims.lists import catalogue_digest
 from repro.pages import build, claims
 from repro.pages.scale_data import Summary
@@ -77,7 +76,7 @@ def test_the_page_says_what_was_judged(results: Path) -> None:
     ("outcome", "mark"),
     [("sign as printed", "✓"), ("opposite sign", "✗"), ("printed size excluded", "↓"), ("undetermined", "?")],
 )
-def test_each_word_stands_with_estimate_interval_print_and_ratio(outcome: Outcome, mark: str) -> None:
+def test_each_outcome_is_shown_with_estimate_interval_print_and_ratio(outcome: Outcome, mark: str) -> None:
     verdict = Verdict(outcome=outcome, reason="", detectable=1.25)
     found = Found(
         endpoint=BLEU, runs=(5, 5), verdict=verdict, value=-0.45, low=-0.8, high=-0.1, printed=0.9, means=(20.0, 20.45)
@@ -102,7 +101,7 @@ def test_length_decides_only_where_the_penalty_turns_the_sign() -> None:
         assert cells(text, "C28b")[0][5] == told
 
 
-def test_each_weights_stand_beside_the_length_of_their_own_translations() -> None:
+def test_both_kinds_of_weights_have_lengths_of_their_own() -> None:
     claim = next(one for one in CLAIMS if one.id == "C28b")
     verdict = Verdict(outcome="sign as printed", reason="")
     kinds = (BLEU, ENDPOINTS["BLEU of the last mean"])
@@ -117,7 +116,7 @@ def test_each_weights_stand_beside_the_length_of_their_own_translations() -> Non
     assert told == ["−0.050, decides", "+0.030"]
 
 
-def test_where_the_analysis_of_today_differs_from_what_was_published_both_are_told() -> None:
+def test_todays_analysis_is_shown_beside_a_published_verdict() -> None:
     claim = next(one for one in CLAIMS if one.id == "C28b")
     one = Judged(claim=claim, verdict="undetermined", reason="", found=(), explored="printed size excluded")
     text = claims.promise([one], "laptop")
@@ -140,7 +139,7 @@ def test_void_verdicts_say_so() -> None:
 FOUND = (Found(endpoint=BLEU, runs=(5, 5), verdict=Verdict(outcome="undetermined", reason="")),)
 
 
-def test_the_first_sentence_is_how_differences_go_with_the_printed_ones() -> None:
+def test_the_first_sentence_is_the_rank_correlation_with_the_paper() -> None:
     printed = {row: PRINTED[row] for row in (B0, H1, "table3_C/N=2", "table3_B/d_k=16")}
     found = small(
         [
@@ -158,21 +157,6 @@ def test_the_first_sentence_is_how_differences_go_with_the_printed_ones() -> Non
     )
 
 
-def test_tables_of_the_page_are_whole(results: Path) -> None:
-    page = pages(results)[results / "paper" / "claims.md"]
-    tokens = MarkdownIt("commonmark").enable("table").parse(page)
-    rows: list[int] = []
-    for token in tokens:
-        if token.type == "tr_open":
-            rows.append(0)
-        elif token.type in ("th_open", "td_open"):
-            rows[-1] += 1
-        elif token.type == "table_close":
-            assert len({*rows}) == 1
-            assert rows[0] <= 11
-            rows.clear()
-
-
 def test_the_file_for_machines_has_every_claim(results: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(pages(results)[results / "paper" / "claims.csv"])))
     assert list(dict.fromkeys(line["claim"] for line in lines)) == [one.id for one in CLAIMS]
@@ -188,16 +172,6 @@ def test_the_file_for_machines_has_the_intervals_over_sentences_beside_those_ove
     found = {(line["claim"], line["endpoint"]): (line["sentences_low"], line["sentences_high"]) for line in lines}
     assert found.pop(("C28b", "BLEU")) == ("0.25", "1.5")
     assert {*found.values()} == {("", "")}
-
-
-def test_text_on_the_page_is_text() -> None:
-    named = direction("C99", "1", "a | b <script> *c*", B0, H1, scale="smoke")
-    runs = Summary(scale="x_y|", claim="", n=1, n_rows=1, hours=1.0, rows_here=("a|b (here <i>)",))
-    [one] = judge_suite(suite(NOTHING, {}), [named])
-    page = markdown(claims.page([replace(one, explored="undetermined")], NOTHING, runs))
-    assert r"a \| b &lt;script&gt; \*c\*" in page
-    assert r"at scale x_y\|" in page
-    assert r"At this scale they are a\|b (here &lt;i&gt;)." in page
 
 
 def test_below_the_papers_scale_the_page_says_what_a_verdict_is_not() -> None:

@@ -33,7 +33,7 @@ RUNS = [
 ]
 
 
-def test_they_stand_behind_the_papers_weights_with_their_own_difference_to_the_base() -> None:
+def test_the_mean_of_checkpoints_has_columns_of_its_own() -> None:
     frame = frames.table(RUNS)
     assert cell(frame, "BLEU (dev)", "ours") == {"base": "62.0 ± 2.5", "h=1": "60.0 ± 2.5", "h=4": "61.0"}
     assert cell(frame, GROUP, "BLEU") == {"base": "68.0 ± 2.5", "h=1": "69.5 ± 2.5", "h=4": "65.0"}
@@ -54,21 +54,21 @@ def test_they_stand_behind_the_papers_weights_with_their_own_difference_to_the_b
     ]
 
 
-def test_where_no_run_has_them_nothing_of_them_is_there() -> None:
+def test_without_such_scores_there_are_no_such_columns() -> None:
     frame = frames.table([run("base"), run("h=1"), diverged("h=4", 1)])
     assert not [name for name in frame if "mean" in str(name)]
     assert not [column for column in columns(frame) if column.group.startswith(MEAN_OF_LAST)]
     assert "checkpoints" not in page_of(frame, "laptop", "table3_A")
 
 
-def test_a_row_of_which_a_seed_lacks_them_has_no_mean_and_no_difference() -> None:
+def test_a_row_with_a_seed_without_such_scores_has_no_mean() -> None:
     frame = frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0), run("h=1", 2, bleu=60.0)])
     assert cell(frame, "BLEU (dev)", "ours")["h=1"] == "59.5 [59.0, 60.0]"
     assert cell(frame, GROUP, "BLEU") == {"base": "68.0 ± 2.5", "h=1": ""}
     assert frame.loc[frame["row"] == "h=1", "last_mean_dev/bleu_to_base"].isna().all()
 
 
-def test_of_how_many_checkpoints_is_told() -> None:
+def test_the_heading_says_how_many_checkpoints() -> None:
     assert cell(frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0, n=4)]), f"{MEAN_OF_LAST} 4 to 10 (dev)", "BLEU")
 
 

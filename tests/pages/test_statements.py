@@ -72,7 +72,7 @@ def test_a_statement_that_says_better_turns_the_word() -> None:
     )
 
 
-def test_a_verdict_without_numbers_that_count_has_none_beside_it() -> None:
+def test_an_unjudged_statement_shows_no_numbers() -> None:
     [found] = lines(judged("S25a", "not judged", 0.3, 4.0))  # of runs that only explore
     assert found == "Is softmax needed? Not known yet: sigmoid weights in its place (S25a)."
     assert answers([judged("S18", "undetermined")]) == (), "of no question"
@@ -90,7 +90,7 @@ def ladder(**rows: tuple[list[float], list[float]]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def test_what_fades_is_told_beside_the_base_and_not_of_a_row_that_has_nothing_to_lose() -> None:
+def test_the_answer_on_fading_leaves_out_rows_with_too_little_bleu() -> None:
     base = ([60.0, 60.0, 60.0], [35.4, 36.0, 36.6])
     static = ([20.0, 40.0, 25.0], [8.0, 20.0, 7.5])  # 40, 50, 30 %: 40 ± 4.303 * 10 / sqrt(3)
     match answers([], ladder(base=base, simple=([0.8, 0.4, 0.6], [0.4, 0.1, 0.1]), static_mean=static)):

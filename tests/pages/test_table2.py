@@ -76,7 +76,7 @@ def test_runs_that_diverged_are_counted_beside_the_others(tmp_path: Path) -> Non
     assert lines["base en-fr"][1] == "3"
 
 
-def test_lines_of_the_test_set_that_are_one_of_their_own_are_shown(tmp_path: Path) -> None:
+def test_a_subset_of_the_test_set_is_shown(tmp_path: Path) -> None:
     fill(tmp_path)
     assert "subset" not in made(tmp_path)[tmp_path / "paper/table2.md"]
     for seed in (1, 2, 3):

@@ -60,12 +60,6 @@ def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> Non
     assert [(row["row"], row["n"]) for row in lines][-1] == ("learned positions", "0")
 
 
-def test_the_base_alone_is_a_row_of_it(tmp_path: Path) -> None:
-    record = paper_run()
-    record.save(path(tmp_path, record))
-    assert {f"table3.{kind}" for kind in ("md", "tex", "csv")} <= {file.name for file in made(tmp_path)}
-
-
 def test_the_rows_of_a_table_are_noted_anew_and_others_stay(tmp_path: Path) -> None:
     a, b = ("table3_A", "h=1"), ("table3_B", "d_k=16")
     heads = Listed(0, NUMBERS, {"n_heads": 1, "d_k": 512, "d_v": 512})
@@ -188,7 +182,7 @@ def test_an_interval_that_would_reach_below_zero_is_not_shown() -> None:
     assert float(wide[1]) == pytest.approx(4 + 64 * 116.58 / 312.36, abs=0.3)
 
 
-def test_runs_that_settle_nothing_are_told_apart_from_those_that_verdicts_rest_on(tmp_path: Path) -> None:
+def test_exploratory_runs_are_counted_and_noted(tmp_path: Path) -> None:
     rows = {"base": {"position": -1}, "h=4": {"table": "table3_A", "position": 0}}
     counting = [that_counts(paper_run(row, seed=seed, **of)) for row, of in rows.items() for seed in (9, 10, 11)]
     explored = [
@@ -208,12 +202,12 @@ def test_runs_that_settle_nothing_are_told_apart_from_those_that_verdicts_rest_o
     )
 
 
-def test_where_nothing_counts_no_run_is_told_apart(tmp_path: Path) -> None:
+def test_without_evidence_no_run_is_called_exploratory(tmp_path: Path) -> None:
     fill(tmp_path)
     assert "exploratory" not in made(tmp_path)[tmp_path / "paper/table3.md"]
 
 
-def test_ones_own_seeds_are_all_alike(tmp_path: Path) -> None:
+def test_own_runs_are_never_called_exploratory(tmp_path: Path) -> None:
     for record in (that_counts(paper_run(seed=9)), paper_run(seed=1)):
         record.save(path(tmp_path / "own", record))
     own = ResultSet.read_own(tmp_path / "own/paper", tmp_path / "published")

@@ -70,7 +70,7 @@ def test_hostile_text_is_shown_as_text_on_any_console(tmp_path: Path, surroundin
 
 
 @pytest.mark.parametrize("closed", [(1,), (0, 1, 2)])
-def test_closed_streams_cost_nothing_and_no_file_gets_their_place(tmp_path: Path, closed: Sequence[int]) -> None:
+def test_closed_streams_do_no_harm(tmp_path: Path, closed: Sequence[int]) -> None:
     code, output = said(tmp_path, " ".join("<&-" if number == 0 else f"{number}>&-" for number in closed))
     assert (code, bool(output)) == (7, len(closed) == 1), output.decode(errors="replace")
 
@@ -82,7 +82,7 @@ def test_only_what_a_terminal_obeys_is_changed() -> None:
     assert [spelt(letter) for letter in "±−Δß\udcff"] == ["+-", "-", "d", r"\xdf", r"\udcff"]
 
 
-def test_what_commands_the_terminal_reaches_it() -> None:
+def test_a_progress_bar_can_still_command_the_terminal() -> None:
     class Kept(list[str]):
         write = list.append
 

@@ -166,13 +166,13 @@ def test_texts_come_back_from_markdown_and_html(drawn: Drawn) -> None:
 
 
 @given(hostile)
-def test_what_a_page_is_made_from_ends_no_comment(origin: str) -> None:
+def test_the_origin_cannot_end_its_comment(origin: str) -> None:
     assert read_markdown(markdown(Page(origin, (Text("after"),))))["p"] == ["after"]
     assert Reader(html((Text("after"),))).found["p"] == ["after"]
     assert latex(Page(origin, ()), "it").split("\n")[0].startswith("%")
 
 
-def test_what_turns_the_order_of_letters_is_written_as_it_is_called() -> None:
+def test_characters_that_reverse_text_are_escaped() -> None:
     name = "corpus \x1b[31m\u202etxet\u2069\nend"
     for page in (markdown(Page("", (Text(name),))), html((Text(name),)), latex(Page("", (Text(name),)), "it")):
         assert not {"\x1b", "\u202e", "\u2069"} & {*page}
@@ -294,7 +294,7 @@ def test_every_kind_of_content_is_written() -> None:
     assert "$O(n^{2} d)$" in latex(everything(), "it")
 
 
-def test_a_terminal_is_told_nothing() -> None:
+def test_a_page_sends_no_command_to_the_terminal() -> None:
     shown = terminal(everything())
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028]", shown)
     rows = [line for line in shown.split("\n") if "O(n^2 d)" in line]
