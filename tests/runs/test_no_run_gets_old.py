@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from lab_systems import LAB
 from ladder_systems import LADDER
+from runs.toy_task import Whole
 
 from repro.results import places, provenance
 from repro.runs.parsing import Parsing
@@ -70,15 +71,16 @@ INSIDE = {"model": "loss.smoothed_cross_entropy", "data": "batching.share", "dec
 }
 KINDS = [BASE_ROW, *(row for row in LADDER if row.name == "ConvS2S"), LAB[0]]
 PARSER = Row("parser", lambda base: base, Paper(), Parsing())
+OWN_TASK = Row("whole", lambda base: base, Paper(), Whole(1))
 
 
 def test_only_what_lies_behind_the_wall_makes_a_run_old(copy: Path) -> None:
-    rows = [*KINDS, PARSER]
+    rows = [*KINDS, PARSER, OWN_TASK]
     before = ids(rows)
     for floor, place in OUTSIDE.items():
         module, _, function = place.rpartition(".")
         edited(function, copy / floor / f"{module}.py" if module else copy / f"{floor}.py")
-        assert ids(rows) == before, floor
+    assert ids(rows) == before
     for floor, place in INSIDE.items():
         module, _, function = place.partition(".")
         edited(function, copy / floor / f"{module}.py")
@@ -87,7 +89,7 @@ def test_only_what_lies_behind_the_wall_makes_a_run_old(copy: Path) -> None:
         before = after
     edited("count_brackets", copy / "decoding/evalb.py")
     after = ids(rows)
-    assert [name for name in after if after[name] != before[name]] == ["parser"]
+    assert [name for name in after if after[name] != before[name]] == ["parser", "whole"]
 
 
 def test_a_new_rival_makes_no_run_old(copy: Path) -> None:

@@ -71,7 +71,7 @@ def test_what_has_a_record_is_done_and_other_code_begins_anew(begun: Path, monke
     (folder / "record.json").unlink()
 
 
-def test_folders_that_say_nothing_do_no_harm(tmp_path: Path) -> None:
+def test_folders_without_a_readable_run_are_ignored(tmp_path: Path) -> None:
     assert standing(tmp_path) == {}
     (tmp_path / "runs" / "x").mkdir(parents=True)
     (tmp_path / "runs" / "x" / "run.json").write_bytes(b"{")
