@@ -93,7 +93,7 @@ def made_here(table: Table, options: Options) -> Record:
         raise KeyboardInterrupt
     record = sweep.session.run(cell).finished()
     if record is None:
-        raise RuntimeError(f"{table.name}, {cell.row.name}, seed {cell.seed} ended with {code}, as said above.")
+        raise RuntimeError(f"{table.name}, {cell.row.name}, seed {cell.seed} failed with exit code {code}; see above.")
     return record
 
 

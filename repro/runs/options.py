@@ -427,13 +427,17 @@ def check_place(folder: Path) -> None:
 def _refuse_forecasts(options: Options) -> None:
     """Raise ValueError for options of a forecast where none was asked for, or one of another kind."""
     if options.measure and not options.dry_run:
-        raise ValueError("--measure belongs to a forecast: expected --dry-run as well. A sweep measures by itself.")
+        raise ValueError(
+            "--measure belongs to a forecast: expected --dry-run as well. A sweep times its rows by itself."
+        )
     if options.hardware is not None:
         card_of(options.hardware)
         if not options.dry_run:
             raise ValueError(f"--hardware {options.hardware} belongs to a forecast: expected --dry-run as well.")
         if options.measure:
-            raise ValueError(f"--measure is of this machine, --hardware {options.hardware} of another. Leave one out.")
+            raise ValueError(
+                f"--measure times this machine, and --hardware {options.hardware} asks for another. Leave one out."
+            )
     if options.price is not None:
         if options.hardware is None:
             names = ", ".join(CARDS)

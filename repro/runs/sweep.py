@@ -133,8 +133,7 @@ class Sweep:
         if options.on != "here" or sum(expected.seconds for *_, expected in unknown) < WORTH_MEASURING:
             return found
         rows = {(cell.table, cell.row.name): one for cell, one, _ in reversed(unknown)}
-        were = f"{several(len(rows), 'row')} {'was' if len(rows) == 1 else 'were'}"
-        progress.say(f"{were} never timed on this machine: each is tried for about 3 s first.")
+        progress.say(f"Trying {several(len(rows), 'row')} for about 3 s each: never timed on this machine.")
         executor.measure(list(rows.values()), progress)
         return estimates(self.cells, scale, options, texts)
 
@@ -192,7 +191,7 @@ class Sweep:
                     watch = functools.partial(_watch, lane, outcome.run.name)
                     keep_further(outcome.run, outcome.record, self.results, tracker, tell, watch)
             except MemoryError as error:  # under `ulimit -v`, say
-                tell(f"{outcome.run.name}: finished; what stands beside its record did not fit in memory ({error}).")
+                tell(f"{outcome.run.name} is finished. Files beside its record are missing: out of memory ({error}).")
             finish_mirror(tracker, outcome.run.folder)
             progress.say(_summary(outcome.record))
 
@@ -220,7 +219,7 @@ class Sweep:
         progress.show("\n" + console(mine, names))
         said = [
             *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
-            *([f"Failed, as said above: {', '.join(failed)}."] if failed else []),
+            *([f"Failed (see above): {', '.join(failed)}."] if failed else []),
             f"{several(len(records), 'run')}{self._of_shard()} in {duration(seconds)}.",
             *translations([(one.run, one.record) for one in finished if one.record]),
             *pages(folder if written else None, report),
