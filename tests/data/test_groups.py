@@ -297,8 +297,8 @@ def read(
         ]
 
 
-@pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (2, 1), (3, 1), (8, 1), (1, 3), (2, 4)])
-@pytest.mark.parametrize("start", [0, 1, 11, 40])
+@pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (3, 1), (2, 4)])
+@pytest.mark.parametrize("start", [0, 40])
 def test_all_processes_together_read_the_plan(
     stored: tuple[Store, Store], world: int, accumulate: int, start: int
 ) -> None:
@@ -320,10 +320,9 @@ def test_all_processes_together_read_the_plan(
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")  # more workers than this machine has cores
-@pytest.mark.parametrize("workers", [1, 4])
-def test_workers_change_nothing(stored: tuple[Store, Store], workers: int) -> None:
+def test_workers_change_nothing(stored: tuple[Store, Store]) -> None:
     with groups_of(100):
-        one, other = (read(stored, 1, 2, start=9, n=60, workers=number) for number in (0, workers))
+        one, other = (read(stored, 1, 2, start=9, n=60, workers=number) for number in (0, 4))
     assert [(a.step, a.n_update, a.ids) for a in one] == [(b.step, b.n_update, b.ids) for b in other]
     assert all(a.read.source.equal(b.read.source) for a, b in zip(one, other, strict=True))
 

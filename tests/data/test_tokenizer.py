@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
@@ -74,7 +75,6 @@ def contents(tokenizer: Tokenizer, folder: Path) -> bytes:
     ("size", "sha256"),
     [
         (258, "d73835b56ae095183988ca8ce25f5d9a9bb2b916cdfc2f665c1f7d21d6798634"),
-        (300, "71f988f19686b165f5deebfa05f5b0e7b1024a2f644e394babff21bdb90b69b0"),
         (400, "2be53fd8d20de55421c2eab5f99996877b854cb4797427221edced554fc7d087"),
     ],
 )
@@ -100,14 +100,10 @@ def test_the_merges_are_those_of_the_published_results(size: int, sha256: str) -
 @example("##a ## \u203fa\u203f \u203f")  # what other word-pieces, and ours, go on with
 @example("é" * 5_000)  # one word, as far as blanks tell
 def test_any_line_comes_back(tokenizer: Tokenizer, line: str) -> None:
-    assert tokenizer.decode(tokens(tokenizer, line)) == line
-
-
-@given(LINES)
-def test_a_line_ends_once_and_is_never_padded(tokenizer: Tokenizer, line: str) -> None:
     *inside, end = tokens(tokenizer, line)
     assert end == EOS
     assert not {PAD, EOS} & set(inside)
+    assert tokenizer.decode([*inside, end]) == line
 
 
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
@@ -123,13 +119,6 @@ def test_the_first_word_has_the_pieces_of_the_same_word_inside(tokenizer: Tokeni
     assert tokens(tokenizer, "the dog the") == [*the, *dog, *the, EOS]
 
 
-@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
-def test_text_shrinks(kind: str) -> None:
-    # 13 + 11 letters; two words that occur often are two tokens
-    tokenizer = train_tokenizer(["Donaudampfer Schifffahrt"] * 3, Subwords(kind, 600))  # type: ignore[arg-type]
-    assert len(tokens(tokenizer, "Donaudampfer Schifffahrt")) == 2 + 1
-
-
 def test_merges_go_by_frequency_and_word_pieces_by_length(tmp_path: Path) -> None:
     # "bc" occurs five times and is merged first; "ab" three times, always at the head of a word
     def cut(kind: str) -> list[str]:
@@ -141,23 +130,11 @@ def test_merges_go_by_frequency_and_word_pieces_by_length(tmp_path: Path) -> Non
     assert cut("wordpiece") == ["Ġab", "\u203fc", "</s>"]
 
 
-def test_every_byte_has_a_word_piece_to_begin_with_and_one_to_go_on_with(tmp_path: Path) -> None:
-    vocabulary = json.loads(contents(learned("wordpiece"), tmp_path))["model"]["vocab"]
-    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    assert {*alphabet, *(f"\u203f{letter}" for letter in alphabet)} <= set(vocabulary)
-    assert "\u203f" not in alphabet
-
-
 def test_decoding_stops_at_the_end_and_skips_padding(tokenizer: Tokenizer) -> None:
     the, dog = tokens(tokenizer, "the")[:-1], tokens(tokenizer, "dog")[:-1]
     assert tokenizer.decode([PAD, *the, PAD, *dog, EOS, *the, PAD]) == "the dog"
     assert tokenizer.decode(np.array([*the, EOS])) == "the"
     assert tokenizer.decode([]) == tokenizer.decode([EOS]) == tokenizer.decode([PAD]) == ""
-
-
-@given(st.lists(st.integers(0, 599)))
-def test_whatever_a_model_writes_is_one_line(tokenizer: Tokenizer, ids: list[int]) -> None:
-    assert "\n" not in tokenizer.decode([id % tokenizer.size for id in ids])
 
 
 def test_the_line_feed_is_a_piece_that_decodes_to_a_blank(tokenizer: Tokenizer) -> None:
@@ -183,27 +160,28 @@ MARKS = frozenset(chr(i) for i in range(0x110000) if unicodedata.category(chr(i)
 
 
 @cache
-def of_marks(kind: str) -> tuple[Tokenizer, tokenizers.Tokenizer]:
-    made = train_tokenizer(MARKED_TEXT, Subwords(kind, 2_000))  # type: ignore[arg-type]
-    return made, tokenizers.Tokenizer.from_buffer(made.__reduce__()[1][0])
+def of_marks(kind: str) -> Tokenizer:
+    return train_tokenizer(MARKED_TEXT, Subwords(kind, 2_000))  # type: ignore[arg-type]
+
+
+@cache
+def of_blanks(kind: str) -> Tokenizer:
+    """Learned where white space is frequent enough to be merged."""
+    return train_tokenizer(SPACED, Subwords(kind, 700))  # type: ignore[arg-type]
+
+
+@cache
+def bare(made: Tokenizer) -> tokenizers.Tokenizer:
+    """The library with the same file."""
+    return tokenizers.Tokenizer.from_buffer(made.__reduce__()[1][0])
 
 
 @pytest.mark.parametrize("word", MARKED.values(), ids=MARKED)
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
 def test_a_word_with_marks_may_become_one_token(kind: str, word: str) -> None:
-    made, _ = of_marks(kind)
+    made = of_marks(kind)
     assert len(tokens(made, word)) == 1 + 1
     assert made.decode(tokens(made, f"{word} {word}")) == f"{word} {word}"
-
-
-@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
-@given(lines=st.lists(LINES | ANY, max_size=5))
-def test_lines_with_marks_come_back_and_are_read_as_by_the_library(kind: str, lines: list[str]) -> None:
-    made, library = of_marks(kind)
-    ids, offsets = made.encode(lines)
-    read = [part.tolist() for part in np.split(ids, offsets[1:-1])] if lines else []
-    assert read == [[*encoding.ids, EOS] for encoding in library.encode_batch(lines)]
-    assert [made.decode(line) for line in read] == lines
 
 
 @given(LINES | ANY)
@@ -243,36 +221,18 @@ def test_the_vocabulary_of_published_captions_is_learned_again(real_text: Path) 
 # ---- encoding: what is remembered changes nothing
 
 
-@cache
-def of_blanks(kind: str) -> tuple[Tokenizer, tokenizers.Tokenizer]:
-    """Subwords learned where white space is frequent enough to be merged, and the bare library with the same file."""
-    made = train_tokenizer(SPACED, Subwords(kind, 700))  # type: ignore[arg-type]
-    return made, tokenizers.Tokenizer.from_buffer(made.__reduce__()[1][0])
-
-
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
-@given(lines=st.lists(LINES | KNOTTY))
-@example(
-    lines=[
-        "a  b",
-        "a   b",
-        " a",
-        "a ",
-        "",
-        " ",
-        "the\t dog",
-        "e\u00a0\u00a0 dog",
-        "st\u00a0 \u00a0a",
-        "x" * 65 + " x",
-        "the",
-        "",
-    ]
-)
-def test_ids_are_those_of_the_library(kind: str, lines: list[str]) -> None:
-    made, library = of_blanks(kind)
+@pytest.mark.parametrize("learned_from", [of_blanks, of_marks])
+@given(lines=st.lists(LINES | KNOTTY | ANY, max_size=9))
+@example(lines=["a  b", "a   b", " a", "a ", "", " ", "the\t dog", "st\u00a0 \u00a0a", "x" * 65 + " x", "the", ""])
+def test_lines_are_read_as_by_the_library_and_come_back(
+    kind: str, learned_from: Callable[[str], Tokenizer], lines: list[str]
+) -> None:
+    made = learned_from(kind)
     ids, offsets = made.encode(lines)
-    expected = [[*encoding.ids, EOS] for encoding in library.encode_batch(lines)]
-    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == (expected or [[]])
+    read = [part.tolist() for part in np.split(ids, offsets[1:-1])] if lines else []
+    assert read == [[*encoding.ids, EOS] for encoding in bare(made).encode_batch(lines)]
+    assert [made.decode(line) for line in read] == lines
 
 
 def test_the_blank_after_what_is_no_white_space_always_ends_a_piece(tmp_path: Path) -> None:
@@ -329,22 +289,17 @@ def test_memory_for_words_has_a_limit(
 # ---- sizes and files
 
 
-@pytest.mark.parametrize("size", [MIN_SIZE, MIN_SIZE + 1, 300, 5_000])
-def test_a_vocabulary_is_never_larger_than_asked(size: int) -> None:
-    tokenizer = train_tokenizer(TEXT, Subwords("bpe", size))
-    assert tokenizer.size == size if size <= 300 else MIN_SIZE < tokenizer.size < size
-    assert max(tokenizer.encode(TEXT)[0]) < tokenizer.size
-
-
-@pytest.mark.parametrize("size", [MIN_WORD_PIECES, MIN_WORD_PIECES + 1, 540, 5_000])
-def test_nor_is_one_of_word_pieces(size: int) -> None:
-    tokenizer = train_tokenizer(TEXT, Subwords("wordpiece", size))
-    assert tokenizer.size == size if size <= 540 else MIN_WORD_PIECES < tokenizer.size < size
-    assert max(tokenizer.encode(TEXT)[0]) < tokenizer.size
+@pytest.mark.parametrize(
+    ("kind", "size"), [("bpe", MIN_SIZE), ("bpe", 300), ("wordpiece", MIN_WORD_PIECES), ("wordpiece", 540)]
+)
+def test_a_vocabulary_is_as_large_as_asked_and_smaller_where_the_text_has_no_more(kind: str, size: int) -> None:
+    made, all_there_is = (train_tokenizer(TEXT, Subwords(kind, n)) for n in (size, 5_000))  # type: ignore[arg-type]
+    assert made.size == size < all_there_is.size < 5_000
+    assert max(made.encode(TEXT)[0]) < size
 
 
 @pytest.mark.parametrize(("kind", "size"), [("bpe", MIN_SIZE), ("wordpiece", MIN_WORD_PIECES)])
-def test_what_occurs_once_is_no_piece(kind: str, size: int) -> None:
+def test_a_sequence_that_occurs_once_becomes_no_piece(kind: str, size: int) -> None:
     assert train_tokenizer(["abcdefg"], Subwords(kind, 600)).size == size  # type: ignore[arg-type]
 
 
@@ -355,7 +310,7 @@ def test_a_vocabulary_must_hold_the_bytes() -> None:
         train_tokenizer(TEXT, Subwords("wordpiece", 513))
 
 
-def test_what_is_given_is_not_learned() -> None:
+def test_a_given_vocabulary_is_not_learned() -> None:
     with pytest.raises(ValueError, match="not learned.*given_tokenizer"):
         train_tokenizer(TEXT, Subwords("given", 37_000))
 
@@ -381,15 +336,10 @@ def test_the_same_text_gives_the_same_bytes_in_every_process() -> None:
         subprocess.Popen(
             [sys.executable, "-c", program],
             cwd=ROOT,
-            env={
-                **os.environ,
-                "PYTHONHASHSEED": seed,
-                "RAYON_NUM_THREADS": n,
-                "TOKENIZERS_PARALLELISM": many,
-            },
+            env=os.environ | {"PYTHONHASHSEED": seed, "RAYON_NUM_THREADS": n, "TOKENIZERS_PARALLELISM": many},
             stdout=subprocess.PIPE,
         )
-        for seed, n, many in (("0", "1", "true"), ("1", "2", "true"), ("2", "7", "true"), ("3", "2", "false"))
+        for seed, n, many in (("0", "1", "true"), ("3", "7", "false"))
     ]
     hashes = {process.communicate(timeout=60)[0] for process in processes}
     assert len(hashes) == 1
@@ -412,12 +362,6 @@ def test_a_tokenizer_is_its_file(tmp_path: Path, kind: str) -> None:
             n_unknown(tokenizer, ids),
             n_lone_bytes(tokenizer, ids),
         )
-
-
-def test_another_text_size_or_kind_is_another_tokenizer() -> None:
-    merges, more = Subwords("bpe", 600), [*TEXT, "more more"]
-    others = [train_tokenizer(TEXT, Subwords("bpe", 300)), train_tokenizer(more, merges), learned("wordpiece")]
-    assert len({tokenizer.sha256 for tokenizer in (train_tokenizer(TEXT, merges), *others)}) == 4
 
 
 def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -466,12 +410,6 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 # ---- given tokens
 
 
-def test_given_pieces_keep_their_order_after_the_symbols(britz: Tokenizer) -> None:
-    # ids 0, 1 and 2 are padding, end and unknown, so "the" is 3; the three names at the head of the file are symbols
-    assert britz.size == 3 + len(GIVEN) - 3
-    assert tokens(britz, "the klein@@ e Hund@@ e , &quot; ein@@ e") == [3, 8, 6, 5, 6, 4, 9, 10, 6, EOS]
-
-
 @pytest.mark.parametrize(
     ("line", "text"),
     [
@@ -511,7 +449,7 @@ def test_a_file_that_is_no_vocabulary_is_refused(lines: list[str], message: str)
 # ---- for the data card
 
 
-def test_what_has_no_pieces_of_its_own_is_counted(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_of_single_bytes_are_counted(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     # of the learned words, é and ä are in the text; 字 has three bytes and 👩 four
     ids, _ = tokenizer.encode(["the dog été", "字 the 👩"])
     assert n_lone_bytes(tokenizer, ids) == 3 + 4
@@ -565,7 +503,6 @@ def test_letters_that_spell_a_special_token_stay_letters_beside_words_that_are_k
         assert tokenizer.decode(ids.tolist()) == line
 
 
-@pytest.mark.parametrize("kind", ["BPE", "unigram", ""])
-def test_another_kind_of_sub_words_is_refused(kind: str) -> None:
-    with pytest.raises(ValueError, match=f"^Sub-words: expected one of bpe, wordpiece, given, got '{kind}'"):
-        Subwords(kind, 600)  # type: ignore[arg-type]
+def test_another_kind_of_sub_words_is_refused() -> None:
+    with pytest.raises(ValueError, match="^Sub-words: expected one of bpe, wordpiece, given, got 'BPE'"):
+        Subwords("BPE", 600)  # type: ignore[arg-type]
