@@ -136,14 +136,6 @@ def test_dropout_keeps_the_mean_and_the_rate() -> None:
     assert (torch.corrcoef(lanes.T) - torch.eye(4)).abs().max().item() < 8 / math.sqrt(n)
 
 
-@pytest.mark.parametrize("p", [0.1, 0.2, 0.3, 0.5])
-def test_dropout_scales_by_the_rate_that_it_rounds_to(p: float) -> None:
-    dropped = round(p * 65_536) / 65_536
-    kept = Dropout(p)(torch.ones(1_000, dtype=torch.float64)).max().item()
-    assert kept == pytest.approx(1 / (1 - dropped), rel=1e-7)
-    assert dropped == pytest.approx(p, abs=1 / 65_536)
-
-
 @pytest.mark.parametrize("p", [1.0, 0.999995, -0.1])
 def test_dropout_keeps_something(p: float) -> None:
     with pytest.raises(ValueError, match=f"expected a probability below 0.999992, got {p}"):
@@ -171,18 +163,6 @@ def test_dropout_takes_any_shape(shape: tuple[int, ...]) -> None:
     assert set(y.unique().tolist()) <= {0.0, 2.0}
 
 
-def test_dropout_is_a_function_of_the_seed() -> None:
-    x, drop = torch.randn(B, S, 33), Dropout(0.3)
-
-    def with_seed(seed: int) -> Tensor:
-        torch.manual_seed(seed)
-        return torch.stack([drop(x), drop(x)])
-
-    assert torch.equal(with_seed(1), with_seed(1))
-    assert not torch.equal(with_seed(1), with_seed(2))
-    assert not torch.equal(*with_seed(1))  # the next call draws anew
-
-
 def test_the_gradient_of_dropout_is_its_mask() -> None:
     x = torch.randn(B, S, 33, requires_grad=True)
     y = Dropout(0.3)(x)
@@ -195,12 +175,6 @@ def test_no_dropout_where_none_is_wanted() -> None:
     x = torch.randn(B, S, 33)
     assert Dropout(0.0)(x) is x
     assert Dropout(0.3).eval()(x) is x
-
-
-def test_dropout_under_bfloat16() -> None:
-    y = Dropout(0.1)(torch.ones(10_000, dtype=torch.bfloat16))
-    assert y.dtype == torch.bfloat16
-    assert y.float().mean().item() == pytest.approx(1, abs=0.02)
 
 
 class Masks(nn.Module):

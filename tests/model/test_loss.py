@@ -50,6 +50,25 @@ def same(found: object, expected: object) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
+def in_chunks(monkeypatch: pytest.MonkeyPatch, chunk: int = 3, strip: int = 2) -> None:
+    """Have logits made `chunk` rows at a time, and made probabilities `strip` rows at a time."""
+    monkeypatch.setattr(loss, "AT_ONCE_BYTES", 0)
+    monkeypatch.setattr(loss, "CHUNK", chunk)
+    monkeypatch.setattr(loss, "STRIP_BYTES", -(-strip * V * 8 // torch.get_num_threads()))
+
+
+Way = Callable[[pytest.MonkeyPatch], None]
+
+
+def by_the_gpus_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logits in chunks of a few rows, as on a GPU."""
+    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", loss.AS_IT_IS * 3 * V * 8)
+    monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
+
+
+each_way = pytest.mark.parametrize("way", [pytest.param(lambda _: None, id="at once"), in_chunks, by_the_gpus_way])
+
+
 def test_by_hand() -> None:
     # logits (ln 1, ln 2, ln 5), so p = 1/8, 2/8, 5/8; gold is the last; q = 0.1, 0.1, 0.8
     hidden, weight = torch.ones(1, 1), torch.tensor([[1.0], [2.0], [5.0]]).log()
@@ -82,11 +101,10 @@ def test_equals_the_librarys_with_its_other_spread(epsilon: float) -> None:
     same(gradients(found, hidden, weight), gradients(expected, hidden, weight))
 
 
-@pytest.mark.parametrize("chunks", [False, True])
-def test_the_gradient_is_the_slope(monkeypatch: pytest.MonkeyPatch, chunks: bool) -> None:
+@each_way
+def test_the_gradient_is_the_slope(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
     hidden, weight, target = example()
-    if chunks:
-        in_chunks(monkeypatch)
+    way(monkeypatch)
     assert torch.autograd.gradcheck(
         lambda h, w: smoothed_cross_entropy(h, w, target, 0.1)[0] * 3, (hidden, weight), fast_mode=False
     )
@@ -97,13 +115,6 @@ def test_the_gradient_of_the_states_alone_and_of_the_matrix_alone() -> None:
     both = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden, weight)
     same(gradients(smoothed_cross_entropy(hidden, weight.detach(), target, 0.1)[0], hidden), both[:1])
     same(gradients(smoothed_cross_entropy(hidden.detach(), weight, target, 0.1)[0], weight), both[1:])
-
-
-def in_chunks(monkeypatch: pytest.MonkeyPatch, chunk: int = 3, strip: int = 2) -> None:
-    """Have logits made `chunk` rows at a time, and made probabilities `strip` rows at a time."""
-    monkeypatch.setattr(loss, "AT_ONCE_BYTES", 0)
-    monkeypatch.setattr(loss, "CHUNK", chunk)
-    monkeypatch.setattr(loss, "STRIP_BYTES", -(-strip * V * 8 // torch.get_num_threads()))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
@@ -197,21 +208,19 @@ def test_the_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> N
     assert 3 * V <= max(sizes) < B * T * V / 2
 
 
-@pytest.mark.parametrize("chunks", [False, True])
-def test_a_target_of_padding_weighs_nothing(monkeypatch: pytest.MonkeyPatch, chunks: bool) -> None:
+@each_way
+def test_a_target_of_padding_weighs_nothing(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
     hidden, weight, target = example()
-    if chunks:
-        in_chunks(monkeypatch)
+    way(monkeypatch)
     found, nll = smoothed_cross_entropy(hidden, weight, torch.full_like(target, PAD), 0.1)
     assert (found.item(), nll.item()) == (0, 0)
     assert not any(g.any() for g in gradients(found, hidden, weight))
 
 
-@pytest.mark.parametrize("chunks", [False, True])
-def test_a_padded_position_gets_no_gradient(monkeypatch: pytest.MonkeyPatch, chunks: bool) -> None:
+@each_way
+def test_a_padded_position_gets_no_gradient(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
     hidden, weight, target = example()
-    if chunks:
-        in_chunks(monkeypatch)
+    way(monkeypatch)
     (d_hidden,) = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden)
     assert torch.equal(d_hidden.any(-1), target != PAD)
 
@@ -239,12 +248,11 @@ def test_the_unsmoothed_loss_is_for_the_eye_only() -> None:
 
 
 @both_ways
-@pytest.mark.parametrize("chunks", [False, True])
-def test_bfloat16_products_stay_close(monkeypatch: pytest.MonkeyPatch, chunks: bool, products: Products) -> None:
+@each_way
+def test_bfloat16_products_stay_close(monkeypatch: pytest.MonkeyPatch, way: Way, products: Products) -> None:
     hidden, weight, target = example()
     exact, exact_nll = smoothed_cross_entropy(hidden, weight, target, 0.1)
-    if chunks:
-        in_chunks(monkeypatch)
+    way(monkeypatch)
     h, w = hidden.detach().float().requires_grad_(), weight.detach().float().requires_grad_()
     with products(), torch.autocast("cpu", torch.bfloat16):
         found, nll = smoothed_cross_entropy(h.bfloat16(), w, target, 0.1)
@@ -256,10 +264,9 @@ def test_bfloat16_products_stay_close(monkeypatch: pytest.MonkeyPatch, chunks: b
         assert (rough - fine).norm() < 0.02 * fine.norm()
 
 
-@pytest.mark.parametrize("chunks", [False, True])
-def test_large_logits_stay_finite(monkeypatch: pytest.MonkeyPatch, chunks: bool) -> None:
-    if chunks:
-        in_chunks(monkeypatch)
+@each_way
+def test_large_logits_stay_finite(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    way(monkeypatch)
     hidden, weight = torch.full((1, 1), 1e4, requires_grad=True), torch.arange(V).float().unsqueeze(1)
     found, nll = smoothed_cross_entropy(hidden, weight, torch.tensor([1]), 0.1)
     (slope,) = gradients(found, hidden)
@@ -281,24 +288,12 @@ def test_the_smoothed_perplexity_has_a_floor() -> None:
 # Correct predictions: the targets that the model would have chosen.
 
 
-Way = Callable[[pytest.MonkeyPatch], None]
-
-
-def by_the_gpus_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logits in chunks of a few rows, as on a GPU."""
-    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", loss.AS_IT_IS * 3 * V * 8)
-    monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
-
-
-WAYS = [pytest.param(lambda _: None, id="at once"), in_chunks, by_the_gpus_way]
-
-
 def rows_of(*logits: list[float]) -> tuple[Tensor, Tensor]:
     """Hidden states and a matrix that make these logits, each to the last digit."""
     return torch.eye(len(logits)), torch.tensor(logits).T.contiguous()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@each_way
 def test_correct_predictions_by_hand(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
     way(monkeypatch)
     a_bit_more = 0.25 + 2**-25  # the next number of float32
@@ -322,8 +317,8 @@ def test_correct_predictions_by_hand(monkeypatch: pytest.MonkeyPatch, way: Way) 
     assert (n.item(), n.dtype) == (4, torch.int64)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("seed", range(20))
+@each_way
+@pytest.mark.parametrize("seed", range(6))
 def test_correct_predictions_token_by_token(monkeypatch: pytest.MonkeyPatch, way: Way, seed: int) -> None:
     torch.manual_seed(seed)
     hidden, weight = torch.randn(B, T, D).round(), torch.randn(V, D).round()  # whole numbers: many are as probable
@@ -341,7 +336,7 @@ def test_correct_predictions_token_by_token(monkeypatch: pytest.MonkeyPatch, way
     assert (seed != 0) or n_correct > 0 < n_ties, "or the test could not tell"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@each_way
 def test_correct_predictions_under_bfloat16_are_what_its_logits_say(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
     hidden, weight, target = example()
     way(monkeypatch)

@@ -77,11 +77,6 @@ def test_a_model_tells_its_norms_which_tokens_are_real() -> None:
         assert torch.equal(real.squeeze(-1), expected)
 
 
-def test_running_means_are_in_checkpoints() -> None:
-    names = BatchNormalised(HYPER, 23).state_dict().keys()
-    assert sum(name.endswith((".mean", ".variance")) for name in names) == 2 * 2 * (2 + 3)
-
-
 def test_without_a_feed_forward_network_attention_alone_is_normalised() -> None:
     model = NoFeedForward(HYPER, 23)
     assert sum(isinstance(part, nn.LayerNorm) for part in model.modules()) == 2 * (1 + 2)
