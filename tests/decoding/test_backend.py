@@ -1,7 +1,6 @@
 """Each backend answers the same questions about the same weights."""
 
 import copy
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from decoding.test_ctranslate import pairs
+from decoding.conftest import decode
+from decoding.test_ctranslate import pairs, with_library
 from model.narrow_products import NoneOfBfloat16
 from processor import exact_8_bits
 from torch import Tensor
@@ -22,22 +22,17 @@ from repro.model import bfloat16, prepacked
 from repro.model.bfloat16 import bfloat16_products
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
-from repro.render.extras import install
 from repro.runs.options import Options
 
-needs_library = pytest.mark.skipif(
-    importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {install('fast')}"
-)
 
-
-def test_our_own_is_what_the_functions_give(model: Transformer, text: Any) -> None:
+def test_the_torch_backend_gives_what_the_functions_give(model: Transformer, text: Any) -> None:
     with opened("torch", model) as backend:
         assert backend.translate(text) == translate(model, text)
         assert backend.score_tokens([pairs()]) == score_tokens(model, [pairs()])
 
 
 @pytest.mark.parametrize("gpu", [True, False])
-def test_our_own_works_where_the_gpu_is(gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_torch_backend_moves_the_model_to_the_gpu(gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # training leaves the model on the CPU, wherever it was
     went: list[torch.device] = []
     model: Any = SimpleNamespace(to=lambda device: went.append(device) or model)
@@ -53,7 +48,7 @@ def test_nothing_is_dropped_out_of_a_model_that_comes_from_training(model: Trans
     assert translate(copy.deepcopy(model).train(), text, Search(beam=1)) == translate(model, text, Search(beam=1))
 
 
-def test_nothing_has_no_perplexity(model: Transformer) -> None:
+def test_scoring_no_sentence_is_refused(model: Transformer) -> None:
     with pytest.raises(ValueError, match="expected at least one sentence to score, got none"):
         score_tokens(model, [])
 
@@ -68,14 +63,13 @@ def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -
             for t, gold in enumerate(target.tolist()):
                 if gold != PAD:
                     total, n = total - log_prob[t, gold].item(), n + 1
-    parts = [slice(0, 1), slice(1, None)]
     batches = [
         replace(
             whole,
             **{name: getattr(whole, name)[part] for name in ("sentence", "source", "decoder_in", "target")},
             n_target=int((whole.target[part] != PAD).sum()),
         )
-        for part in parts
+        for part in (slice(0, 1), slice(1, None))
     ]
     assert batches[0].n_target != batches[1].n_target
     assert score_tokens(model, batches).nll == pytest.approx(total / n, rel=1e-5)
@@ -83,7 +77,7 @@ def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -
     assert sum(each) / 2 != pytest.approx(total / n, rel=1e-2), "or the test could not tell"
 
 
-def test_products_in_bfloat16_are_the_own_engines_choice(model: Transformer) -> None:
+def test_the_torch_backend_can_make_products_in_bfloat16(model: Transformer) -> None:
     with opened("torch", model, bf16=True) as backend:
         found = backend.score_tokens([pairs()])
     with bfloat16_products(torch.device("cpu")), torch.autocast("cpu", torch.bfloat16):
@@ -114,18 +108,19 @@ def test_where_the_processor_has_no_bfloat16_products_go_through_float32(
 ) -> None:
     for place in (bfloat16, prepacked):
         monkeypatch.setattr(place, "has_bfloat16", lambda: False)
+    few = decode.encoded([text.sentence(i) for i in range(20)])
     with opened("torch", model, bf16=True) as backend, NoneOfBfloat16():
-        assert len(backend.translate(text, Search(beam=2))) == len(text)
+        assert len(backend.translate(few, Search(beam=2))) == len(few)
         backend.score_tokens([pairs()])
         with pytest.raises(AssertionError, match="reads bfloat16"):  # what there is to be seen
             torch.mm(torch.ones(2, 2).bfloat16(), torch.ones(2, 2).bfloat16())
 
 
-@needs_library
+@with_library
 @pytest.mark.parametrize(
     ("name", "close"), [("ctranslate2", 1e-4), pytest.param("ctranslate2-int8", 0.3, marks=exact_8_bits)]
 )
-def test_the_other_scores_alike(model: Transformer, name: Any, close: float) -> None:
+def test_ctranslate2_scores_nearly_the_same(model: Transformer, name: Any, close: float) -> None:
     with opened(name, model) as backend:
         found = backend.score_tokens([pairs()])
     expected = score_tokens(model, [pairs()])
@@ -134,8 +129,8 @@ def test_the_other_scores_alike(model: Transformer, name: Any, close: float) -> 
     assert found.accuracy is None, "CTranslate2 tells of no token but the given one"
 
 
-@needs_library
-def test_the_other_translates_and_says_how_far_it_is(model: Transformer, text: Any, tmp_path: Path) -> None:
+@with_library
+def test_ctranslate2_translates_and_reports_its_progress(model: Transformer, text: Any, tmp_path: Path) -> None:
     # what it finds is compared with what we find in test_ctranslate.py
     done: list[int] = []
     with opened("ctranslate2", model) as backend:
