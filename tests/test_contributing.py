@@ -65,25 +65,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_each_kind_of_addition_has_its_block() -> None:
-    assert [block.do for block in blocks()] == [
-        "new file experiments/feed_forward.py",
-        "new file repro/model/last_word.py",
-        'in experiments/feed_forward.py after "from repro.experiment import Paper, Row, main"',
-        'in experiments/feed_forward.py after "ROWS = ["',
-        "new file repro/model/ablations/talking.py",
-        "new file experiments/lab_heads.py",
-        'in tests/model/test_variants.py after "MORE_PARAMETERS = {  # than the base has, at laptop; 0 of all others"',
-        'in tests/model/test_variants.py after "    more = {  # products of a layer of both sides"',
-        "shell",
-        'in repro/corpora/catalogue.py after "CORPORA = {"',
-        'in repro/corpora/catalogue.py after "SHA256 = {"',
-        "python",
-        'in repro/runs/scales.py after "_ALL = ("',
-        "shell",
-    ]
-
-
 def test_the_readme_has_the_same_file() -> None:
     [shown] = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert shown == blocks()[0].text

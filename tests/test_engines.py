@@ -40,11 +40,6 @@ def test_whose_translation_is_likelier_under_the_penalty_of_the_search(
     assert [one["line"] for one in mean["different"]] == [2, 3]
 
 
-def test_equal_translations_are_not_scored(engines: ModuleType) -> None:
-    found = engines.compared(None, ["one"], ["same"], ["same"], Search())
-    assert found == {"equal": 1, "of": 1, "likelier": {"ours": 0, "theirs": 0}, "nats": 0.0, "different": []}
-
-
 def test_the_log_says_what_the_record_says() -> None:
     lines = json.loads((ROOT / "benchmarks/records/engines.json").read_bytes())["lines"]
     equal = {
