@@ -223,16 +223,15 @@ class Record:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: which run it is, and its scores."""
+        import pandas as pd
+
         numbers = {
             f"{split} {name}": self.score(split, name) for name in ("ppl", *self.about["scores"]) for split in SPLITS
         }
         found = {name: f"{value:.2f}" for name, value in numbers.items() if value is not None}
         shown = {"status": self.status, "parameters": f"{self.params['here']:,}"} | found
-        heads, cells = (
-            "".join(f"<{tag}>{html.escape(one)}</{tag}>" for one in of)
-            for tag, of in (("th", shown), ("td", shown.values()))
-        )
-        return f"<p>{html.escape(repr(self))}</p><table><tr>{heads}</tr><tr>{cells}</tr></table>"
+        table = pd.DataFrame([shown]).to_html(index=False, border=0)
+        return f"<p>{html.escape(repr(self))}</p>{table}"
 
     def save(self, path: Path) -> None:
         """Write the record together with the checksum of its content."""
