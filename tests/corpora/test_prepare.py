@@ -3,10 +3,12 @@
 import hashlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +176,18 @@ def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.Mo
     assert shards.data_hash == whole.data_hash  # shards are how it is stored, not what it is
     assert shards.repeats == whole.repeats
     assert whole.repeats["dev_pairs"] == 1 / 2  # a line that several shards repeat counts once
+
+
+def test_parts_stand_in_the_order_of_the_text_whichever_shard_is_made_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
+    monkeypatch.setattr(random.Random, "shuffle", lambda self, folders: folders.reverse())
+    corpus = opened(written(tmp_path))
+    corpus = replace(corpus, train=tuple(replace(corpus.train[0], name=name) for name in ("news", "crawl")))
+    made = prepare(corpus, subwords=PIECES, cache=tmp_path / "cache", max_length=256, workers=1)
+    card = json.loads((made.card / "data_card.json").read_bytes())
+    assert [one["part"] for one in card["parts"]] == ["news", "crawl"]
 
 
 def test_only_what_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
