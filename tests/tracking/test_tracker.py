@@ -170,7 +170,7 @@ def test_a_process_ends_though_its_tracker_drips(tmp_path: Path) -> None:
     with Dripping() as server:
         process = python(SWEEP, f"http://127.0.0.1:{server.server_port}", tmp_path / "runs", stdin=subprocess.PIPE)
         until(lambda: bool(server.asked) or process.poll() is not None)
-        said, _ = process.communicate(b"\n")
+        said, _ = process.communicate(b"\n", timeout=300)
         assert not server.closing.is_set(), "it still dripped"
     assert process.returncode == 0, said
     lines = said.decode().strip().split("\n")
