@@ -74,17 +74,6 @@ def test_no_positions_leave_the_order_of_the_source_out() -> None:
     same(hidden(model, source.flip(1), decoder_in), hidden(model, source, decoder_in))
 
 
-def test_pre_norm_is_the_sum_and_its_norm() -> None:
-    model, source = transformer(around=PreNorm), tokens(B, S)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    x = model.embedding(source) + model.source_positions(0, S)
-    for layer in model.encoder:
-        x = x + layer.self_attention(layer.norms[0](x))
-        x = x + layer.feed_forward(layer.norms[1](x))
-    same(model.encode(source), model.encoder_end(x))
-
-
 @pytest.mark.parametrize("missing", MEMBERS)
 def test_what_lacks_a_member_is_refused_by_name(missing: str) -> None:
     class Complete(nn.Module):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.model.config import LEARNED_POSITIONS, Hyper
+from repro.model.config import Hyper
 from repro.model.rivals.convs2s import ConvS2S
 from repro.runs.scales import SCALES
 
@@ -97,9 +97,3 @@ def test_the_encoder_gets_its_share_of_the_gradient_and_the_embeddings_get_all_o
         torch.testing.assert_close(one, z / 4 + e, rtol=1e-12, atol=1e-14)
     assert not from_e[0].any(), "no convolution stands between an embedding and its sum"
     assert from_e[1].any()
-
-
-def test_positions_beyond_the_table_are_refused() -> None:
-    model = ConvS2S(HYPER, 11)
-    with pytest.raises(ValueError, match=rf"^Learned positions end at {LEARNED_POSITIONS}, but position 513 was asked"):
-        model.encode(torch.ones(1, LEARNED_POSITIONS + 1, dtype=torch.int64))

@@ -14,12 +14,10 @@ from repro.model.rivals.recurrent import (
     GRU,
     LSTM,
     BothWays,
-    Maxout,
     Simple,
     StaticLast,
     StaticMean,
     backwards,
-    last,
 )
 from repro.model.rivals.size import widest
 
@@ -83,20 +81,6 @@ def test_both_ways_are_pytorchs_packed_layer(kind: Any, theirs: Any) -> None:
     found = ours(x, LENGTHS)
     for i, n in enumerate(LENGTHS):
         torch.testing.assert_close(found[i, :n], expected[i, :n], rtol=0, atol=1e-14)
-
-
-def test_a_sentence_is_turned_round_and_its_padding_stays() -> None:
-    x = torch.tensor([[1, 2, 3, 4, 5], [6, 7, 0, 0, 0], [8, 0, 0, 0, 0], [9, 10, 11, 12, 0]])
-    turned = backwards(x, LENGTHS)
-    assert turned.tolist() == [[5, 4, 3, 2, 1], [7, 6, 0, 0, 0], [8, 0, 0, 0, 0], [12, 11, 10, 9, 0]]
-    assert last(x, LENGTHS).tolist() == [5, 7, 8, 12]
-
-
-def test_maxout_takes_the_larger_of_each_pair() -> None:
-    layer = Maxout(1, 2)
-    layer.linear.weight.data = torch.tensor([[2.0], [3.0], [5.0], [-7.0]])
-    layer.linear.bias.data = torch.tensor([0.0, 0.0, 0.0, 1.0])
-    assert layer(torch.tensor([[1.0], [-1.0]])).tolist() == [[3.0, 5.0], [-2.0, 8.0]]
 
 
 def read(model: Any, source: Tensor) -> tuple[Tensor, Tensor]:
