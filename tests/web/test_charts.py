@@ -17,10 +17,9 @@ from waiting import in_the_other_theme
 from repro.claims.catalogue import CLAIMS
 from repro.claims.evidence import read_published
 from repro.claims.judge import evidence_of, judge
-from repro.pages.scale_data import ScaleData
 from repro.results.places import PUBLISHED
 from repro.results.record import Record
-from repro.web.charts import LETTERS, curves_section, differences_section
+from repro.web.charts import LETTERS, _looks, curves_section, differences_section
 from repro.web.files import sections_of
 from repro.web.report import report_html
 from repro.web.runs import runs_section
@@ -153,13 +152,12 @@ def test_powers_of_ten_are_written_as_in_print_and_lines_told_apart(report: Any)
     assert over.evaluate(f"(one) => {colour}") == "rgb(0, 158, 115)", "green: the other two are blue and orange"
 
 
-def test_no_two_of_twenty_tables_look_the_same(tmp_path: Path) -> None:
-    tables = [f"mine_{n:02}" for n in range(20)]
-    records = [scored("base", "base", 1, 60.0), *(scored("h=1", table, 1, 50.0) for table in tables)]
-    for looks in looks_in(unjudged_of(records, tmp_path)):
-        one, other = (of["scale"] for of in looks)
-        assert one["domain"] == other["domain"] == ["base", *tables]
-        assert len({str(pair) for pair in zip(one["range"], other["range"], strict=True)}) == 21
+def test_no_two_of_twenty_tables_look_the_same() -> None:
+    names = [f"mine_{n:02}" for n in range(20)]
+    colour, dash, shape = (look.to_dict()["scale"] for look in _looks("table", names))
+    for other in (dash, shape):
+        assert colour["domain"] == other["domain"] == names
+        assert len({str(pair) for pair in zip(colour["range"], other["range"], strict=True)}) == 20
 
 
 @pytest.mark.parametrize(("own", "most", "by"), [(True, 4, "row"), (True, 3, "table"), (False, 4, "table")])
@@ -169,17 +167,11 @@ def test_ones_own_rows_have_a_colour_each_while_there_are_few(
     monkeypatch.setattr("repro.web.charts.MOST_ROWS", most)
     records = [scored("base", "base", 1, 60.0), *(scored(f"h={i}", "table3_A", 1, 50.0) for i in range(3))]
     data = unjudged_of(records, tmp_path)
-    looks = looks_in(replace(data, result_set=replace(data.result_set, own=own)))
-    assert {one["field"] for of in looks for one in of} == {by}
-
-
-def looks_in(data: ScaleData) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """Colour and dashes of the lines in the chart of curves, colour and shape of its points."""
-    section = curves_section(data)
+    section = curves_section(replace(data, result_set=replace(data.result_set, own=own)))
     assert section
     bands, _, cost = section.charts["all"]["vconcat"]
     line, point = (chart["encoding"] | chart["layer"][1]["encoding"] for chart in (bands, cost))
-    return (line["color"], line["strokeDash"]), (point["color"], point["shape"])
+    assert {look["field"] for look in (line["color"], line["strokeDash"], point["color"], point["shape"])} == {by}
 
 
 def test_axes_have_two_labels_and_no_label_twice_where_rows_are_alike(opened: Any, tmp_path: Path) -> None:

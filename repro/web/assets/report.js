@@ -115,6 +115,7 @@ const report = (() => {
   // The theme: the system's, until the switch says otherwise
 
   const THEME = "report-theme";
+  const themeSwitch = document.querySelector("[data-theme-switch]");
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (page.dataset.theme ? page.dataset.theme === "dark" : dark.matches);
 
@@ -128,9 +129,7 @@ const report = (() => {
   }
 
   function showTheme() {
-    for (const button of document.querySelectorAll("button[data-theme-switch]")) {
-      button.setAttribute("aria-pressed", String(isDark()));
-    }
+    themeSwitch.setAttribute("aria-pressed", String(isDark()));
     for (const act of themed) act();
   }
 
@@ -154,13 +153,11 @@ const report = (() => {
   function start() {
     const chosen = memory()?.getItem(THEME);
     if (chosen === "dark" || chosen === "light") page.dataset.theme = chosen;
-    for (const button of document.querySelectorAll("button[data-theme-switch]")) {
-      button.addEventListener("click", () => {
-        page.dataset.theme = isDark() ? "light" : "dark";
-        memory()?.setItem(THEME, page.dataset.theme);
-        showTheme();
-      });
-    }
+    themeSwitch.addEventListener("click", () => {
+      page.dataset.theme = isDark() ? "light" : "dark";
+      memory()?.setItem(THEME, page.dataset.theme);
+      showTheme();
+    });
     for (const button of document.querySelectorAll("button[data-csv]")) {
       button.addEventListener("click", () => {
         const [key, name] = [button.closest("section").id, button.dataset.csv];
