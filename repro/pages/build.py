@@ -61,7 +61,8 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
 def _pages_of_scale(data: ScaleData) -> Documents:
     result_set, runs = data.result_set, data.runs
     judged, stated = ((), ()) if data.is_exploration else (data.judged, data.stated)
-    frames = {name: frame for name, frame in data.frames.items() if _has_page(name, data)}
+    # a published part of Table 3 stands on that table's page alone
+    frames = {name: frame for name, frame in data.frames.items() if result_set.own or not table3.has_part(name)}
     whole = frames.get(table3.NAME)
     pages = {
         name: page_of_table(frame, runs.scale, name, judged, stated)
@@ -101,11 +102,6 @@ def _verdicts(data: ScaleData) -> dict[str, Document]:
         claims.NAME: Document(of_claims, claims.sheet(data.judged, over)),
         statements.NAME: Document(of_texts, claims.sheet(data.stated, stated_over)),
     }
-
-
-def _has_page(table: str, data: ScaleData) -> bool:
-    """Whether a table has its own page; parts of Table 3 have none if the scale is published and exploration."""
-    return data.result_set.own or not data.is_exploration or not table3.has_part(table)
 
 
 def _pages(results: Path, tables: Iterable[str]) -> list[str]:

@@ -235,7 +235,7 @@ from repro.results.frame import ResultSet
 results = Path("results")
 scale = ResultSet.read(results / "captions-bf16")
 made = build.build_scale(scale, build.judged_without_runs(scale)) | build.build_layers(results)
-assert len(made) > 10, sorted(made)
+assert len(made) > 5, sorted(made)
 for file, text in build.texts(made).items():
     if build.read(file) != text:
         print(file)
