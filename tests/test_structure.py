@@ -65,25 +65,25 @@ SHARED_NAMES = {
 }
 # Lines of Python in each folder, tests last: no more than there are. A change that needs more takes them elsewhere.
 MOST_LINES = {
-    "storage": 994,
-    "render": 935,
+    "storage": 976,
+    "render": 930,
     "paper": 195,
     "model": 3_566,
     "data": 2_063,
-    "corpora": 6_283,
-    "results": 4_197,
+    "corpora": 6_228,
+    "results": 4_184,
     "training": 1_877,
-    "tracking": 1_325,
+    "tracking": 1_311,
     "claims": 2_331,
     "decoding": 1_804,
-    "pages": 3_358,
+    "pages": 3_352,
     "complexity": 556,
-    "runs": 8_074,
-    "figures": 4_113,
-    "web": 1_926,
+    "runs": 8_035,
+    "figures": 4_101,
+    "web": 1_917,
     "experiment": 270,
-    "cli": 2_171,
-    "tests": 52_237,
+    "cli": 2_124,
+    "tests": 47_299,
 }
 
 
