@@ -255,7 +255,7 @@ def task_digest(task: Any) -> str:
     [module] = modules(type(task))
     code = _code_of_task(task)
     if not _is_ours(module):
-        return code.digest(module)
+        return fingerprint(code=code)  # each file of its own: what a package only passes on is no part of its module
     return hashlib.sha256("".join(sorted(code.taken(module))).encode()).hexdigest()
 
 

@@ -317,6 +317,7 @@ RIVALS = {  # files of somebody's package, and of a script beside it
     "kin/units.py": "UNIT = 1\n",
     "script_of_kin.py": "import repro\nfrom kin import Cell\nfrom kin.cells import Cell as Same\n\n"
     "class Mine(Cell):\n    run = repro.run, Same\n",
+    "script_of_kin_alone.py": "from kin import Cell\n\nclass Mine(Cell):\n    pass\n",
 }
 
 
@@ -337,7 +338,9 @@ def digests(kind: Any) -> tuple[str, str]:
     return provenance.fingerprint(kind), provenance.task_digest(kind())
 
 
-@pytest.mark.parametrize(("module", "name"), [("kin", "Cell"), ("script_of_kin", "Mine")])
+@pytest.mark.parametrize(
+    ("module", "name"), [("kin", "Cell"), ("script_of_kin", "Mine"), ("script_of_kin_alone", "Mine")]
+)
 @pytest.mark.parametrize("changed", ["kin/sizes.py", "kin/units.py"])  # `from . import`; two imports away
 def test_the_fingerprint_covers_a_package_and_what_it_imports_from_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str, changed: str
