@@ -329,6 +329,7 @@ def test_its_operations_are_those_of_the_arithmetic(name: str) -> None:
     products = N * (projected * D * heads + both * heads + (s + t) * 2 * D * D_FF) + t * n * D
     more = {  # products of a layer of both sides
         "bilinear": N * (s + t + t) * H * D_K**2,
+        "Gaussian kernel": -N * both * H * D_K,  # a distance is no product
         "K = Q": -N * (s + t) * D * H * D_K,
         "static": -N * (s + t) * 2 * D * H * D_K,
         "no feed-forward": -N * (s + t) * 2 * D * D_FF,

@@ -119,7 +119,7 @@ def test_the_pages_of_a_scale_have_their_verdicts(tmp_path: Path) -> None:
         record = that_counts(paper_run(row, of, position=-1 if of == "base" else 0, scale="laptop", seed=FIRST_SEED))
         record.save(path(tmp_path, record))
     made = build.texts(build.build_scale(ResultSet.read(tmp_path / "laptop")))
-    for name in ("README", "table3", "table3_A"):
+    for name in ("README", "table3"):
         text = made[tmp_path / f"laptop/{name}.md"]
         assert any("h=1 " in line and "| not judged" in line for line in text.split("\n")), name
 
