@@ -66,6 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_results_lie_in_a_folder_of_any_name_and_not_in_tmpdir(made: Path) -> None:
     """In an address ? begins a query, % a spelling, # a fragment."""
     assert not list(made.rglob("*.partial"))

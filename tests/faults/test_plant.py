@@ -29,6 +29,7 @@ def test_each_test_that_is_named_is_there(collected_tests: set[str]) -> None:
     assert done.returncode == 0, "\n".join(line for line in done.stdout.split("\n") if "ERROR" in line) + done.stderr
 
 
+@pytest.mark.slow
 def test_the_runner_tells_red_from_green(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "sample.py").write_text("def f() -> int:\n    return 1\n")
     (tmp_path / "test_sample.py").write_text("from sample import f\n\ndef test_sees():\n    assert f() == 1\n")

@@ -205,6 +205,7 @@ def test_a_broken_database_is_named_with_what_to_type(
     assert "\n" not in said
 
 
+@pytest.mark.slow
 def test_the_remedy_for_a_half_made_database_works_as_it_is_printed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,6 +160,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
     return Two(folder, whole, first, json.loads(said.strip().rpartition("\n")[2]), before, threads)
 
 
+@pytest.mark.slow
 def test_nodes_without_a_common_folder_go_on_from_what_the_first_one_has(two: Two) -> None:
     assert max(two.before) == "step-000000006.safetensors"  # an older folder, and it stays as it is
     assert bytes_of(two.folder / "1" / "on") == two.before
