@@ -2,6 +2,8 @@
 
 import csv
 import math
+import signal
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,8 +12,10 @@ from typing import Any
 import lightning as L
 import pytest
 import torch
+from lightning.fabric.plugins.environments import SLURMEnvironment
 from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.trainer.connectors import signal_connector
 from training.tiny_run import BUDGET, EACH, HYPER, MICRO, Journal, V, same_arithmetic, text, train
 
 from repro.corpora.datamodule import corpus_data
@@ -149,15 +153,19 @@ class Broken(Exception):
     """Ends a training within a step."""
 
 
-def breaking(moment: str, batch: int) -> Noting:
-    """A module that breaks at a moment of that micro-batch."""
+def broken() -> None:
+    raise Broken
+
+
+def breaking(moment: str, batch: int, how: Callable[[], None] = broken) -> Noting:
+    """A module to which something happens at a moment of that micro-batch; it breaks, unless told otherwise."""
 
     class Module(Noting):
         began = 0
 
         def happen(self, *_: Any) -> None:
             if self.began == batch:
-                raise Broken
+                how()
 
         def on_train_batch_start(self, given: Batch, batch_idx: int) -> None:
             super().on_train_batch_start(given, batch_idx)
@@ -198,7 +206,7 @@ def breaking(moment: str, batch: int) -> Noting:
 def test_what_is_saved_at_an_error_within_a_step_is_gone_on_from(
     tmp_path: Path, moment: str, accumulate: int, batch: int, options: dict[str, Any]
 ) -> None:
-    """As a scheduler's signal to save and requeue does, too: no more is lost than that update."""
+    """No more is lost than that update."""
     options = options | {"accumulate_grad_batches": accumulate}
     saving = ModelCheckpoint(tmp_path, save_on_exception=True, every_n_train_steps=100)
     whole, resumed, unbroken, going_on = Noting(), Noting(), trainer(**options), trainer(**options)
@@ -209,6 +217,28 @@ def test_what_is_saved_at_an_error_within_a_step_is_gone_on_from(
     going_on.fit(resumed, data(accumulate), ckpt_path=saved, weights_only=True)
     made = (batch - 1) // accumulate + (batch % accumulate == 0 and moment in ("update", "end"))
     assert resumed.rates == whole.rates[made:]
+    same_end(going_on, unbroken)
+
+
+@pytest.mark.filterwarnings("ignore:The `srun` command is available")
+def test_it_goes_on_from_what_slurms_signal_saves_in_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"JOB_ID": "17", "JOB_NAME": "train", "NTASKS": "1", "NODELIST": "here", "PROCID": "0", "LOCALID": "0"}
+    for name, value in (names | {"NODEID": "0", "NTASKS_PER_NODE": "1"}).items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    monkeypatch.setattr(signal_connector, "call", lambda command: broken())  # killed once it has asked to be requeued
+    handler = signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    options: dict[str, Any] = {"max_epochs": 2, "val_check_interval": 4}
+    requeued = {"default_root_dir": tmp_path, "plugins": [SLURMEnvironment(requeue_signal=signal.SIGUSR1)]}
+    whole, resumed, unbroken, going_on = Noting(), Noting(), trainer(**options), trainer(**options | requeued)
+    unbroken.fit(whole, data(1))
+    signalled = breaking("backward", 5, lambda: signal.raise_signal(signal.SIGUSR1))
+    try:
+        with pytest.raises(Broken):
+            trainer(**options | requeued).fit(signalled, data(1))
+        going_on.fit(resumed, data(1), ckpt_path="hpc")
+    finally:
+        signal.signal(signal.SIGUSR1, handler)
+    assert resumed.rates == whole.rates[4:]
     same_end(going_on, unbroken)
 
 
