@@ -70,8 +70,8 @@ def run_folder(typed: str, runs: Path) -> Path:
         near = difflib.get_close_matches(typed, [*NAMED, *ready, *(path.name for path in there)], n=1)
         raise ValueError(
             f"{runs} holds no run {typed or 'without a name'}{f'; did you mean {near[0]}?' if near else '.'} Expected "
-            f"{run_names()}, the folder of a run, its id or the beginning of it. Of runs elsewhere, name the folder "
-            "(--runs-dir, or runs_dir in Python)."
+            f"{run_names()}, the folder of a run, its id or the beginning of it. If runs are in another folder, "
+            "name it (--runs-dir, or runs_dir in Python)."
         )
     more = ", ..." if len(found) > SHOWN else ""
     raise ValueError(
@@ -91,8 +91,8 @@ def _named(word: str, runs: Path) -> Path:
     if (newest := next(done, None)) is None:
         row = " of the base row" if word == BASE else ""
         raise ValueError(
-            f"{runs} holds no finished run{row}, so there is no {word}. {advice()} Or name another folder of runs "
-            "(--runs-dir, or runs_dir in Python)."
+            f"{runs} holds no finished run{row}, so there is no {word}. {advice()} If runs are in another folder, "
+            "name it (--runs-dir, or runs_dir in Python)."
         )
     if word != BEST:
         return newest.folder
