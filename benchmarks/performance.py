@@ -276,6 +276,7 @@ def gpu(records: dict[str, Record]) -> list[str]:
             partial(_gpu_steps, device=machine(record)),
         ),
         "parts": ("Where the time of a step goes, ms", _gpu_parts),
+        "together": ("Small models at once, a process each", _gpu_together),
     }
     for name, (title, told) in tables.items():
         found = record.get(name, {"failed": "not measured"})
@@ -328,6 +329,14 @@ def _gpu_beside_published(found: list[Record], device: str) -> list[str]:
 def _gpu_parts(found: dict[str, dict[str, float]]) -> list[str]:
     kinds = dict.fromkeys(kind for of in found.values() for kind in of)
     return grid(("", *found), ((kind, *(f"{of[kind]:.2f}" for of in found.values())) for kind in kinds))
+
+
+def _gpu_together(found: list[Record]) -> list[str]:
+    rows = (
+        (f"{line['processes']}", f"{line['each']:,.0f}", f"{line['all']:,.0f}", f"{line['share_of_lone_speed']:.0%}")
+        for line in found
+    )
+    return grid(("processes", "tokens/s each", "tokens/s together", "of its lone speed"), rows)
 
 
 def reliability(records: dict[str, Record]) -> list[str]:

@@ -33,6 +33,7 @@ def test_a_gpu_has_its_part_of_the_page(performance: ModuleType) -> None:
             {"size": "big", "ways": "without fused_loss", "out_of_memory": True},
         ],
         "parts": {"base": {"attention": 1.25, "gaps": 0.5}, "big": {"attention": 3.0, "gaps": 0.25}},
+        "together": [{"processes": 4, "each": 1000.0, "all": 4000.0, "share_of_lone_speed": 0.75}],
     }
     page = performance.page({"gpu": record})
     for line in (
@@ -40,6 +41,7 @@ def test_a_gpu_has_its_part_of_the_page(performance: ModuleType) -> None:
         "| base | all | 27.5 | 912,346 | 45.7% | 0.1% | 9.9 |",
         "| big | without fused_loss | out of memory |",
         "| gaps | 0.50 | 0.25 |",
+        "| 4 | 1,000 | 4,000 | 75% |",
         "RuntimeError: no kernel.",
     ):
         assert line in page, line
