@@ -83,7 +83,7 @@ MOST_LINES = {
     "web": 1_917,
     "experiment": 270,
     "cli": 2_124,
-    "tests": 47_337,
+    "tests": 47_321,
 }
 
 
