@@ -78,10 +78,10 @@ def _read(launcher: str, environment: Environment) -> Peer:
     try:
         number, n, local, node, *said = (int(environment[name]) for name in names)
         nodes = said[0] if said else n // int(environment["LOCAL_WORLD_SIZE"])
+        each = n // nodes
         address, port = _head(environment) if launcher == "srun" else _master(environment)
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, ZeroDivisionError) as error:
         raise ValueError(f"{launcher}: expected whole numbers in {', '.join(names)}, got {error!r}.") from None
-    each = n // nodes
     if n % nodes or local >= each:
         all_said = ", ".join(f"{name}={environment[name]}" for name in names)
         raise ValueError(

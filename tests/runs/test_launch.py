@@ -158,6 +158,8 @@ def test_all_processes_find_the_same_meeting(
         ((None, None), SRUNS | {"SLURM_STEP_NUM_TASKS": "3"}, "^srun started 3 processes on 2 nodes .* --ntasks-per-"),
         ((None, None), SRUNS | FOUR | {"SLURM_LOCALID": "2"}, "^srun started 4 processes on 2 nodes .* --ntasks-per-"),
         ((None, None), TORCHRUN | {"RANK": "x"}, "^torchrun: expected whole numbers in RANK, .*, got .*'x'"),
+        ((None, None), RAY_TRAIN | {"LOCAL_WORLD_SIZE": "0"}, "^Ray Train: expected whole numbers in .*by zero"),
+        ((None, None), TORCHRUN | {"GROUP_WORLD_SIZE": "0"}, "^torchrun: expected whole numbers in .*by zero"),
         ((None, None), {"SLURM_STEP_NUM_TASKS": "2"}, "SLURM_PROCID"),
         ((None, None), SRUNS | TORCHRUN, "^srun started 2 torchruns .* each would train the same"),
         ((2, 2), {}, r"^--num-nodes 2: (.|\n)*torchrun --nnodes=2 --node-rank=K (.|\n)*srun --nodes=2 --ntasks-per-"),
