@@ -137,7 +137,10 @@ def _take_name(work: Path, folder: Path) -> None:
         with suppress(FileNotFoundError, ValueError):
             verified(folder)
             return
-        shutil.rmtree(folder, ignore_errors=True)
+        aside = work.with_suffix(".damaged")
+        with suppress(FileNotFoundError):  # another process was faster
+            folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _sha256(path: Path) -> str:

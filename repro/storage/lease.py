@@ -116,7 +116,9 @@ def _name(number: int) -> str:
 
 def _attempts_of(run: Path) -> list[Path]:
     """The folders of all attempts, in order."""
-    return sorted((run / "attempts").glob("[0-9]*"))
+    attempts = run / "attempts"
+    with atomic.named(attempts):
+        return sorted(path for path in attempts.iterdir() if path.name.isdecimal()) if attempts.is_dir() else []
 
 
 def _owner(attempt: Path) -> dict[str, Any]:

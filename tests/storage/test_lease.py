@@ -66,6 +66,16 @@ def test_a_disk_that_refuses_is_named(tmp_path: Path) -> None:
             pass
 
 
+def test_attempts_that_may_not_be_read_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with Lease(tmp_path, step=0):
+        monkeypatch.setattr(Path, "iterdir", refused)
+        with pytest.raises(DiskError, match=r"attempts cannot be written to: Permission denied .* another folder"):
+            Lease(tmp_path, step=0)
+
+
 def test_one_beat_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     utime, failed = os.utime, threading.Event()
 
