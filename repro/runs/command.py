@@ -172,6 +172,11 @@ def ended(command: Callable[[], int | None]) -> int:
     console.open_streams()
     streams.end_at_full_disk()
     try:
+        Path.cwd()
+    except FileNotFoundError:
+        print("error: the working directory was deleted. Type cd and a folder, then the same command.", file=sys.stderr)
+        return BAD_INPUT
+    try:
         try:
             return command() or 0
         finally:

@@ -243,6 +243,14 @@ def test_the_output_of_training_goes_on_where_there_is_room_again(tmp_path: Path
     assert done.stderr.startswith(b"The output cannot be written (File too large)")
 
 
+def test_a_working_directory_that_was_deleted_is_named(tmp_path: Path) -> None:
+    command = f"rmdir {shlex.quote(str(tmp_path))} && exec {shlex.join([sys.executable, '-m', 'repro', '--help'])}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"error: the working directory was deleted. Type cd")
+
+
 # ---- the first line
 
 
