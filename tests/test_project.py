@@ -258,8 +258,9 @@ def test_documents_name_what_exists(path: Path) -> None:
 
 
 def test_the_way_of_the_data_is_what_the_modules_say() -> None:
-    page = runpy.run_path(str(ROOT / "docs" / "data_flow.py"))["page"]
-    assert page() == (ROOT / "docs" / "data_flow.md").read_text("utf-8"), "run docs/data_flow.py"
+    made = runpy.run_path(str(ROOT / "docs" / "data_flow.py"))
+    assert made["page"]() == made["PAGE"].read_text("utf-8"), "run docs/data_flow.py"
+    assert made["picture"]() == made["PICTURE"].read_text("utf-8"), "run docs/data_flow.py"
 
 
 def test_every_module_says_what_it_is_in_one_line() -> None:
