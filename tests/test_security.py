@@ -10,7 +10,6 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import pytest
@@ -18,15 +17,9 @@ import pytest
 from repro.data.tokenizer import Tokenizer
 from repro.results import record
 from repro.storage import folder_cache, journal
-from repro.tracking.run_folder import describe
 from repro.training import checkpoint
 
 ROOT = Path(__file__).parent.parent
-MODULES = sorted(
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in (ROOT / "repro").rglob("*.py")
-    if path.stem not in ("__init__", "__main__")
-)
 
 
 def audited(
@@ -139,35 +132,29 @@ def test_the_trained_model_of_an_installed_package_translates(tmp_path: Path, in
 class Runs:
     """What a pickle of it does when it is read: make a file."""
 
-    def __init__(self, how: Callable[[str], object], said: str) -> None:
-        self.how, self.said = how, said
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
 
     def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
-        return self.how, (self.said,)
+        return os.system, (f"touch {self.canary}",)
 
 
-@pytest.mark.parametrize("protocol", [0, 5])
-@pytest.mark.parametrize("how", ["system", "exec", "nested"])
-def test_a_pickle_in_the_place_of_anything_is_never_read(tmp_path: Path, how: str, protocol: int) -> None:
+def test_a_pickle_in_the_place_of_anything_is_never_read(tmp_path: Path) -> None:
     import pickle
 
     canary = tmp_path / "canary"
-    said = f"open({str(canary)!r}, 'w').close()"
-    evil: Any = Runs(exec, said) if how == "exec" else Runs(os.system, f"touch {canary}")
-    content = pickle.dumps({"state_dict": [evil]} if how == "nested" else evil, protocol)
+    content = pickle.dumps({"state_dict": [Runs(canary)]})
     pickle.loads(content)
     assert canary.exists(), "it would have done nothing anyway"
     canary.unlink()
-    readers: list[Callable[[Path], object]] = [
-        lambda path: checkpoint.load(path, "0" * 16),
-        record.load,
-        lambda path: list(journal.read(path)) or pytest.fail("nothing was refused"),
-        lambda path: describe(path.parent),
-        lambda path: folder_cache.verified(path.parent),
-        Tokenizer.load,
-    ]
-    names = "step-000000001.safetensors record.json journal.jsonl run.json manifest.json tokenizer.json"
-    for name, read in zip(names.split(), readers, strict=True):
+    readers: dict[str, Callable[[Path], object]] = {
+        "step-000000001.safetensors": lambda path: checkpoint.load(path, "0" * 16),
+        "record.json": record.load,
+        "journal.jsonl": lambda path: list(journal.read(path)) or pytest.fail("nothing was refused"),
+        "manifest.json": lambda path: folder_cache.verified(path.parent),
+        "tokenizer.json": Tokenizer.load,
+    }
+    for name, read in readers.items():
         (tmp_path / name).write_bytes(content + b"\n")
         with pytest.raises((ValueError, OSError)):
             read(tmp_path / name)
@@ -180,14 +167,8 @@ def test_a_pickle_in_the_place_of_anything_is_never_read(tmp_path: Path, how: st
         ("import socket; socket.socket().connect_ex(('192.0.2.1', 9))", "socket.connect"),
         ("import os; os.system('true')", "os.system"),
         ("import subprocess; subprocess.run(['sh', '-c', 'true'])", "subprocess.Popen"),
-        ("import pickle, collections; pickle.loads(pickle.dumps(collections.Counter))", "pickle.find_class"),
         ("import os; os.close(os.open('x', os.O_CREAT))", "open"),
         ("import os, tempfile; os.rename(tempfile.mkstemp()[1], 'x')", "os.rename"),
-        (
-            "import os; os.symlink('/', os.environ['TMPDIR'] + '/a'); open(os.environ['TMPDIR'] + '/a/tmp/x', 'w')",
-            "open",
-        ),
-        ("import sqlite3; sqlite3.connect('x')", "sqlite3.connect"),
     ],
 )
 def test_the_audit_reports_each_forbidden_action(tmp_path: Path, program: str, event: str) -> None:
@@ -207,67 +188,3 @@ def test_the_audit_allows_temporary_files_python_and_loopback(tmp_path: Path) ->
         "utf-8",
     )
     assert audited(tmp_path, str(tmp_path / "program.py"))[:2] == (0, [])
-
-
-CANARY = """
-import importlib, sys, threading
-seen = []
-LOUD = ("socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.mkdir", "os.re",
-        "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.ch", "os.kill", "shutil.", "sqlite3.", "tempfile.",
-        "urllib.", "http.", "ftplib.", "webbrowser.", "pickle.")
-def hook(event, arguments):
-    if event == "open" and isinstance(arguments[2], int) and arguments[2] & 0o103:
-        seen.append((event, arguments[0]))
-    if event.startswith(LOUD):
-        seen.append((event, str(arguments)[:200]))
-sys.addaudithook(hook)
-import repro
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-seen += [("thread", one.name) for one in threading.enumerate()[1:]]
-print(*seen, sep="\\n")
-"""
-
-
-def imported(folder: Path, modules: list[str]) -> list[str]:
-    """What happens while modules are imported, besides reading."""
-    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "HOME": str(folder), "TMPDIR": str(folder)}
-    command = [sys.executable, "-c", CANARY, *modules]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    return [line for line in done.stdout.split("\n") if line]
-
-
-HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures", "repro.runs.examples")  # torch and such
-HEAVY_TOO = (
-    "runs.run runs.measure runs.determinism runs.changed "
-    "results.counts results.scored_2017 corpora.datamodule data.batch data.datamodule data.datasets complexity"
-)
-LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost decoding.search training.run_spec"
-LIGHT = [
-    name
-    for name in MODULES
-    if name.removeprefix("repro.") in LIGHT_AMONG_THEM.split()
-    or not name.startswith((*HEAVY, *(f"repro.{other}" for other in HEAVY_TOO.split())))
-]
-
-
-def test_importing_starts_nothing_and_writes_nothing(tmp_path: Path) -> None:
-    assert imported(tmp_path, LIGHT) == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_import_check_sees_a_socket_a_process_a_thread_and_a_file(tmp_path: Path) -> None:
-    (tmp_path / "bad.py").write_text(
-        "import socket, subprocess, threading\n"
-        "socket.socket()\n"
-        "subprocess.run(['true'])\n"
-        "threading.Timer(1, print).start()\n"
-        "open('/dev/null', 'w')\n",
-        "utf-8",
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    done = subprocess.run(
-        [sys.executable, "-c", CANARY, "bad"], env=environment, capture_output=True, text=True, check=True
-    )
-    for event in ("socket.__new__", "subprocess.Popen", "thread", "open"):
-        assert f"('{event}" in done.stdout, done.stdout
