@@ -5,7 +5,6 @@
 Nothing heavy is imported until a run begins, so `--help` and `--dry-run` answer at once.
 """
 
-import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -148,7 +147,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         tasks = list(dict.fromkeys(cell.task for cell in asked))
         again = this_command() if argv is None else None
         if options.dry_run:
-            _show(name, tables, asked, whole, scale, options, again)
+            _show(name, asked, whole, scale, options, again)
             return 0
         for task in tasks:
             task.find(task.at(scale).corpus, options.data_dir)  # before anything takes time
@@ -188,7 +187,6 @@ def _report(results: Path, cache: Path) -> Path:
 
 def _show(
     name: str,
-    tables: Sequence[Table],
     asked: Sequence[Cell],
     whole: Sequence[Cell],
     scale: Scale,
@@ -199,9 +197,6 @@ def _show(
 
     Raises FileNotFoundError where the folder of the text was named and is not there.
     """
-    if options.measure:
-        refuse_cards(options.products)
-        _measure(tables, asked, scale, options)
     tasks = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # not for other hardware
     found = dict.fromkeys(_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks)
     at_a_time = parallelism(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
@@ -210,18 +205,6 @@ def _show(
         print(said)
     if options.on == "slurm":
         print(submission(array_for(whole, scale, options, again)))
-
-
-def _measure(tables: Sequence[Table], asked: Sequence[Cell], scale: Scale, options: Options) -> None:
-    """Train each row for about three seconds, on its text, which is prepared first."""
-    from repro.runs.measure import measure_run
-
-    tell = functools.partial(print, flush=True)
-    session = Session(tables, scale, options, asked)
-    session.open_texts(list(dict.fromkeys(cell.task for cell in asked)), tell)
-    for cell in {(cell.table, cell.row.name): cell for cell in reversed(asked)}.values():
-        tell(f"{cell.row.name} is tried for about 3 s.")
-        measure_run(session.run(cell), options.cache_dir)
 
 
 def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:

@@ -112,7 +112,7 @@ def understood(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None
 
 def shows(line: str) -> bool:
     """Whether it trains, fetches and writes nothing, and needs nothing that a machine may lack."""
-    return bool(re.search(r"--(dry-run|list)\b", line)) and "--measure" not in line and "--on slurm" not in line
+    return bool(re.search(r"--(dry-run|list)\b", line)) and "--on slurm" not in line
 
 
 @pytest.mark.parametrize(("page", "line"), [one for one in LINES if shows(one[1])])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SHOWN, LONGEST = 3, 74  # sentences, and the places that each takes at most: a line each
 # options that do not belong to the next command
-ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard", "on")
+ONCE = ("fork", "dry_run", "hardware", "price", "traceback", "shard", "on")
 OF_NODES = ("devices", "num_nodes")  # nor do these where a launcher sets them
 
 

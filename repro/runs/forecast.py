@@ -17,25 +17,21 @@ from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training
 from repro.render.grid import aligned
 from repro.render.several import several
 from repro.results.labels import label
-from repro.runs import command
 from repro.runs.hardware import BIG, CARDS, TRANSLATED, Card, card_of, pair_flops
 from repro.runs.options import Options
 from repro.runs.parallelism import makespan, ordered
-from repro.runs.rates import FLOPS_PER_CORE, Known, finished, nearest, slow_products, this_machine, tried
+from repro.runs.rates import FLOPS_PER_CORE, Known, finished, nearest, this_machine
 from repro.runs.scales import Scale
-from repro.runs.sizes import cell_memory, disk_needed, expected_vocabulary, free_memory, size
+from repro.runs.sizes import cell_memory, disk_needed, expected_vocabulary, size
 from repro.runs.standing import NOT_BEGUN, Standing
 from repro.runs.table import Cell
-from repro.runs.task import Task
 from repro.storage import atomic
 
 USUAL_CARD = "a100"  # where none is named or here, for models of the paper's size
-NO_TEXTS: Mapping[Task, tuple[int, int]] = MappingProxyType({})
 NOTHING_BEGUN: Mapping[Cell, Standing] = MappingProxyType({})
 WEIGHTS = 2  # sets of weights that dev and test are scored with: the paper's, and the mean of the last checkpoints
 HELD_OUT = 3_000  # sentences of dev and of test, where nothing says how many
-BACKWARD_AND_FORWARD = 3  # parts of an update's time; forward is one of them
-SEARCHED_ON = 1.17  # tokens that a search reads for each that its answer keeps (`docs/log.md`)
+SEARCHED = 0.5  # target tokens that a search writes on a processor while one pair of tokens is trained on
 
 
 class Rate(NamedTuple):
@@ -50,7 +46,7 @@ class Rate(NamedTuple):
 class Estimate:
     """What a run will take, in seconds of a machine that has nothing else to do."""
 
-    training: float  # all updates, and dev read along the way
+    training: float
     scoring: float  # dev, test and other test sets, searched and scored
     measured: bool
 
@@ -64,17 +60,12 @@ class Estimate:
         return self.training * (1 - trained) + self.scoring
 
 
-def estimates(
-    cells: Sequence[Cell], scale: Scale, options: Options, sentences: Mapping[Task, tuple[int, int]] = NO_TEXTS
-) -> list[Estimate]:
-    """The estimate of each cell, on the machine that will make it.
-
-    `sentences` are the sizes of dev and test, for each task whose text has been opened.
-    """
+def estimates(cells: Sequence[Cell], scale: Scale, options: Options) -> list[Estimate]:
+    """The estimate of each cell, on the machine that will make it."""
     if card := card_for(scale, options):
         return [estimate(cell, scale, rate_on(card, cell, scale, options.processes)) for cell in cells]
-    known = finished(options) or tried(options)
-    return [estimate(cell, scale, rate_here(cell, scale, options, known), sentences.get(cell.task)) for cell in cells]
+    known = finished(options)
+    return [estimate(cell, scale, rate_here(cell, scale, options, known)) for cell in cells]
 
 
 def card_for(scale: Scale, options: Options) -> Card | None:
@@ -91,13 +82,18 @@ def card_for(scale: Scale, options: Options) -> Card | None:
 
 
 def rate_here(cell: Cell, scale: Scale, options: Options, known: Sequence[Known]) -> Rate:
-    """The rate of the known run most like this one; a guess where none is known."""
-    flops = _flops(cell, scale) / cell.hyper.steps
-    like = nearest(known, cell.hyper, cell.row.system, flops)
+    """The rate of the known run most like this one; where none is known, that of a card like the one here, or a guess.
+
+    One process of several translates.
+    """
+    like = nearest(known, cell.hyper, cell.row.system, _flops(cell, scale) / cell.hyper.steps)
+    if like is None and this_machine().is_gpu:
+        device = this_machine().device.lower()
+        card = next((card for card in CARDS.values() if card.name in device), CARDS[USUAL_CARD])
+        return rate_on(card, cell, scale, options.processes)._replace(measured=False)
     train = like.train if like else FLOPS_PER_CORE * options.threads * options.processes
-    read = cell.task.at(scale).sentence_tokens * (cell.task.search.beam * SEARCHED_ON + 1)  # tokens for a sentence
-    guess = train / options.processes * BACKWARD_AND_FORWARD / read
-    return Rate(train, (like.search if like else None) or guess, like is not None)
+    guess = train / options.processes * SEARCHED / cell.task.at(scale).sentence_tokens
+    return Rate(train, (like and like.search) or guess, like is not None)
 
 
 def rate_on(card: Card, cell: Cell, scale: Scale, devices: int) -> Rate:
@@ -107,22 +103,13 @@ def rate_on(card: Card, cell: Cell, scale: Scale, devices: int) -> Rate:
     return Rate(alone * devices * card.efficiency(devices), search, card.is_published)
 
 
-def estimate(cell: Cell, scale: Scale, rate: Rate, sentences: tuple[int, int] | None = None) -> Estimate:
-    """The estimate of one cell at this rate, from its operations in training, in reading dev, and in searching.
-
-    `sentences` are the sizes of dev and test, None: as many as they are known to have.
-    """
+def estimate(cell: Cell, scale: Scale, rate: Rate) -> Estimate:
+    """The estimate of one cell at this rate, from its operations in training and in searching."""
     read, flops = cell.task.at(scale), _flops(cell, scale)
     a_pair = flops / (cell.hyper.steps * read.batch_tokens)  # of tokens
     n_dev, n_test, n_further = held_out(read, cell.task.name)
-    if sentences:
-        n_dev, n_test = sentences
-    validation = cell.hyper.steps // read.validate_every * n_dev * read.sentence_tokens * a_pair / BACKWARD_AND_FORWARD
-    return Estimate(
-        training=(flops + validation) / rate.train,
-        scoring=(WEIGHTS * (n_dev + n_test) + n_further) * a_pair / rate.search,
-        measured=rate.measured,
-    )
+    n_searched = WEIGHTS * (n_dev + n_test) + n_further
+    return Estimate(training=flops / rate.train, scoring=n_searched * a_pair / rate.search, measured=rate.measured)
 
 
 def hours_of(cell: Cell, scale: Scale, card: Card, devices: int) -> float:
@@ -183,33 +170,39 @@ def forecast(
     texts = " and ".join(dict.fromkeys(cell.task.at(scale).corpus for cell in asked))
     expected = zip(asked, estimates(asked, scale, options), strict=True)
     ahead = [_Ahead(cell, one, standing.get(cell, NOT_BEGUN)) for cell, one in expected]
-    free = atomic.free(options.runs_dir)
+    done = sum(one.at.done for one in ahead)
+    to_come, scoring = sum(one.seconds for one in ahead), sum(one.estimate.scoring for one in ahead if not one.at.done)
+    largest, free = max(asked, key=lambda cell: cell_memory(cell, scale)), atomic.free(options.runs_dir)
     room = "" if options.hardware else f"; {'unknown' if free is None else size(free)} free"
     return "\n".join(
         [
             f"{table}{of} at scale {scale.name}: {several(len(asked), 'run')} on {texts}, {options.seeds.told}; "
             f"shows {scale.claim}.",
-            *_rows(ahead, scale, options),
-            _in_all(ahead),
-            *(_of_card(card, ahead, scale, options) if card else _of_machine(table, ahead, options)),
+            *_rows(ahead, scale),
+            f"In all about {duration(to_come)} to come ({done} of {len(ahead)} finished), one run after the other: "
+            f"{duration(to_come - scoring)} of training, {duration(scoring)} of translating and scoring.",
+            *(_of_card(card, ahead, options) if card else _of_machine(ahead, options)),
             *_side_by_side(ahead, options, parallelism if card is None else (1, "")),
-            *([] if card else [*slow_products(options), _memory(asked, scale, options)]),
+            *(
+                []
+                if card
+                else [f"Memory: {size(cell_memory(largest, scale))} for the largest run, {largest.row.name}."]
+            ),
             f"At paper size a row has the paper's sizes and {PAPER_VOCABULARY:,} word-pieces; here those of its scale.",
             f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}{room}.",
         ]
     )
 
 
-def _rows(ahead: Sequence[_Ahead], scale: Scale, options: Options) -> list[str]:
+def _rows(ahead: Sequence[_Ahead], scale: Scale) -> list[str]:
     """A line for each row: what it is, what one run of it takes, and what is left of its seeds."""
     rows: dict[tuple[str, str], list[_Ahead]] = {}
     for one in ahead:
         rows.setdefault((one.cell.table, one.cell.row.name), []).append(one)
     head = ("row", "runs", "steps", "params here", "at paper size", "tokens", "FLOPs", "a run", "to come")
-    price = options.price
-    lines = [(*head, *(["money"] if price is not None else []), "")]
+    lines = [(*head, "")]
     for of in rows.values():
-        cell, left = of[0].cell, sum(one.seconds for one in of)
+        cell = of[0].cell
         vocabulary, system = expected_vocabulary(cell.task.at(scale), cell.task.name), cell.row.system
         begun = [f"seed {one.cell.seed} {one.at.told(cell.hyper.steps)}" for one in of if one.at != NOT_BEGUN]
         lines.append(
@@ -222,8 +215,7 @@ def _rows(ahead: Sequence[_Ahead], scale: Scale, options: Options) -> list[str]:
                 f"{2 * cell.hyper.steps * scale.batch_tokens:.1e}",
                 f"{_flops(cell, scale):.1e}",
                 duration(of[0].estimate.seconds),
-                duration(left),
-                *([f"{left / 3600 * options.processes * price:,.2f}"] if price is not None else []),
+                duration(sum(one.seconds for one in of)),
                 ", ".join(begun),
             )
         )
@@ -231,49 +223,26 @@ def _rows(ahead: Sequence[_Ahead], scale: Scale, options: Options) -> list[str]:
     return ["  ".join(line).rstrip() for line in aligned(zip(*lines, strict=True), to_the_left)]
 
 
-def _in_all(ahead: Sequence[_Ahead]) -> str:
-    """The sum of what is to come, and how many runs are done."""
-    done = sum(one.at.done for one in ahead)
-    begun = sum(one.at.step > 0 for one in ahead) - done
-    parts = ((done, "finished"), (begun, "half made"), (len(ahead) - done - begun, "to begin"))
-    told = ", ".join(f"{n} {what}" for n, what in parts if n)
-    scoring = sum(one.estimate.scoring for one in ahead if not one.at.done)
-    whole = sum(one.seconds for one in ahead)
-    return (
-        f"In all about {duration(whole)} to come ({told}), one run after the other: {duration(whole - scoring)} of "
-        f"training, {duration(scoring)} of translating and scoring."
-    )
-
-
-def _of_machine(table: str, ahead: Sequence[_Ahead], options: Options) -> list[str]:
-    """Which machine the times are of; where no run has finished on such a machine, how to measure them."""
+def _of_machine(ahead: Sequence[_Ahead], options: Options) -> list[str]:
+    """Which machine the times are of, where that is not plain."""
     machine = this_machine().device
-    if all(one.estimate.measured for one in ahead):
-        return [] if options.on == "here" else [f"Times are those of a machine like this one, {machine}."]
-    again = command.command_line({**options.typed, "dry_run": True, "measure": True})
-    return [
-        f"No run has finished on such a machine ({machine}): times are guessed from operations. To try each row for "
-        f"about 3 s first: {command.experiment_command(table)} {again}"
-    ]
+    if not all(one.estimate.measured for one in ahead):
+        return [f"No run has finished on such a machine ({machine}): times are guessed from operations."]
+    return [] if options.on == "here" else [f"Times are those of a machine like this one, {machine}."]
 
 
-def _of_card(card: Card, ahead: Sequence[_Ahead], scale: Scale, options: Options) -> list[str]:
+def _of_card(card: Card, ahead: Sequence[_Ahead], options: Options) -> list[str]:
     """The rates that the times were computed with, and what they come to in device-hours and money."""
-    n, tokens = options.processes, scale.batch_tokens // options.processes
-    hours = sum(one.seconds for one in ahead) / 3600
+    n, hours = options.processes, sum(one.seconds for one in ahead) / 3600
     money = "" if options.price is None else f", {hours * n * options.price:,.2f} in money"
     instead = "" if options.hardware else f" Of other cards: --hardware with one of {', '.join(CARDS)}."
-    pairs = (
-        f"{card.base / pair_flops(BASE):,.0f} pairs of tokens a second (base), {card.big / pair_flops(BIG):,.0f} (big)"
-    )
-    less = f"; with {card.scaling_tokens:,} tokens each per update, here {tokens:,}: expect less"
-    together = f" Of {n} each keeps {card.efficiency(n):.0%} of its speed{less * (tokens < card.scaling_tokens)}."
-    slower = " In float32 they take longer." if options.products == "fp32" and card.name != "p100" else ""
+    base, big = card.base / pair_flops(BASE), card.big / pair_flops(BIG)
+    together = f" Of {n} each keeps {card.efficiency(n):.0%} of its speed." if n > 1 else ""
     return [
         f"Times are those of {n} {card.name}, by published rates, and not of this machine: {hours:,.1f} hours, "
         f"{hours * n:,.1f} device-hours{money}.{instead}",
-        f"One {card.name}: {pairs}; {card.source}. Other rows: from their operations, at the rate of the model of the "
-        f"same width.{together * (n > 1)}{slower} {card.note}".rstrip(),
+        f"One {card.name}: {base:,.0f} pairs of tokens a second (base), {big:,.0f} (big); {card.source}.{together} "
+        f"{card.note}".rstrip(),
     ]
 
 
@@ -289,13 +258,6 @@ def _side_by_side(ahead: Sequence[_Ahead], options: Options, parallelism: tuple[
     whole = makespan([seconds[cell] for cell in order], jobs)
     unless = ", if nothing else uses the processors" if options.on == "here" else ""
     return [f"With {jobs} runs at a time ({why}) about {duration(whole)}{unless}."]
-
-
-def _memory(asked: Sequence[Cell], scale: Scale, options: Options) -> str:
-    """The memory of the largest run; for runs that are made here, also what is free."""
-    largest = max(asked, key=lambda cell: cell_memory(cell, scale))
-    beside = f"; {size(free_memory())} free" if options.on == "here" else ""
-    return f"Memory: {size(cell_memory(largest, scale))} for the largest run, {largest.row.name}{beside}."
 
 
 def duration(seconds: float) -> str:

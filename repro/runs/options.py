@@ -192,7 +192,6 @@ class Options:
     cache_dir: Path = _option(Path("cache"), "where prepared text is kept", metavar="FOLDER")
     fork: bool = _option(False, "start a run over if its settings, data or code have changed since it was stopped")
     dry_run: bool = _option(False, "show rows, parameters, operations and time; train nothing")
-    measure: bool = _option(False, "with --dry-run: try each row for about 3 s first, so that its time is known")
     hardware: str | None = _option(
         None,
         f"with --dry-run: forecast the hours on GPUs you do not have, from published rates: {', '.join(CARDS)}",
@@ -426,18 +425,10 @@ def check_place(folder: Path) -> None:
 
 def _refuse_forecasts(options: Options) -> None:
     """Raise ValueError for options of a forecast where none was asked for, or one of another kind."""
-    if options.measure and not options.dry_run:
-        raise ValueError(
-            "--measure belongs to a forecast: expected --dry-run as well. A sweep times its rows by itself."
-        )
     if options.hardware is not None:
         card_of(options.hardware)
         if not options.dry_run:
             raise ValueError(f"--hardware {options.hardware} belongs to a forecast: expected --dry-run as well.")
-        if options.measure:
-            raise ValueError(
-                f"--measure times this machine, and --hardware {options.hardware} asks for another. Leave one out."
-            )
     if options.price is not None:
         if options.hardware is None:
             names = ", ".join(CARDS)

@@ -52,7 +52,7 @@ def _on_cards(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[in
     """How many runs fit on the cards together, and why; None where there are no cards.
 
     Without measurements, one on each. Small models do not fill a card: where the peak memory of every row was measured
-    on such a card, by a run or by `--measure`, as many runs share it as its memory and the processors allow.
+    on such a card by a run, as many runs share it as its memory and the processors allow.
     """
     if not (n := len(visible(os.environ))):
         return None

@@ -1,4 +1,4 @@
-"""A log that keeps nothing, in place of a journal: for processes that do not write, and for measurements."""
+"""A log that keeps nothing, in place of a journal: for processes that do not write."""
 
 
 class Silence:

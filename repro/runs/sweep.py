@@ -18,7 +18,7 @@ from repro.results.record import Record, path
 from repro.runs.cards import refuse_cards
 from repro.runs.closing import pages, translations, what_next
 from repro.runs.executors.chosen import chosen
-from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Job, JobResult, made_by
+from repro.runs.executors.executor import BUSY, DIVERGED, Job, JobResult, made_by
 from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.further_tests import keep_further
 from repro.runs.inside import keep_inside
@@ -27,7 +27,6 @@ from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.parallelism import ordered
 from repro.runs.progress import Expected, Lane, Progress, overview
-from repro.runs.rates import slow_products
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.session import Session, check_room
@@ -43,8 +42,6 @@ from repro.training.peer import Peer
 if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir
     from repro.training.group import Group
-
-WORTH_MEASURING = 60.0  # seconds: in a shorter sweep it is not worth timing each row first
 
 # the answer to a signal that comes between two runs of a sweep
 BETWEEN = b"Stopped between runs. What is finished is kept; the same command makes the rest."
@@ -94,15 +91,13 @@ class Sweep:
             at_the_end.enter_context(executor)
             if executor.about:
                 progress.say(executor.about)
-            for line in slow_products(self.options):
-                progress.say(line)
             self.session.open_texts(list(dict.fromkeys(cell.task for cell in self.cells)), progress.say)
             work = [Job(cell=number, run=self.session.run(cell)) for number, cell in enumerate(self.cells)]
             runs = [one.run for one in work]
             self._refuse_runs(runs)
             for line in self.session.begun_with_another_text(runs):
                 progress.say(line)
-            expected = self._expected(executor, work, progress)
+            expected = estimates(self.cells, self.session.scale, self.options)
             progress.say(overview(runs, expected, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
@@ -119,23 +114,6 @@ class Sweep:
             if self.is_first:
                 self._close(outcomes, time.monotonic() - started, progress)
         return exit_code(outcomes) if self.is_first else next((one.code for one in outcomes if one.code), 0)
-
-    def _expected(self, executor: Executor, work: Sequence[Job], progress: Progress) -> list[Estimate]:
-        """How long each run will take; in a long sweep, rows that were never timed are tried first."""
-        scale, options = self.session.scale, self.options
-        texts = {task: (len(text.dev), len(text.test)) for task, (_, text) in self.session.texts.items()}
-        found = estimates(self.cells, scale, options, texts)
-        unknown = [
-            (cell, one, expected)
-            for cell, one, expected in zip(self.cells, work, found, strict=True)
-            if not expected.measured and not one.run.finished() and not one.run.is_in_hand()
-        ]
-        if options.on != "here" or sum(expected.seconds for *_, expected in unknown) < WORTH_MEASURING:
-            return found
-        rows = {(cell.table, cell.row.name): one for cell, one, _ in reversed(unknown)}
-        progress.say(f"Trying {several(len(rows), 'row')} for about 3 s each: never timed on this machine.")
-        executor.measure(list(rows.values()), progress)
-        return estimates(self.cells, scale, options, texts)
 
     def _in_order(
         self, work: Sequence[Job], expected: Sequence[Estimate], n_workers: int, progress: Progress

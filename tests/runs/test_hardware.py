@@ -79,9 +79,8 @@ def test_hours_and_money_are_of_the_card_and_no_line_is_of_this_machine() -> Non
     assert whole.endswith(
         f"{sum(hours):,.1f} hours, {8 * sum(hours):,.1f} device-hours, {16 * sum(hours):,.2f} in money."
     )
-    assert [line.split()[-1] for line in found[1:4]] == ["money", *(f"{16 * one:,.2f}" for one in hours)]
     assert not [line for line in found if "Memory" in line or "free" in line or "at a time" in line]
-    assert f"Of 8 each keeps 84% of its speed; with {A100.scaling_tokens:,} tokens each" in "".join(found)
+    assert "Of 8 each keeps 84% of its speed." in "".join(found)
     assert "money" not in "".join(lines(hardware="h100"))
     assert "this PyTorch has no kernels for it" in "".join(lines(hardware="p100"))
     kept = sweep_bytes((cell.hyper, PAPER, "en-de", None) for cell in asked())
@@ -120,8 +119,6 @@ def test_the_machine_that_makes_the_runs_is_forecast(
         (["--price=2", "--dry-run"], "--price 2 belongs to --hardware: expected that as well, one of p100"),
         (["--price=nan", "--dry-run", "--hardware=h100"], "--price must be a number of at least 0"),
         (["--price=-1", "--dry-run", "--hardware=h100"], "got -1.0"),
-        (["--measure"], "--measure belongs to a forecast: expected --dry-run as well"),
-        (["--measure", "--dry-run", "--hardware=h100"], "Leave one out."),
     ],
 )
 def test_options_without_effect_are_refused(

@@ -1,9 +1,8 @@
-"""What is known of the speed of rows here: by finished runs, and by trials; what is damaged says nothing."""
+"""What is known of the speed of rows here: by finished runs; what is damaged says nothing."""
 
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,16 +11,11 @@ from repro.runs import rates
 from repro.runs.options import Options
 from repro.runs.rates import (
     Known,
-    Machine,
     card_peaks,
     finished,
     nearest,
-    note_trial,
     row_of,
-    slow_products,
-    speed_conditions,
     this_machine,
-    tried,
 )
 from repro.runs.scales import SCALES
 from repro.storage import signed_json
@@ -45,15 +39,6 @@ RECORD: dict[str, Any] = {  # of a run of the base at `laptop` here; what nobody
     },
     "status": "finished",
 }
-TRIED = Known(
-    how=speed_conditions(HERE, 1, 1, "fp32"),
-    row=row_of(asdict(LAPTOP.base), None),
-    flops=FLOPS,
-    tokens=512,
-    train=4e10,
-    search=None,
-    made="2026-11-22T18:00:00+00:00",
-)
 
 
 @pytest.fixture
@@ -73,31 +58,20 @@ def kept(options: Options, number: int = 1, **changes: Any) -> None:
     signed_json.write(options.runs_dir / f"{number:016}" / "record.json", content)
 
 
-def test_a_trial_is_found_again_and_takes_the_place_of_an_older_one(options: Options) -> None:
-    assert tried(options) == []
-    note_trial(options.cache_dir, replace(TRIED, row="another"))
-    note_trial(options.cache_dir, TRIED)
-    note_trial(options.cache_dir, replace(TRIED, train=3e10, made="2026-11-22T19:00:00+00:00"))
-    assert [(one.row, one.train) for one in tried(options)] == [(TRIED.row, 3e10), ("another", 4e10)]
-    for change in ({"threads": 2}, {"precision": "bf16"}, {"devices": 2}):
-        assert tried(replace(options, **change)) == []  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("damage", ["", "[]", '{"format": 3, "sha256": "0"}'])
 def test_damaged_files_are_ignored(options: Options, damage: str) -> None:
-    note_trial(options.cache_dir, TRIED)
-    kept(options)
-    for file in (*options.cache_dir.rglob("*.json"), *options.runs_dir.rglob("*.json")):
-        file.write_text(damage)
-    assert (tried(options), finished(options)) == ([], [])
-    note_trial(options.cache_dir, TRIED)
-    assert tried(options) == [TRIED]
+    kept(options, 1)
+    (options.runs_dir / f"{1:016}" / "record.json").write_text(damage)
+    assert finished(options) == []
+    kept(options, 2)
+    assert len(finished(options)) == 1
 
 
 def test_a_finished_run_says_how_fast_its_row_is_whatever_its_schedule(options: Options) -> None:
     kept(options, hyper__steps=900, hyper__warmup=7)
     [found] = finished(options)
-    assert found == replace(TRIED, search=200 * FLOPS / 512, made="2026-11-22T17:00:00+00:00")  # 2,000 in 10 s
+    row = row_of(asdict(LAPTOP.base), None)
+    assert found == Known(row=row, flops=FLOPS, tokens=512, train=4e10, search=200 * FLOPS / 512)  # 2,000 in 10 s
     kept(options, status="diverged")
     assert finished(options)[0].search is None, "it was trained, and translated nothing"
 
@@ -109,6 +83,8 @@ def test_a_finished_run_says_how_fast_its_row_is_whatever_its_schedule(options: 
         {"stamp__device": "NVIDIA H100"},
         {"stamp__versions__torch": "2.11.0"},
         {"stamp__n_threads": 2},
+        {"settings__devices": 2},
+        {"settings__precision": "bf16"},
         {"cost__steps": 0},
         {"cost__train_seconds": 9.0},  # mostly the beginning of a process
     ],
@@ -153,35 +129,6 @@ def test_the_peaks_of_a_card_are_of_whole_updates_there(options: Options, monkey
     kept(options, 3, stamp=stamp, cost__peak_memory_bytes=9, settings__accumulate=2)  # of half an update
     kept(options, 4, cost__peak_memory_bytes=9)  # of the host
     kept(options, 5, stamp=stamp, cost__peak_memory_bytes=None, settings__batch_tokens=99)
-    note_trial(options.cache_dir, replace(TRIED, how=speed_conditions(CARD, 1, 1, "fp32"), tokens=64, memory=3))
     assert card_peaks(options) == {}
     monkeypatch.setattr(rates, "this_machine", lambda: CARD)
-    assert card_peaks(options) == {(TRIED.row, 512): 7, (TRIED.row, 64): 3}
-
-
-CPU, GPU = Machine("Z80", "Z80", "2.13.0"), Machine("Z80", "NVIDIA H100", "2.13.0")
-
-
-@pytest.mark.parametrize(
-    ("options", "machine", "vectors", "said"),
-    [
-        ({"precision": "bf16"}, CPU, "avx avx2 avx512f", "--precision bf16: Z80 has no instructions for bfloat16"),
-        # whose own it is
-        ({"scale": "single_gpu"}, CPU, "avx2", "Type --precision fp32 unless you need exactly the numbers of bf16."),
-        ({}, GPU, "", "--precision fp32: on a GPU an update takes several times as long as in bfloat16"),
-        ({}, CPU, "avx2", None),
-        ({"precision": "bf16", "on": "slurm"}, CPU, "avx2", None),
-        ({"precision": "bf16"}, GPU, "avx2", None),
-        ({"precision": "bf16"}, CPU, "", None),  # nobody knows
-        ({"precision": "bf16"}, CPU, "avx2 avx512_bf16", None),
-        ({"precision": "bf16"}, CPU, "asimd bf16", None),
-    ],
-)
-def test_a_precision_that_is_slow_here_is_named(
-    options: dict[str, Any], machine: Machine, vectors: str, said: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rates, "this_machine", lambda: machine)
-    monkeypatch.setattr(rates, "processor", lambda: SimpleNamespace(vectors=tuple(vectors.split())))
-    found = slow_products(Options(**options))
-    assert len(found) == (said is not None)
-    assert not said or said in found[0]
+    assert card_peaks(options) == {(row_of(asdict(LAPTOP.base), None), 512): 7}
