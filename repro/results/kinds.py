@@ -1,20 +1,53 @@
 """Which records may stand in one cell: a mean is over the seeds of one experiment, each of them once.
 
-Runs are repetitions only if they share the row, the text, the deciding code (or code shown to be equal, see
-`equal_code.py`), the precision and the number of threads.
+Runs are repetitions only if they share the row, the text, the deciding code, the precision and the number of threads.
+`equal_code.json` lists digests of code in classes that count as equal: runs under two of them gave the same numbers to
+the last digit. `shown` names such runs; an entry is added by hand.
 """
 
+import functools
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from repro.decoding.search import PAPER_SEARCH
-from repro.results.equal_code import code_name
 from repro.results.labels import seeds_option
 from repro.results.record import Record
 
+EQUAL_CODE = Path(__file__).with_name("equal_code.json")
+OF_CODE = ("code", "task_code")  # the fields that are digests of code, among those that decide a run
 SETTINGS = ("batch_tokens", "fill", "precision", "engine", *PAPER_SEARCH.settings, "offset")
 SHARES = ("devices", "accumulate")  # only the product matters: each part has its own dropout, in parallel or in turn
+
+
+@functools.cache
+def listed_classes() -> list[list[str]]:
+    """The classes of digests that count as equal, the oldest of each class first."""
+    classes: list[list[str]] = json.loads(EQUAL_CODE.read_bytes())["classes"]
+    return classes
+
+
+def equal_codes(fingerprint: str) -> list[str]:
+    """All digests that count as equal to this one, itself first."""
+    found = next((one for one in listed_classes() if fingerprint in one), [])
+    return [fingerprint, *(name for name in found if name != fingerprint)]
+
+
+def code_name(fingerprint: str) -> str:
+    """The representative of this digest's class: the first that was listed."""
+    return next((one[0] for one in listed_classes() if fingerprint in one), fingerprint)
+
+
+def is_equal_code(there: Mapping[str, Any], decides: Mapping[str, Any]) -> bool:
+    """Whether two runs, by what decides them, are of code that counts as equal."""
+    return all(there.get(name) in equal_codes(decides[name]) for name in OF_CODE if name in decides)
+
+
+def shared_code(record: Record) -> str:
+    """The name of the code that decides a run, without the code of its own system."""
+    return code_name(record.stamp.get("shared_fingerprint", record.stamp["fingerprint"]))
 
 
 def kind(record: Record) -> dict[str, Any]:
@@ -30,11 +63,6 @@ def kind(record: Record) -> dict[str, Any]:
         "system": record.system,
         **record.hyper,
     }
-
-
-def shared_code(record: Record) -> str:
-    """The name of the code that decides a run, without the code of its own system."""
-    return code_name(record.stamp.get("shared_fingerprint", record.stamp["fingerprint"]))
 
 
 def differences(one: Record, other: Record) -> list[str]:

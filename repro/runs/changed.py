@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-from repro.results.equal_code import OF_CODE, equal_codes, is_equal_code
+from repro.results.kinds import OF_CODE, equal_codes, is_equal_code
 from repro.results.provenance import Provenance, fingerprints
 from repro.tracking.run_folder import RECORD, describe
 from repro.training.checkpoint_files import checkpoints, step_of

@@ -18,7 +18,7 @@ from repro.data.shards import Prepared
 from repro.model.config import Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
-from repro.results.equal_code import OF_CODE, code_name, equal_codes
+from repro.results.kinds import OF_CODE, code_name, equal_codes
 from repro.results.provenance import cleared, fingerprint, task_digest
 from repro.results.record import Record
 from repro.results.systems import system_text

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.results.equal_code import OF_CODE, is_equal_code
+from repro.results.kinds import OF_CODE, is_equal_code
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.table import Cell

@@ -3,18 +3,24 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 import pytest
-from benchmark_files import opened
 from paper_runs import paper_run
 
-from repro.results import equal_code
-from repro.results.equal_code import LIST, code_name, equal_codes, is_equal_code, listed_classes
+from repro.results import kinds
 from repro.results.frame import table
-from repro.results.kinds import differences, kind, left_out, mixtures, newest
+from repro.results.kinds import (
+    code_name,
+    differences,
+    equal_codes,
+    is_equal_code,
+    kind,
+    left_out,
+    listed_classes,
+    mixtures,
+    newest,
+)
 from repro.results.record import Record
 
 Recipe = Callable[[Record], Record]
@@ -106,14 +112,8 @@ def test_seeds_of_one_kind_have_a_mean_and_others_are_left_out_with_what_makes_t
 CLASSES = [["a", "b", "c"], ["x", "y"]]
 
 
-@cache
-def bench() -> ModuleType:
-    """benchmarks/equal_code.py, which writes the list."""
-    return opened("equal_code")
-
-
 def test_a_class_has_one_name_and_a_stranger_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equal_code, "listed_classes", lambda: CLASSES)
+    monkeypatch.setattr(kinds, "listed_classes", lambda: CLASSES)
     assert [code_name(one) for one in "abcxyz"] == ["a", "a", "a", "x", "x", "z"]
     assert equal_codes("c") == ["c", "a", "b"]
     assert equal_codes("z") == ["z"]
@@ -122,7 +122,7 @@ def test_a_class_has_one_name_and_a_stranger_its_own(monkeypatch: pytest.MonkeyP
 def test_runs_are_of_equal_code_where_that_of_all_rows_and_that_of_their_task_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(equal_code, "listed_classes", lambda: CLASSES)
+    monkeypatch.setattr(kinds, "listed_classes", lambda: CLASSES)
     run = {"code": "a", "task_code": "x"}
     assert is_equal_code({"code": "b", "task_code": "y"}, run)
     assert not is_equal_code({"code": "b", "task_code": "z"}, run)
@@ -134,25 +134,9 @@ def test_the_list_is_well_formed() -> None:
     digests = [digest for one in listed_classes() for digest in one]
     assert len({*digests}) == len(digests)
     assert {len(digest) for digest in digests} == {64}
-    listed = json.loads(LIST.read_bytes())
-    assert LIST.read_text("utf-8") == json.dumps(listed, indent=1) + "\n"
-    for one in listed["shown"]:
-        assert one["run"].keys() == bench().SEED.keys()
-        assert [len(commit) for commit in one["commits"]] == [40, 40]
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ([], [["b", "y"]]),
-        (CLASSES, [["a", "b", "c", "x", "y"]]),  # two classes become one
-        ([["y", "x"], ["b"]], [["b", "y", "x"]]),  # the first of the older's stays the first
-    ],
-)
-def test_equal_digests_join_their_classes(before: list[list[str]], after: list[list[str]]) -> None:
-    classes = [[*one] for one in before]
-    bench().join(classes, "b", "y")
-    assert classes == after
+    listed = json.loads(kinds.EQUAL_CODE.read_bytes())
+    assert kinds.EQUAL_CODE.read_text("utf-8") == json.dumps(listed, indent=1) + "\n"
+    assert {len(commit) for one in listed["shown"] for commit in one["commits"]} == {40}
 
 
 @pytest.mark.parametrize(
@@ -162,23 +146,5 @@ def test_records_of_equal_code_may_stand_in_one_cell(monkeypatch: pytest.MonkeyP
     records = [stamped(stamp, code)(paper_run(seed=seed)) for seed, code in ((1, "a"), (2, "c"))]
     [said] = mixtures(records)
     assert f"seeds 1 and 2 differ in {what}" in said
-    monkeypatch.setattr(equal_code, "listed_classes", lambda: CLASSES)
+    monkeypatch.setattr(kinds, "listed_classes", lambda: CLASSES)
     assert list(mixtures(records)) == []
-
-
-def test_a_run_that_differs_is_seen() -> None:
-    one: dict[str, Any] = {"fingerprint": "a", "scores": {"dev": {"nll": 1.0}}, "order": None, "weights": "w"}
-    assert bench().unlike(one, {**one, "fingerprint": "b", "order": "o"}) == []
-    assert bench().unlike(one, {**one, "scores": {"dev": {"nll": 1.0 + 2**-52}}}) == ["scores"]
-    assert bench().unlike(one, {**one, "weights": "v"}) == ["weights"]
-
-
-def test_a_score_that_came_later_is_compared_where_both_have_it() -> None:
-    older: dict[str, Any] = {"scores": {"dev": {"nll": 1.0}, "test": {"nll": 2.0}}}
-    newer: dict[str, Any] = {split: {**of, "accuracy": 0.5} for split, of in older["scores"].items()}
-    assert bench().unlike(older, {"scores": newer}) == bench().unlike({"scores": newer}, older) == []
-    wrong = {**newer, "test": {**newer["test"], "accuracy": 0.5 + 2**-53}}
-    assert bench().unlike({"scores": newer}, {"scores": wrong}) == ["scores"]
-    for lost in ({"accuracy": 0.5}, {"accuracy": 0.5, "nll": 1.5}, {"nll": 1.0, "bleu": 1.0}):  # no other may be absent
-        assert bench().unlike(older, {"scores": {**newer, "dev": lost}}) == ["scores"], lost
-        assert bench().unlike({"scores": {**newer, "dev": lost}}, older) == ["scores"], lost

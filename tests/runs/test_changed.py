@@ -14,7 +14,7 @@ import torch
 from repro.decoding.search import Search
 from repro.model.config import BASE, written
 from repro.model.rivals.convs2s import ConvS2S
-from repro.results import equal_code
+from repro.results import kinds
 from repro.runs import changed as changing
 from repro.runs.changed import Changed, origin, refuse_changed
 from repro.runs.run_dir import RunDir, made_of
@@ -89,7 +89,7 @@ def test_of_the_code_the_files_are_named_and_the_commit(tmp_path: Path, monkeypa
 
 
 def test_equal_code_is_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equal_code, "listed_classes", lambda: [["before", DECIDES["code"]]])
+    monkeypatch.setattr(kinds, "listed_classes", lambda: [["before", DECIDES["code"]]])
     begun(tmp_path, code="before", corpus="other text")
     assert "code: " not in refused(tmp_path)
     assert "To resume it, use the settings and the text it had" in refused(tmp_path)
@@ -102,7 +102,7 @@ def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pyt
     own, before = now(), hashlib.sha256(json.dumps({**DECIDES, "code": "before"}, sort_keys=True).encode()).hexdigest()
     begun(tmp_path, run=before[:16], code="before")
     assert now() == own
-    monkeypatch.setattr(equal_code, "listed_classes", lambda: [["before", DECIDES["code"]]])
+    monkeypatch.setattr(kinds, "listed_classes", lambda: [["before", DECIDES["code"]]])
     assert now() == before[:16]
     begun(tmp_path, run=own)  # one of this very code goes first
     assert now() == own

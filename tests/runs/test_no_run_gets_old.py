@@ -33,7 +33,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget() -> None:
-    for known in (provenance._ours, provenance._with, provenance._code_of_class):
+    for known in (provenance._ours, provenance._with, provenance._code_of_task):
         known.cache_clear()
 
 
