@@ -29,7 +29,7 @@ def test_its_card_is_made_from_its_record_and_names_its_weights() -> None:
     verified(FOLDER)
     digest = hashlib.sha256((FOLDER / "model.safetensors").read_bytes()).hexdigest()
     run, card = load(FOLDER / "record.json"), (FOLDER / "README.md").read_text("utf-8")
-    assert card == model_card(run, "safetensors", has_example=True, weights=digest), "export it again: docs/release.md"
+    assert card == model_card(run, "safetensors", weights=digest), "export it again: docs/release.md"
     for said in (digest, f"commit {run.stamp['commit']}"[:19], f"seed {run.seed}", f"{run.scores['dev']['bleu']:.2f}"):
         assert said in card
     assert (run.scale, run.row, run.status, run.stamp["dirty"]) == ("laptop", "base", "finished", False)

@@ -1,11 +1,10 @@
 """Exported models: a finished run as a folder for Hugging Face, for CTranslate2, or of plain safetensors.
 
-The folder holds weights, configuration and tokenizer, the record of the run, a model card made from it (`README.md`),
-and a script that translates with the folder and without this project (`example.py`).
+The folder holds weights, configuration and tokenizer, the record of the run, and a model card made from it
+(`README.md`). Beside plain weights stands a script that translates without this project (`example.py`).
 """
 
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,8 +17,8 @@ from repro.storage.folder_cache import made_once, verified
 
 Format = Literal["huggingface", "ctranslate2", "safetensors"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-EXAMPLES = {"huggingface": "with_transformers", "ctranslate2": "with_ctranslate2", "safetensors": "with_torch"}
-EXAMPLE = "example.py"
+EXAMPLE = Path(__file__).parent / "examples" / "example.py"
+OF_RUN = ("run", "table", "row", "scale", "seed", "pair", "hyper", "tokenizer")  # which an export notes: whose it is
 
 
 def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: Path) -> None:
@@ -32,22 +31,14 @@ def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: P
     if place.exists() and not place.is_dir():
         raise ValueError(f"expected a folder, got {folder}, which is a file. Name another.")
     if place.exists() and any(place.iterdir()):
-        if _exported(place) != (run.run, to):
+        origin = origin_of(place)
+        if (origin.get("run"), origin.get("format")) != (run.run, to):
             raise ValueError(
                 f"expected a folder that is new, empty or holds the export of run {run.run} to {to}, got {folder}, "
                 "which holds something else. Delete it, or name another."
             )
-        try:
-            verified(place)
-        except FileNotFoundError as error:
-            raise ValueError(f"{error.filename} is missing. Delete the folder, or name another.") from error
-        except ValueError as error:
-            raise ValueError(f"{error} Or name another: what is in {folder} is left as it is.") from error
+        verified(place)
         return
-    above = next(one for one in place.parents if one.exists())
-    if not place.exists() and not (above.is_dir() and os.access(above, os.W_OK)):
-        why = "may not be written to" if above.is_dir() else "is a file"
-        raise ValueError(f"expected a folder that can be made, got {folder}: {above} {why}. Name another.")
 
     def fill(empty: Path) -> dict[str, Any]:
         trained = opened()
@@ -56,13 +47,13 @@ def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: P
         except ValueError as error:
             raise ValueError(f"row {run.row!r} of {run.table} cannot be exported to {to}: {error}") from error
         run.save(empty / "record.json")
-        example = None if run.system else (Path(__file__).parent / "examples" / f"{EXAMPLES[to]}.py").read_bytes()
-        if example:
-            atomic.write_bytes(empty / EXAMPLE, example)
-        origin = _origin(run, to, empty / TENSORS)
-        card = model_card(run, to, has_example=example is not None, weights=origin["weights"])
-        atomic.write_text(empty / "README.md", card)
-        atomic.write_json(empty / ORIGIN, origin)
+        tensors = empty / TENSORS
+        weights = hashlib.sha256(tensors.read_bytes()).hexdigest() if tensors.exists() else None
+        if to == "safetensors" and not run.system:
+            atomic.write_bytes(empty / EXAMPLE.name, EXAMPLE.read_bytes())
+        atomic.write_text(empty / "README.md", model_card(run, to, weights=weights))
+        origin = {name: getattr(run, name) for name in OF_RUN}
+        atomic.write_json(empty / ORIGIN, origin | {"format": to, "weights": weights})
         return {}
 
     made_once(place, fill)
@@ -98,16 +89,3 @@ _WRITERS: dict[Format, Callable[[Trained, Path], None]] = {
     "ctranslate2": _for_ctranslate2,
     "safetensors": _plain,
 }
-
-
-def _exported(folder: Path) -> tuple[Any, Any]:
-    """The run whose export a folder holds, whole or damaged, and the format."""
-    origin = origin_of(folder)
-    return origin.get("run"), origin.get("format")
-
-
-def _origin(run: Record, to: Format, tensors: Path) -> dict[str, Any]:
-    """What the export notes of its run: whose weights these are."""
-    names = ("run", "table", "row", "scale", "seed", "pair", "hyper", "tokenizer")
-    weights = hashlib.sha256(tensors.read_bytes()).hexdigest() if tensors.exists() else None
-    return {name: getattr(run, name) for name in names} | {"format": to, "weights": weights}

@@ -242,7 +242,7 @@ def names(folder: Path) -> set[str]:
 
 
 WHOLE = {
-    "model.bin", "config.json", "tokenizer.json", "run.json", "record.json", "README.md", "example.py", "manifest.json",
+    "model.bin", "config.json", "tokenizer.json", "run.json", "record.json", "README.md", "manifest.json",
 }  # fmt: skip
 
 

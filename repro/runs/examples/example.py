@@ -20,8 +20,6 @@ END, EXTRA = 1, 50  # the end symbol; at most so many tokens more than the sourc
 W = load_file(FOLDER / "model.safetensors")
 HYPER = json.loads((FOLDER / "record.json").read_bytes())["hyper"]
 HEADS, KEYS, WIDTH = HYPER["n_heads"], HYPER["d_k"], HYPER["d_model"]
-# tokens of a sentence, its end included, where positions were learned: its translation has a place for each of its own
-LONGEST = len(W["target_positions.weight"]) - EXTRA if HYPER["learned_positions"] else None
 
 
 def attend(name: str, x: Tensor, memory: Tensor, causal: bool = False) -> Tensor:
@@ -82,13 +80,8 @@ def greedy(source: list[int]) -> list[int]:
 def main() -> None:
     """Line by line; a line without text stays one."""
     tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
-    lines = [line.rstrip("\n") for line in sys.stdin]
-    sources = [[*tokenizer.encode(line).ids, END] for line in lines]
-    for number, source in enumerate(sources, 1):  # before any work
-        if LONGEST and len(source) > LONGEST:
-            sys.exit(f"line {number}: expected at most {LONGEST} tokens, got {len(source):,}. Cut it into sentences.")
-    for line, source in zip(lines, sources, strict=True):
-        print(tokenizer.decode(greedy(source)) if line.strip() else "")
+    for line in (line.rstrip("\n") for line in sys.stdin):
+        print(tokenizer.decode(greedy([*tokenizer.encode(line).ids, END])) if line.strip() else "")
 
 
 if __name__ == "__main__":
