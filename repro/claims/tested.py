@@ -4,9 +4,6 @@ A claim about how the model is built is settled by named tests, which must have 
 `python -m repro report --tests` runs exactly these tests, and pages read the outcomes.
 """
 
-import ast
-import functools
-import hashlib
 import os
 import subprocess
 import sys
@@ -15,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
 from repro.claims.claim import Claim
 from repro.claims.decisions import OF_HOUSE, Outcome
 from repro.render.extras import install
-from repro.results.provenance import Provenance, provenance, syntax
+from repro.results.provenance import Provenance, provenance
 from repro.storage import signed_json
 
 FORMAT = 1
@@ -37,7 +34,6 @@ class Ran:
     test: str  # "tests/model/test_attention.py::test_equals_the_library"
     outcome: Literal["passed", "failed", "not run"]  # "not run" if one of its cases was skipped, or it has none
     cases: int
-    code: str  # digest of the test and of what its file imports of this package, see `code_of`
 
 
 class SuiteRun(NamedTuple):
@@ -71,7 +67,7 @@ def run(tests: Sequence[str], root: Path) -> SuiteRun:
                 f"stand in the checkout, not in an installed package; `{install('test')}` brings pytest."
             )
         cases = _cases(report.read_bytes())
-    found = tuple(Ran(test, *_outcome(cases.get(test, Counter())), code_of(test, root)) for test in tests)
+    found = tuple(Ran(test, *_outcome(cases.get(test, Counter()))) for test in tests)
     return SuiteRun(found, provenance("cpu"))
 
 
@@ -90,44 +86,6 @@ def _outcome(cases: Counter[str]) -> tuple[Literal["passed", "failed", "not run"
     if cases["failure"] or cases["error"]:
         return "failed", cases.total()
     return ("not run" if cases["skipped"] or not cases["passed"] else "passed"), cases.total()
-
-
-def code_of(test: str, root: Path) -> str:
-    """16 digits of the SHA-256 of a test and of each of our modules that its file imports; a change outdates its runs.
-
-    Comments and indirect imports do not count, else every commit would outdate them; the test suite runs all tests too.
-    """
-    file, _, name = test.partition("::")
-    tree = ast.parse((root / file).read_bytes())
-    own = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    parts = [_syntax(own), *(_syntax_of(path.read_bytes()) for path in _imported(tree, root))]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _syntax(node: Any) -> str:
-    return syntax(node, _words, ("annotation", "returns", "type_comment"))
-
-
-@functools.cache  # many tests import the same modules
-def _syntax_of(source: bytes) -> str:
-    return _syntax(ast.parse(source))
-
-
-def _imported(tree: ast.Module, root: Path) -> list[Path]:
-    """The files of this package that a file imports, sorted."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-    ours = [root / f"{name.replace('.', '/')}.py" for name in sorted(names) if name.split(".")[0] == "repro"]
-    return [path for path in ours if path.is_file()]
-
-
-def _words(node: ast.AST) -> str | None:
-    """Ignore the content of f-strings."""
-    return "words" if isinstance(node, ast.JoinedStr) else None
 
 
 # The file

@@ -16,7 +16,7 @@ STAMP: Any = {"commit": "1" * 40, "dirty": False}
 
 def all_with(outcome: Any) -> SuiteRun:
     """As if every named test had come out so."""
-    return SuiteRun(tuple(Ran(test, outcome, 1, "0") for test in named_tests(LISTED)), STAMP)
+    return SuiteRun(tuple(Ran(test, outcome, 1) for test in named_tests(LISTED)), STAMP)
 
 
 @pytest.mark.parametrize(("outcome", "code", "said"), [("passed", 0, "all passed"), ("failed", 1, "failed; tests/")])

@@ -176,7 +176,7 @@ def test_own_pages_use_published_measurements_and_own_tests(tmp_path: Path, monk
     assert verdicts(tmp_path, own=True) == published
     assert measured not in (elsewhere := verdicts(tmp_path, own=False))
     assert elsewhere[settled.id][0] == "not judged"
-    failed = tuple(tested.Ran(test, "failed", 1, "0" * 16) for test in settled.tests)
+    failed = tuple(tested.Ran(test, "failed", 1) for test in settled.tests)
     tested.write_outcomes(tmp_path, tested.SuiteRun(failed, tested.read_outcomes(ROOT / "results").stamp))
     assert verdicts(tmp_path, own=True)[settled.id][1].startswith("failed: ")
     assert verdicts(tmp_path, own=True)[measured] == published[measured]
