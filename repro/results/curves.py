@@ -9,11 +9,15 @@ import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from repro.results.frame import DataFrame, common, runs_in, widened
 from repro.results.labels import label
 from repro.results.record import BASE, Record
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
 
 Kind = Literal["train", "dev"]
 Over = Literal["updates", "FLOPs"]
@@ -78,18 +82,15 @@ def crossings(one: Band, other: Band) -> tuple[float, ...]:
 
     Touching is not crossing. If they cross along a stretch on which they are equal, its beginning counts.
     """
-    found, touched = [], None
-    before: tuple[float, float] | None = None  # the last point at which they differed, and by how much
-    for x in _shared(one, other):
-        gap = _between(one, x) - _between(other, x)
-        if gap == 0:
-            touched = x if touched is None else touched
-            continue
-        if before and before[1] * gap < 0:
-            x_before, gap_before = before
-            line = x_before + (x - x_before) * gap_before / (gap_before - gap)
-            found.append(line if touched is None else touched)
-        before, touched = (x, gap), None
+    import numpy as np
+
+    x = _shared(one, other)
+    gap = _gaps(one, other, x)
+    found = []
+    for i, j in itertools.pairwise(np.flatnonzero(gap)):
+        if gap[i] * gap[j] < 0:
+            line = x[i] + (x[j] - x[i]) * gap[i] / (gap[i] - gap[j])
+            found.append(float(line if j == i + 1 else x[i + 1]))
     return tuple(found)
 
 
@@ -107,7 +108,7 @@ def compared(rows: Sequence[Sequence[Record]]) -> dict[str, list[Comparison]]:
                 continue
             one, other = (band_of(of, "dev", over) for of in zip(*pairs, strict=True))
             if one.step and other.step and (shared := _shared(one, other)):
-                gap = _between(one, shared[-1]) - _between(other, shared[-1])
+                gap = float(_gaps(one, other, shared[-1:])[0])
                 made = Comparison(one.row, other.row, over, crossings(one, other), gap)
                 found.setdefault(runs[0].row, []).append(made)
     return found
@@ -126,8 +127,8 @@ def with_comparisons(frame: DataFrame, records: Iterable[Record]) -> DataFrame:
     for row in frame["row"]:
         line: dict[str, str | float] = {}
         for one in found.get(row, ()):
-            line["along/beside"] = one.beside
-            line |= {f"along/{one.over}/crossings": one.places(), f"along/{one.over}/gap": one.gap}
+            line |= {"along/beside": one.beside, f"along/{one.over}/crossings": one.places()}
+            line |= {f"along/{one.over}/gap": one.gap}
         lines.append(line)
     columns = ["along/beside", *(f"along/{over}/{what}" for over in OVERS for what in ("crossings", "gap"))]
     return widened(frame, lines, columns=columns)
@@ -146,7 +147,8 @@ def _shared(one: Band, other: Band) -> list[float]:
     return sorted({x for x in (*one.step, *other.step) if begin <= x <= end})
 
 
-def _between(band: Band, x: float) -> float:
+def _gaps(one: Band, other: Band, x: Sequence[float]) -> "NDArray[float64]":
+    """The mean of one minus that of the other at these points."""
     import numpy as np
 
-    return float(np.interp(x, band.step, band.mean))
+    return np.interp(x, one.step, one.mean) - np.interp(x, other.step, other.mean)

@@ -4,8 +4,8 @@ Every run is checked against every rule, so a table names what makes its numbers
 concern settings that no row of Table 3 changes; settings that rows change are checked only in the base row.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from repro.decoding.search import Search
@@ -33,21 +33,6 @@ SIZES = ("n_layers", "d_model", "d_ff", "n_heads", "d_k", "d_v")
 BIG_DROPOUT = {"en-de": 0.3, "en-fr": 0.1}  # Table 3, and section 6.1 for English-French
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """One thing the paper says about how it trained or translated."""
-
-    name: str
-    paper: str | Callable[[Record], str]  # what the paper says, in general or about the task of a run
-    here: Callable[[Record], str]
-    kept: Callable[[Record], bool]
-    rows: Callable[[Record], bool] = lambda record: True  # the runs that it applies to
-
-    def of(self, record: Record) -> str:
-        """What the paper says for this run."""
-        return self.paper if isinstance(self.paper, str) else self.paper(record)
-
-
 class Departure(NamedTuple):
     """A rule that some runs depart from."""
 
@@ -57,230 +42,126 @@ class Departure(NamedTuple):
     everywhere: bool  # all runs do the same
 
 
-def _near(value: float, printed: float, share: float) -> bool:
-    return abs(value - printed) <= share * printed
+class Rule(NamedTuple):
+    """One thing the paper says about how it trained or translated, and what a run did."""
 
-
-def _averaged(record: Record) -> int:
-    """How many checkpoints the paper averages for this row."""
-    if not record.table.startswith("table2"):
-        return 1
-    return AVERAGED["big" if record.row.startswith("big") else "base"]
-
-
-def _size(hyper: dict[str, Any]) -> str:
-    return f"N {hyper['n_layers']}, d_model {hyper['d_model']}, d_ff {hyper['d_ff']:,}, h {hyper['n_heads']}"
-
-
-def _translates(record: Record) -> bool:
-    return record.about == TRANSLATION
-
-
-def _parses(record: Record) -> bool:
-    return "f1" in record.about["scores"]
-
-
-def _has_silver(record: Record) -> bool:
-    """Whether a run also learned from trees that a parser made."""
-    return record.corpus["name"].endswith("_silver")
-
-
-def _search_of(record: Record) -> Search:
-    """The paper's search settings for the task of the record."""
-    return Search.of(record.about["search"])
-
-
-def _is_base(record: Record) -> bool:
-    """Whether a run is of the base model, which Table 2 has as well."""
-    return record.table == BASE or (record.table.startswith("table2") and record.row.startswith("base"))
-
-
-def _is_big(record: Record) -> bool:
-    return record.table.startswith(("table2", "table3_big")) and record.row.startswith("big")
-
-
-def _is_ours(record: Record) -> bool:
-    return _is_base(record) or _is_big(record)
-
-
-def _begun(hyper: Mapping[str, Any]) -> str:
-    """How the learning rate gets to its peak."""
-    return "the printed formula with a warm-up" if hyper["warms_up"] else "no warm-up, the rate at the peak of one"
-
-
-def _times(factor: float) -> str:
-    """The factor that a rate was multiplied by, in words; empty for none."""
-    return "" if factor == PAPER_BASE.lr_factor else f", times {factor:g}"
-
-
-def _by_another(record: Record) -> str:
-    """Which program searched, if it was not this suite; older records do not say."""
-    engine = record.settings.get("engine", "torch")
-    return "" if engine == "torch" else f", by {engine}"
-
-
-def _of_size(model: str, printed: Hyper, rows: Callable[[Record], bool]) -> Rule:
-    return Rule(
-        name=f"size of the {model} model",
-        paper=_size(vars(printed)),
-        here=lambda record: _size(record.hyper),
-        kept=lambda record: all(record.hyper[name] == getattr(printed, name) for name in SIZES),
-        rows=rows,
-    )
-
-
-def _as_set(name: str, field: str, rows: Callable[[Record], bool], of: Hyper = PAPER_BASE, form: str = "g") -> Rule:
-    """A rule that a number is as the paper sets it for a model."""
-    printed = getattr(of, field)
-    return Rule(
-        name=name,
-        paper=format(printed, form),
-        here=lambda record: format(record.hyper[field], form),
-        kept=lambda record: record.hyper[field] == printed,
-        rows=rows,
-    )
-
-
-RULES = (
-    Rule(
-        name="data",
-        paper="WMT 2014: about 4.5 million pairs (en-de), 36 million (en-fr)",
-        here=lambda record: f"{record.corpus['name']} {record.pair}, {record.corpus['n_train']:,} pairs",
-        kept=lambda record: (
-            record.corpus["name"] == "wmt14"
-            and _near(record.corpus["n_train"], PAPER_PAIRS.get(record.pair, 0), share=0.05)  # 40.8 M are not 36 M
-        ),
-        rows=_translates,
-    ),
-    Rule(
-        name="test set",
-        paper=f"newstest2014; it does not say which, the data of its first code has all {NEWSTEST_2014:,} lines",
-        here=lambda record: f"{record.corpus['n_test']:,} lines of it",
-        kept=lambda record: record.corpus["n_test"] == NEWSTEST_2014,
-        rows=lambda record: _translates(record) and record.corpus["name"] == "wmt14",  # other text: the rule above
-    ),
-    Rule(
-        name="cleaning",
-        paper="none is mentioned",
-        here=lambda record: f"pairs left out by {record.settings['rules']}",
-        kept=lambda record: not record.settings.get("rules"),
-    ),
-    Rule(
-        name="sub-words",
-        paper="about 37,000 (en-de, BPE), 32,000 (en-fr, word-pieces)",
-        here=lambda record: f"{record.tokenizer['size']:,}",
-        kept=lambda record: _near(record.tokenizer["size"], PAPER_VOCABULARY.get(record.pair, 0), share=0.12),
-        rows=_translates,
-    ),
-    Rule(
-        name="system",
-        paper="the Transformer",
-        here=lambda record: system_label(record.system),
-        kept=lambda record: record.system is None,
-    ),
-    Rule(
-        name="treebank",
-        paper=lambda record: PAPER_TREES[_has_silver(record)],
-        here=lambda record: f"{record.corpus['name']}, {record.corpus['n_train']:,} sentences",
-        kept=lambda record: record.corpus["name"] == "wsj",  # the large corpora were never published
-        rows=_parses,
-    ),
-    Rule(
-        name="tokens of trees",
-        paper=lambda record: f"{PAPER_TREE_TOKENS[_has_silver(record)]:,}",
-        here=lambda record: f"{record.tokenizer['size']:,}",
-        kept=lambda record: _near(record.tokenizer["size"], PAPER_TREE_TOKENS[_has_silver(record)], share=0.12),
-        rows=_parses,
-    ),
-    Rule(
-        name="size of the parser",
-        paper=f"N {PAPER_PARSER['n_layers']}, d_model {PAPER_PARSER['d_model']}",
-        here=lambda record: f"N {record.hyper['n_layers']}, d_model {record.hyper['d_model']}",
-        kept=lambda record: all(record.hyper[name] == value for name, value in PAPER_PARSER.items()),
-        rows=_parses,
-    ),
-    _of_size("base", PAPER_BASE, _is_base),
-    _of_size("big", PAPER_BIG, _is_big),
-    _as_set("dropout of the base model", "dropout", _is_base),
-    Rule(
-        name="dropout of the big model",
-        paper=", ".join(f"{dropout} ({pair})" for pair, dropout in BIG_DROPOUT.items()),
-        here=lambda record: f"{record.hyper['dropout']:g} ({record.pair})",
-        kept=lambda record: record.hyper["dropout"] == BIG_DROPOUT.get(record.pair),
-        rows=_is_big,
-    ),
-    Rule(
-        name="attention dropout",
-        paper="none is named",
-        here=lambda record: f"{record.hyper['attention_dropout']:g} of the weights",
-        kept=lambda record: record.hyper["attention_dropout"] == PAPER_BASE.attention_dropout,
-        rows=_is_ours,
-    ),
-    _as_set("label smoothing", "label_smoothing", _is_ours),
-    _as_set("updates of the base model", "steps", _is_base, form=","),
-    _as_set("updates of the big model", "steps", _is_big, PAPER_BIG, form=","),
-    Rule(
-        name="tokens of an update",
-        paper="about 25,000 source and 25,000 target tokens",
-        here=lambda record: f"at most {record.settings['batch_tokens']:,} of each side",
-        kept=lambda record: _near(record.settings["batch_tokens"], PAPER_TOKENS, share=0.1),
-    ),
-    Rule(
-        name="schedule",
-        paper=f"warm-up of {PAPER_BASE.warmup:,} updates",
-        here=lambda record: f"{_begun(record.hyper)} of {record.hyper['warmup']:,}{_times(record.hyper['lr_factor'])}",
-        kept=lambda record: all(
-            record.hyper[name] == getattr(PAPER_BASE, name) for name in ("warmup", "lr_factor", "warms_up")
-        ),
-    ),
-    Rule(
-        name="gradient",
-        paper="used as it is",
-        here=lambda record: f"cut to norm {record.settings['gradient_norm']:g}",
-        kept=lambda record: "gradient_norm" not in record.settings,
-    ),
-    Rule(
-        name="complete training",
-        paper="every update is made",
-        here=lambda record: f"{record.cost['steps']:,} of {record.hyper['steps']:,} updates",
-        kept=lambda record: record.cost["steps"] == record.hyper["steps"],
-    ),
-    Rule(
-        name="averaging",
-        paper="no checkpoints in Table 3; the last 5 (base) or 20 (big) in Table 2",
-        here=lambda record: f"{record.hyper['average']} checkpoints",
-        kept=lambda record: record.hyper["average"] == _averaged(record),
-    ),
-    Rule(
-        name="search",
-        paper=lambda record: f"{_search_of(record)}",
-        here=lambda record: f"{Search.of(record.settings)}{_by_another(record)}",
-        kept=lambda record: Search.of(record.settings) == _search_of(record) and not _by_another(record),
-    ),
-    Rule(
-        name="precision",
-        paper="fp32",
-        here=lambda record: str(record.settings["precision"]),
-        kept=lambda record: record.settings["precision"] == "fp32",
-    ),
-)
+    name: str
+    applies: bool
+    paper: str
+    here: str
+    kept: bool
 
 
 def departures(records: Iterable[Record]) -> list[Departure]:
     """The rules that some of the runs depart from, with what was done instead."""
-    runs = list(records)
+    checked: dict[str, dict[str, list[tuple[str, Rule]]]] = {}  # by name, then by what the paper says
+    for record in records:
+        for rule in rules(record):
+            by_paper = checked.setdefault(rule.name, {})
+            if rule.applies:
+                by_paper.setdefault(rule.paper, []).append((record.row, rule))
     found = []
-    for rule in RULES:
-        by_paper: dict[str, list[Record]] = {}
-        for record in filter(rule.rows, runs):
-            by_paper.setdefault(rule.of(record), []).append(record)
+    for name, by_paper in checked.items():
         for paper, seen in by_paper.items():
             here: dict[str, list[str]] = {}
-            broken = [record for record in seen if not rule.kept(record)]
-            for record in broken:
-                rows = here.setdefault(rule.here(record), [])
-                rows += [record.row] if record.row not in rows else []
-            if broken:
-                everywhere = len(broken) == len(seen) and len(here) == 1
-                found.append(Departure(rule.name, paper, here, everywhere))
+            for row, rule in seen:
+                if not rule.kept and row not in (rows := here.setdefault(rule.here, [])):
+                    rows.append(row)
+            if here:
+                everywhere = len(here) == 1 and not any(rule.kept for _, rule in seen)
+                found.append(Departure(name, paper, here, everywhere))
     return found
+
+
+def rules(record: Record) -> Iterator[Rule]:
+    """All rules, in the order of the paper, as a run keeps them or departs from them."""
+    corpus, hyper, settings, pair = record.corpus, record.hyper, record.settings, record.pair
+    size, translates, parses = record.tokenizer["size"], record.about == TRANSLATION, "f1" in record.about["scores"]
+    in_table2 = record.table.startswith("table2")
+    is_base = record.table == BASE or (in_table2 and record.row.startswith("base"))
+    is_big = (in_table2 or record.table.startswith("table3_big")) and record.row.startswith("big")
+
+    def as_set(name: str, field: str, applies: bool, of: Hyper = PAPER_BASE, form: str = "g") -> Rule:
+        """That a number is as the paper sets it for a model."""
+        printed, here = getattr(of, field), hyper[field]
+        return Rule(name, applies, format(printed, form), format(here, form), here == printed)
+
+    def of_size(model: str, applies: bool, printed: Hyper) -> Rule:
+        kept = all(hyper[name] == getattr(printed, name) for name in SIZES)
+        return Rule(f"size of the {model} model", applies, _size(vars(printed)), _size(hyper), kept)
+
+    of_wmt = corpus["name"] == "wmt14"
+    yield Rule(
+        "data", translates, "WMT 2014: about 4.5 million pairs (en-de), 36 million (en-fr)",
+        f"{corpus['name']} {pair}, {corpus['n_train']:,} pairs",
+        of_wmt and _near(corpus["n_train"], PAPER_PAIRS.get(pair, 0), share=0.05),  # 40.8 M are not 36 M
+    )  # fmt: skip
+    yield Rule(
+        "test set", translates and of_wmt,  # other text: the rule above
+        f"newstest2014; it does not say which, the data of its first code has all {NEWSTEST_2014:,} lines",
+        f"{corpus['n_test']:,} lines of it", corpus["n_test"] == NEWSTEST_2014,
+    )  # fmt: skip
+    cleaned = settings.get("rules")
+    yield Rule("cleaning", True, "none is mentioned", f"pairs left out by {cleaned}", not cleaned)
+    near = _near(size, PAPER_VOCABULARY.get(pair, 0), share=0.12)
+    printed = "about 37,000 (en-de, BPE), 32,000 (en-fr, word-pieces)"
+    yield Rule("sub-words", translates, printed, f"{size:,}", near)
+    yield Rule("system", True, "the Transformer", system_label(record.system), record.system is None)
+
+    has_silver = corpus["name"].endswith("_silver")  # trees that a parser made
+    trees, tokens = PAPER_TREES[has_silver], PAPER_TREE_TOKENS[has_silver]
+    here = f"{corpus['name']}, {corpus['n_train']:,} sentences"
+    yield Rule("treebank", parses, trees, here, corpus["name"] == "wsj")  # the large corpora were never published
+    yield Rule("tokens of trees", parses, f"{tokens:,}", f"{size:,}", _near(size, tokens, share=0.12))
+    printed, here = (f"N {of['n_layers']}, d_model {of['d_model']}" for of in (PAPER_PARSER, hyper))
+    yield Rule("size of the parser", parses, printed, here, printed == here)
+
+    yield of_size("base", is_base, PAPER_BASE)
+    yield of_size("big", is_big, PAPER_BIG)
+    yield as_set("dropout of the base model", "dropout", is_base)
+    printed = ", ".join(f"{dropout} ({of})" for of, dropout in BIG_DROPOUT.items())
+    dropout = hyper["dropout"]
+    kept = dropout == BIG_DROPOUT.get(pair)
+    yield Rule("dropout of the big model", is_big, printed, f"{dropout:g} ({pair})", kept)
+    dropout = hyper["attention_dropout"]
+    kept = dropout == PAPER_BASE.attention_dropout
+    yield Rule("attention dropout", is_base or is_big, "none is named", f"{dropout:g} of the weights", kept)
+    yield as_set("label smoothing", "label_smoothing", is_base or is_big)
+    yield as_set("updates of the base model", "steps", is_base, form=",")
+    yield as_set("updates of the big model", "steps", is_big, PAPER_BIG, form=",")
+
+    tokens, printed = settings["batch_tokens"], "about 25,000 source and 25,000 target tokens"
+    kept = _near(tokens, PAPER_TOKENS, share=0.1)
+    yield Rule("tokens of an update", True, printed, f"at most {tokens:,} of each side", kept)
+    printed, kept = (
+        f"warm-up of {PAPER_BASE.warmup:,} updates",
+        all(hyper[name] == getattr(PAPER_BASE, name) for name in ("warmup", "lr_factor", "warms_up")),
+    )
+    yield Rule("schedule", True, printed, _schedule(hyper), kept)
+    norm = settings.get("gradient_norm")
+    yield Rule("gradient", True, "used as it is", f"cut to norm {norm or 0:g}", norm is None)
+    steps = record.cost["steps"]
+    here = f"{steps:,} of {hyper['steps']:,} updates"
+    yield Rule("complete training", True, "every update is made", here, steps == hyper["steps"])
+    printed = "no checkpoints in Table 3; the last 5 (base) or 20 (big) in Table 2"
+    averaged = AVERAGED["big" if is_big else "base"] if in_table2 else 1
+    yield Rule("averaging", True, printed, f"{hyper['average']} checkpoints", hyper["average"] == averaged)
+    search, of_paper, engine = Search.of(settings), Search.of(record.about["search"]), settings.get("engine", "torch")
+    here = f"{search}" if engine == "torch" else f"{search}, by {engine}"  # older records do not say
+    yield Rule("search", True, f"{of_paper}", here, search == of_paper and engine == "torch")
+    yield Rule("precision", True, "fp32", str(settings["precision"]), settings["precision"] == "fp32")
+
+
+def _near(value: float, printed: float, share: float) -> bool:
+    return abs(value - printed) <= share * printed
+
+
+def _size(hyper: Mapping[str, Any]) -> str:
+    return f"N {hyper['n_layers']}, d_model {hyper['d_model']}, d_ff {hyper['d_ff']:,}, h {hyper['n_heads']}"
+
+
+def _schedule(hyper: Mapping[str, Any]) -> str:
+    """How the learning rate gets to its peak, and the factor that it was multiplied by."""
+    begun = "the printed formula with a warm-up" if hyper["warms_up"] else "no warm-up, the rate at the peak of one"
+    times = "" if hyper["lr_factor"] == PAPER_BASE.lr_factor else f", times {hyper['lr_factor']:g}"
+    return f"{begun} of {hyper['warmup']:,}{times}"

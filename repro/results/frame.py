@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
@@ -42,10 +42,8 @@ def common(ours: Mapping[int, T], theirs: Mapping[int, T]) -> list[tuple[T, T]]:
 
 def difference_over_common(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
     """The mean of one row minus the mean of another, over the seeds that both have; None if they share none."""
-    if not (pairs := common(ours, theirs)):
-        return None
-    of_ours, of_theirs = zip(*pairs, strict=True)
-    return statistics.fmean(of_ours) - statistics.fmean(of_theirs)
+    means = [statistics.fmean(of) for of in zip(*common(ours, theirs), strict=True)]
+    return means[0] - means[1] if means else None
 
 
 CONFIDENCE = 0.95
@@ -87,24 +85,19 @@ def record_folders(folder: Path) -> list[Path]:
 
 def load_records(folder: Path) -> list[Record]:
     """The records of one folder. Raises ValueError that names every invalid file and says what is wrong."""
-    found: dict[tuple[str, int], tuple[Path, Record]] = {}
-    faults = []
+    found, faults = [], []
     for file in sorted(folder.glob("*.json")):
         try:
             record = load(file)
         except ValueError as error:
             faults.append(str(error))
             continue
-        key, place = (record.row, record.seed), path(folder.parent.parent, record)
-        if key in found:
-            faults.append(f"{found[key][0]} and {file} both hold seed {key[1]} of row {key[0]!r}. Delete one.")
-        elif file != place:
+        found.append(record)
+        if file != (place := path(folder.parent.parent, record)):
             faults.append(f"{file} holds the record that belongs at {place}. Move it there or delete it.")
-        else:
-            found[key] = file, record
     if faults:
         raise ValueError("\n".join(faults))
-    return [record for _, record in found.values()]
+    return found
 
 
 def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
@@ -113,16 +106,13 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
     if not file.exists():
         return {}
     try:
-        listed = json.loads(file.read_bytes())
+        listed = [(of, row) for of, rows in json.loads(file.read_bytes()).items() for row in rows]
+        papers: list[Any] = [
+            {name: row[name] for name in PaperNumbers.__annotations__ if name in row} for _, row in listed
+        ]
         return {
-            (of, row["row"]): Listed(
-                row["position"],
-                cast("PaperNumbers", {name: row[name] for name in PaperNumbers.__annotations__ if name in row}),
-                row.get("paper_size"),  # None in older lists
-                row.get("here"),
-            )
-            for of, rows in listed.items()
-            for row in rows
+            (of, row["row"]): Listed(row["position"], paper, row.get("paper_size"), row.get("here"))
+            for (of, row), paper in zip(listed, papers, strict=True)
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
@@ -180,11 +170,10 @@ class ResultSet:
     @classmethod
     def read_own(cls, folder: Path, published: Path, uncommitted: Iterable[str] = ()) -> "ResultSet":
         """Read one's own results, with those of the same scale under the folder `published` beside them."""
-        found = cls.read(folder)
+        found, beside = cls.read(folder), published / folder.name
         tables = {of for of, _ in found.rows}
         gone = [one for one in found.everything if one.table in tables and (one.table, one.row) not in found.rows]
         kept, left = newest([one for one in found.everything if one not in gone])
-        beside = cls.read(published / folder.name) if record_folders(published / folder.name) else None
         notes = {name: left_out(one for one in left if one.table == name) for name in found.tables}
         for name in dict.fromkeys(one.table for one in gone):
             rows = seeds_of_rows(one for one in gone if one.table == name)
@@ -199,7 +188,7 @@ class ResultSet:
             tables={name: [record for record in kept if record.table == name] for name in found.tables},
             own=True,
             uncommitted=frozenset(uncommitted),
-            published=beside,
+            published=cls.read(beside) if record_folders(beside) else None,
             notes=notes,
         )
 
@@ -277,40 +266,42 @@ def table(
     import pandas as pd
 
     everything = [*base, *records]
-    if other := next((record for record in everything if record.scale != everything[0].scale), None):
-        where = f"{other.table}, row {other.row!r}"
-        raise ValueError(f"{where}: expected scale {everything[0].scale}, got {other.scale}. A table has one.")
+    if len(scales := {record.scale for record in everything}) > 1:
+        raise ValueError(f"A table: expected records of one scale, got {', '.join(sorted(scales))}.")
     if found := [*mixtures(everything)]:  # a mean is over the seeds of one experiment, each of them once
         raise ValueError("\n".join(found))
-    known = _rows(everything, rows)
+    known = {(record.table, record.row): Listed(record.position, record.paper) for record in everything} | dict(rows)
     if not known:
         raise ValueError("A table: expected records or the names of its rows, got neither.")
+    order = sorted(known, key=lambda key: (key[0] != BASE, key[0], known[key].position, key[1]))
     shown = [record for record in everything if own or not record.stamp["dirty"]]
-    runs = {key: [record for record in shown if (record.table, record.row) == key] for key in known}
-    listed = [*itertools.chain(*runs.values())]
+    runs = [[record for record in shown if (record.table, record.row) == key] for key in order]
+    listed = [*itertools.chain(*runs)]
     scores = _scores(shown)
-    settings = {key: (rows[key].here if key in rows else None) or {} for key in known}
-    frame = pd.DataFrame([_line(key, known[key], runs[key], scores, settings[key]) for key in known], dtype=object)
+    lines = [_line(key, known[key], of, scores) for key, of in zip(order, runs, strict=True)]
+    frame = pd.DataFrame(lines, dtype=object)
     numbers = [column for column in frame.columns if "/" in column]
     frame[numbers] = frame[numbers].astype(float)
-    changes = [rows[key].changes if key in rows else None for key in known]
-    of_rows = [runs[key] for key in known]
-    bases = _bases(frame, of_rows)
-    sizes = pd.DataFrame([at_paper_size(one) for one in changes], columns=[*SYMBOLS], dtype=object)
-    frame = pd.concat([frame, sizes.add_suffix(AT_PAPER_SIZE), _to_base(frame, of_rows, bases)], axis="columns")
+    bases = _bases(frame, runs)
+    sizes = pd.DataFrame([at_paper_size(known[key].changes) for key in order], columns=[*SYMBOLS], dtype=object)
+    frame = pd.concat([frame, sizes.add_suffix(AT_PAPER_SIZE), _to_base(frame, runs, bases)], axis="columns")
     if published is not None:
         frame = _beside(frame, published)
+    others = [None if base == i else base for i, base in enumerate(bases)]
     facts = facts_of(listed)
     frame.attrs = {
         "own": own,
         "corpora": _List(dict.fromkeys(record.corpus["name"] for record in listed)),
-        "marks": _List(_mark(key, runs[key], uncommitted) if own else "" for key in known),
+        "marks": _List(_mark(key[0], of, uncommitted) if own else "" for key, of in zip(order, runs, strict=True)),
         "shared": _Dict({fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}),
         "departures": _List(departures(listed)),
         "repeatable": _List(repeatable(listed)),
         "averaged": _List(sorted({len(record.last_mean["steps"]) for record in listed if record.last_mean})),
         "bases": _List(bases),
-        "bleu_to_base": _List(_intervals_to_base(of_rows, bases, "dev/bleu")),
+        "bleu_to_base": _List(  # of each row its mean difference and half the width of its interval
+            interval([a - b for a, b in common(*of)]) if common(*of) else None
+            for of in _pairs(runs, others, "dev/bleu")
+        ),
     }
     frame.attrs["notes"] = _List(notes_of(everything, shown, frame, facts))
     return frame
@@ -344,24 +335,11 @@ def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]], bases: Sequen
             printed = [math.nan if base is None else frame[score].iloc[base] for base in bases]
             found[score] = frame[score] - pd.Series(printed, dtype=float)
         else:
-            pairs = _beside_base(runs, bases, score)
-            found[score] = pd.Series([difference_over_common(*of) for of in pairs], dtype=float)
+            found[score] = pd.Series([difference_over_common(*of) for of in _pairs(runs, bases, score)], dtype=float)
     return pd.DataFrame({f"{score}_to_base": of for score, of in found.items()})
 
 
-def _intervals_to_base(
-    runs: Sequence[Sequence[Record]], bases: Sequence[int | None], score: str
-) -> list[tuple[float, float | None] | None]:
-    """For each row, its mean difference to its base over the seeds that both have, and the interval's half-width.
-
-    None for a base itself, and where they share no seed.
-    """
-    others = [None if base == i else base for i, base in enumerate(bases)]
-    pairs = [common(*of) for of in _beside_base(runs, others, score)]
-    return [interval([ours - base for ours, base in of]) if of else None for of in pairs]
-
-
-def _beside_base(
+def _pairs(
     runs: Sequence[Sequence[Record]], bases: Sequence[int | None], score: str
 ) -> list[tuple[dict[int, float], dict[int, float]]]:
     """For each row, the scores by seed of itself and of its base."""
@@ -388,35 +366,25 @@ def _beside(frame: "DataFrame", published: "DataFrame") -> "DataFrame":
     return found
 
 
-class _List(list[Any]):
-    """A list in the `attrs` of a frame. Pandas deep-copies `attrs` at every column access; this list is shared."""
+class _Shared:
+    """Not copied in the `attrs` of a frame, which pandas copies to the last item at every access to a column."""
 
-    def __deepcopy__(self, _: object) -> "_List":
+    def __deepcopy__(self, _: object) -> Self:
         return self
 
 
-class _Dict(dict[Any, Any]):
-    """A dictionary in the `attrs` of a frame, shared like a `_List`."""
-
-    def __deepcopy__(self, _: object) -> "_Dict":
-        return self
+class _List(_Shared, list[Any]):
+    pass
 
 
-def _mark(key: tuple[str, str], runs: Iterable[Record], uncommitted: Container[str]) -> str:
+class _Dict(_Shared, dict[Any, Any]):
+    pass
+
+
+def _mark(table: str, runs: Iterable[Record], uncommitted: Container[str]) -> str:
     """The mark after the name of a row that nobody else has."""
     unclean = any(record.stamp["dirty"] for record in runs)
-    return NOT_COMMITTED * (key[0] in uncommitted) + NO_COMMIT * unclean
-
-
-def _rows(records: Iterable[Record], rows: Rows) -> dict[tuple[str, str], PaperNumbers]:
-    """Every (table, row), in order, that has a record, is listed, or fills a gap in the positions."""
-    known = {(record.table, record.row): Listed(record.position, record.paper) for record in records} | dict(rows)
-    for of in {of for of, _ in known}:
-        positions = {row.position for key, row in known.items() if key[0] == of}
-        for gap in set(range(max(positions))) - positions:
-            known[of, f"(row {gap + 1})"] = Listed(gap, PaperNumbers(ppl=None, bleu=None, params=None))
-    order = sorted(known, key=lambda key: (key[0] != BASE, key[0], known[key].position, key[1]))
-    return {key: known[key].paper for key in order}
+    return NOT_COMMITTED * (table in uncommitted) + NO_COMMIT * unclean
 
 
 def _scores(records: Sequence[Record]) -> list[str]:
@@ -430,27 +398,18 @@ def _scores(records: Sequence[Record]) -> list[str]:
     return [f"{split}/{name}" for split in (*SPLITS, *more) for name in [*names, *(of_mean if split in more else [])]]
 
 
-def _line(
-    key: tuple[str, str],
-    paper: PaperNumbers,
-    runs: Sequence[Record],
-    scores: Sequence[str],
-    settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The columns of one row; means and intervals are over its finished runs.
-
-    `settings` are the hyper-parameters that the row would have; they are shown if it has no run.
-    """
+def _line(key: tuple[str, str], row: Listed, runs: Sequence[Record], scores: Sequence[str]) -> dict[str, Any]:
+    """The columns of one row; means and intervals are over its finished runs. Without a run, what is listed of it."""
     finished = sorted((run for run in runs if run.status == "finished"), key=lambda run: run.seed)
     line: dict[str, Any] = {"table": key[0], "row": key[1], "n": len(finished)}
     line["diverged"] = len(runs) - len(finished)
     line["seeds"] = " ".join(str(run.seed) for run in finished)
-    line |= {name: runs[0].hyper[name] if runs else settings.get(name) for name in SYMBOLS}
-    line["system"] = runs[0].system if runs else None
+    hyper = runs[0].hyper if runs else row.here or {}
+    line |= {name: hyper.get(name) for name in SYMBOLS} | {"system": runs[0].system if runs else None}
     if line["average"] == 1:
         line["average_every"] = None  # nothing is averaged, so it has no effect
     line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
-    line |= {f"paper/{name}": value for name, value in paper.items()}
+    line |= {f"paper/{name}": value for name, value in row.paper.items()}
     for score in scores:
         line |= spread(score, whole(run.score(*score.split("/")) for run in finished))
     if subsets := whole(run.test_subset for run in finished):

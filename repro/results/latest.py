@@ -1,6 +1,5 @@
 """Find the run that a user typed: `best`, `base`, `latest`, a name of ours, a folder, an id or its beginning."""
 
-import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ LATEST = "latest"  # the run that finished last
 BEST = "best"  # the highest score on dev among the runs that can be compared with the latest
 NAMED = (BEST, BASE, LATEST)
 PRETRAINED = "pretrained"  # the folder of the runs that `repro export` wrote for this code
-SHOWN = 5  # how many ids a message names
+ELSEWHERE = "If runs are in another folder, name it (--runs-dir, or runs_dir in Python)."
 
 
 class Ended(NamedTuple):
@@ -66,17 +65,12 @@ def run_folder(typed: str, runs: Path) -> Path:
     found = [path for path in there if typed and path.name.startswith(typed)]
     if len(found) == 1:
         return found[0]
-    if not found:
-        near = difflib.get_close_matches(typed, [*NAMED, *ready, *(path.name for path in there)], n=1)
-        raise ValueError(
-            f"{runs} holds no run {typed or 'without a name'}{f'; did you mean {near[0]}?' if near else '.'} Expected "
-            f"{run_names()}, the folder of a run, its id or the beginning of it. If runs are in another folder, "
-            "name it (--runs-dir, or runs_dir in Python)."
-        )
-    more = ", ..." if len(found) > SHOWN else ""
+    if found:
+        names = ", ".join(path.name for path in found)
+        raise ValueError(f"{len(found)} runs in {runs} begin with {typed}: {names}. Type more of the id.")
     raise ValueError(
-        f"{len(found)} runs in {runs} begin with {typed}: {', '.join(path.name for path in found[:SHOWN])}{more}. "
-        "Type more of the id."
+        f"{runs} holds no run {typed or 'without a name'}. Expected {run_names()}, the folder of a run, its id or the "
+        f"beginning of it. {ELSEWHERE}"
     )
 
 
@@ -90,10 +84,7 @@ def _named(word: str, runs: Path) -> Path:
         done = (one for one in done if one.record.row == BASE)
     if (newest := next(done, None)) is None:
         row = " of the base row" if word == BASE else ""
-        raise ValueError(
-            f"{runs} holds no finished run{row}, so there is no {word}. {advice()} If runs are in another folder, "
-            "name it (--runs-dir, or runs_dir in Python)."
-        )
+        raise ValueError(f"{runs} holds no finished run{row}, so there is no {word}. {advice()} {ELSEWHERE}")
     if word != BEST:
         return newest.folder
     alike = [one for one in done if _world(one.record) == _world(newest.record)]

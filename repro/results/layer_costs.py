@@ -112,11 +112,7 @@ class Measured:
     stamp: Provenance
 
 
-KINDS = {
-    "counts": Count,
-    "steps": Steps,
-    "paths": Path,
-    "times": Time,
+KINDS = {"counts": Count, "steps": Steps, "paths": Path, "times": Time} | {
     "scoring_counts": ScoringCount,
     "scoring_times": ScoringTime,
 }

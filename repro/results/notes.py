@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from repro.results.kinds import shared_code
 from repro.results.labels import listed_rows
@@ -27,8 +27,17 @@ def notes_of(everything: Sequence[Record], shown: Sequence[Record], frame: "Data
 
     `shown` are the runs of `everything` from which the frame was made; the frame's `marks` must be set.
     """
-    about_rows = [*_exclusions(everything, frame), *_unpublished(shown)]
-    return [*about_rows, *_of_texts(shown), *_disagreements(facts)]
+    found = [*_exclusions(everything, frame), *_common_seeds(frame)]
+    finished = (record for record in shown if record.status == "finished")
+    if pairs := sorted({record.pair for record in finished if record.scores["test"].get(AS_PUBLISHED, 0) is None}):
+        of = ", ".join(pairs)
+        found.append(
+            f"No multi-bleu score, compounds split, of {of}: the authors' script knows no such target language."
+        )
+    for corpus, pair in {record.corpus["sha256"]: (record.corpus, record.pair) for record in shown}.values():
+        repeats = repeated(cast("Mapping[str, float]", corpus.get("repeats", {})))
+        found += [f"{corpus['name']} {pair}: {sentence}" for sentence in (*repeats, *corpus.get("notes", ()))]
+    return [*found, *_disagreements(facts)]
 
 
 def facts_of(records: Iterable[Record]) -> Facts:
@@ -42,7 +51,7 @@ def facts_of(records: Iterable[Record]) -> Facts:
             ("corpus", ""): f"{corpus['name']} {record.pair}, {pairs} pairs, SHA-256 {corpus['sha256'][:12]}",
             ("tokenizer", ""): f"{tokenizer['size']:,} sub-words, SHA-256 {tokenizer['sha256'][:12]}",
             **{(SCORERS.get(name, name), ""): signature(score, name) for name in record.about["scores"]},
-            **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
+            ("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test" if subset else None,
             ("commit", ""): (stamp["commit"] or "none")[:12],
             ("deciding code", ""): shared_code(record)[:12],
             ("device", ""): computed_on(stamp),
@@ -57,28 +66,28 @@ def facts_of(records: Iterable[Record]) -> Facts:
         for fact, value in own.items():
             if value is not None:  # a diverged run has no signatures
                 text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-                rows = facts.setdefault(fact, {}).setdefault(text, [])
-                rows += [record.row] if record.row not in rows else []
+                _add(facts.setdefault(fact, {}), text, record.row)
     return facts
+
+
+def _add(rows: dict[str, list[str]], key: str, row: str) -> None:
+    """Add a row to those of a key, once."""
+    if row not in rows.setdefault(key, []):
+        rows[key].append(row)
 
 
 def run_twice(records: Iterable[Record], others: Iterable[Record]) -> list[str]:
     """A sentence on the rows of a table whose model, text and seed also occur in `others`, from other tables."""
-    elsewhere = {_sample(one): f"{one.row} of {one.table}" for one in others}
-    found: dict[str, str] = {}
-    for record in records:
-        if record.table != BASE and (twin := elsewhere.get(_sample(record))):
-            found[record.row] = twin
-    if not found:
-        return []
+
+    def sample(record: Record) -> tuple[object, ...]:
+        """Everything that determines a run's numbers, apart from code and processor."""
+        text = record.about["name"], record.corpus["sha256"], record.pair
+        return record.system, *text, record.seed, repr(record.hyper)
+
+    elsewhere = {sample(one): f"{one.row} of {one.table}" for one in others}
+    found = {one.row: twin for one in records if one.table != BASE and (twin := elsewhere.get(sample(one)))}
     told = "; ".join(f"{row} ({twin})" for row, twin in found.items())
-    return [f"One sample and not two, since another table has the same model, text and seeds: {told}."]
-
-
-def _sample(record: Record) -> tuple[object, ...]:
-    """Everything that determines a run's numbers, apart from code and processor."""
-    task = (record.about["name"], record.corpus["sha256"], record.pair)
-    return record.system, *task, record.seed, repr(record.hyper)
+    return [f"One sample and not two, since another table has the same model, text and seeds: {told}."] if told else []
 
 
 def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
@@ -101,43 +110,23 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
         yield f"No finished run to show: {listed_rows(missing)}."
     if not (frame["table"] == BASE).any() and any(record.about == TRANSLATION for record in records):
         yield "No record of the base row, so no difference to it."
-    yield from _common_seeds(frame)
-    likes = [
-        frame["row"][i] for i, place in enumerate(frame.attrs["bases"]) if place == i and frame["table"][i] != BASE
-    ]
-    if likes:
-        yield f"Differences on other text than the base's are to the base that was trained there: {listed_rows(likes)}."
 
 
 def _common_seeds(frame: "DataFrame") -> Iterable[str]:
-    """Which seeds the differences to the base rest on, for rows whose seeds differ from the base's."""
-    seeds = [set(of.split()) for of in frame["seeds"]]
+    """Which seeds the differences to the base rest on, for rows whose seeds differ from the base's, and which base."""
+    seeds, bases = [set(of.split()) for of in frame["seeds"]], frame.attrs["bases"]
     shared: dict[str, list[str]] = {}
-    for i, base in enumerate(frame.attrs["bases"]):
+    for i, base in enumerate(bases):
         if base is not None and seeds[i] != seeds[base] and seeds[i] and seeds[base]:
-            shared.setdefault(", ".join(sorted(seeds[i] & seeds[base], key=int)), []).append(frame["row"][i])
+            _add(shared, ", ".join(sorted(seeds[i] & seeds[base], key=int)), frame["row"][i])
     if none := shared.pop("", []):
         yield f"No seed in common with the base, so no difference to it: {listed_rows(none)}."
     if shared:
         told = "; ".join(f"{of} ({listed_rows(rows)})" for of, rows in shared.items())
         yield f"Differences to the base are over the seeds that both have: {told}."
-
-
-def _unpublished(records: Iterable[Record]) -> Iterable[str]:
-    """A sentence on the language pairs whose finished runs have no multi-bleu score."""
-    finished = (record for record in records if record.status == "finished")
-    if pairs := sorted({record.pair for record in finished if record.scores["test"].get(AS_PUBLISHED, 0) is None}):
-        of = ", ".join(pairs)
-        yield f"No multi-bleu score, compounds split, of {of}: the authors' script knows no such target language."
-
-
-def _of_texts(records: Iterable[Record]) -> Iterable[str]:
-    """Notes on each text: what it repeats, and what was noted when it was prepared."""
-    texts = {record.corpus["sha256"]: record for record in records}
-    for record in texts.values():
-        repeats = cast("Mapping[str, float]", record.corpus.get("repeats", {}))
-        for sentence in (*repeated(repeats), *record.corpus.get("notes", ())):
-            yield f"{record.corpus['name']} {record.pair}: {sentence}"
+    likes = [frame["row"][i] for i, place in enumerate(bases) if place == i and frame["table"][i] != BASE]
+    if likes:
+        yield f"Differences on other text than the base's are to the base that was trained there: {listed_rows(likes)}."
 
 
 def seeds_of_rows(records: Iterable[Record]) -> str:
@@ -195,41 +184,28 @@ NOT_LOOKED_AT = "not checked, from the time before badges"
 NO_BADGE = "no badge, since what was read is not what was planned"
 
 
-class Shown(NamedTuple):
-    """What the runs of one line have in common."""
-
-    earned: str
-    processor: str
-    against: tuple[str, ...] = ()  # what rules out a higher badge
-
-
 def repeatable(records: Iterable[Record]) -> list[str]:
-    """A line for each badge and processor: how many runs, what was computed twice, what rules out a higher badge."""
-    found: dict[Shown, list[Record]] = {}
+    """A line for each badge and processor: how many runs, what was computed twice, what rules out a higher badge.
+
+    Such as: L1, one CPU process, ...: 8 runs; AMD EPYC, AVX2; 16 micro-batches computed twice.
+    """
+    found: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}  # -> micro-batches computed twice, of each run
     for record in records:
-        found.setdefault(_shown(record), []).append(record)
-    return [_line(shown, found[shown]) for shown in sorted(found)]
+        told, instructions = record.determinism, record.stamp.get("instructions") or "instructions not noted"
+        badge = told["badge"] if told else None
+        earned = f"{badge}, {BADGES.get(badge, '')}" if badge else NO_BADGE if told else NOT_LOOKED_AT
+        line = earned, f"{computed_on(record.stamp)}, {instructions}", tuple(told["against"]) if told else ()
+        found.setdefault(line, []).append(told["replayed"] if told else 0)
+    lines = []
+    for (earned, processor, against), twice in sorted(found.items()):
+        parts = [f"{len(twice)} run{'s' * (len(twice) != 1)}", processor]
+        parts += [f"{sum(twice):,} micro-batches computed twice"] if any(twice) else []
+        parts += [f"what rules out a higher badge: {', '.join(against)}"] if against else []
+        lines.append(f"{earned[0].upper()}{earned[1:]}: {'; '.join(parts)}.")
+    return lines
 
 
 def computed_on(stamp: Provenance) -> str:
     """The name of the GPU or the processor; a processor's with its model, as one name covers several models."""
     on, model = stamp["device"] or stamp["cpu"], stamp.get("cpu_model")
     return f"{on} ({model})" if on == stamp["cpu"] and model else on
-
-
-def _shown(record: Record) -> Shown:
-    stamp, told = record.stamp, record.determinism
-    processor = f"{computed_on(stamp)}, {stamp.get('instructions') or 'instructions not noted'}"
-    if told is None:
-        return Shown(NOT_LOOKED_AT, processor)
-    badge = told["badge"]
-    return Shown(f"{badge}, {BADGES.get(badge, '')}" if badge else NO_BADGE, processor, tuple(told["against"]))
-
-
-def _line(shown: Shown, records: list[Record]) -> str:
-    """A line such as: L1, one CPU process, ...: 8 runs; AMD EPYC, AVX2; 16 micro-batches computed twice."""
-    twice = sum(record.determinism["replayed"] for record in records if record.determinism)
-    parts = [f"{len(records)} run{'s' * (len(records) != 1)}", shown.processor]
-    parts += [f"{twice:,} micro-batches computed twice"] if twice else []
-    parts += [f"what rules out a higher badge: {', '.join(shown.against)}"] if shown.against else []
-    return f"{shown.earned[0].upper()}{shown.earned[1:]}: {'; '.join(parts)}."

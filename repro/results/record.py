@@ -14,12 +14,13 @@ import re
 from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
+from types import NoneType, UnionType
+from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
 from repro.model.config import Hyper, written
 from repro.results import task
 from repro.results.provenance import Provenance
-from repro.results.task import OF_TOKENS, SPLITS, TRANSLATION, Named, Scores, TaskFacts
+from repro.results.task import SPLITS, TRANSLATION, Named, Scores, TaskFacts
 from repro.storage import signed_json
 
 FORMAT: Literal[2] = 2
@@ -178,12 +179,14 @@ class Record:
         for name, pattern in {"run": "[0-9a-f]{16}", "table": FOLDER, "scale": FOLDER}.items():
             if not re.fullmatch(pattern, getattr(self, name)):
                 raise ValueError(f"record.{name}: expected text like {pattern}, got {getattr(self, name)!r}")
+        of_split = task.of_split(self.about)
         for split in SPLITS:
-            _check_fields(self.scores[split], task.of_split(self.about), f"record.scores.{split}", task.LATER_SCORES)
-        if self.last_mean is not None:
-            about_mean, optional = task.of_split(self.about) | {task.LENGTH: float}, task.LATER_SCORES | {task.LENGTH}
-            for split in SPLITS:
-                _check_fields(self.last_mean[split], about_mean, f"record.last_mean.{split}", optional)
+            _check_fields(self.scores[split], of_split, f"record.scores.{split}", task.LATER_SCORES)
+            if self.last_mean is not None:
+                optional = task.LATER_SCORES | {task.LENGTH}
+                _check_fields(
+                    self.last_mean[split], of_split | {task.LENGTH: float}, f"record.last_mean.{split}", optional
+                )
         if self.test_subset is not None:
             about_subset = {"name": str, "n": int, **task.fields(self.about["scores"])}
             _check_fields(self.test_subset, about_subset, "record.test_subset")
@@ -287,26 +290,22 @@ def _digits(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-PRINTED_RANGES = (("ppl", 1.0, math.inf), ("bleu", 0.0, 100.0), ("f1", 0.0, 100.0), ("params", 0.0, math.inf))
+SCORES_UP_TO = {"nll": math.inf, "accuracy": 1.0, **dict.fromkeys(TRANSLATION["scores"], 100.0)}
+PRINTED = {"ppl": (1.0, math.inf), "bleu": (0.0, 100.0), "f1": (0.0, 100.0), "params": (0.0, math.inf)}
 
 
 def _check_numbers(record: Record) -> None:
     """Check that scores and shares lie in their ranges and that PPL is exp(NLL). Raises ValueError."""
-    parts: dict[str, Named] = {f"scores.{split}": record.scores[split] for split in SPLITS}
-    if record.test_subset is not None:
-        parts["test_subset"] = record.test_subset
-    if record.last_mean is not None:
-        parts |= {f"last_mean.{split}": record.last_mean[split] for split in SPLITS}
-    for where, part in parts.items():
-        for name in TRANSLATION["scores"]:
-            _check_range(task.number(part, name), 0.0, 100.0, f"{where}.{name}")
-        nll, ppl, accuracy = (task.number(part, name) for name in OF_TOKENS)
-        _check_range(nll, 0.0, math.inf, f"{where}.nll")
-        _check_range(accuracy, 0.0, 1.0, f"{where}.accuracy")
+    parts: dict[str, Any] = {f"scores.{split}": record.scores[split] for split in SPLITS}
+    parts |= {f"last_mean.{split}": record.last_mean[split] for split in SPLITS} if record.last_mean else {}
+    for where, part in {**parts, "test_subset": record.test_subset or {}}.items():
+        for name, most in SCORES_UP_TO.items():
+            _check_range(task.number(part, name), 0.0, most, f"{where}.{name}")
+        nll, ppl = task.number(part, "nll"), task.number(part, "ppl")
         if nll is not None and ppl is not None and (ppl <= 0 or abs(math.log(ppl) - nll) > SAME_PPL):
             raise ValueError(f"record.{where}.ppl: expected exp(nll), whose logarithm is {nll}, got {ppl}")
-    for name, least, most in PRINTED_RANGES:
-        _check_range(cast("float | None", record.paper.get(name)), least, most, f"paper.{name}")
+    for name, (least, most) in PRINTED.items():
+        _check_range(vars(record)["paper"].get(name), least, most, f"paper.{name}")
 
 
 def _check_range(value: float | None, low: float, high: float, where: str) -> None:
@@ -319,35 +318,28 @@ _hints = functools.cache(get_type_hints)
 
 def _check(value: Any, kind: Any, where: str) -> None:
     """Check a value against its annotation, down to the last key. Raises ValueError."""
-    if facts := [one for one in get_args(kind) if is_typeddict(one) or get_origin(one) is dict]:  # Facts | None
-        if value is None and type(None) in get_args(kind):
-            return
-        if get_origin(kind) not in (dict, list):
-            [kind] = facts
-    named = is_typeddict(kind) or is_dataclass(kind)
-    if named or get_origin(kind) is dict:
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)  # X | None
+    if kind is Any or (value is None and NoneType in kinds):
+        return
+    kind, origin = kinds[0], get_origin(kinds[0])
+    if is_typeddict(kind) or is_dataclass(kind) or origin is dict:
         if not isinstance(value, dict):
             raise ValueError(f"{where}: expected a dictionary, got {signed_json.in_short(value)}")
-        hints = _hints(kind) if named else dict.fromkeys(value, get_args(kind)[1])
-        _check_fields(value, hints, where, kind.__optional_keys__ if is_typeddict(kind) else frozenset())
-    elif get_origin(kind) is list:
+        hints = dict.fromkeys(value, get_args(kind)[1]) if origin is dict else _hints(kind)
+        _check_fields(value, hints, where, getattr(kind, "__optional_keys__", frozenset()))
+    elif origin is list:
         if not isinstance(value, list):
             raise ValueError(f"{where}: expected a list, got {signed_json.in_short(value)}")
-        [item_kind] = get_args(kind)
         for i, item in enumerate(value):
-            if not _is_plainly(item, item_kind):
-                _check(item, item_kind, f"{where}[{i}]")
-    elif get_origin(kind) is Literal:
+            _check(item, get_args(kind)[0], f"{where}[{i}]")
+    elif origin is Literal:
         if value not in get_args(kind):
             raise ValueError(f"{where}: expected one of {get_args(kind)}, got {signed_json.in_short(value)}")
-    elif kind is not Any:
-        kinds = get_args(kind) or (kind,)
-        fits = isinstance(value, (*kinds, int) if float in kinds else kinds)
-        if not fits or (isinstance(value, bool) and bool not in kinds):
-            one_of = " or ".join(k.__name__ for k in kinds)
-            raise ValueError(f"{where}: expected {one_of}, got {signed_json.in_short(value)}")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{where}: expected a finite number, got {value}")
+    elif not isinstance(value, (*kinds, int) if float in kinds else kinds) or isinstance(value, bool) != (kind is bool):
+        one_of = " or ".join(one.__name__ for one in kinds)
+        raise ValueError(f"{where}: expected {one_of}, got {signed_json.in_short(value)}")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{where}: expected a finite number, got {value}")
 
 
 def _check_fields(
@@ -356,13 +348,7 @@ def _check_fields(
     """Check each value against the annotation of its name, and that no name is missing or unknown."""
     _check_names(value, hints, where, optional)
     for name, item in value.items():
-        if not _is_plainly(item, hints[name]):
-            _check(item, hints[name], f"{where}.{name}")
-
-
-def _is_plainly(value: Any, kind: Any) -> bool:
-    """Whether a value needs no further check: a shortcut, as curves are long and a page reads a thousand records."""
-    return type(value) is kind and (kind is not float or math.isfinite(value))
+        _check(item, hints[name], f"{where}.{name}")
 
 
 def _check_names(

@@ -21,8 +21,11 @@ def system_text(system: Any) -> str:
     """
     if system is None:
         return ""
-    if not inspect.isclass(_called(system)):
-        raise ValueError(f"A system: expected a class, got {_called(system)!r}. {ADVICE}")
+    called = system
+    while isinstance(called, partial):
+        called = called.func
+    if not inspect.isclass(called):
+        raise ValueError(f"A system: expected a class, got {called!r}. {ADVICE}")
     return _value(system)
 
 
@@ -36,18 +39,11 @@ def modules(system: Any) -> dict[str, Path]:
         module = sys.modules.get(part.__module__)
         file = getattr(module, "__file__", None)
         if part.__module__ == "__main__" and not (file and Path(file).is_file()):
-            raise ValueError(
-                f"A system: expected a class or a function of a module, got {part.__qualname__}, which was typed in: "
-                "without a file, a record cannot tell whether it changed. Put it into a file and import it."
-            )
+            raise ValueError(f"A system: {part.__qualname__} was typed in. Put it into a file and import it.")
         if file is not None:
             name = _module(part)
             found[name] = Path(file).resolve().parents[name.count(".") + (Path(file).name == "__init__.py")]
     return found
-
-
-def _called(system: Any) -> Any:
-    return _called(system.func) if isinstance(system, partial) else system
 
 
 def named_parts(value: Any) -> Iterator[Any]:
@@ -65,9 +61,7 @@ def _value(value: Any) -> str:
         return f"{_value(value.func)}({', '.join([*map(_value, value.args), *named])})"
     if inspect.isclass(value) or inspect.isfunction(value):
         if "<" in value.__qualname__:
-            raise ValueError(
-                f"A system: expected a class or a function with a name of its own, got {value.__qualname__}. {ADVICE}"
-            )
+            raise ValueError(f"A system: expected something with a name of its own, got {value.__qualname__}. {ADVICE}")
         return f"{_module(value)}.{value.__qualname__}"
     if value is None or isinstance(value, int | float):
         return repr(value)

@@ -227,7 +227,7 @@ class Huge(Simple):
         (Toy(SCALES["smoke"].base, 7), "A system: expected a class, got Toy("),
         (partial(same), "A system: expected a class, got <function same"),
         (partial(Toy, depth="3"), "expected classes, functions and numbers as its arguments, got '3'"),
-        (partial(Toy, depth=lambda: 3), "expected a class or a function with a name of its own, got <lambda>"),
+        (partial(Toy, depth=lambda: 3), "expected something with a name of its own, got <lambda>"),
         (Huge, "Huge: expected a width that fits into the 350,208 parameters of the base outside its embedding, but"),
         (lacking, "Lacking lacks embedding, encode, decode, start, advance, prepacked, reads_ragged, in_ctranslate2, "),
     ],
@@ -407,7 +407,7 @@ def test_a_class_that_was_typed_in_is_refused(
     mine = type("Mine", (Toy,), {"__module__": "__main__"})
     with refused(capsys) as said:
         make(tmp_path, "--rows=x", of=[Row("x", same, Paper(), system=mine)])
-    assert "A system: expected a class or a function of a module, got Mine, which was typed in" in said[-1]
+    assert "A system: Mine was typed in. Put it into a file and import it." in said[-1]
     assert not [*(tmp_path / "runs").glob("*/checkpoints")]
 
 
