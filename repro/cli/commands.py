@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, experiment_command, guess, held_interrupts, ours, release
+from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, experiment_command, guess, ours, release
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
@@ -63,8 +63,7 @@ def _found(name: str) -> Callable[[list[str]], int]:
         case "explain":
             from repro.cli.explain import main
         case _:
-            with held_interrupts():  # NumPy comes with it
-                from repro.cli import decode
+            from repro.cli import decode
 
             return {
                 "translate": decode.translate,

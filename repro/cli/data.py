@@ -26,7 +26,7 @@ from repro.corpora.download.sources import COLLECTIONS, Collection
 from repro.corpora.filters import FILTER_RULES, check_rules
 from repro.corpora.treebanks import TREEBANKS, TREES
 from repro.runs.command import Parser, code_of, experiment_command, folder_named, hinted, ours
-from repro.runs.options import USUAL, add_options, refuse_vocabulary
+from repro.runs.options import USUAL, add_options
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES, Scale
 from repro.runs.task import Task, Translation
@@ -262,7 +262,6 @@ def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
     """The largest scale that reads this corpus, with what was asked for instead of its own."""
     reading = [one for scale in SCALES.values() if (one := _task(name, pair).at(scale)).corpus == name]
     scale = reading[-1] if reading else replace(PAPER, corpus=name)
-    refuse_vocabulary(options.vocab_size, scale.subwords(pair))
     return replace(
         scale,
         vocab_size=options.vocab_size or scale.vocab_size,

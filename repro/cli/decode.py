@@ -20,7 +20,7 @@ from repro.data.treebank import bracketed, tokens_of
 from repro.decoding.search import SEARCHES, Search
 from repro.results.latest import run_folder, run_names
 from repro.results.record import Record
-from repro.runs.command import Parser, code_of, held_interrupts, ours
+from repro.runs.command import Parser, code_of, ours
 from repro.runs.export import FORMATS, export_run
 from repro.runs.load import Trained, finished, open_run
 from repro.runs.options import add_options
@@ -124,8 +124,6 @@ def named_run(options: argparse.Namespace) -> Path:
 
 def opened_run(folder: Path, options: argparse.Namespace) -> Trained:
     """The run, ready for work."""
-    with held_interrupts():
-        import torch  # noqa: F401  # which takes seconds
     return open_run(folder, options.cache_dir)
 
 

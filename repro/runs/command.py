@@ -3,17 +3,13 @@
 import argparse
 import difflib
 import importlib.metadata
-import itertools
 import os
 import re
 import shlex
 import shutil
 import signal
 import sys
-import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,40 +29,9 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Refuse unknown options here, where the options of the sub-command are known."""
-        words = sys.argv[1:] if args is None else args
-        self._refuse_twice(words)
-        found, unknown = super().parse_known_args(words, namespace)
-        # where options may stand between files, options are read first, and then the rest
-        options_alone = any(action.nargs == argparse.SUPPRESS for action in self._get_positional_actions())
-        if unknown and not options_alone:
-            self.error(
-                unknown_option(unknown, self._option_string_actions) or f"this command takes no {shlex.join(unknown)}"
-            )
-        return found, unknown
-
-    def _refuse_twice(self, words: Sequence[str]) -> None:
-        """Refuse an option with many values that is there twice: argparse would silently drop the first values.
-
-        Of an option with one value the last counts, as everywhere: a caller's may follow a script's own.
-        """
-        there = Counter(word.partition("=")[0] for word in itertools.takewhile("--".__ne__, words))
-        for name, action in self._option_string_actions.items():
-            if there[name] > 1 and action.nargs in ("+", "*"):
-                self.error(f"{name} was given {there[name]} times; give it once, followed by all its values")
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """For a value that is none of the choices, name them all and the one that is probably meant."""
-        if action.choices is not None and value not in action.choices:
-            known = [str(choice) for choice in action.choices]
-            near = guess(str(value), known).removesuffix(".")
-            raise argparse.ArgumentError(action, f"expected one of {', '.join(known)}, got {value!r}{near}")
-
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and end with 2."""
-        ends = "" if "--help" in message else f"{' ' if message.endswith('?') else '; '}--help says what is expected"
-        self.exit(BAD_INPUT, f"error: {message}{ends}\n")
+        self.exit(BAD_INPUT, f"error: {message}; --help says what is expected\n")
 
 
 def folder_named(typed: str) -> Path:
@@ -82,18 +47,6 @@ def release() -> str:
         return importlib.metadata.version(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
-
-
-def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:
-    """The message for the first word that looks like an option and is none; None if there is no such word."""
-    options = sorted(known)
-    for word in words:
-        name = word.partition("=")[0]
-        if name.startswith("--") and name != "--" and name not in options:
-            near = [option for option in options if option.startswith(name)]
-            meant = f"; did you mean {' or '.join(near)}?" if near else guess(name, options)
-            return f"{name} is not an option{meant} --help lists all."
-    return None
 
 
 def guess(word: str, known: Iterable[str]) -> str:
@@ -123,8 +76,13 @@ def python() -> str:
 
 
 def ours(*words: str) -> str:
-    """How the user types one of our commands: `python -m repro ui`, or `repro ui` where that is what was typed."""
-    called = Path(sys.argv[0]).stem == "repro" or _is_at_hand()
+    """How the user types one of our commands: `python -m repro ui`, or `repro ui` where that is what was typed.
+
+    An installed package is called `repro` where the shell finds it: what `repro run` starts does not see that name.
+    """
+    found, called = shutil.which("repro"), Path(sys.argv[0]).stem == "repro"
+    is_at_hand = found is not None and os.path.dirname(found) == os.path.dirname(sys.executable)
+    called = called or (is_at_hand and (PACKAGE / EXPERIMENTS).is_dir())
     return " ".join(["repro" if called else f"{python()} -m repro", *map(shlex.quote, words)])
 
 
@@ -133,28 +91,16 @@ def hinted(error: Exception) -> str:
     return re.sub(r"(?<![\w/])python -m repro\b", lambda _: ours(), str(error))
 
 
-def _is_at_hand() -> bool:
-    """Whether the shell finds `repro` of an installed package: files that `repro run` starts do not see its name."""
-    found = shutil.which("repro")
-    beside = found is not None and os.path.dirname(found) == os.path.dirname(sys.executable)
-    return beside and (PACKAGE / EXPERIMENTS).is_dir()
-
-
 def experiment_command(name: str, start: str = "") -> str:
     """How the user starts the experiment file of that name, with an interpreter, or with the words of `start`."""
-    of_file = script(name)
-    return ours("run", name) if not start and of_file.startswith("-m ") else f"{start or python()} {of_file}"
-
-
-def script(name: str) -> str:
-    """What is typed after the interpreter for that file: the file that runs, wherever it is, or ours."""
     running = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
     installed = PACKAGE / EXPERIMENTS  # where there is no clone, whatever calls this
+    file = PACKAGE.parent / EXPERIMENTS / f"{name}.py"
     if running.stem == name and running.parent != installed:
-        return shlex.quote(os.path.relpath(running))
-    if installed.is_dir():
-        return f"-m repro run {name}"
-    return shlex.quote(os.path.relpath(PACKAGE.parent / EXPERIMENTS / f"{name}.py"))
+        file = running
+    elif installed.is_dir():
+        return f"{start} -m repro run {name}" if start else ours("run", name)
+    return f"{start or python()} {shlex.quote(os.path.relpath(file))}"
 
 
 # How it ends -----------------------------------------------------------------------------------------------
@@ -191,20 +137,3 @@ def ended(command: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         return 128 + signal.SIGINT
-
-
-@contextmanager
-def held_interrupts() -> Iterator[None]:
-    """Delay Ctrl-C to the end of the block: an import of compiled code would lose it, or leave half a module."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
-        yield
-        return
-    received: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: received.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if received:
-        raise KeyboardInterrupt

@@ -2,19 +2,16 @@
 # ruff: noqa: RUF009 (_option makes a field; its defaults are immutable)
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from repro.corpora.catalogue import CORPORA
 from repro.data.batch_by import RECORDED
 from repro.data.vocabulary import Subwords
-from repro.model.special_tokens import SPECIAL
 from repro.results.frame import ROWS_FILE
 from repro.results.places import OWN, PACKAGE, PUBLISHED
 from repro.results.record import short
@@ -32,11 +29,8 @@ Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding
 CLEANING = ("length_ratio", "fairseq", "duplicates")  # `repro/corpora/filters.py`, which brings numpy
 PLACES = ("here", "slurm", "ray")
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
-KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # how errors name a type, if Python's name is unclear
 MOST_SEEDS = 10_000  # each is a run of every row, and all are listed before the first begins
 AT_LEAST_1 = ("devices", "num_nodes", "jobs", "steps", "batch_tokens", "device_tokens", "vocab_size")
-AT_MOST = {"devices": 256, "num_nodes": 10_000}  # more is a slip: each starts processes that wait for all
-SMALLEST_VOCABULARY = {"bpe": 256 + len(SPECIAL), "wordpiece": 2 * 256 + len(SPECIAL)}  # `repro/data/tokenizer.py`
 
 
 @dataclass(frozen=True)
@@ -53,23 +47,22 @@ class Seeds:
     @classmethod
     def read(cls, typed: str) -> Self:
         """The seeds that were typed. Raises ArgumentTypeError for anything else."""
-        parts = [re.fullmatch(r"(?:([0-9]{1,20})-)?([0-9]{1,20})", part) for part in typed.split(",")]
-        alone = "1" if len(parts) == 1 else None  # a single number is a count
-        spans = [(int(part[1] or alone or part[2]), int(part[2])) if part else (0, 0) for part in parts]
-        if sum(last - first + 1 for first, last in spans) > MOST_SEEDS:
-            raise argparse.ArgumentTypeError(f"expected at most {MOST_SEEDS:,} seeds, got {typed}")
-        if any(not 1 <= first <= last for first, last in spans):
-            raise argparse.ArgumentTypeError(
-                f"expected how many seeds, at least 1, or which, such as 4-11 or 1,3; got {typed}"
-            )
-        return cls(tuple(sorted({seed for first, last in spans for seed in range(first, last + 1)})))
+        found: set[int] = set()
+        alone = None if "," in typed else "1"  # a single number is a count
+        for part in typed.split(","):
+            numbers = re.fullmatch(r"(?:([0-9]{1,9})-)?([0-9]{1,9})", part)
+            first, last = (int(numbers[1] or alone or numbers[2]), int(numbers[2])) if numbers else (0, 0)
+            if not 1 <= first <= last < first + MOST_SEEDS:
+                raise argparse.ArgumentTypeError(
+                    f"expected how many seeds, from 1 to {MOST_SEEDS:,}, or which, such as 4-11 or 1,3; got {typed}"
+                )
+            found |= {*range(first, last + 1)}
+        return cls(tuple(sorted(found)))
 
     @classmethod
     def only(cls, typed: str) -> Self:
         """One seed. Raises ArgumentTypeError for anything else."""
-        if not re.fullmatch("[0-9]{1,9}", typed) or int(typed) < 1:
-            raise argparse.ArgumentTypeError(f"expected one seed, a number from 1 on, got {typed}; several are --seeds")
-        return cls((int(typed),))
+        return cls.read(f"{typed}-{typed}")
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.chosen)
@@ -276,7 +269,6 @@ def _choices(annotation: Any) -> tuple[Any, ...]:
 
 def chosen_scale(options: Options) -> Scale:
     """The scale with the budget and the text that the options ask for. Raises ValueError for impossible options."""
-    _refuse_kinds(options)
     if options.scale not in SCALES:
         raise ValueError(
             f"Unknown scale {options.scale!r}; expected one of {', '.join(SCALES)}{guess(options.scale, SCALES)}"
@@ -285,10 +277,8 @@ def chosen_scale(options: Options) -> Scale:
     corpus = options.corpus or ("folder" if options.data_dir and scale.corpus == "grammar" else scale.corpus)
     if corpus not in CORPORA:
         raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}{guess(corpus, CORPORA)}")
-    _refuse_numbers(options)
-    _refuse_forecasts(options)
+    _refuse_what_no_run_can_be(options)
     own = replace(scale, corpus=corpus).subwords(options.pair)
-    refuse_vocabulary(options.vocab_size, own)
     chosen = replace(
         scale,
         base=replace(scale.base, steps=options.steps or scale.base.steps),
@@ -340,16 +330,6 @@ def refuse_small_updates(scale: Scale) -> None:
             )
 
 
-def refuse_vocabulary(size: int | None, subwords: Subwords) -> None:
-    """Raise ValueError for a size that the sub-words of a corpus cannot have; None stands for the corpus's own size."""
-    if size is not None and size < (smallest := SMALLEST_VOCABULARY[subwords.kind]):
-        raise ValueError(
-            f"--vocab-size {size}: expected at least {smallest}, since every byte is a token"
-            f"{', at the beginning of a word and within it' if subwords.kind == 'wordpiece' else ''}, beside "
-            f"{' and '.join(SPECIAL)}."
-        )
-
-
 def _rules(names: Sequence[str]) -> tuple[str, ...]:
     """The cleaning rules of these names in the order in which they are applied."""
     if not names:
@@ -359,30 +339,22 @@ def _rules(names: Sequence[str]) -> tuple[str, ...]:
     return check_rules(names)
 
 
-def _refuse_kinds(options: Options) -> None:
-    """Raise ValueError for values that only a program can give: of the wrong type, or none of the choices."""
-    for name, annotation in get_type_hints(Options).items():
-        value, choices = getattr(options, name), _choices(annotation)
-        kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-        known = tuple(get_origin(kind) or kind for kind in kinds if get_origin(kind) is not Literal)
-        is_known = isinstance(value, known) and (not isinstance(value, bool) or bool in known)  # a bool is an int
-        if value not in choices and not is_known:
-            named = (KINDS.get(kind, kind.__name__) for kind in known if kind is not type(None))
-            expected = ", ".join(choices) or " or ".join(named)
-            of = "one of " if choices else ""
-            raise ValueError(f"--{name.replace('_', '-')}: expected {of}{expected}, got {value!r}.")
-
-
-def _refuse_numbers(options: Options) -> None:
+def _refuse_what_no_run_can_be(options: Options) -> None:
     if not WHERE.fullmatch(options.on):
         raise ValueError(f"--on {options.on}: expected here, slurm, ray or ray://HOST:PORT{guess(options.on, PLACES)}")
-    for name in AT_LEAST_1:
-        if getattr(options, name) is not None and getattr(options, name) < 1:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")
-    for name, most in AT_MOST.items():
-        if (getattr(options, name) or 0) > most:
-            raise ValueError(f"--{name.replace('_', '-')} must be at most {most:,}, got {getattr(options, name):,}.")
+    for name, annotation in get_type_hints(Options).items():
+        value, choices, option = getattr(options, name), _choices(annotation), f"--{name.replace('_', '-')}"
+        if choices and value not in (*choices, None):  # as a program may give
+            raise ValueError(f"{option}: expected one of {', '.join(choices)}, got {value!r}.")
+        if name in AT_LEAST_1 and value is not None and value < 1:
+            raise ValueError(f"{option} must be at least 1, got {value}.")
     check_threads(options.threads)
+    if options.hardware is not None:
+        card_of(options.hardware)
+    if options.price is not None:
+        check_price(options.price)
+    if not options.dry_run and (options.hardware, options.price) != (None, None):
+        raise ValueError("--hardware and --price belong to a forecast: expected --dry-run as well.")
 
 
 def check_threads(threads: int) -> None:
@@ -413,24 +385,5 @@ def refuse_published(results: Path) -> None:
 
 
 def check_place(folder: Path) -> None:
-    """Raise for a folder that cannot be written to, and name a broken link, as where a disk is not mounted."""
-    for place in (folder, *folder.parents):
-        if place.is_symlink() and not place.exists():
-            raise ValueError(
-                f"{folder} cannot be made: expected a folder at the other end of the link {place}, got nothing; it "
-                f"leads to {os.readlink(place)}. Mount that disk, make the folder, or name another."
-            )
+    """Raise DiskError for a folder that cannot be written to."""
     atomic.check_folder(folder)
-
-
-def _refuse_forecasts(options: Options) -> None:
-    """Raise ValueError for options of a forecast where none was asked for, or one of another kind."""
-    if options.hardware is not None:
-        card_of(options.hardware)
-        if not options.dry_run:
-            raise ValueError(f"--hardware {options.hardware} belongs to a forecast: expected --dry-run as well.")
-    if options.price is not None:
-        if options.hardware is None:
-            names = ", ".join(CARDS)
-            raise ValueError(f"--price {options.price:g} belongs to --hardware: expected that as well, one of {names}.")
-        check_price(options.price)

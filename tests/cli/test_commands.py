@@ -90,9 +90,7 @@ def test_no_option_may_be_cut_short(words: str, capsys: pytest.CaptureFixture[st
             main([*words.split(), short, "1"])
         said = capsys.readouterr().err
         assert stopped.value.code == 2, short
-        assert re.fullmatch(
-            rf"error: {short} is not an option; did you mean .*{option}.*\? --help lists all\.\n", said
-        ), said
+        assert said.startswith(f"error: unrecognized arguments: {short} 1;"), said
 
 
 @pytest.mark.parametrize(
@@ -100,9 +98,9 @@ def test_no_option_may_be_cut_short(words: str, capsys: pytest.CaptureFixture[st
     [
         ("translate", "error: the following arguments are required: run; --help says what is expected\n"),
         ("data prepare grammar-en-de --clean", "error: argument --clean: expected at least one argument; --help says"),
-        ("translate latest --backend=other", "error: argument --backend: expected one of torch, ctranslate2, "),
-        ("tracking snyc", "error: argument command: expected one of sync, restore, got 'snyc'; did you mean sync? "),
-        ("report publish", "error: this command takes no publish; --help says what is expected\n"),
+        ("translate latest --backend=other", "error: argument --backend: invalid choice: 'other'"),
+        ("tracking snyc", "error: argument command: invalid choice: 'snyc'"),
+        ("report publish", "error: unrecognized arguments: publish; --help says what is expected\n"),
     ],
 )
 def test_what_cannot_be_understood_is_said_in_one_line(

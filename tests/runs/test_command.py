@@ -1,15 +1,10 @@
 """How options are read and written down, and how a command ends whose reader has gone."""
 
-import argparse
 import os
 import pty
 import shlex
-import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +12,7 @@ import pytest
 from first_words import ROOT, lines_until_heavy
 
 from repro.runs import command
-from repro.runs.command import Parser, command_line, held_interrupts, unknown_option
-
-KNOWN = ["--seeds", "--scale", "--steps", "--results-dir", "-h", "--help"]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--seeds", "4", "--", "-1", "-h"], None),
-        (["--seed", "4"], "--seed is not an option; did you mean --seeds?"),
-        (["--s=4"], "--s is not an option; did you mean --scale or --seeds or --steps?"),
-        (["--results"], "--results is not an option; did you mean --results-dir?"),
-        (["x", "--colour"], "--colour is not an option. --help lists all."),
-    ],
-)
-def test_an_unknown_option_is_named_with_the_one_that_is_meant(words: list[str], said: str | None) -> None:
-    found = unknown_option(words, KNOWN)
-    assert found == said if said is None else (found or "").startswith(said)
+from repro.runs.command import command_line
 
 
 def test_an_installed_package_names_its_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,39 +31,6 @@ def test_an_installed_package_names_its_own_command(tmp_path: Path, monkeypatch:
     assert command.hinted(below) == "Get it with: repro data fetch craft. Here: bin/python -m repro runs"
     monkeypatch.setattr(sys, "executable", str(tmp_path / "other" / "python"))
     assert command.ours("ui").endswith("python -m repro ui"), "that repro is another's"
-
-
-def parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="p")
-    commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("one")
-    one.add_argument("file", nargs="?")
-    one.add_argument("--beam", type=int)
-    one.add_argument("--rows", nargs="+")
-    return parser
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["one", "--bea", "3"], "--bea is not an option; did you mean --beam?"),
-        (["one", "file", "other"], "this command takes no other"),
-        (
-            ["one", "--rows", "a", "--rows=b"],
-            "error: --rows was given 2 times; give it once, followed by all its values; --help",
-        ),
-    ],
-)
-def test_a_command_of_several_names_its_own_options(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        parser().parse_args(words)
-    assert stopped.value.code == 2
-    assert said in capsys.readouterr().err
-    assert parser().parse_args(["one", "--beam=3"]).beam == 3
-    assert parser().parse_args(["one", "--beam=3", "--beam", "4"]).beam == 4, "as a caller adds to a script's own"
-    assert parser().parse_args(["one", "--rows=a", "--", "--rows"]).file == "--rows"
 
 
 def test_the_interpreter_is_called_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,49 +212,3 @@ def test_a_working_directory_that_was_deleted_is_named(tmp_path: Path) -> None:
 )
 def test_the_first_line_comes_before_slow_imports(command: list[str], first: str) -> None:
     assert lines_until_heavy(*command)[0] == first
-
-
-def interrupted(then: Callable[[], object] = lambda: None) -> None:
-    os.kill(os.getpid(), signal.SIGINT)
-    for _ in range(1_000):  # where an interrupt is answered at once
-        then()
-
-
-@pytest.fixture
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C as Python answers it, also where a shell has started the tests in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_interruptible")
-def test_an_interrupt_that_is_held_is_answered_at_the_end() -> None:
-    done: list[int] = []
-
-    def held(then: Callable[[], object]) -> None:
-        with held_interrupts():
-            interrupted(then)
-
-    with pytest.raises(KeyboardInterrupt):
-        held(lambda: done.append(1))
-    assert len(done) == 1_000
-    with pytest.raises(KeyboardInterrupt):  # as before
-        interrupted(lambda: time.sleep(0.01))
-    with pytest.raises(ZeroDivisionError):  # an error goes before
-        held(lambda: 1 / 0)
-
-
-def test_an_interrupt_that_is_ignored_stays_so() -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with held_interrupts():
-            os.kill(os.getpid(), signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
-    held = []
-    thread = threading.Thread(target=lambda: held.append(held_interrupts().__enter__()))  # no other may set a handler
-    thread.start()
-    thread.join()
-    assert held == [None]
