@@ -1,7 +1,5 @@
 """A web server on this machine for tests of downloads: it serves bytes, well or badly."""
 
-import socket
-import struct
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -31,7 +29,6 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def head(self, status: int, **headers: str | int) -> None:
-        self.server.answered.append(status)
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), str(value))
@@ -40,18 +37,11 @@ class Handler(BaseHTTPRequestHandler):
     def part(self, content: bytes) -> bytes:
         """Send the head for what is asked, and give the bytes that belong after it."""
         asked = self.headers.get("Range")
-        etag = f'"{self.path}-{len(content)}-{sum(content) % 997}"'
         start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
-        if asked and self.headers.get("If-Range", etag) != etag:
-            asked, start = None, 0
         if asked and start >= len(content):
             self.head(416, Content_Range=f"bytes */{len(content)}")
             return b""
-        named: dict[str, str | int] = {
-            "Content_Length": len(content) - start,
-            "Content_Type": "application/x-gzip",
-            "ETag": etag,
-        }
+        named: dict[str, str | int] = {"Content_Length": len(content) - start, "Content_Type": "application/x-gzip"}
         if asked:
             named["Content_Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
         self.head(206 if asked else 200, **named)
@@ -67,10 +57,9 @@ class FileServer(LoopbackServer):
         self.faults: dict[str, list[Answer]] = {}
         self.lasting = False  # whether the last fault of a path stays
         self.log: list[tuple[str, str | None]] = []
-        self.answered: list[int] = []  # but for errors
 
-    def url(self, path: str, host: str = "127.0.0.1") -> str:
-        return f"http://{host}:{self.server_port}{path}"
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}{path}"
 
 
 def good(handler: Handler, content: bytes) -> None:
@@ -83,29 +72,11 @@ def truncated(handler: Handler, content: bytes) -> None:
     handler.wfile.write(rest[: len(rest) // 2])
 
 
-def reset(handler: Handler, content: bytes) -> None:
-    """Send half and tear the connection down."""
-    truncated(handler, content)
-    handler.wfile.flush()
-    handler.server.closing.wait(0.1)  # so that what was sent arrives first
-    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    handler.connection.close()
-
-
 def stall(handler: Handler, content: bytes) -> None:
     """Send half, and then nothing."""
     truncated(handler, content)
     handler.wfile.flush()
     handler.server.closing.wait(30)
-
-
-def slow(handler: Handler, content: bytes) -> None:
-    """Send a little at a time."""
-    rest = handler.part(content)
-    for start in range(0, len(rest), len(rest) // 5):
-        handler.wfile.write(rest[start : start + len(rest) // 5])
-        handler.wfile.flush()
-        handler.server.closing.wait(0.02)
 
 
 def ignores_range(handler: Handler, content: bytes) -> None:
@@ -134,31 +105,10 @@ def without_length(handler: Handler, content: bytes) -> None:
     handler.wfile.write(content)
 
 
-def chunked(handler: Handler, content: bytes) -> None:
-    """In chunks, each with its length; the whole length is not said."""
-    handler.protocol_version, handler.close_connection = "HTTP/1.1", True
-    handler.head(200, Transfer_Encoding="chunked", Connection="close")
-    for start in range(0, len(content), 10_000):
-        chunk = content[start : start + 10_000]
-        handler.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
-    handler.wfile.write(b"0\r\n\r\n")
-
-
 def page(handler: Handler, content: bytes) -> None:
     """An error page that says 200."""
     handler.head(200, Content_Type="text/html", Content_Length=len(content))
     handler.wfile.write(b"Sorry".ljust(len(content)))
-
-
-def page_as_file(handler: Handler, content: bytes) -> None:
-    """A page by a server that calls everything a file."""
-    text = b"\n<html><title>Sorry</title>".ljust(len(content))
-    handler.head(200, Content_Type="application/octet-stream", Content_Length=len(text))
-    handler.wfile.write(text)
-
-
-def empty(handler: Handler, content: bytes) -> None:
-    handler.head(200, Content_Length=0)
 
 
 def status(code: int) -> Answer:

@@ -1,17 +1,15 @@
-"""What the tests of downloads share: an archive, a source that names it, and somebody who watches the clock."""
+"""What the tests of downloads share: an archive, and a source that names it."""
 
 import gzip
 import hashlib
 import io
 import random
 import tarfile
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from repro.corpora.download.fetch import fetch
 from repro.corpora.download.sources import Member, Source
-from repro.corpora.download.transfer import Clock
 
 N_LINES = 4_000
 PATH, MIRROR = "/wmt13/x.tgz", "/mirror/x.tgz"
@@ -23,7 +21,7 @@ def noise(seed: int) -> list[str]:
     return [f"{generator.getrandbits(200):x}" + "x" * generator.randrange(40) for _ in range(N_LINES)]
 
 
-def tar_of(members: dict[str, bytes]) -> bytes:
+def tar_of(members: Mapping[str, bytes]) -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as tar:
         for name, content in members.items():
@@ -46,7 +44,7 @@ OTHER = ARCHIVE[:-1_000] + bytes([ARCHIVE[-1_000] ^ 1]) + ARCHIVE[-999:]  # one 
 
 
 def source_at(*urls: str, **changed: Any) -> Source:
-    sides = tuple(Member(language=one, name=f"training/x.de-en.{one}", max_bytes=1_000_000) for one in ("en", "de"))
+    sides = tuple(Member(language=one, name=f"training/x.de-en.{one}") for one in ("en", "de"))
     made = Source(
         name="x_v7",
         archive="x.tgz",
@@ -58,23 +56,3 @@ def source_at(*urls: str, **changed: Any) -> Source:
         n_pairs={"en-de": N_LINES},
     )
     return replace(made, **changed)
-
-
-@dataclass
-class Watched:
-    """What was told and how long it was slept; no test sleeps."""
-
-    told: list[str] = field(default_factory=list)
-    slept: list[float] = field(default_factory=list)
-
-    @property
-    def clock(self) -> Clock:
-        return Clock(sleep=self.slept.append, connect_seconds=5, stall_seconds=0.3, wait_seconds=0.5)
-
-    def fetch(self, source: Source, folder: Path, **others: Any) -> Path:
-        return fetch(source, folder, tell=self.told.append, clock=self.clock, **others)
-
-
-def names(folder: Path) -> list[str]:
-    """What lies in a folder, but for the locks."""
-    return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))

@@ -136,7 +136,7 @@ RULES = {
         lambda call: called(".replace")(call) and len(call.args) == 1 and not call.keywords,
         "path.replace(other)",
         # an archive takes its name when its hash is known
-        allowed=("corpora/download/fetch.py", "corpora/download/transfer.py"),
+        allowed=("corpora/download/transfer.py",),
     ),
     "to_csv": Rule(
         HALF,

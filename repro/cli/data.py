@@ -13,13 +13,11 @@ at that scale finds it prepared.
 import argparse
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from repro.corpora.catalogue import CORPORA, FETCHED, GIVEN, PROJECT
 from repro.corpora.download.sources import COLLECTIONS, Collection
@@ -28,7 +26,7 @@ from repro.corpora.treebanks import TREEBANKS, TREES
 from repro.runs.command import Parser, code_of, experiment_command, folder_named, hinted, ours
 from repro.runs.options import USUAL, add_options
 from repro.runs.parsing import Parsing
-from repro.runs.scales import SCALES, Scale
+from repro.runs.scales import SCALES
 from repro.runs.task import Task, Translation
 
 if TYPE_CHECKING:
@@ -36,41 +34,14 @@ if TYPE_CHECKING:
 
 ARCHIVES = "archives"  # folder of downloaded archives, beside that of their texts
 FETCHABLE = f"{', '.join(COLLECTIONS)}; craft, which has trees"
-PAPER = SCALES["paper"]
 SHOWN = 3  # pairs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Get a corpus, make it ready to train on, and look at it."""
     options = _options(argv)
-    received: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
     try:
-        if options.command == "fetch" and options.list:
-            print(_listing(options.corpus))
-            return 0
-        if options.command == "import":
-            _import(options)
-            return 0
-        if not options.corpus:
-            raise ValueError(
-                f"Expected a corpus and a language pair like wmt14-en-de, got none. These can be fetched: {FETCHABLE}. "
-                f"To list their archives type: {ours('data', 'fetch')} --list"
-            )
-        name, pair = _name_and_pair(options.corpus)
-        if options.command == "fetch" and pair == TREES:
-            _fetch_trees(name, options)
-        elif options.command == "fetch":
-            _fetch(name, pair, options)
-        else:
-            prepared = _prepare(name, pair, options)
-            if options.command == "inspect":
-                _inspect(prepared)
+        options.command(options)
     except BrokenPipeError:
         raise
     except (OSError, ValueError, ImportError) as error:
@@ -78,18 +49,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code_of(error)
     except KeyboardInterrupt:
         print("\nStopped. The same command resumes from there.", file=sys.stderr)
-        return 128 + (received or [signal.SIGINT])[0]
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        return 130
     return 0
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(prog=ours("data"), description=main.__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ...; craft, which has trees"
+    commands = parser.add_subparsers(required=True)
 
     fetch = commands.add_parser("fetch", help="download and unpack the archives of a corpus")
+    fetch.set_defaults(command=_fetch)
     fetch.add_argument("corpus", nargs="?", help=f"a corpus and a language pair: {FETCHABLE}")
     fetch.add_argument("--list", action="store_true", help="say of each archive what it is, its address, size and hash")
     fetch.add_argument(
@@ -103,51 +72,54 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and how much disk it takes")
 
     own = commands.add_parser("import", help="turn your own text into a folder for --data-dir: docs/own_text.md")
+    own.set_defaults(command=_import)
     own.add_argument(
         "text", type=Path, help="a folder, a table (.tsv, .csv, .jsonl, ...), or what two file names share"
     )
     own.add_argument("--pair", required=True, help="source and target language, such as en-es or en-zh-Hans")
     own.add_argument("--to", type=folder_named, required=True, help="the new folder")
-    own.add_argument(
-        "--columns",
-        nargs=2,
-        metavar=("SOURCE", "TARGET"),
-        help="columns of a table: their names, or numbers where line 1 is text",
-    )
+    columns = "columns of a table: their names, or numbers where line 1 is text"
+    own.add_argument("--columns", nargs=2, metavar=("SOURCE", "TARGET"), help=columns)
     for split in ("dev", "test"):
         own.add_argument(f"--{split}", type=Path, help=f"the text for {split}, in any of the forms")
         own.add_argument(f"--{split}-share", type=float, help="share of the training text to hold out, such as 0.01")
 
     prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text; check all that is there")
+    prepare.set_defaults(command=_prepare)
     inspect = commands.add_parser("inspect", help="show the data card, the plan of an epoch and some pairs")
+    inspect.set_defaults(command=_inspect)
     for command in (prepare, inspect):
+        names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ...; craft, which has trees"
         command.add_argument("corpus", help=names)
         command.add_argument(
             "--data-dir", type=folder_named, help="where the text is; default: $REPRO_DATA, then data/ in the project"
         )
         add_options(command, "cache_dir", "vocab_size")
         command.add_argument("--max-length", type=int, help="longest sentence, in tokens of one side")
-        rules = "; ".join(f"{rule.name}: {rule.meaning}" for rule in FILTER_RULES.values())
+        rules = "; ".join(f"{name}: {rule.meaning}" for name, rule in FILTER_RULES.items())
         add_options(command, "clean", clean=f"leave out pairs. {rules}")
         command.add_argument("--workers", type=int, help="number of processes; default: one per core")
     return parser.parse_args(argv)
 
 
-def _name_and_pair(corpus: str) -> tuple[str, str]:
+def _name_and_pair(corpus: str | None) -> tuple[str, str]:
     """("news_commentary", "en-de") for "news-commentary-en-de"."""
-    if (trees := corpus.replace("-", "_")) in TREEBANKS:
+    if corpus and (trees := corpus.replace("-", "_")) in TREEBANKS:
         return trees, TREES
-    parts = corpus.split("-")
+    parts = corpus.split("-") if corpus else []
     cuts = (i for i in range(len(parts) - 2, 0, -1) if "_".join(parts[:i]) in CORPORA)
     if (cut := next(cuts, None)) is None:
         raise ValueError(
             f"Expected a corpus and a language pair like wmt14-en-de, got {corpus!r}; corpora are "
-            f"{', '.join(CORPORA)}, of which {', '.join(TREEBANKS)} have trees and no pair."
+            f"{', '.join(CORPORA)}, of which {', '.join(TREEBANKS)} have trees and no pair. These can be fetched: "
+            f"{FETCHABLE}."
         )
     return "_".join(parts[:cut]), "-".join(parts[cut:])
 
 
-# Import ----------------------------------------------------------------------------------------------------
+def _data_dir(folder: Path) -> str:
+    """The option, as it is typed in a shell."""
+    return f"--data-dir {shlex.quote(str(folder))}"
 
 
 def _import(options: argparse.Namespace) -> None:
@@ -162,12 +134,11 @@ def _import(options: argparse.Namespace) -> None:
         columns=options.columns and (options.columns[0], options.columns[1]),
     )
     sizes = ", ".join(f"{split} {n:,}" for split, n in made.pairs.items())
-    joined = f"; {made.joined:,} sentences had line feeds inside, which are now spaces" if made.joined else ""
-    empty = f"; {made.empty:,} empty lines of tables were left out" if made.empty else ""
+    dropped = f"; left out: {made.dropped}" if made.dropped else ""
     usual = SCALES[USUAL.scale]  # which the second command reads the text at
     size = f"--vocab-size {usual.vocab_size} " if usual.vocab_size and not (options.to / GIVEN).exists() else ""
     print(
-        f"{options.to}: {sizes} pairs{joined}{empty}. The first one:\n  {made.first[0]}\n  {made.first[1]}\n"
+        f"{options.to}: {sizes} pairs{dropped}. The first one:\n  {made.first[0]}\n  {made.first[1]}\n"
         "What next:\n"
         f"  {ours('data', 'prepare')} folder-{options.pair} {size}--max-length {usual.max_length} "
         f"{_data_dir(options.to)}\n"
@@ -178,115 +149,88 @@ def _import(options: argparse.Namespace) -> None:
 # Fetch -----------------------------------------------------------------------------------------------------
 
 
-def _listing(corpus: str | None) -> str:
-    """Every archive of a corpus, or of all: what it is, where, how large, its licence and hash, who reads it."""
-    from repro.corpora.download.fetch import described
+def _fetch(options: argparse.Namespace) -> None:
+    from repro.corpora.download.fetch import by_hand, missing, text
 
-    chosen = COLLECTIONS if corpus is None else {corpus: _collection(*_name_and_pair(corpus))}
-    archives = {source.archive: source for one in chosen.values() for source in one.sources}
-    readers = {
-        archive: [key for key, one in COLLECTIONS.items() if archive in {source.archive for source in one.sources}]
-        for archive in archives
-    }
-    return "\n".join(
-        line
-        for archive, source in archives.items()
-        for line in (*described(source), f"  read by: {', '.join(readers[archive])}", "")
-    )
-
-
-def _collection(name: str, pair: str) -> Collection:
+    if options.list and not options.corpus:
+        return _list(*COLLECTIONS.values())
+    name, pair = _name_and_pair(options.corpus)
+    if name == "craft":
+        return _fetch_craft(options)
     if (known := COLLECTIONS.get(f"{name}-{pair}")) is None:
         raise ValueError(f"Nothing to fetch for {name}-{pair}. {CORPORA[name].origin}")
-    return known
-
-
-def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
-    from repro.corpora.download.fetch import copies, instructions, missing, text
-
-    known = _collection(name, pair)
-    for source in known.sources:
-        copies(source, options.mirror)  # refuses a bad address before anything is done
+    if options.list:
+        return _list(known)
     archives, texts = options.data_dir / ARCHIVES, options.data_dir / FETCHED
     lacking = missing(known, archives, texts)
+    size = sum(one.size_at_most for one in lacking)
     print(
         f"{name}-{pair}: {known.n_train:,} pairs in {len(known.sources)} sources, licence: {known.licence}\n"
-        f"still to fetch: {len(lacking)} archives, at most {_gigabytes(sum(one.size_at_most for one in lacking))}; "
-        f"their text takes about {_gigabytes(known.text_bytes)}"
+        f"still to fetch: {len(lacking)} archives, at most {size / 1e9:.1f} GB; "
+        f"their text takes about {known.text_bytes / 1e9:.1f} GB"
     )
     if options.dry_run:
-        print(instructions(known, archives, texts) or "Everything is there.")
-        return
+        print(by_hand(lacking, archives) if lacking else "Everything is there.")
+        return None
     for source in known.sources:
         text(source, pair, archives, texts, offline=options.offline, mirror=options.mirror)
-    print(
-        f"All text is in {texts}. What next:\n  {ours('data', 'prepare')} {name}-{pair} {_data_dir(options.data_dir)}"
-    )
+    command = f"{ours('data', 'prepare')} {name}-{pair} {_data_dir(options.data_dir)}"
+    print(f"All text is in {texts}. What next:\n  {command}")
+    return None
 
 
-def _fetch_trees(name: str, options: argparse.Namespace) -> None:
-    """The files of a treebank into its own folder, each known by its hash."""
-    if name != "craft":
-        raise ValueError(f"Nothing to fetch for {name}. {CORPORA[name].origin}")
-    from repro.corpora.download.craft import fetch_craft, missing_of_craft
+def _list(*collections: Collection) -> None:
+    """Print every archive: what it is, where, how large, its licence and hash, who reads it."""
     from repro.corpora.download.fetch import described
 
-    folder = options.data_dir / name
+    archives = {source.archive: source for one in collections for source in one.sources}
+    for archive, source in archives.items():
+        readers = [key for key, one in COLLECTIONS.items() if archive in {other.archive for other in one.sources}]
+        print(*described(source), f"  read by: {', '.join(readers)}\n", sep="\n")
+
+
+def _fetch_craft(options: argparse.Namespace) -> None:
+    """Fetch the files of the treebank into its own folder, each known by its hash."""
+    from repro.corpora.download.craft import fetch_craft, missing_of_craft
+    from repro.corpora.download.fetch import by_hand
+
+    folder = options.data_dir / "craft"
     lacking = missing_of_craft(folder)
-    size = sum(source.size_at_most for source in lacking.values())
-    print(f"{name}: licence {CORPORA[name].licence}; still to fetch: {len(lacking)} files, {size / 1e6:.1f} MB")
-    if options.dry_run:
-        print("\n".join(line for source in lacking.values() for line in described(source)) or "Everything is there.")
+    print(f"craft: licence {CORPORA['craft'].licence}; still to fetch: {len(lacking)} files, 13 MB in all")
+    if options.dry_run or options.list:
+        print(by_hand([*lacking.values()], folder) if lacking else "Everything is there.")
         return
     fetch_craft(folder, offline=options.offline, mirror=options.mirror)
     print(
-        f"All of it is in {folder}. {TREEBANKS[name].attribution}\n"
-        f"What next:\n  {ours('data', 'prepare')} {name} {_data_dir(options.data_dir)}\n"
+        f"All of it is in {folder}. {TREEBANKS['craft'].attribution}\n"
+        f"What next:\n  {ours('data', 'prepare')} craft {_data_dir(options.data_dir)}\n"
         f"  {experiment_command('table4')} --scale captions {_data_dir(options.data_dir)} --rows 'WSJ only'"
     )
-
-
-def _gigabytes(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB"
-
-
-def _data_dir(folder: Path) -> str:
-    """The option, as it is typed in a shell."""
-    return f"--data-dir {shlex.quote(str(folder))}"
 
 
 # Prepare ---------------------------------------------------------------------------------------------------
 
 
-def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
-    """The largest scale that reads this corpus, with what was asked for instead of its own."""
-    reading = [one for scale in SCALES.values() if (one := _task(name, pair).at(scale)).corpus == name]
-    scale = reading[-1] if reading else replace(PAPER, corpus=name)
-    return replace(
-        scale,
-        vocab_size=options.vocab_size or scale.vocab_size,
-        max_length=scale.max_length if options.max_length is None else options.max_length,
-        rules=check_rules(options.clean),
-    )
-
-
-def _task(name: str, pair: str) -> Task:
-    """The task that reads the corpus."""
-    return Parsing() if name in TREEBANKS else Translation(pair)
-
-
-def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
-    print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
+def _prepare(options: argparse.Namespace) -> "Prepared":
     from repro.results.notes import repeated
 
-    scale, task = _scale(name, pair, options), _task(name, pair)
+    name, pair = _name_and_pair(options.corpus)
+    print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
+    task: Task = Parsing() if name in TREEBANKS else Translation(pair)
+    # the largest scale that reads this corpus
+    *_, scale = [
+        replace(SCALES["paper"], corpus=name),
+        *(at for s in SCALES.values() if (at := task.at(s)).corpus == name),
+    ]
+    scale = replace(scale, vocab_size=options.vocab_size or scale.vocab_size)
+    rules = check_rules(options.clean)
     corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print)
     prepared = task.prepare(
         corpus,
         subwords=corpus.subwords(scale.subwords(pair), asked=options.vocab_size),
         cache=options.cache_dir,
-        max_length=scale.max_length,
-        rules=scale.rules,
+        max_length=scale.max_length if options.max_length is None else options.max_length,
+        rules=rules,
         workers=options.workers,
         tell=print,
     )
@@ -301,27 +245,20 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     return prepared
 
 
-# Inspect ---------------------------------------------------------------------------------------------------
-
-
-def _inspect(prepared: "Prepared") -> None:
+def _inspect(options: argparse.Namespace) -> None:
     """Print the data card, the updates of an epoch, and the first pairs as they are read."""
     from repro.data.batching import BATCH_BY, Plan
     from repro.data.shards import pair_lengths
 
+    prepared = _prepare(options)
     print((prepared.card / "data_card.md").read_bytes().decode())
     source, target = prepared.train.source, prepared.train.target
+    lengths, budget = pair_lengths(source, target), SCALES["paper"].batch_tokens
     for name, batch_by in BATCH_BY.items():
-        plan = Plan(
-            lengths=pair_lengths(source, target),
-            budget=PAPER.batch_tokens,
-            batch_by=batch_by,
-            data_hash=prepared.data_hash,
-            seed=1,
-        )
+        plan = Plan(lengths=lengths, budget=budget, batch_by=batch_by, data_hash=prepared.data_hash, seed=1)
         n, tokens = plan.updates_per_epoch, plan.tokens
         print(
-            f"An epoch in updates of {PAPER.batch_tokens:,} {name.replace('_', ' ')} per side: {n:,} updates of "
+            f"An epoch in updates of {budget:,} {name.replace('_', ' ')} per side: {n:,} updates of "
             f"{tokens[0] / n:,.0f} source and {tokens[1] / n:,.0f} target tokens on average, "
             f"{plan.padding:.2%} padding."
         )

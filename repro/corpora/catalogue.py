@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.corpora.cut_text import Cut, form_of, refuse_mixed
-from repro.corpora.download.sources import CAPTIONS, COLLECTIONS
+from repro.corpora.download.sources import COLLECTIONS, KNOWN
 from repro.corpora.pair import languages
 from repro.corpora.parallel_text import Fingerprint, Parallel, slow_to_read
 from repro.corpora.same_sentence import Subset, same_spelling, subset_of
@@ -118,33 +118,6 @@ CORPORA = {
     ),
 }
 
-# SHA-256 of the uncompressed files. The training text of wmt14 has none: its parts are joined in many ways.
-SHA256 = {
-    **CAPTIONS,
-    "tatoeba_ende/train.en": "fa4aefb76298ce84e59aad2bcb0c3d0c4a79c7952494535f6f9c9a0547361706",
-    "tatoeba_ende/train.de": "7f3ec20e1c8b15b08569daa7521c45e9e10b60b4c1ec4170c3fd0552c0cf305c",
-    "tatoeba_ende/valid.en": "f590444433589fc9c3640eb80efe08e2b25347d82aaa5028557c347d25c4018f",
-    "tatoeba_ende/valid.de": "30a39ef0d8e9961b3b811980c2cfb3e87649acf77e772a33801066a0ce1f08ad",
-    "tatoeba_ende/test.en": "d9f544412587755b758f11b5debb4f5832ff2375acc79683dc2efddec76e936c",
-    "tatoeba_ende/test.de": "6ba5aaf669084ad0f5cc2dff16211849e37f7f03d151b04298a3b8f9364b0312",
-    "tatoeba_enfr/train.en": "022fc79fb2179c1b562a950508aafbf6180bb83fb5e1c3ca08bb07c298db5528",
-    "tatoeba_enfr/train.fr": "2c7808d93615540372ae53f9698b55a4e28943ff125c1443e927b170b30b2665",
-    "tatoeba_enfr/valid.en": "a529bb668bcd7b2bc6f9f5e078a5d937a4e8b1a582c2a70287d1f5ca5a67978f",
-    "tatoeba_enfr/valid.fr": "c66b7fe901838fdc48cb7b77ca6f5802f7749db29a3bd2e7938a4d20ac7d0026",
-    "tatoeba_enfr/test.en": "a1872e878ed2729a4e87f972a775d2d10908908fcf5d759eb7b876564eefff90",
-    "tatoeba_enfr/test.fr": "067ab72d967b3d2418f2f8cb3ecebab93ad663b74e1f8051925e3bfc4fa533b6",
-    "wmt_ende/newstest2013.en": "ace268a1d9724ca76f6d8e5c720ffdc08f01bdce45630ed8b269dc7918e1c16e",
-    "wmt_ende/newstest2013.de": "d7ea35ab91ff3709e03ad9cb6bf5b4f2cc775cd2d72efd5254c4aec5e69663ca",
-    "wmt_ende/newstest2014.en": "18db2323feae45b4b9e7d3b400d3ee3740f03a4da50046c07e3c255b9985a3f9",
-    "wmt_ende/newstest2014.de": "48fad9e043d7e8e89c06fa8203283501166e4f4a059f6cf08d9a4d6674a19fd8",
-    "wmt_ende/newstest2014_full.en": "7294bccf2879a97b3706b95c9595f1459617a8ee7130d5d8581c910e69736971",
-    "wmt_ende/newstest2014_full.de": "ae5d110486bc33d7175e9e28c7d0051eb3e5fcd2166dd93371089852c091a20e",
-    "wmt_enfr/newstest2013.en": "ace268a1d9724ca76f6d8e5c720ffdc08f01bdce45630ed8b269dc7918e1c16e",
-    "wmt_enfr/newstest2013.fr": "909b63be5df3eb8c13e1d5967bf3f0adfdb9f6ed5e638c5bffff563ee2ff7f41",
-    "wmt_enfr/newstest2014.en": "9a12cb6e8efb3509ebede627e4a9c83ee64935509d561ff70f4b7bd5f93f6096",
-    "wmt_enfr/newstest2014.fr": "2bd07dc204f965bf88e90adb6223a8cb850f9bf9840df6af1f4945195936656e",
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class GrammarSizes:
@@ -214,7 +187,7 @@ def open_corpus(
     files = {}
     texts: dict[str, list[Parallel]] = {"train": [], "dev": [], "test": []}
     for split, part, stems in _wanted(folder, name, pair):
-        sides = _sides(folder, stems, pair)
+        sides = sides_of(folder, stems, pair)
         assert sides is not None  # _find has seen them, or they were just generated
         for path in sides:
             if warning := slow_to_read(path):
@@ -290,7 +263,7 @@ def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
 def _subset(folder: Path, name: str, pair: str, test: Parallel) -> Subset | None:
     """The lines of the test set that are a test set of their own."""
     fetched = COLLECTIONS.get(f"{name}-{pair}")
-    sides = _sides(folder, (fetched.subset,), pair) if fetched and fetched.subset else None
+    sides = sides_of(folder, (fetched.subset,), pair) if fetched and fetched.subset else None
     if not fetched or not fetched.subset or not sides or sides[0] == test.source:
         return None
     part = Parallel(*sides)
@@ -303,7 +276,7 @@ def _further(folder: Path, name: str, pair: str) -> dict[str, Parallel]:
     found = {}
     for test, by_hand in CORPORA[name].further.items():
         stems = (*by_hand, f"{name}_{test}")  # the last is what fetching names it
-        if sides := _sides(folder, stems, pair):
+        if sides := sides_of(folder, stems, pair):
             found[test] = Parallel(*sides)
             _recognised(found[test], name, pair, stems)
     return found
@@ -319,7 +292,7 @@ def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, tuple[st
         return [("train", "", known.train), ("dev", "", known.dev), ("test", "", known.test)]
     train = [("", (*known.train, *fetched.train))]
     if len(fetched.train) > 1:
-        train = [("", known.train)] if _sides(folder, known.train, pair) else [(one, (one,)) for one in fetched.train]
+        train = [("", known.train)] if sides_of(folder, known.train, pair) else [(one, (one,)) for one in fetched.train]
     held_out = ("dev", known.dev, fetched.dev), ("test", known.test, fetched.test)
     return [("train", *part) for part in train] + [(split, "", (*stems, stem)) for split, stems, stem in held_out]
 
@@ -334,11 +307,11 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
             looked.append(f"{folder} ({why})")
             continue
         lacks = [
-            _expected(stems, pair) for _, _, stems in _wanted(folder, name, pair) if not _sides(folder, stems, pair)
+            _expected(stems, pair) for _, _, stems in _wanted(folder, name, pair) if not sides_of(folder, stems, pair)
         ]
         if not lacks:
             if not known.folders:
-                refuse_several(folder, [one for one in known.dev if _sides(folder, (one,), pair)])
+                refuse_several(folder, "dev", [folder / one for one in known.dev if sides_of(folder, (one,), pair)])
             return folder
         looked.append(f"{folder} (lacks {', '.join(lacks)})")
     wanted = ", ".join(_expected(stems, pair) for stems in (known.train, known.dev, known.test))
@@ -348,12 +321,12 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
     )
 
 
-def refuse_several(folder: Path, dev_names: Collection[str]) -> None:
-    """Raise ValueError if a folder of your own text has dev texts by several names: any might be meant."""
-    if len(dev_names) > 1:
+def refuse_several(folder: Path, split: str, found: Collection[Path]) -> None:
+    """Raise ValueError if a folder of your own text has several texts for a split: any might be meant."""
+    if len(found) > 1:
         raise ValueError(
-            f"{folder} has {' and '.join(f'{name}.*' for name in dev_names)}: expected one dev text, got "
-            f"{len(dev_names)}. Move what is not meant to another folder."
+            f"{folder} has {' and '.join(path.name for path in found)}: expected one text for {split}. Move what is "
+            "not meant to another folder."
         )
 
 
@@ -369,7 +342,7 @@ def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
     return [root / folder for root in (*given, PROJECT / "data") for folder in inside]
 
 
-def _sides(folder: Path, stems: tuple[str, ...], pair: str) -> tuple[Path, Path] | None:
+def sides_of(folder: Path, stems: tuple[str, ...], pair: str) -> tuple[Path, Path] | None:
     """The two files of a text, in `folder` or in the subfolder that fetching makes; None if one is missing."""
     for stem in stems:
         for place in (folder, folder / f"{stem}-{pair}"):
@@ -398,8 +371,8 @@ def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) ->
     folder = CORPORA[name].folders.get(pair)
     for path, language, one in zip((text.source, text.target), languages(pair), found, strict=True):
         # known by its own name or, if it goes by another name, by the usual one
-        usual = SHA256.get(f"{folder}/{stems[0]}.{language}", one.sha256)
-        expected = SHA256.get(f"{folder}/{path.name.removesuffix('.gz')}", usual)
+        usual = KNOWN.get(f"{folder}/{stems[0]}.{language}", one.sha256)
+        expected = KNOWN.get(f"{folder}/{path.name.removesuffix('.gz')}", usual)
         if one.sha256 != expected:
             raise ValueError(
                 f"{path} is not the text known as {name}: expected SHA-256 {expected}, got {one.sha256}. Get it again, "

@@ -1,4 +1,4 @@
-"""Text of one's own: every form gives the same folder, and bad input is named by file and line."""
+"""Text of one's own: every form gives the same folder, and bad input is named by file and row."""
 
 import csv
 import gzip
@@ -23,14 +23,8 @@ from repro.corpora.prepare import prepare
 from repro.corpora.same_sentence import normalised
 from repro.runs.options import Options, chosen_scale
 
-PAIRS = [(f"line {i} \u2028 here", f"Zeile {i}\u00a0da") for i in range(400)]
+PAIRS = [(f'line "{i}" \u2028 here', f"Zeile {i}\u00a0da") for i in range(400)]
 SHARES = {"dev": 0.05, "test": 0.1}
-PACKED: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    ".gz": gzip.compress,
-    ".xz": lzma.compress,
-    ".zst": lambda content: pyarrow.compress(content, codec="zstd", asbytes=True),
-}
 
 
 def tsv(pairs: list[tuple[str, str]]) -> bytes:
@@ -43,18 +37,19 @@ def comma_separated(pairs: list[tuple[str, str]]) -> bytes:
     return file.getvalue().encode()
 
 
-def jsonl(pairs: list[tuple[str, str]], **more: Any) -> bytes:
-    return "".join(json.dumps({"de": target, "en": source} | more) + "\n" for source, target in pairs).encode()
+def jsonl(pairs: list[tuple[str, str]]) -> bytes:
+    return "".join(json.dumps({"de": target, "en": source, "id": 1}) + "\n" for source, target in pairs).encode()
+
+
+def table(pairs: list[tuple[str, str]], nested: bool = False) -> bytes:
+    rows, file = [{"en": source, "de": target} for source, target in pairs], io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist([{"translation": row} for row in rows] if nested else rows), file)
+    return file.getvalue()
 
 
 def put(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    return path
-
-
-def table(path: Path, **columns: Any) -> Path:
-    parquet.write_table(pyarrow.table(columns), path)
     return path
 
 
@@ -89,32 +84,33 @@ def test_every_pair_stands_in_one_split_and_in_order(expected: dict[str, list[st
     assert 20 < len(splits["test"]) < 70  # 40
 
 
-@pytest.mark.parametrize(
-    ("form", "packing"),
-    [("tsv", ""), ("csv", ".gz"), ("jsonl", ".xz"), ("json", ".zst"), ("lines", ""), ("lines", ".zst")],
-)
+FORMS: dict[str, Callable[[], bytes]] = {
+    ".csv.gz": lambda: gzip.compress(comma_separated(PAIRS)),
+    ".jsonl.xz": lambda: lzma.compress(jsonl(PAIRS)),
+    ".json": lambda: jsonl(PAIRS),
+    ".parquet": lambda: table(PAIRS),
+    ".nested.parquet": lambda: table(PAIRS, nested=True),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_folder(
-    tmp_path: Path, expected: dict[str, list[str]], form: str, packing: str
+    tmp_path: Path, expected: dict[str, list[str]], form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pack = PACKED[packing]
-    text = tmp_path / "text" / f"corpus.{form}{packing}"
-    if form == "lines":
-        text = tmp_path / "text" / "corpus"
-        for i, language in enumerate(("en", "de")):
-            put(Path(f"{text}.{language}{packing}"), pack("".join(f"{pair[i]}\n" for pair in PAIRS).encode()))
-    else:
-        put(text, pack({"tsv": tsv, "csv": comma_separated, "jsonl": jsonl, "json": jsonl}[form](PAIRS)))
-    made = imported(text, tmp_path)
+    monkeypatch.setattr("repro.corpora.importer.ROWS_AT_ONCE", 90)
+    made = imported(put(tmp_path / "text" / f"corpus{form}", FORMS[form]()), tmp_path)
     assert read(tmp_path / "made") == expected
-    assert (sum(made.pairs.values()), made.first, made.joined, made.empty) == (400, PAIRS[0], 0, 0)
+    assert (sum(made.pairs.values()), made.first, made.dropped) == (400, PAIRS[0], {})
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_parquet_gives_the_same_folder(tmp_path: Path, expected: dict[str, list[str]], nested: bool) -> None:
-    sides = {"en": [source for source, _ in PAIRS], "de": [target for _, target in PAIRS]}
-    rows = [{"en": source, "de": target} for source, target in PAIRS]
-    imported(table(tmp_path / "a.parquet", id=[*range(400)], **({"translation": rows} if nested else sides)), tmp_path)
+@pytest.mark.parametrize("given", ["corpus", "corpus.en.gz", "corpus.de.gz"])
+def test_two_files_are_named_by_either_or_by_what_they_share(
+    tmp_path: Path, expected: dict[str, list[str]], given: str
+) -> None:
+    for i, language in enumerate(("en", "de")):
+        put(tmp_path / f"corpus.{language}.gz", gzip.compress("".join(f"{pair[i]}\n" for pair in PAIRS).encode()))
+    imported(tmp_path / given, tmp_path)
     assert read(tmp_path / "made") == expected
 
 
@@ -124,7 +120,6 @@ def test_parquet_gives_the_same_folder(tmp_path: Path, expected: dict[str, list[
         (b"id\tde\ten\n7\tzwei\tone\n", None),  # line 1 names the languages
         (b"source\ttarget\tid\none\tzwei\t7\n", None),
         (b"7\tzwei\tone\n", ("3", "2")),  # no header
-        (b"id\tde\ten\n7\tzwei\tone\n", ("3", "2")),  # line 1 names these columns, so it is no text
         (b"n\ttgt\tsrc\n7\tzwei\tone\n", ("src", "tgt")),
         (b"\xef\xbb\xbfen\tde\r\none\tzwei\r\n", None),  # as Windows writes it
     ],
@@ -138,32 +133,9 @@ def test_columns_of_a_tsv(tmp_path: Path, content: bytes, columns: Any) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("content", [b"EN\tDE\none\tzwei\n", b"one\tzwei\n"])
-def test_no_column_is_guessed(tmp_path: Path, content: bytes) -> None:
-    text = put(tmp_path / "a.tsv", content)
-    refused = r"line 1 has the columns .*; expected en and de\. Say which .* --columns 1 2 if it is the first pair"
-    with pytest.raises(ValueError, match=refused):
-        imported(text, tmp_path)
-
-
-def test_empty_lines_of_tables_are_left_out_and_counted(tmp_path: Path) -> None:
-    train = put(tmp_path / "a.tsv", b"\nen\tde\n\none\teins\n\t\n \xc2\xa0\xe3\x80\x80\ntwo\tzwei\n\n")
-    dev = put(tmp_path / "dev.json", b'\n{"en": "three", "de": "drei"}\n\xe2\x80\xa8\n\n')
-    test = put(tmp_path / "test.csv", b'en,de\n\n"four, or\nso","say ""vier"""\n,\n')
-    made = import_text(train, tmp_path / "made", "en-de", held_out={"dev": dev, "test": test})
-    assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("one", "eins"), joined=1, empty=10)
-    assert read(tmp_path / "made") == {
-        "train.en": ["one", "two"], "train.de": ["eins", "zwei"], "dev.en": ["three"], "dev.de": ["drei"],
-        "test.en": ["four, or so"], "test.de": ['say "vier"'],
-    }  # fmt: skip
-
-
 def test_a_folder_gives_what_it_has_and_its_vocabulary(tmp_path: Path) -> None:
     text = tmp_path / "text"
-    put(
-        text / "train.jsonl.xz",
-        lzma.compress(jsonl([("a", "b")], id=1) + b'{"translation": {"en": "c", "de": "d\\nd"}}\n'),
-    )
+    put(text / "train.jsonl", jsonl([("a", "b"), ("c", "d\nd"), ("", "leer"), ("e", "x" * 5_001)]))
     put(text / "valid.en.gz", gzip.compress(b"e\n", mtime=0))
     put(text / "valid.de", b"f\n")
     put(text / "test.tsv", b"en\tde\ng\th\n")
@@ -173,61 +145,8 @@ def test_a_folder_gives_what_it_has_and_its_vocabulary(tmp_path: Path) -> None:
         "train.en": ["a", "c"], "train.de": ["b", "d d"], "dev.en": ["e"], "dev.de": ["f"],
         "test.en": ["g"], "test.de": ["h"], "vocab": ["a", "b"],
     }  # fmt: skip
-    assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("a", "b"), joined=1, empty=0)
-
-
-def test_of_two_dev_texts_none_is_chosen_unless_one_is_named(tmp_path: Path) -> None:
-    text = tmp_path / "text"
-    for name in ("train", "valid", "test"):
-        put(text / f"{name}.tsv", tsv([(name, "x")]))
-    for language in ("en", "de"):
-        put(text / f"val.{language}", b"val\n")
-    refused = rf"{text} has valid\.\* and val\.\*: expected one dev text, got 2\. Move what is not meant"
-    with pytest.raises(ValueError, match=refused):
-        imported(text, tmp_path, shares={})
-    imported(text, tmp_path, shares={}, held_out={"dev": text / "val"})
-    assert read(tmp_path / "made")["dev.en"] == ["val"]
-
-
-@pytest.mark.parametrize("pair", [("empty", ""), ("a\0b", "x")])
-def test_a_held_out_pair_without_a_sentence_is_refused_at_once(tmp_path: Path, pair: tuple[str, str]) -> None:
-    train, dev = put(tmp_path / "a.tsv", tsv(PAIRS)), put(tmp_path / "dev.tsv", tsv([PAIRS[0], pair, PAIRS[1]]))
-    refused = rf"^{dev}, pair 2 of dev: expected a sentence on both sides, .*Correct it, or leave it out"
-    with pytest.raises(ValueError, match=refused):
-        import_text(train, tmp_path / "made", "en-de", held_out={"dev": dev}, shares={"test": 0.1})
-    assert not (tmp_path / "made").exists()
-
-
-def test_one_of_two_packed_files_names_both(tmp_path: Path) -> None:
-    for language, i in (("en", 0), ("de", 1)):
-        put(tmp_path / f"train.{language}.gz", gzip.compress("".join(f"{pair[i]}\n" for pair in PAIRS).encode()))
-    for name in ("train.en.gz", "train.de.gz"):
-        assert import_text(tmp_path / name, tmp_path / f"to-{name}", pair="en-de", shares=SHARES).first == PAIRS[0]
-
-
-def test_a_text_that_is_there_in_two_forms_is_refused(tmp_path: Path) -> None:
-    text = tmp_path / "text"
-    for name in ("train.en", "train.de"):
-        put(text / name, b"a\n")
-    put(text / "train.tsv.gz", gzip.compress(tsv(PAIRS)))
-    refused = (
-        rf"^{text} has train\.tsv\.gz, train\.en, train\.de: expected one text for train, a table or a file for each"
-    )
-    with pytest.raises(ValueError, match=refused):
-        import_text(text, tmp_path / "made", "en-de", shares=SHARES)
-
-
-def test_an_empty_folder_may_be_a_link_but_not_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = put(tmp_path / "text.tsv", tsv(PAIRS))
-    (tmp_path / "place").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "place")
-    import_text(text, tmp_path / "link", pair="en-de", shares=SHARES)
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "place" / "train.en").is_file()
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(ValueError, match="expected a folder of its own, got the one that you are in|Expected a folder"):
-        import_text(text, Path(), pair="en-de", shares=SHARES)
+    dropped = {"source is empty": 1, "target is longer than 5,000 characters": 1}
+    assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("a", "b"), dropped=dropped)
 
 
 # Shares --------------------------------------------------------------------------------------------------------------
@@ -258,36 +177,21 @@ def test_a_larger_share_keeps_what_a_smaller_one_has(lines: list[str], share: fl
             assert share_of(line, {"dev": share}) == "dev"
 
 
-def test_what_is_no_sentence_never_becomes_held_out(tmp_path: Path) -> None:
-    odd = [("", "leer"), ("  ", "leer"), ("one", ""), ("x" * 5_001, "lang"), ("nul\0", "null")]
-    imported(put(tmp_path / "a.tsv", tsv([*odd * 20, *PAIRS])), tmp_path, shares={"dev": 0.49, "test": 0.49})
-    made = read(tmp_path / "made")
-    held_out = [line for name, lines in made.items() if "train" not in name for line in lines]
-    assert all(line.strip() and len(line) <= 5_000 and "\0" not in line for line in held_out)
-    assert sum(len(made[f"{split}.en"]) for split in ("train", "dev", "test")) == 500
-    found = open_corpus("folder", "en-de", data_dir=tmp_path / "made", cache=tmp_path)
-    list(found.dev.pairs()), list(found.test.pairs())  # nothing is refused
-
-
 # Bad input -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.tsv", b"en\tde\nc\td\te\n", "a.tsv, line 2 has 3 columns, but the first one has 2. Correct it: a tab"),
-        ("a.csv", b'en,de\na,"b\n', "a.csv, line 2 is not CSV .*Correct it"),
-        ("a.tsv", b"en\tde\nc\td\xe9\n", r"a.tsv, line 2 is not UTF-8 \(byte 4 of it\). Convert the file first: iconv"),
-        ("a.tsv", b"", "a.tsv: expected pairs for train, got none"),
-        ("a.jsonl", b'{"en": "a", "de": "b"}\n{"en": "c"}\n', "a.jsonl, line 2 has 'en'; expected 'en' and 'de'. Name"),
-        ("a.jsonl", b'{"en": "a", "de": null}\n', "a.jsonl, line 1: 'de' is None, expected text. Correct it."),
-        ("a.jsonl", b'{"en": "a",\n', 'a.jsonl, line 1 is not a JSON object: .*, got \'{"en": "a",\''),
-        ("a.parquet", b"PAR1 and no more", r"a.parquet is not a whole Parquet file \("),
-        ("a.tsv.gz", gzip.compress(b"en\tde\n", mtime=0)[:-9], "a.tsv.gz cannot be read as a whole .gz file"),
-        ("a.tsv.xz", lzma.compress(b"en\tde\n")[:-9], "a.tsv.xz cannot be read as a whole .xz file"),
-        ("a.tsv.zst", PACKED[".zst"](b"en\tde\n")[:-9], "a.tsv.zst cannot be read as a whole .zst file"),
-        ("a.json", b'[{"en": "a", "de": "b"}]\n', "a.json, line 1 is not a JSON object: expected one per line"),
-        ("a.xls", b"a,b\n", "a.xls is a file of another kind: expected .tsv, .csv, .jsonl, .json, .parquet, or two"),
+        ("a.tsv", b"en\tde\na\tb\nc\td\te\n", "a.tsv cannot be read: .*Expected 2 fields in line 3, saw 3"),
+        ("a.csv", b'en,de\na,"b\n', "a.csv cannot be read: .*EOF inside string"),
+        ("a.tsv", b"EN\tDE\none\tzwei\n", "it has the columns EN, DE; expected en and de. .*--columns 1 2 if line 1"),
+        ("a.tsv", b"en\tde\n", "a.tsv: expected pairs for train, got none"),
+        ("a.jsonl", b'{"en": "a"}\n', "a.jsonl cannot be read: it has the columns en; expected en and de"),
+        ("a.jsonl", b'{"en": "a",\n', "a.jsonl cannot be read: "),
+        ("a.parquet", b"PAR1 and no more", "a.parquet cannot be read: "),
+        ("a.tsv.gz", gzip.compress(b"en\tde\na\tb\n", mtime=0)[:-9], "a.tsv.gz cannot be read: "),
+        ("a.xls", b"a,b\n", "a.xls is not there or of another kind: expected .tsv, .csv, .jsonl, .json, .parquet,"),
     ],
 )
 def test_bad_text_is_named_and_nothing_is_written(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -297,6 +201,29 @@ def test_bad_text_is_named_and_nothing_is_written(tmp_path: Path, name: str, con
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
+BAD = {
+    b"one\t": "target is empty",
+    b"one": "target is empty|target is no text",
+    b"a\0b\tx": "source holds a NUL character",
+    b"one\tcaf\xe9": "target is not UTF-8",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_what_is_no_sentence_is_left_out_of_train_and_refused_elsewhere(tmp_path: Path, line: bytes) -> None:
+    lines = tsv(PAIRS).split(b"\n")
+    bad = put(tmp_path / "dev.tsv", b"\n".join([*lines[:2], line, *lines[2:]]))
+    made = imported(bad, tmp_path)
+    [(reason, n)] = made.dropped.items()
+    assert (sum(made.pairs.values()), n) == (400, 1)
+    with pytest.raises(ValueError, match=rf"^{bad}, row 2: ({BAD[line]}); correct it, or leave it out"):
+        import_text(
+            put(tmp_path / "a.tsv", tsv(PAIRS)), tmp_path / "two", "en-de", held_out={"dev": bad}, shares=SHARES
+        )
+    assert not (tmp_path / "two").exists()
+    assert reason in BAD[line]
+
+
 def test_sides_of_different_length_are_named(tmp_path: Path) -> None:
     put(tmp_path / "a.en", b"a\nb\nc\n")
     put(tmp_path / "a.de", b"a\nb\n")
@@ -304,33 +231,14 @@ def test_sides_of_different_length_are_named(tmp_path: Path) -> None:
         imported(tmp_path / "a", tmp_path)
 
 
-def test_rows_of_parquet_are_named(tmp_path: Path) -> None:
-    for columns, message in (
-        ({"en": ["a", "b"], "de": ["c", None]}, "row 2: 'de' is None, expected text"),
-        ({"x": ["a"], "y": ["c"]}, "row 1 has 'x', 'y'; expected 'en' and 'de'"),
-    ):
-        with pytest.raises(ValueError, match=f"a.parquet, {message}"):
-            imported(table(tmp_path / "a.parquet", **columns), tmp_path)
-
-
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"shares": {"dev": 0.1}}, "a.tsv has no text for test: .* Name it with --test, or .*--test-share 0.01"),
-        ({"shares": {"dev": 0.5, "test": 0.1}}, "--dev-share must lie between 0 and 0.5 of the training text, got 0.5"),
-        ({"shares": {"dev": float("nan"), "test": 0.1}}, "got nan"),
-        (
-            {"held_out": {"dev": Path("x.tsv")}},
-            "--dev-share: there is a text for dev already, x.tsv. Leave one of them",
-        ),
-        (
-            {"shares": {"dev": 1e-9, "test": 0.1}},
-            "a.tsv: expected pairs for dev, got none. Ask for a larger --dev-share",
-        ),
-        ({"columns": ("1", "3")}, "a.tsv, line 1 has 2 columns, so --columns 1 3 names one that is not there"),
-        ({"columns": ("0", "1")}, "so --columns 0 1 names one"),
-        ({"columns": ("2", "2")}, "--columns 2 2: expected two columns, got one twice. Name that of the source"),
-        ({"columns": ("src", "tgt")}, "a.tsv, line 1 has the columns .*; expected src and tgt"),
+        ({"shares": {"dev": 0.1}}, "a.tsv has no text for test: .* --test FILE, or .*--test-share 0.01"),
+        ({"shares": {"dev": 0.5, "test": 0.1}}, "Shares must lie between 0 and 0.5 of the training text, got .*0.5"),
+        ({"shares": {"dev": 1e-9, "test": 0.1}}, "a.tsv: expected pairs for dev, got none"),
+        ({"columns": ("1", "3")}, "it has the columns 0, 1; expected 1 and 3"),
+        ({"columns": ("src", "tgt")}, "it has the columns en, de; expected src and tgt"),
     ],
 )
 def test_bad_options_are_named(tmp_path: Path, how: dict[str, Any], message: str) -> None:
@@ -339,30 +247,19 @@ def test_bad_options_are_named(tmp_path: Path, how: dict[str, Any], message: str
     assert not (tmp_path / "made").exists()
 
 
-def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
-    text = put(tmp_path / "a.tsv", tsv(PAIRS))
+def test_a_folder_that_holds_something_and_a_choice_of_texts_are_left_to_the_user(tmp_path: Path) -> None:
+    text = put(tmp_path / "text" / "train.tsv", tsv(PAIRS))
     mine = put(tmp_path / "made" / "train.en", b"mine\n")
     with pytest.raises(ValueError, match="Expected a new or empty folder, got .*made, which is there"):
         imported(text, tmp_path)
     assert mine.read_bytes() == b"mine\n"
+    for name in ("valid.tsv", "val.en", "val.de"):
+        put(text.parent / name, tsv(PAIRS))
+    with pytest.raises(ValueError, match=r"text has valid\.tsv and val: expected one text for dev\. Move what"):
+        import_text(text.parent, tmp_path / "new", "en-de", shares=SHARES)
 
 
 # The command ---------------------------------------------------------------------------------------------------------
-
-
-def test_what_it_advises_next_can_be_typed_without_a_clone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = put(tmp_path / "a.tsv", tsv([(f"a {i}", f"b {i}") for i in range(200)]))
-    command = ["import", str(text), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1"]
-    assert main([*command, f"--to={tmp_path / 'my own'}"]) == 0
-    advised = capsys.readouterr().out.split("What next:\n")[1].splitlines()
-    assert [shlex.split(line)[-2:] for line in advised] == [["--data-dir", str(tmp_path / "my own")]] * 2
-    assert " experiments/table3_A.py --pair en-de --data-dir " in advised[1]
-    (tmp_path / "experiments").mkdir()
-    monkeypatch.setattr("repro.runs.command.PACKAGE", tmp_path)
-    assert main([*command, f"--to={tmp_path / 'two'}"]) == 0
-    assert f"repro run table3_A --pair en-de --data-dir {tmp_path / 'two'}\n" in capsys.readouterr().out
 
 
 def test_what_it_advises_first_makes_what_the_second_reads(
@@ -370,7 +267,8 @@ def test_what_it_advises_first_makes_what_the_second_reads(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # the cache is there
     put(tmp_path / "a.tsv", tsv([(f"a {i}", f"b {i}") for i in range(200)]))
-    assert main(["import", "a.tsv", "--pair=en-de", "--dev-share=0.1", "--test-share=0.1", "--to=made"]) == 0
+    command = ["import", "a.tsv", "--pair=en-de", "--dev-share=0.1", "--test-share=0.1", "--to=my own"]
+    assert main(command) == 0
     first, second = map(shlex.split, capsys.readouterr().out.split("What next:\n")[1].splitlines())
     assert main(first[first.index("data") + 1 :]) == 0
     options = Options.read("table3_A", second[second.index("--pair") :])
@@ -393,12 +291,10 @@ def test_of_text_that_came_in_pieces_it_advises_no_size(tmp_path: Path, capsys: 
 def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train = (b"train", b"a b\n\na\n", b"c\nc\n" + b"c " * 19 + b"x y\n")
-    for split, source, target in (train, (b"dev", b"a\n", b"c\n")):
-        put(tmp_path / f"{split.decode()}.en", source)
-        put(tmp_path / f"{split.decode()}.de", target)
-    put(tmp_path / "test.en", b"b\n")
-    put(tmp_path / "test.de", b"d\n")
+    train = ("train", b"a b\n\na\n", b"c\nc\n" + b"c " * 19 + b"x y\n")
+    for split, source, target in (train, ("dev", b"a\n", b"c\n"), ("test", b"b\n", b"d\n")):
+        put(tmp_path / f"{split}.en", source)
+        put(tmp_path / f"{split}.de", target)
     put(tmp_path / "vocab", b"a\nb\nc\nd\n")
     assert main(["prepare", "folder-en-de", f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}"]) == 0
     said = capsys.readouterr().out
@@ -410,14 +306,13 @@ def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = b"".join(b"l\xc3\xadnea %d\t\xe7\xac\xac %d\n" % (i, i) for i in range(200))
-    text = put(tmp_path / "a.tsv", lines + b"\n\n")
+    text = put(tmp_path / "a.tsv", lines + b"\n\t\n")
     command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}", "--columns", "1", "2"]
     assert main([*command, "--test-share=0.1"]) == 2
     assert "has no text for dev" in capsys.readouterr().err
     assert main([*command, "--test-share=0.1", "--dev-share=0.1"]) == 0
     said = capsys.readouterr().out
-    assert "pairs; 2 empty lines of tables were left out. The first one:\n  línea 0\n  第 0\n" in said
-    assert "-m repro data prepare folder-es-zh-Hans --vocab-size " in said
+    assert "pairs; left out: {'source is empty': 1}. The first one:\n  línea 0\n  第 0\n" in said
     assert {path.name for path in (tmp_path / "made").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
     options = [f"--data-dir={tmp_path / 'made'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
     assert main(["prepare", "folder-es-zh-Hans", *options]) == 0

@@ -4,17 +4,20 @@ Paper: section 5.1 trains on "the standard WMT 2014 English-German dataset consi
 pairs" and on the English-French one "consisting of 36M sentences"; it names no file. These are the files of the
 task's own page, statmt.org/wmt14/translation-task.html.
 
-Every number and hash below was published by others; the comment beside it says where. Each archive has a hash, or all
-of its texts have one.
+Every number and hash was published by others; the comment beside it says where. Each archive has a hash, or all of its
+texts have one. `known.sha256` lists texts and files, as `sha256sum` prints them.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from repro.corpora.pair import languages
 
 MB = 1_000_000
 TEXT_BYTES_A_PAIR = 361  # both sides, uncompressed: 14,758,986,622 bytes in 40,853,137 en-fr pairs of WMT 2015
+LIST = Path(__file__).with_name("known.sha256")
+KNOWN = {place: sha256 for sha256, place in map(str.split, LIST.read_bytes().decode().strip().split("\n"))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +26,6 @@ class Member:
 
     language: str
     name: str
-    max_bytes: int  # uncompressed; about three times what is expected
     sha256: str | None = None  # of its text (`parallel_text.text_fingerprint`), if the archive's is unknown
 
 
@@ -35,7 +37,6 @@ class Source:
     archive: str  # the file name that we give it
     about: str = ""  # what it is
     urls: tuple[str, ...]  # mirrors, tried in this order
-    hosts: tuple[str, ...] = ()  # hosts to which a mirror may redirect
     size: int | None = None  # bytes of the archive
     max_size: int = 64 * MB  # the most that is received if the size is unknown
     sha256: str | None = None
@@ -54,13 +55,6 @@ class Source:
     def size_at_most(self) -> int:
         """The most bytes to download."""
         return self.max_size if self.size is None else self.size
-
-    def text_bytes(self, pair: str) -> int:
-        """Bytes of the unpacked text, to plan the disk: an estimate, TEXT_BYTES_A_PAIR for each pair.
-
-        It is the mean over the English-French text; that of English-German is a little shorter.
-        """
-        return self.n_pairs.get(pair, 0) * TEXT_BYTES_A_PAIR
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +78,8 @@ class Collection:
 
     @property
     def text_bytes(self) -> int:
-        """Bytes of all its unpacked text: an estimate, see `Source.text_bytes`."""
-        return sum(one.text_bytes(self.pair) for one in self.sources)
+        """Bytes of all its unpacked text: an estimate, the mean over the English-French text for each pair."""
+        return TEXT_BYTES_A_PAIR * sum(one.n_pairs.get(self.pair, 0) for one in self.sources)
 
     @property
     def n_train(self) -> int:
@@ -93,50 +87,15 @@ class Collection:
         return sum(source(name).n_pairs[self.pair] for name in self.train)
 
 
-# SHA-256 of the texts of multi30k/dataset, data/task1, at the commit below. GitHub packs the archive anew for each
-# request, so the archive has no fixed hash, but its content has.
-CAPTIONS = {
-    "multi30k/train.en": "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6",
-    "multi30k/train.de": "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72",
-    "multi30k/train.fr": "5925a3c18f1587b6b54b87743106e6e8ab93618edb6f65d19eac0621f853a10d",
-    "multi30k/val.en": "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227",
-    "multi30k/val.de": "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660",
-    "multi30k/val.fr": "5304e444d842e962b2dda4d816b70b22a1765b15401642b7ca37a67477e708dc",
-    "multi30k/test_2016_flickr.en": "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
-    "multi30k/test_2016_flickr.de": "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16",
-    "multi30k/test_2016_flickr.fr": "cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6",
-    "multi30k/test_2017_flickr.en": "ce1450ddc5ab0834502579d77a170849952e15a2938b34cc503bdc25ebb4fb98",
-    "multi30k/test_2017_flickr.de": "c3078bc3b36808bf9d20eb2347ed6137016179ef59ec0d2b9b8ecc3fb2880081",
-    "multi30k/test_2017_flickr.fr": "6f3764e31dac41e9455e612958bcfd4e877c5e15cd66df2c2b2be6d9bd83e5b6",
-    "multi30k_tok/train.en": "08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119",
-    "multi30k_tok/train.de": "cb5a23529b65ec2061f1dc446192a9c37382b63cc75f81a0be59d34894b3a505",
-    "multi30k_tok/train.fr": "8fa41bb718412bcb7c5dfa58603842810a01543eae86a51279f9886b901266e1",
-    "multi30k_tok/val.en": "46573ce391ae227f1c72f873392436a20ef18e0a6d518098cfbd70b77c8572ec",
-    "multi30k_tok/val.de": "97232bd273eceb7207f689527386a97e4be2616b18ada47576bdaf96c8ae1f00",
-    "multi30k_tok/val.fr": "b303e301aa21fe7822a846b2b3fb2d5a1121ec807cd5b1d006fb7b2b5507168a",
-    "multi30k_tok/test_2016_flickr.en": "5b7f32627cf99eced828311b955dae9800bb52bc8b91cf8b6526829e605b29d2",
-    "multi30k_tok/test_2016_flickr.de": "c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4",
-    "multi30k_tok/test_2016_flickr.fr": "1463bd5960f9bfe098ec3cd752d3df0c49c84dc646fb518964a29232658cd836",
-    "multi30k_tok/test_2017_flickr.en": "c9d1dfd7a26add989382e534af235af9f0f658b2a30e7eb0efdaf142496ee54f",
-    "multi30k_tok/test_2017_flickr.de": "02067e4a9402786a4fcb8c1b6f4307e4a5073ced64800abead5273b54f5f31f6",
-    "multi30k_tok/test_2017_flickr.fr": "c0583117a47b31e8a6c6a97cfe8de153e462074668f4e994764fcc80b21d33b4",
-}
-_CAPTIONS_AT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
-
-
-def _sides(names: Mapping[str, str], *, max_bytes: int, known: str = "") -> dict[str, tuple[Member, Member]]:
+def _sides(names: Mapping[str, str], known: str = "") -> dict[str, tuple[Member, Member]]:
     """The two files of each pair: the name with the language for {}; in sgm names its role (src, ref) as well.
 
-    `known` is what comes before the language in the keys of CAPTIONS.
+    `known` is what comes before the language in the list of known texts.
     """
 
     def side(name: str, language: str, role: str) -> Member:
-        return Member(
-            language=language,
-            name=name.format(f"{role}.{language}" if name.endswith(".sgm") else language),
-            max_bytes=max_bytes,
-            sha256=CAPTIONS.get(f"{known}.{language}"),
-        )
+        place = f"{role}.{language}" if name.endswith(".sgm") else language
+        return Member(language=language, name=name.format(place), sha256=KNOWN.get(f"{known}.{language}"))
 
     return {
         pair: (side(name, one, "src"), side(name, other, "ref"))
@@ -145,9 +104,9 @@ def _sides(names: Mapping[str, str], *, max_bytes: int, known: str = "") -> dict
     }
 
 
-STATMT = ("statmt.org", "www.statmt.org", "data.statmt.org")
 # GluonNLP keeps copies of some archives (its scripts/datasets/url_checksums/mirror/wmt.json lists them).
 GLUON = "https://gluonnlp-numpy-data.s3-us-west-2.amazonaws.com/datasets/third_party_mirror"
+RESEARCH = "research use (statmt.org/wmt14)"
 
 
 def _at_statmt(path: str, host: str = "www.statmt.org") -> tuple[str, str]:
@@ -165,13 +124,10 @@ _EUROPARL = Source(
     archive="training-parallel-europarl-v7.tgz",
     about="Europarl v7: proceedings of the European Parliament",
     urls=_at_statmt("wmt13/training-parallel-europarl-v7.tgz"),
-    hosts=STATMT,
     size=657_632_379,
     sha256="0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
     licence="no copyright known to its authors; cite Koehn 2005 (statmt.org/europarl)",
-    members=_sides(
-        {"en-de": "training/europarl-v7.de-en.{}", "en-fr": "training/europarl-v7.fr-en.{}"}, max_bytes=1_000 * MB
-    ),
+    members=_sides({"en-de": "training/europarl-v7.de-en.{}", "en-fr": "training/europarl-v7.fr-en.{}"}),
     n_pairs={"en-de": 1_920_209, "en-fr": 2_007_723},
 )
 _COMMON_CRAWL = Source(
@@ -182,11 +138,10 @@ _COMMON_CRAWL = Source(
         *_at_statmt("wmt13/training-parallel-commoncrawl.tgz"),
         f"{GLUON}/training-parallel-commoncrawl-1c0ad85f0ebaf1d543acb009607205f5dae6627d.tgz",
     ),
-    hosts=STATMT,
     size=918_311_367,
     sha256="c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
-    licence="research use (statmt.org/wmt14); text of web pages, under their owners' terms",
-    members=_sides({"en-de": "commoncrawl.de-en.{}", "en-fr": "commoncrawl.fr-en.{}"}, max_bytes=1_500 * MB),
+    licence=f"{RESEARCH}; text of web pages, under their owners' terms",
+    members=_sides({"en-de": "commoncrawl.de-en.{}", "en-fr": "commoncrawl.fr-en.{}"}),
     n_pairs={"en-de": 2_399_123, "en-fr": 3_244_152},
 )
 _NEWS_COMMENTARY = Source(
@@ -197,14 +152,10 @@ _NEWS_COMMENTARY = Source(
         *_at_statmt("wmt14/training-parallel-nc-v9.tgz"),
         f"{GLUON}/training-parallel-nc-v9-c7ae7f50cd45c2f3014d78ddba25a4a8a851e27a.tgz",
     ),
-    hosts=STATMT,
     size=80_418_416,
     sha256="cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
-    licence="research use (statmt.org/wmt14); text of Project Syndicate",
-    members=_sides(
-        {"en-de": "training/news-commentary-v9.de-en.{}", "en-fr": "training/news-commentary-v9.fr-en.{}"},
-        max_bytes=150 * MB,
-    ),
+    licence=f"{RESEARCH}; text of Project Syndicate",
+    members=_sides({"en-de": "training/news-commentary-v9.de-en.{}", "en-fr": "training/news-commentary-v9.fr-en.{}"}),
     n_pairs={"en-de": 201_288, "en-fr": 183_251},
 )
 _GIGA_FREN = Source(
@@ -212,11 +163,10 @@ _GIGA_FREN = Source(
     archive="training-giga-fren.tar",
     about="10^9 French-English, release 2: web pages of Canadian, European and international institutions",
     urls=_at_statmt("wmt10/training-giga-fren.tar"),
-    hosts=STATMT,
     size=2_595_102_720,
     sha256="3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a",
-    licence="research use (statmt.org/wmt14); text of Canadian and international institutions",
-    members=_sides({"en-fr": "giga-fren.release2.fixed.{}.gz"}, max_bytes=12_000 * MB),
+    licence=f"{RESEARCH}; text of Canadian and international institutions",
+    members=_sides({"en-fr": "giga-fren.release2.fixed.{}.gz"}),
     n_pairs={"en-fr": 22_520_376},
 )
 _UN = Source(
@@ -224,11 +174,10 @@ _UN = Source(
     archive="training-parallel-un.tgz",
     about="UN 2000: documents of the United Nations",
     urls=_at_statmt("wmt13/training-parallel-un.tgz"),
-    hosts=STATMT,
     size=2_365_634_246,
     sha256="29141b5c1eba149a94f7a59d3b1a834b2e47fe0f8758d68dcd77a3d3f497ee47",
-    licence="research use (statmt.org/wmt14); documents of the United Nations",
-    members=_sides({"en-fr": "un/undoc.2000.fr-en.{}"}, max_bytes=8_000 * MB),
+    licence=f"{RESEARCH}; documents of the United Nations",
+    members=_sides({"en-fr": "un/undoc.2000.fr-en.{}"}),
     n_pairs={"en-fr": 12_886_831},
 )
 # WMT 2019's collection of development sets, because its hash is published; newstest2013 is the same in all of them.
@@ -240,47 +189,49 @@ _NEWSTEST_2013 = Source(
         *_at_statmt("wmt19/translation-task/dev.tgz", host="data.statmt.org"),
         f"{GLUON}/dev-451ce2cae815c8392212ccb3f54f5dcddb9b2b9e.tgz",
     ),
-    hosts=STATMT,
     size=38_654_961,
     sha256="7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
-    licence="research use (statmt.org/wmt14)",
-    members=_sides({"en-de": "dev/newstest2013.{}", "en-fr": "dev/newstest2013.{}"}, max_bytes=4 * MB),
+    licence=RESEARCH,
+    members=_sides({"en-de": "dev/newstest2013.{}", "en-fr": "dev/newstest2013.{}"}),
     n_pairs={"en-de": 3_000, "en-fr": 3_000},
 )
-# Addresses, members and MD5 of both forms of newstest2014: sacreBLEU 2.6.0, `wmt14` and `wmt14/full`.
-_NEWSTEST_2014 = Source(
-    name="newstest2014",
-    archive="wmt14-test-filtered.tgz",
-    about="newstest2014 as the task scored it: en-de 2,737 lines (sacreBLEU's wmt14), en-fr 3,003",
-    urls=("https://www.statmt.org/wmt14/test-filtered.tgz", "https://statmt.org/wmt14/test-filtered.tgz"),
-    hosts=STATMT,
-    md5="84c597844c1542e29c2aff23aaee4310",
-    licence="research use (statmt.org/wmt14)",
-    members=_sides(
-        {f"en-{other}": f"test/newstest2014-{other}en-{{}}.sgm" for other in ("de", "fr")},
-        max_bytes=4 * MB,
-    ),
-    n_pairs={"en-de": 2_737, "en-fr": 3_003},
-)
-_NEWSTEST_2014_FULL = replace(
-    _NEWSTEST_2014,
-    name="newstest2014_full",
-    archive="wmt14-test-full.tgz",
-    about="newstest2014 whole: 3,003 lines (sacreBLEU's wmt14/full)",
-    urls=("https://www.statmt.org/wmt14/test-full.tgz", "https://statmt.org/wmt14/test-full.tgz"),
-    md5="a8cd784e006feb32ac6f3d9ec7eb389a",
-    members=_sides(
-        {f"en-{other}": f"test-full/newstest2014-{other}en-{{}}.sgm" for other in ("de", "fr")},
-        max_bytes=4 * MB,
-    ),
-    n_pairs={"en-de": 3_003, "en-fr": 3_003},
-)
 
 
-def _captions(corpus: str, split: str, name: str, n_pairs: int) -> Source:
-    """One split of Multi30k; `name` is where its files are in data/task1, with {} for the language."""
+def _newstest_2014(kind: str, about: str, md5: str, n_pairs: Mapping[str, int]) -> Source:
+    """A form of newstest2014. Addresses, members and MD5: sacreBLEU 2.6.0, `wmt14` and `wmt14/full`."""
+    inside = "test" if kind == "filtered" else f"test-{kind}"
+    return Source(
+        name="newstest2014" if kind == "filtered" else f"newstest2014_{kind}",
+        archive=f"wmt14-test-{kind}.tgz",
+        about=about,
+        urls=tuple(f"https://{host}statmt.org/wmt14/test-{kind}.tgz" for host in ("www.", "")),
+        md5=md5,
+        licence=RESEARCH,
+        members=_sides({f"en-{other}": f"{inside}/newstest2014-{other}en-{{}}.sgm" for other in ("de", "fr")}),
+        n_pairs=n_pairs,
+    )
+
+
+_NEWSTEST_2014 = _newstest_2014(
+    "filtered",
+    "newstest2014 as the task scored it: en-de 2,737 lines (sacreBLEU's wmt14), en-fr 3,003",
+    "84c597844c1542e29c2aff23aaee4310",
+    {"en-de": 2_737, "en-fr": 3_003},
+)
+_NEWSTEST_2014_FULL = _newstest_2014(
+    "full",
+    "newstest2014 whole: 3,003 lines (sacreBLEU's wmt14/full)",
+    "a8cd784e006feb32ac6f3d9ec7eb389a",
+    {"en-de": 3_003, "en-fr": 3_003},
+)
+
+_CAPTIONS_AT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"  # a commit of multi30k/dataset
+
+
+def _captions(corpus: str, split: str, n_pairs: int) -> Source:
+    """One split of Multi30k. GitHub packs the archive anew for each request, so only its texts have a fixed hash."""
+    name = f"raw/{split}.{{}}.gz" if corpus == "multi30k" else f"tok/{split}.lc.norm.tok.{{}}"
     place = f"dataset-{_CAPTIONS_AT}/data/task1/{name}"
-    pairs = _sides({"en-de": place, "en-fr": place}, max_bytes=8 * MB, known=f"{corpus}/{split}")
     return Source(
         name=f"{corpus}_{split}",
         archive=f"multi30k-{_CAPTIONS_AT[:7]}.tar.gz",
@@ -291,35 +242,17 @@ def _captions(corpus: str, split: str, name: str, n_pairs: int) -> Source:
         ),
         max_size=256 * MB,
         licence="non-commercial research and education; cite Elliott et al. 2016, 2017",
-        members=pairs,
-        n_pairs=dict.fromkeys(pairs, n_pairs),
+        members=_sides({"en-de": place, "en-fr": place}, known=f"{corpus}/{split}"),
+        n_pairs={"en-de": n_pairs, "en-fr": n_pairs},
     )
 
 
+_CAPTION_CORPORA = ("multi30k", "multi30k_tok")
 _CAPTION_SPLITS = {"train": 29_000, "val": 1_014, "test_2016_flickr": 1_000, "test_2017_flickr": 1_000}
-_CAPTION_SOURCES = [
-    one
-    for split, n_pairs in _CAPTION_SPLITS.items()
-    for one in (
-        _captions("multi30k", split, f"raw/{split}.{{}}.gz", n_pairs),
-        _captions("multi30k_tok", split, f"tok/{split}.lc.norm.tok.{{}}", n_pairs),
-    )
-]
-
-SOURCES = {
-    one.name: one
-    for one in (
-        _EUROPARL,
-        _COMMON_CRAWL,
-        _NEWS_COMMENTARY,
-        _GIGA_FREN,
-        _UN,
-        _NEWSTEST_2013,
-        _NEWSTEST_2014,
-        _NEWSTEST_2014_FULL,
-        *_CAPTION_SOURCES,
-    )
-}
+_WMT = (_EUROPARL, _COMMON_CRAWL, _NEWS_COMMENTARY, _GIGA_FREN, _UN)
+_NEWSTESTS = (_NEWSTEST_2013, _NEWSTEST_2014, _NEWSTEST_2014_FULL)
+_CAPTION_SOURCES = [_captions(corpus, *split) for split in _CAPTION_SPLITS.items() for corpus in _CAPTION_CORPORA]
+SOURCES = {one.name: one for one in (*_WMT, *_NEWSTESTS, *_CAPTION_SOURCES)}
 
 _WMT14_EN_DE = Collection(
     name="wmt14",
@@ -328,36 +261,33 @@ _WMT14_EN_DE = Collection(
     dev="newstest2013",
     test="newstest2014_full",
     subset="newstest2014",
-    licence="research use (statmt.org/wmt14)",
+    licence=RESEARCH,
 )
-_NEWS_EN_DE = replace(_WMT14_EN_DE, name="news_commentary", train=("news_commentary_v9",))
-COLLECTIONS = {
-    f"{one.name}-{one.pair}": one
-    for one in (
-        *(
-            Collection(
-                name=name,
-                pair=pair,
-                train=(f"{name}_train",),
-                dev=f"{name}_val",
-                test=f"{name}_test_2016_flickr",
-                further=(f"{name}_test_2017_flickr",),
-                licence=SOURCES[f"{name}_train"].licence,
-            )
-            for name in ("multi30k", "multi30k_tok")
-            for pair in ("en-de", "en-fr")
-        ),
-        _NEWS_EN_DE,
-        replace(_NEWS_EN_DE, pair="en-fr", test="newstest2014", subset=None),
-        _WMT14_EN_DE,
-        replace(
-            _WMT14_EN_DE,
-            pair="en-fr",
-            train=("europarl_v7", "commoncrawl", "un_2000", "news_commentary_v9", "giga_fren"),
-            test="newstest2014",
-            subset=None,
-        ),
+_WMT14_EN_FR = replace(
+    _WMT14_EN_DE,
+    pair="en-fr",
+    train=("europarl_v7", "commoncrawl", "un_2000", "news_commentary_v9", "giga_fren"),
+    test="newstest2014",
+    subset=None,
+)
+_CAPTION_COLLECTIONS = [
+    Collection(
+        name=name,
+        pair=pair,
+        train=(f"{name}_train",),
+        dev=f"{name}_val",
+        test=f"{name}_test_2016_flickr",
+        further=(f"{name}_test_2017_flickr",),
+        licence=SOURCES[f"{name}_train"].licence,
     )
+    for name in _CAPTION_CORPORA
+    for pair in ("en-de", "en-fr")
+]
+_NEWS_COLLECTIONS = [
+    replace(one, name="news_commentary", train=("news_commentary_v9",)) for one in (_WMT14_EN_DE, _WMT14_EN_FR)
+]
+COLLECTIONS = {
+    f"{one.name}-{one.pair}": one for one in (*_CAPTION_COLLECTIONS, *_NEWS_COLLECTIONS, _WMT14_EN_DE, _WMT14_EN_FR)
 }
 
 

@@ -34,8 +34,7 @@ def test_a_source_is_complete(name: str) -> None:
         assert f"{source_side.language}-{target_side.language}" == pair
         assert source_side.name != target_side.name
         assert one.n_pairs[pair] > 0
-        assert one.text_bytes(pair) < source_side.max_bytes + target_side.max_bytes
-    assert all(member.max_bytes > 0 and not member.name.startswith(("/", ".")) for member in members(one))
+    assert not any(member.name.startswith(("/", ".")) for member in members(one))
 
 
 def test_an_archive_is_described_once() -> None:
