@@ -58,21 +58,12 @@ def pages(folder: Path | None, report: Path | None) -> list[str]:
 
 
 def what_next(
-    name: str,
-    table: str,
-    scale: str,
-    typed: Mapping[str, Any],
-    task: Task,
-    peer: Peer | None = None,
-    *,
-    has_file: bool = True,
-    opens: bool = True,
+    name: str, table: str, scale: str, typed: Mapping[str, Any], task: Task, peer: Peer | None = None, *, is_file: bool
 ) -> list[str]:
     """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
 
     `task` is that of the runs. If `peer` is one of several processes on several nodes, the command includes
-    what starts those. Without a file (`has_file`), as for a row of a program, there is no command for more
-    seeds; `opens` says whether a command can open the system of the runs.
+    what starts those. Rows of a program (not `is_file`) have no command that makes or opens them.
     """
     again = {option: value for option, value in typed.items() if option not in ONCE}
     start, where = "", ""
@@ -80,18 +71,16 @@ def what_next(
         start, where, devices = started_again(peer)
         again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
     more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, SEEDS)}
-    view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
-    use = f"{command.ours(task.command, BEST, 'FILE')} {_with({}, typed, 'runs_dir')}".rstrip()
-    commands = {f"{command.ours('ui')} {view}": "compare the runs in MLflow"}
-    if opens:
-        commands[use] = f"{task.command} with the best run"
-    if has_file:
-        commands[f"{command.experiment_command(name, start)} {command.command_line(more)}"] = (
-            f"intervals over seeds{where}; those from {FIRST_SEED} on count as evidence"
-        )
-    return ["What next:", *(f"  {why}:\n    {line}" for line, why in commands.items())]
+    view = {"table": table, "scale": scale} | _kept(typed, "tracking_uri")
+    use = f"{command.ours(task.command, BEST, 'FILE')} {command.command_line(_kept(typed, 'runs_dir'))}".rstrip()
+    commands = {"compare the runs in MLflow": f"{command.ours('ui')} {command.command_line(view)}"}
+    if is_file:
+        seeds = f"intervals over seeds{where}; those from {FIRST_SEED} on count as evidence"
+        commands[f"{task.command} with the best run"] = use
+        commands[seeds] = f"{command.experiment_command(name, start)} {command.command_line(more)}"
+    return ["What next:", *(f"  {why}:\n    {line}" for why, line in commands.items())]
 
 
-def _with(options: Mapping[str, Any], typed: Mapping[str, Any], *kept: str) -> str:
-    """These options, and of the typed ones those that the other command knows as well."""
-    return command.command_line({**options, **{name: typed[name] for name in kept if name in typed}})
+def _kept(typed: Mapping[str, Any], option: str) -> dict[str, Any]:
+    """The typed option, if it was typed."""
+    return {option: typed[option]} if option in typed else {}

@@ -6,11 +6,10 @@ In a terminal the lines are updated in place; elsewhere they are plain, and few.
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from repro.render.console import beneath
 from repro.render.escape import shown
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 PLAIN_EVERY = 15.0  # seconds between plain lines
 WHOLE_EVERY = 60.0  # seconds between two that tell of all runs
-KNOWN_AFTER = 10.0  # seconds after which the pace of a run counts,
-MEANT_AFTER = 2.0  # if at least so many were expected: in a shorter time any wait would distort it
 
 
 class Watched(Protocol):
@@ -66,7 +63,7 @@ class Progress:
             refresh_per_second=4,  # enough to look alive; more would take time from training
         )
         self.lanes: list[Lane] = []
-        self.expected: dict[int, Expected] = {}  # of each run that is not done, by the number of its cell
+        self.expected: dict[int, float] = {}  # seconds of each run that is not done, by the number of its cell
         self.told_left = time.monotonic()
         self.one_at_a_time = threading.RLock()  # a pool has a thread for each lane
         self.table_task = self.bars.add_task(escape(shown(table)), total=n_runs, numbers="runs", visible=n_runs > 1)
@@ -107,43 +104,19 @@ class Progress:
 
     def finish_run(self, cell: int) -> None:
         """One more run of the table is done."""
-        with self.one_at_a_time:
-            self.n_done += 1
-            self.expected.pop(cell, None)
+        self.n_done += 1
+        self.expected.pop(cell, None)
         self.bars.update(self.table_task, completed=self.n_done)
 
-    def left(self) -> float | None:
-        """Seconds until the last run is done: the forecast at the pace seen so far; None where there is no forecast."""
-        if not self.expected:
-            return None
-        running = [lane.cell for lane in self.lanes if lane.cell in self.expected]
-        to_come = [self.expected[cell].to_come for cell in [*running, *(self.expected.keys() - set(running))]]
-        slower = [lane.slower for lane in self.lanes if lane.slower]
-        return makespan(to_come, max(1, len(self.lanes))) * (sum(slower) / len(slower) if slower else 1.0)
-
     def tell_left(self) -> None:
-        """Show the time left of the whole: beside its bar, or as a plain line each minute."""
-        now, left = time.monotonic(), self.left()
-        if left is None or self.n_runs < 2:
+        """Show what the forecast says of the runs that are not done: beside the bar, or as a plain line each minute."""
+        if not self.expected or self.n_runs < 2:
             return
-        self.bars.update(self.table_task, numbers=f"runs  about {duration(left)} left")
-        if not self.live and now - self.told_left >= WHOLE_EVERY:
+        left = f"about {duration(makespan([*self.expected.values()], max(1, len(self.lanes))))} left of the forecast"
+        self.bars.update(self.table_task, numbers=f"runs  {left}")
+        if not self.live and (now := time.monotonic()) - self.told_left >= WHOLE_EVERY:
             self.told_left = now
-            self.say(f"{self.table}  {self.n_done} of {self.n_runs} runs done  about {duration(left)} left")
-
-
-@dataclass
-class Expected:
-    """Seconds that a run will take, and how much of it is done."""
-
-    training: float
-    scoring: float
-    done: float = 0.0  # seconds of these
-
-    @property
-    def to_come(self) -> float:
-        """Seconds."""
-        return max(0.0, self.training + self.scoring - self.done)
+            self.say(f"{self.table}  {self.n_done} of {self.n_runs} runs done  {left}")
 
 
 class Lane:
@@ -153,13 +126,9 @@ class Lane:
         self.progress = progress
         self.bar = progress.bars.add_task("", total=1, numbers="", visible=False)
         self.started = self.printed = time.monotonic()
-        self.cell: int | None = None
-        self.piece = -1  # of the run: 0 training, then dev, then test
-        self.slower = 0.0  # the time that training takes over the time expected; 0: not known yet
 
     def take(self, cell: int) -> None:
         """Show another run from now on, known by the number of its cell."""
-        self.cell, self.piece = cell, -1
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -169,7 +138,7 @@ class Lane:
         """A new piece of work, such as "h=1 seed 1"; its first step tells where it resumes."""
         from rich.markup import escape
 
-        self.what, self.total, self.piece = what, total, self.piece + 1
+        self.what, self.total = what, total
         self.first: int | None = None
         self.printed = time.monotonic()
         self.progress.bars.reset(self.bar, total=total, description=escape(shown(what)), visible=True, numbers="")
@@ -177,68 +146,45 @@ class Lane:
     def step(self, done: int, **numbers: float) -> None:
         """Progress of the current piece of work, with the numbers to show beside it."""
         with self.progress.one_at_a_time:
-            self._step(done, numbers)
-
-    def _step(self, done: int, numbers: Mapping[str, float]) -> None:
-        values = "  ".join(f"{name} {value:,.{0 if value >= 100 else 3}f}" for name, value in numbers.items())
-        self.progress.bars.update(self.bar, completed=done, numbers=values)
-        now = time.monotonic()
-        if self.first is None:
-            self.first, self.started = done, now
-        self._expect(done, now)
-        self.progress.tell_left()
-        # as many lines a minute however many runs there are
-        pause = PLAIN_EVERY * max(1, len(self.progress.lanes))
-        if not self.progress.live and (now - self.printed >= pause or done >= self.total):
-            self.printed = now
-            here = done - self.first  # steps of this attempt
-            left = f"{(now - self.started) / here * (self.total - done):.0f} s left" if here else ""
-            line = (self.progress.table, self.what, f"{done}/{self.total}", values, left)
-            self.say("  ".join(part for part in line if part))
-
-    def _expect(self, done: int, now: float) -> None:
-        """Note how much of the run is done, and how its pace compares with what was expected."""
-        expected = self.progress.expected.get(self.cell) if self.cell is not None else None
-        if expected is None or not self.total:
-            return
-        part = done / self.total
-        if self.piece == 0:
-            expected.done = expected.training * part
-            took, meant = now - self.started, expected.training * (done - (self.first or 0)) / self.total
-            if took >= KNOWN_AFTER and meant >= MEANT_AFTER:
-                self.slower = took / meant
-        else:
-            expected.done = expected.training + expected.scoring / 2 * (min(self.piece, 2) - 1 + part)
+            values = "  ".join(f"{name} {value:,.{0 if value >= 100 else 3}f}" for name, value in numbers.items())
+            self.progress.bars.update(self.bar, completed=done, numbers=values)
+            now = time.monotonic()
+            if self.first is None:
+                self.first, self.started = done, now
+            self.progress.tell_left()
+            # as many lines a minute however many runs there are
+            pause = PLAIN_EVERY * max(1, len(self.progress.lanes))
+            if not self.progress.live and (now - self.printed >= pause or done >= self.total):
+                self.printed = now
+                here = done - self.first  # steps of this attempt
+                left = f"{(now - self.started) / here * (self.total - done):.0f} s left" if here else ""
+                line = (self.progress.table, self.what, f"{done}/{self.total}", values, left)
+                self.say("  ".join(part for part in line if part))
 
     def rest(self) -> None:
         """Hide the line, since no run is made here for now."""
-        self.cell = None
         self.progress.bars.update(self.bar, visible=False)
 
 
 # Before a sweep begins ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class _State:
-    """Where one run stands."""
+class _State(NamedTuple):
+    """Where one run stands, and the seconds that it took and will take."""
 
-    seed: int
     what: str
-    spent: float = 0.0  # seconds
-    to_come: float = 0.0  # seconds
-    measured: bool = True  # what is to come; False: guessed
+    spent: float = 0.0
+    to_come: float = 0.0
 
 
 def _state(run: "RunDir", expected: Estimate) -> _State:
-    seed, steps = run.spec.seed, run.spec.hyper.steps
+    steps = run.spec.hyper.steps
     if done := run.finished():
-        return _State(seed=seed, what="done", spent=done.cost["train_seconds"] + done.cost["decode_seconds"])
+        return _State("done", spent=done.cost["train_seconds"] + done.cost["decode_seconds"])
     if run.is_in_hand():
-        return _State(seed=seed, what="running")
+        return _State("running")
     step = run.last_step()
-    what = f"at step {step:,} of {steps:,}" if step else "missing"
-    return _State(seed=seed, what=what, to_come=expected.to_come(step / steps), measured=expected.measured)
+    return _State(f"at step {step:,} of {steps:,}" if step else "missing", to_come=expected.to_come(step / steps))
 
 
 def overview(
@@ -248,33 +194,20 @@ def overview(
 
     For a shard it says that the sweep has more runs than these; for several workers, when the last run is done.
     """
+    states = [_state(run, one) for run, one in zip(runs, expected, strict=True)]
     rows: dict[str, list[_State]] = {}
-    for run, one in zip(runs, expected, strict=True):
-        rows.setdefault(run.entry.row, []).append(_state(run, one))
+    seeds: dict[str, dict[str, list[str]]] = {}
+    for run, state in zip(runs, states, strict=True):
+        rows.setdefault(run.entry.row, []).append(state)
+        seeds.setdefault(run.entry.row, {}).setdefault(state.what, []).append(str(run.spec.seed))
+    told = {row: ", ".join(f"{' '.join(of)} {what}" for what, of in by.items()) for row, by in seeds.items()}
+    left = [state.to_come for state in states if state.to_come]
+    several = n_workers > 1 and len(left) > 1
+    guessed = any(one.measured is False for one, state in zip(expected, states, strict=True) if state.to_come)
+    of_all = [f"{duration(makespan(left, n_workers))} with {n_workers} at a time"] * several + ["guessed"] * guessed
     width = max(len(row) for row in rows) + 2
     lines = [f"{'row':<{width}}{'spent':>9}{'to come':>9}  seeds"]
-    everything = [state for states in rows.values() for state in states]
-    for row, states in [*rows.items(), ("in all", everything)]:
-        seeds = _by_state(states) if row in rows else _in_all(everything, n_workers)
-        spent, rest = sum(state.spent for state in states), sum(state.to_come for state in states)
-        lines.append(f"{row:<{width}}{duration(spent):>9} {duration(rest):>8}  {seeds}".rstrip())
+    for row, of in [*rows.items(), ("in all", states)]:
+        spent, rest = duration(sum(one.spent for one in of)), duration(sum(one.to_come for one in of))
+        lines.append(f"{row:<{width}}{spent:>9} {rest:>8}  {told.get(row, ', '.join(of_all))}".rstrip())
     return "\n".join([*([f"Shard {shard}: only these runs of the sweep."] if shard else []), *lines])
-
-
-def _in_all(states: Sequence[_State], n_workers: int) -> str:
-    """When the last run ends, and whether that is known."""
-    words = []
-    left = [state.to_come for state in states if state.to_come]
-    if n_workers > 1 and len(left) > 1:
-        words.append(f"{duration(makespan(left, n_workers))} with {n_workers} at a time")
-    if not all(state.measured for state in states):
-        words.append("unmeasured")
-    return ", ".join(words)
-
-
-def _by_state(states: Sequence[_State]) -> str:
-    """The seeds in words, by how far they are: 1 2 done, 3 missing."""
-    seeds: dict[str, list[str]] = {}
-    for state in states:
-        seeds.setdefault(state.what, []).append(str(state.seed))
-    return ", ".join(f"{' '.join(of)} {what}" for what, of in seeds.items())

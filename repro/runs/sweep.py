@@ -26,7 +26,7 @@ from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.parallelism import ordered
-from repro.runs.progress import Expected, Lane, Progress, overview
+from repro.runs.progress import Lane, Progress, overview
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.session import Session, check_room
@@ -123,8 +123,7 @@ class Sweep:
         for cell, one, of_it in zip(self.cells, work, expected, strict=True):
             place[cell.table, cell.row.name, cell.seed] = one
             if not one.run.finished():
-                done = of_it.training * one.run.last_step() / cell.hyper.steps
-                progress.expected[one.cell] = Expected(of_it.training, of_it.scoring, done)
+                progress.expected[one.cell] = of_it.to_come(one.run.last_step() / cell.hyper.steps)
         seconds = [of_it.seconds for of_it in expected]
         return [place[cell.table, cell.row.name, cell.seed] for cell in ordered(self.cells, seconds, n_workers)]
 
@@ -214,8 +213,7 @@ class Sweep:
             self.options.typed,
             self.cells[-1].task,
             self.peer,
-            has_file=table.file is not None,
-            opens=table.file is not None or self.cells[-1].row.system is None,
+            is_file=table.file is not None,
         )
 
     def _of_shard(self) -> str:

@@ -1,9 +1,8 @@
 """The words of an experiment file: rows, and what the paper prints for them. Paper: tables 2 and 3."""
 
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from repro.runs.command import guess
 from repro.runs.task import Task
 
 TAKEN = (BASE_TABLE, FIGURES, "claims", "statements", "table3", "readme")  # names of other files there
-LONGEST_NAME = 80  # characters of a row's name: it stands in tables, in pictures and in each line of progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,22 +58,12 @@ class Row:
     def at(self, base: Hyper, *, equal_updates: bool = False) -> Hyper:
         """The row's hyper-parameters with this base; with `equal_updates`, it makes as many updates as the base.
 
-        Raises ValueError, which names the row, if its change returns no `Hyper` or an impossible one.
+        Raises ValueError, which names the row, for an impossible one.
         """
         try:
             hyper = self.change(base)
         except ValueError as error:
             raise ValueError(f"Row {self.name}: {error}") from error
-        except TypeError as error:
-            if "unexpected keyword argument" not in str(error):
-                raise
-            known = ", ".join(field.name for field in fields(Hyper))
-            raise ValueError(f"Row {self.name}: {error}. Expected some of {known}.") from error
-        if not isinstance(hyper, Hyper):
-            raise ValueError(
-                f"Row {self.name}: expected its change to return what it makes of the base, like replace(base, "
-                f"n_layers=2), got {hyper!r}."
-            )
         return replace(hyper, steps=base.steps) if equal_updates else hyper
 
 
@@ -118,7 +106,7 @@ def cells(
     """The base and the rows of all tables; seeds are the outer loop, so that a stopped sweep has every row.
 
     `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has, for tables
-    and rows that cannot be told apart, for identical rows, and for a row to be kept whose system has no name.
+    and rows that cannot be told apart, and for identical rows.
     """
     _refuse_names(tables)
     placed = _placed(tables)
@@ -129,19 +117,14 @@ def cells(
             raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}{guess(name, known)}")
     at_scale, twins = [], []
     for of, i, row in placed:
-        who = f"row {row.name!r} of {of}"
         try:
-            hyper = row.at(base, equal_updates=equal_updates)
-            try:
-                system = systems.system_text(row.system)
-            except ValueError as error:
-                raise ValueError(f"R{who[1:]}: {error}") from error
+            hyper, system = row.at(base, equal_updates=equal_updates), systems.system_text(row.system)
         except ValueError:
             if not chosen or row.name in chosen:
                 raise
             continue  # the row was not chosen
         at_scale.append((of, i, row, hyper))
-        twins.append((who, hyper, row.task or task, system))
+        twins.append((f"row {row.name!r} of {of}", hyper, row.task or task, system))
     _refuse_twins(twins)
     return [
         Cell(table=of, position=i, row=row, hyper=hyper, seed=seed, task=row.task or task)
@@ -162,64 +145,30 @@ def shard_of(asked: Sequence[Cell], shard: str | None) -> list[Cell]:
     found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", shard)
     i, n = map(int, found.groups()) if found else (0, 0)
     if not 1 <= i <= n:
-        raise ValueError(
-            f"--shard {shard[:40]!r}: expected I/N, two whole numbers with I from 1 to N, such as 1/3, 2/3 and 3/3 "
-            "for the three parts of a sweep."
-        )
+        raise ValueError(f"--shard {shard[:40]!r}: expected I/N, two whole numbers with I from 1 to N, such as 1/3.")
     return list(asked[i - 1 :: n])
 
 
 def _refuse_names(tables: Sequence[Table]) -> None:
-    """Raise ValueError for bad rows and names: tables are folders, and a row is found by its table and its name."""
+    """Raise ValueError for bad names: a table is a folder, and a row is found by its table and its name."""
     for table in tables:
-        for row in table.rows:
-            if not (isinstance(row, Row) and callable(row.change)):
-                raise ValueError(
-                    f"Table {table.name}: expected each row as Row(name, change, paper) with a function of the base "
-                    f"for its change, got {row!r}."
-                )
         if not re.fullmatch(FOLDER, table.name) or table.name.lower() in TAKEN:
             raise ValueError(
                 f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, other than "
                 f"the reserved names {', '.join(TAKEN)}. Rename TABLE and the file."
             )
-        if table.file and table.name == PROGRAM:
+        if table.file and (table.name == PROGRAM or table.file.stem != table.name):
             raise ValueError(
-                f"{table.file.name}: expected another TABLE than {PROGRAM!r}, which has the rows that programs give to "
-                "repro.run. Rename TABLE and the file."
-            )
-        if table.file and table.file.stem != table.name:
-            raise ValueError(
-                f"{table.file.name}: expected TABLE = {table.file.stem!r}, as the file is called, got {table.name!r}. "
-                "Tables are found by the name of their file: rename one of them."
+                f"{table.file.name}: expected TABLE to be what the file is called, and not {PROGRAM!r}, which has the "
+                f"rows of programs; got {table.name!r}. Tables are found by the name of their file: rename one of them."
             )
         names = [row.name for row in table.rows]
         for name in names:
-            if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
+            if not name.strip() or not name.isprintable() or names.count(name) > 1 or name == BASE_ROW.name:
                 raise ValueError(
-                    f"Table {table.name}: expected row names in one line of 1 to {LONGEST_NAME} visible characters, "
-                    f"got {name[:LONGEST_NAME]!r}, {len(name)} long. Rename the row."
+                    f"Table {table.name}: expected a name of its own for each row, in one line, and {BASE_ROW.name!r} "
+                    f"for none, got {name!r}. Rename the row."
                 )
-        for row in table.rows:
-            _refuse_no_numbers(row, table.name)
-        if twice := sorted({name for name in names if names.count(name) > 1 or name == BASE_ROW.name}):
-            raise ValueError(
-                f"Table {table.name}: expected a name of its own for each row, and {BASE_ROW.name!r} for none, got "
-                f"{', '.join(map(repr, twice))} more than once. Rename a row."
-            )
-
-
-def _refuse_no_numbers(row: Row, table: str) -> None:
-    """Raise ValueError if what the paper prints for a row is not made of numbers, which each record keeps."""
-    if not isinstance(row.paper, Paper):
-        raise ValueError(
-            f"Row {row.name!r} of {table}: expected what the paper prints for it, Paper() where nothing, got "
-            f"{row.paper!r}."
-        )
-    for name, value in vars(row.paper).items():
-        is_number = isinstance(value, int | float) and math.isfinite(value)
-        if value is not None and not is_number:
-            raise ValueError(f"Row {row.name!r} of {table}: expected a number or None for {name}, got {value!r}.")
 
 
 def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task, str]]) -> None:

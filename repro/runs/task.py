@@ -5,9 +5,9 @@ may have its own. Nothing heavy is imported before a task is used, so that exper
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from repro.corpora.catalogue import Corpus, find, open_corpus
 from repro.corpora.pair import languages
@@ -22,39 +22,19 @@ if TYPE_CHECKING:
 class Task(Scorer, Protocol):
     """What training, search and scoring ask of a task. `score` gives the scores that the facts name.
 
-    Our own tasks decide no result by themselves: scores are made behind the wall (`repro/decoding/`).
+    Tasks decide no result by themselves: scores are made behind the wall (`repro/decoding/`).
     """
 
     @property
-    def name(self) -> str:
-        """The name of what is read, as records, tags and `--pair` have it: "en-de"."""
-        ...
-
+    def name(self) -> str: ...  # of what is read, as records, tags and `--pair` have it: "en-de"
     @property
-    def command(self) -> str:
-        """The command of `python -m repro` that uses a finished run."""
-        ...
-
+    def command(self) -> str: ...  # of `python -m repro`, which uses a finished run
     @property
-    def facts(self) -> TaskFacts:
-        """What a record says of the task."""
-        ...
-
-    def at(self, scale: "Scale") -> "Scale":
-        """The scale as this task reads it: which of its texts, in which tokens, of which length."""
-        ...
-
-    def find(self, corpus: str, data_dir: Path | None) -> Path | None:
-        """The folder of its text, None where the text is generated; none of it is read."""
-        ...
-
-    def open_corpus(self, corpus: str, **where: Any) -> Corpus:
-        """Its text, found and recognised; `where` is as `repro.corpora.catalogue.open_corpus` takes it."""
-        ...
-
-    def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
-        """Its text as ids; `how` is as `repro.corpora.prepare.prepare` takes it."""
-        ...
+    def facts(self) -> TaskFacts: ...  # what a record says of the task
+    def at(self, scale: "Scale") -> "Scale": ...  # as this task reads it: which text, in which tokens
+    def find(self, corpus: str, data_dir: Path | None) -> Path | None: ...  # its folder; None: it is generated
+    def open_corpus(self, corpus: str, **where: Any) -> Corpus: ...  # as `repro.corpora.catalogue.open_corpus`
+    def prepare(self, corpus: Corpus, **how: Any) -> "Prepared": ...  # as `repro.corpora.prepare.prepare`
 
 
 @dataclass(frozen=True)
@@ -106,21 +86,12 @@ class Translation:
         return translation_scores(outputs, references, languages(self.pair)[1], are_tokens=in_tokens)
 
 
-def searching_at(task: Any, scale: "Scale") -> Task:
-    """The task with the scale's limit on outputs, if its search is a field that comparisons ignore."""
-    extra, free = task.at(scale).extra_length, "search" in {one.name for one in fields(task) if not one.compare}
-    return replace(task, search=replace(task.search, extra=extra)) if free and extra is not None else task
+def searching_at(task: Task, scale: "Scale") -> Task:
+    """The task with the scale's limit on outputs, which comparisons ignore."""
+    extra, ours = task.at(scale).extra_length, cast("Any", task)
+    return replace(ours, search=replace(task.search, extra=extra)) if extra is not None else task
 
 
 def task_in_words(task: object) -> str:
-    """A task as its facts name it: the module of its class, and its fields, so that no two tasks share a name.
-
-    Raises ValueError for a class that cannot be imported again.
-    """
-    kind = type(task)
-    if "<locals>" in kind.__qualname__ or kind.__module__ == "__main__":
-        raise ValueError(
-            f"Task {kind.__qualname__}: expected a class at the top of a module that can be imported, got one of "
-            f"{kind.__module__}. Move it to a file of its own."
-        )
-    return f"{kind.__module__}.{task!r}"
+    """A task as its facts name it: the module of its class, and its fields, so that no two tasks share a name."""
+    return f"{type(task).__module__}.{task!r}"

@@ -21,7 +21,6 @@ from repro.model.config import BASE
 from repro.results import record
 from repro.results.brackets import read_brackets
 from repro.results.record import Record
-from repro.runs import sweep
 from repro.runs.options import Options, chosen_scale
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import SCORES
@@ -139,7 +138,6 @@ def make(folder: Path, text: Path, *more: str) -> None:
     places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
     asked = ["--scale=smoke", "--corpus=craft", f"--data-dir={text}", "--vocab-size=600", "--steps=10"]
     with own_signals(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep, "WORTH_MEASURING", float("inf"))
         patch.setattr("repro.corpora.treebanks.check_craft", lambda folder: None)  # 200 trees are taken for the corpus
         main("table4", ROWS, [*asked, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more])
 

@@ -78,7 +78,7 @@ def test_the_overview_tells_when_the_last_of_several_ends_and_what_is_guessed() 
     runs = [run("base", 1), run("h=1", 1), run("h=4", 1)]
     times = [expected(50.0), expected(60.0), expected(70.0, measured=False)]
     last = overview(runs, times, n_workers=2).split("\n")[-1]
-    assert last.split(maxsplit=3)[2:] == ["0", "s  3.0 min  2.0 min with 2 at a time, unmeasured"]  # 50 + 70, beside 60
+    assert last.split(maxsplit=3)[2:] == ["0", "s  3.0 min  2.0 min with 2 at a time, guessed"]  # 50 + 70, beside 60
 
 
 def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
@@ -153,7 +153,6 @@ def test_rows_are_noted_with_the_first_record(
 ) -> None:
     """What a killed sweep leaves can be published, and nobody is told to delete it."""
     monkeypatch.setattr(sweep.Sweep, "_close", lambda *_: None)  # as if it were killed
-    monkeypatch.setattr(sweep, "slow_products", lambda options: [f"slow: {options.scale}"])
 
     def in_little_memory(*_: object) -> None:
         raise MemoryError("256 MiB asked for")
@@ -164,7 +163,6 @@ def test_rows_are_noted_with_the_first_record(
     [record] = map(load, (tmp_path / "results").glob("*/table_x/*.json"))
     assert (record.table, record.row) in noted_rows(tmp_path / "results" / record.scale)
     said = capsys.readouterr().out
-    assert "\nslow: smoke\n" in said
     assert "x seed 1 is finished. Files beside its record are missing: out of memory (256 MiB asked for)." in said
 
 
@@ -287,7 +285,7 @@ def test_what_next_keeps_the_settings_and_the_folders(monkeypatch: pytest.Monkey
         "--scale=smoke", "--steps=1", "--vocab-size=700", "--clean", "length_ratio", "duplicates",
         "--batch-by=tokens", "--rows", "base", "two words", "--seeds=1", "--fork", "--traceback", "--shard=1/1",
     ])  # fmt: skip
-    after = what_next("all_tables", "table_x", chosen_scale(options).name, options.typed, EN_DE)
+    after = what_next("all_tables", "table_x", chosen_scale(options).name, options.typed, EN_DE, is_file=True)
     shown, used, more = (shlex.split(line.partition("\n")[2]) for line in after[1:])
     assert used == ["python", "-m", "repro", "translate", "best", "FILE", "--runs-dir", "r"]
     assert shown == [
@@ -305,14 +303,15 @@ def test_what_next_keeps_the_settings_and_the_folders(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("seeds", "more"), [("1", "9-13"), ("1,3", "9-13"), ("9-13", "9-15"), ("14-14", "9-16")])
 def test_what_next_are_seeds_that_count_as_evidence(seeds: str, more: str) -> None:
-    said = what_next("table_x", "table_x", "smoke", {"seeds": Seeds.read(seeds)} if seeds != "1" else {}, EN_DE)
+    typed = {"seeds": Seeds.read(seeds)} if seeds != "1" else {}
+    said = what_next("table_x", "table_x", "smoke", typed, EN_DE, is_file=True)
     assert said[-1].endswith(f"--seeds {more}")
     assert "those from 9 on count as evidence" in said[-1]
 
 
 def test_what_next_uses_the_best_run_for_what_it_learned() -> None:
-    _, of_translation, _ = what_next("table_x", "table_x", "smoke", {}, EN_DE)[1:]
-    _, of_parsing, _ = what_next("table4", "table4", "smoke", {}, Parsing())[1:]
+    _, of_translation, _ = what_next("table_x", "table_x", "smoke", {}, EN_DE, is_file=True)[1:]
+    _, of_parsing, _ = what_next("table4", "table4", "smoke", {}, Parsing(), is_file=True)[1:]
     assert "repro translate best FILE" in of_translation
     assert "repro parse best FILE" in of_parsing
 
@@ -332,13 +331,13 @@ def test_what_next_starts_the_processes_of_many_nodes(
     numbers = {"number": 0, "processes": 6, "local_number": 0, "devices": 3, "node": 0, "nodes": 2}
     peer = Peer(launcher=launcher, address="127.0.0.1", port=1, met_already=True, **numbers)  # type: ignore[arg-type]
     typed = Options(steps=7).started_as(peer).typed
-    line = what_next("table_x", "table_x", "smoke", typed, EN_DE, peer)[-1]
+    line = what_next("table_x", "table_x", "smoke", typed, EN_DE, peer, is_file=True)[-1]
     assert line.startswith("  intervals over seeds")
     assert line.endswith(f":\n    {start} experiments/table_x.py --steps 7{devices} --seeds 9-13")
     assert ("K from 0 to 1" in line) == (launcher == "torchrun")
     # on one node this command starts them itself
     alone = replace(peer, processes=3, nodes=1)
-    line = what_next("table_x", "table_x", "smoke", Options().started_as(alone).typed, EN_DE, alone)[-1]
+    line = what_next("table_x", "table_x", "smoke", Options().started_as(alone).typed, EN_DE, alone, is_file=True)[-1]
     assert line.startswith("  intervals over seeds; those from 9 on count as evidence:\n")
     assert line.endswith(":\n    python experiments/table_x.py --devices 3 --seeds 9-13")
 
