@@ -8,7 +8,6 @@ Nothing heavy is imported until a run begins, so `--help` and `--dry-run` answer
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -97,31 +96,8 @@ def made_here(table: Table, options: Options) -> Record:
 
 
 def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> None:
-    try:
-        code = command.ended(lambda: _run(name, tables, argv))
-    except SystemExit as asked:
-        if argv is None and isinstance(asked.code, int):
-            _end_with_who_is_left(asked.code)
-        raise
-    if argv is None:
-        _end_with_who_is_left(code)
-    if code:
+    if code := command.ended(lambda: _run(name, tables, argv)):
         sys.exit(code)
-
-
-def _end_with_who_is_left(code: int) -> None:
-    """End this process now if a thread in it is still waiting for MLflow.
-
-    Python's normal exit would interrupt such a thread. Inside a library in C++, such as those that MLflow imports, that
-    aborts the process, with another exit code than that of the sweep.
-    """
-    from repro.tracking.tracker import somebody_is_left_behind
-
-    if somebody_is_left_behind():
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
 
 
 def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
@@ -197,14 +173,15 @@ def _show(
 
     Raises FileNotFoundError where the folder of the text was named and is not there.
     """
-    tasks = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # not for other hardware
-    found = dict.fromkeys(_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks)
+    read = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # not for other hardware
+    found = dict.fromkeys(_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in read)
     at_a_time = parallelism(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
     print(forecast(name, asked, scale, options, at_a_time, standings(asked, scale, options)))
     for said in found:
         print(said)
-    if options.on == "slurm":
-        print(submission(array_for(whole, scale, options, again)))
+    if options.on == "slurm" and again:
+        tasks = [whole.index(cell) + 1 for cell in asked]
+        print(submission(array_for(whole, scale, options, again), tasks))
 
 
 def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:

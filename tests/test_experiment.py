@@ -203,7 +203,7 @@ def refused(
     ("options", "said"),
     [
         (["--rows", "bse"], "Unknown row 'bse' of table3_A; expected some of base, h=1, h=4, h=16, h=32; did you mean"),
-        (["--on", "slrum"], "--on slrum: expected here, slurm, ray or ray://HOST:PORT; did you mean slurm?"),
+        (["--on", "slrum"], "argument --on: expected one of here, slurm, ray, got 'slrum'; did you mean slurm?"),
         (["--scale", "labtop"], "expected one of smoke, laptop, captions, single_gpu, paper; did you mean laptop?"),
         (["--corpus", "europarl"], "Unknown corpus 'europarl'; expected one of grammar"),
         (["--seeds=-3"], "--seeds: expected how many seeds, at least 1, or which, such as 4-11 or 1,3; got -3;"),

@@ -70,9 +70,7 @@ WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before atomic.py copies it
     "decoding/backend.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
     "claims/tested.py": {"tempfile.TemporaryDirectory"},  # what pytest reports, before it is read
-    "runs/executors/on_node.py": {"tempfile.TemporaryDirectory"},  # tables that nobody reads: the sweep makes its own
-    "runs/executors/on_ray.py": {"tempfile.TemporaryDirectory"},  # code on its way to nodes, which Ray packs
-    "runs/executors/pool.py": {"os.write"},  # lines to the process at the other end of a pipe
+    "runs/executors/on_ray.py": {"tempfile.TemporaryDirectory"},  # tables that nobody reads: the sweep makes its own
     "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal
     "tracking/client.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
     "cli/ui.py": {"tempfile.TemporaryFile"},  # the last words of a server: no name, gone with it
@@ -111,7 +109,7 @@ RULES = {
         HALF,
         lambda call: bool(set(mode(call)) & set("wax+")),
         "open(path, 'w')",
-        allowed=("runs/executors/pool.py", "runs/executors/on_node.py"),  # what a process prints, which only grows
+        allowed=("runs/executors/pool.py", "runs/executors/on_ray.py"),  # what a process prints, which only grows
     ),
     "os.open for writing": Rule(
         HALF,

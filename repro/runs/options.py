@@ -27,8 +27,6 @@ Device = Literal["auto", "cpu"]
 Precision = Literal["fp32", "bf16"]
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
 CLEANING = ("length_ratio", "fairseq", "duplicates")  # `repro/corpora/filters.py`, which brings numpy
-PLACES = ("here", "slurm", "ray")
-WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 MOST_SEEDS = 10_000  # each is a run of every row, and all are listed before the first begins
 AT_LEAST_1 = ("devices", "num_nodes", "jobs", "steps", "batch_tokens", "device_tokens", "vocab_size")
 
@@ -167,11 +165,10 @@ class Options:
         "runs at the same time, each in a process of its own (default: as many as processors and memory allow)",
         metavar="N",
     )
-    on: str = _option(
+    on: Literal["here", "slurm", "ray"] = _option(
         "here",
         "where the runs are executed: here, on this machine; slurm, in a job array with one run per task; ray, on the "
-        "cluster of RAY_ADDRESS or one that is started here; ray://HOST:PORT, on that cluster",
-        metavar="WHERE",
+        "cluster of RAY_ADDRESS or one that is started here",
     )
     precision: Precision | None = _option(
         None,
@@ -340,8 +337,6 @@ def _rules(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _refuse_what_no_run_can_be(options: Options) -> None:
-    if not WHERE.fullmatch(options.on):
-        raise ValueError(f"--on {options.on}: expected here, slurm, ray or ray://HOST:PORT{guess(options.on, PLACES)}")
     for name, annotation in get_type_hints(Options).items():
         value, choices, option = getattr(options, name), _choices(annotation), f"--{name.replace('_', '-')}"
         if choices and value not in (*choices, None):  # as a program may give

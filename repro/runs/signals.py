@@ -14,6 +14,7 @@ from types import FrameType
 
 STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name))
 
+PARENT = "REPRO_PARENT"  # in the environment of a process that ends with another one: the number of that
 ECHO = 5.0  # seconds in which PyTorch's launcher passes on to its processes what the terminal has sent them already
 
 
@@ -35,8 +36,9 @@ class Signals:
         self.at_once = b"Stopped before training."  # what is said while nothing trains
         self.answer = b"Stopping after this step, with a checkpoint. A second signal stops at once."
         self.children: set[int] = set()  # processes that end when this one is ended at once
-        # the launcher that started this process: if it is lost, nothing else can end this process
-        self._launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
+        # a launcher, a sweep or a task of Ray: if it is lost, nothing else can end this process
+        named = os.environ.pop(PARENT, None)
+        self._parent = int(named) if named else os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
         self._before = {number: signal.getsignal(number) for number in STOPPING}
         for number, handler in self._before.items():
             if handler is not signal.SIG_IGN:  # nohup: whoever started us wants it ignored
@@ -65,8 +67,8 @@ class Signals:
         _answer(self.answer)
 
     def should_stop(self) -> bool:
-        """Whether a signal asked for it, or the launcher of this process is gone."""
-        return bool(self.received) or self._launcher not in (None, os.getppid())
+        """Whether a signal asked for it, or the process with which this one ends is gone."""
+        return bool(self.received) or self._parent not in (None, os.getppid())
 
 
 def _answer(words: bytes) -> None:

@@ -11,10 +11,12 @@ None of them keeps a queue. A run without a record is still to be made, and whoe
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from repro.results.record import Record
 from repro.runs.progress import Progress
+from repro.storage import atomic
 
 if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 # exit codes beside those of `command.py`; a signal gives 128 + its number
 FAILED, DIVERGED, OUT_OF_MEMORY, BUSY = 1, 70, 71, 75
+LOGS = ".workers"  # in the folder of runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,26 +50,12 @@ class Executor(AbstractContextManager[Any], Protocol):
     about: str  # how many runs at a time, where, and why; may be empty
     n_workers: int  # how many runs at a time
 
-    def measure(self, work: Sequence[Job], progress: Progress) -> None:
-        """Train the row of each run for some seconds and cache its speed; nothing where runs are made elsewhere."""
-        ...
-
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """Make the runs; yields the outcome of each as it ends.
 
         When asked to stop, it begins no further run; those in progress end with a checkpoint and a code above 128.
         """
         ...
-
-
-def command_of_file(again: Sequence[str] | None, option: str) -> Sequence[str]:
-    """The command line that starts this command again. Raises ValueError where it was not started from a file."""
-    if again is None:
-        raise ValueError(
-            f"{option}: each run starts the experiment's file again, but this was not started from one. "
-            f"Type: python FILE.py {option} ..."
-        )
-    return again
 
 
 def made_by(
@@ -86,3 +75,15 @@ def made_by(
             left.append(one)
     if left:
         yield from executor.make(left, progress)
+
+
+def log_file(runs: Path, name: str) -> Path:
+    """Where a process that makes runs elsewhere prints; its folder is made."""
+    atomic.make_folder(runs / LOGS)
+    return runs / LOGS / f"{name}.log"
+
+
+def tail(log: Path, lines: int = 12) -> str:
+    """The last lines of a log file."""
+    text = log.read_bytes().decode("utf-8", "replace").rstrip() if log.is_file() else ""
+    return "\n".join(f"  | {line}" for line in text.split("\n")[-lines:]) if text else "  (empty)"

@@ -3,7 +3,6 @@
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from signal import SIGTERM
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Job, JobR
 from repro.runs.progress import Progress, Watched
 from repro.runs.session import check_room
 from repro.runs.signals import Signals
-from repro.storage.lease import NoProgress, Superseded
+from repro.storage.lease import Superseded
 from repro.tracking.tracker import Tracker
 
 if TYPE_CHECKING:
@@ -24,21 +23,10 @@ if TYPE_CHECKING:
 class InProcess(ExitStack):
     """An executor that starts nothing."""
 
-    def __init__(self, cache: Path, tracker: Tracker, signals: Signals, group: "Group | None" = None) -> None:
+    def __init__(self, tracker: Tracker, signals: Signals, group: "Group | None" = None) -> None:
         super().__init__()
         self.about, self.n_workers = "", 1
-        self.cache, self.tracker, self.signals, self.group = cache, tracker, signals, group
-
-    def measure(self, work: Sequence[Job], progress: Progress) -> None:
-        """One after the other."""
-        if self.group is None:
-            from repro.runs.measure import measure_run
-
-            for one in work:
-                try:
-                    measure_run(one.run, self.cache)
-                except Exception as error:  # the run itself may succeed, or fail alone
-                    progress.say(f"{one.run.name} could not be measured. {type(error).__name__}: {error}")
+        self.tracker, self.signals, self.group = tracker, signals, group
 
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """Make the runs in the order given. An error of one run is printed, and named at the sweep's end; others go on.
@@ -93,7 +81,7 @@ def attempt(
     except OutOfMemory as error:
         watched.say(f"{name}: {error}")
         return None, OUT_OF_MEMORY
-    except (BlockingIOError, Superseded, NoProgress) as error:
+    except (BlockingIOError, Superseded) as error:
         if group:
             raise  # the other processes of this run wait for this one: end them all
         watched.say(f"{name} is skipped. {error}")

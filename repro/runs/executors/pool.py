@@ -1,275 +1,220 @@
 """Runs made by a pool of processes on this machine: the sweep has a thread for each, which hands it one run at a time.
 
 A worker is this command, started again. It builds the same cells from the same arguments as the sweep, so the number of
-a cell names a run. Only lines of JSON go through its standard input and output; what libraries print goes to its log.
-When its input ends, as when the sweep is gone, it stops at its next step, with a checkpoint. If a worker dies, another
-one resumes its run. A run that ran out of memory, or whose worker was killed more than once, is tried again alone.
+a cell names a run. Messages are lines of JSON on its standard input and output; what else it prints is shown as it is,
+and what libraries write to standard error goes to its log. It stops with a checkpoint when the sweep sends SIGTERM or
+is gone. If a worker dies, another one resumes its run.
 
-    to it    {"make": 7, "run": "<id>"}    {"measure": 7, "run": "<id>"}
+    to it    {"cell": 7, "run": "<id>"}
     from it  {"ready": true}    {"say": text}    {"begin": what, "total": n}    {"step": done, "numbers": {...}}
              {"ended": code}
 """
 
-import io
 import json
 import os
 import queue
 import signal
 import subprocess
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from signal import SIGKILL, SIGTERM
 from typing import Any
 
-from repro.runs.cards import refuse_cards
+from repro.render.console import beneath
+from repro.runs.cards import refuse_cards, visible
 from repro.runs.command import code_of
-from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Job, JobResult
+from repro.runs.executors.executor import FAILED, Job, JobResult, log_file, tail
 from repro.runs.executors.in_process import attempt
-from repro.runs.executors.tail import end_of, how_it_ended, tail
 from repro.runs.progress import Lane, Progress
 from repro.runs.session import Session
-from repro.runs.signals import Signals
+from repro.runs.signals import PARENT, Signals
 from repro.runs.streams import outlive_reader
 from repro.runs.table import Cell
 from repro.storage import atomic
 from repro.tracking.tracker import Tracker
 
-Message = dict[str, Any]
-
 WORKER = "REPRO_WORKER"  # in the environment of a worker
-LOGS = ".workers"  # in the folder of runs
+MARK = "\x1e"  # begins a message among the lines that a worker prints
 LOOK = 0.5  # seconds between two looks at what a signal asked for
 TIDY_UP = 10.0  # seconds that a worker has to end by itself once nothing more is wanted
-FRUITLESS = 3  # workers that a run may lose without a step of progress
-UNBORN = 3  # workers in a row that may end before they are ready
+MOST_WORKERS = 3  # that a run may have: then it is left out
 
 
 # The sweep's side --------------------------------------------------------------------------------------------
 
 
-class LocalWorker:
-    """A process that makes runs, one at a time. What it prints goes to `log`, which is removed if it ends well."""
+class Worker:
+    """A process that makes runs, one at a time. Its log is removed if it ends well, as asked or without a word."""
 
-    def __init__(self, command: Sequence[str], runs: Path, number: int, environment: dict[str, str]) -> None:
-        atomic.make_folder(runs / LOGS)
-        self.log = str(runs / LOGS / f"{os.uname().nodename}-{os.getpid()}-{number}.log")
-        with atomic.named(Path(self.log)), open(self.log, "ab") as log:
+    def __init__(self, command: Sequence[str], log: Path, environment: dict[str, str]) -> None:
+        self.log, self.is_ready, self._is_stopping = log, False, False
+        with atomic.named(log), open(log, "ab") as opened:
             self._process = subprocess.Popen(
                 command,
-                env=environment | {WORKER: "1"},
+                env=environment | {WORKER: "1", PARENT: str(os.getpid())},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=log,
+                stderr=opened,
+                encoding="utf-8",
+                errors="replace",
             )
-        self.pid = self._process.pid
-
-    def send(self, message: Message) -> None:
-        """Send it a message; one that is gone gets none."""
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError, ValueError):  # or its input was closed
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
-
-    def messages(self) -> Iterator[Message]:
-        """Its messages until it ends; skips what the experiment file prints before the worker serves."""
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith(b"{") and line.endswith(b"}\n"):
-                yield json.loads(line)
+        self._to, self._from, self.pid = self._process.stdin, self._process.stdout, self._process.pid
 
-    def hang_up(self) -> None:
-        """Close its input, which tells it that nothing more is wanted."""
-        assert self._process.stdin is not None
+    def ask(self, job: dict[str, Any], lane: Lane) -> int | None:
+        """Hand it a run and show what it says; the exit code of the run, None if the worker died."""
         with suppress(BrokenPipeError):
-            self._process.stdin.close()
+            self._to.write(f"{json.dumps(job)}\n")
+            self._to.flush()
+        for line in self._from:
+            if not line.endswith("\n"):
+                break  # it was killed within a line
+            message = json.loads(line[1:]) if line.startswith(MARK) else {"say": line.rstrip("\n")}
+            if "ended" in message:
+                return int(message["ended"])
+            if "ready" in message:
+                self.is_ready = True
+            elif "say" in message and self.is_ready:  # before that, the experiment's file prints what it always prints
+                lane.say(message["say"])
+            elif "begin" in message:
+                lane.begin(message["begin"], message["total"])
+            elif "step" in message:
+                lane.step(message["step"], **message["numbers"])
+        return None
 
-    def end(self, at_once: bool = False) -> int:
-        """Hang up, wait some seconds for its end, then kill it; its files are whole at any time. The exit code."""
-        self.hang_up()
-        if at_once:
-            self._process.kill()
+    def stop(self) -> None:
+        """Ask it to stop with a checkpoint, once: a second signal would end it at once."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._process.terminate()
+
+    def end(self) -> int:
+        """Wait some seconds for its end, then kill it: its files are whole at any time. Its exit code."""
+        with suppress(BrokenPipeError):
+            self._to.close()
         try:
             code = self._process.wait(TIDY_UP)
         except subprocess.TimeoutExpired:
-            at_once = True
             self._process.kill()
             code = self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        if code == 0 or (at_once and not end_of(Path(self.log))):
-            Path(self.log).unlink(missing_ok=True)
+        self._from.close()
+        if code == 0 or self._is_stopping or (self.log.exists() and self.log.stat().st_size == 0):
+            self.log.unlink(missing_ok=True)
         return code
 
 
-Going = Future["JobResult | Job | None"]
-
-
-class _Slot:
-    """The place of one worker, and of its successor if it ends."""
-
-    def __init__(self, worker: LocalWorker) -> None:
-        self.worker, self.said, self.is_ready = worker, worker.messages(), False
-        self.lane: Lane | None = None
-
-
 class Pool(ExitStack):
-    """An executor with `n_workers` workers; `start` starts each, given its number."""
+    """An executor with `n_workers` workers, which start at once: they import while the sweep prepares the text.
 
-    def __init__(self, start: Callable[[int], LocalWorker], n_workers: int, signals: Signals, about: str = "") -> None:
+    `command` starts a worker; its log goes below the folder `runs`.
+    """
+
+    def __init__(self, command: Sequence[str], runs: Path, n_workers: int, signals: Signals, why: str = "") -> None:
         super().__init__()
-        self.about = about
-        self._start, self.n_workers, self.signals = start, n_workers, signals
-        self._slots: list[_Slot] = []
-        self._idle: queue.SimpleQueue[_Slot] = queue.SimpleQueue()
-        self._n_started = self._unborn = 0  # the second: workers in a row that ended before they were ready
-        self._is_stopping = False
+        self.about = f"{n_workers} runs at a time: {why}."
+        self.n_workers, self.signals = n_workers, signals
+        self._command, self._runs = command, runs
+        self._cards = list(visible(os.environ))
+        self._n_started, self._is_stopping = 0, False
+        self._workers = [self._started(place) for place in range(n_workers)]
+        self._lanes: list[Lane | None] = [None] * n_workers
+        self._idle: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for place in range(n_workers):
+            self._idle.put(place)
         self.callback(self._end_all)
-
-    def begin(self) -> None:
-        """Start the workers now, so that they import what takes seconds while the sweep prepares the text."""
-        while len(self._slots) < self.n_workers:
-            self._slots.append(_Slot(self._started()))
-            self._idle.put(self._slots[-1])
 
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """Make the runs in the order given, each as soon as a worker is free."""
         self.signals.training = True
-        yield from self._outcomes(work, progress, "make")
+        with ThreadPoolExecutor(self.n_workers) as threads:
+            going = [threads.submit(self._made, one, progress) for one in work]
+            try:
+                while going:
+                    if self.signals.should_stop():
+                        self._stop()
+                    wait(going, timeout=LOOK, return_when=FIRST_COMPLETED)
+                    ended = [one for one in going if one.done()]
+                    going = [one for one in going if one not in ended]
+                    yield from (made for one in ended if (made := one.result()))
+            except BaseException:
+                self._stop()
+                raise
         self.signals.training = False
 
-    def measure(self, work: Sequence[Job], progress: Progress) -> None:
-        """Time as many rows at once as runs will be made at once, so that they share the machine as those will."""
-        for _ in self._outcomes(work, progress, "measure"):
-            pass
+    def _made(self, work: Job, progress: Progress) -> JobResult | None:
+        """Make one run, by as many workers as it takes. None where the sweep stops before the run is begun."""
+        if self._ends():
+            return None
+        place = self._idle.get()
+        lane = self._lanes[place] = self._lanes[place] or progress.lane()
+        lane.take(work.cell)
+        try:
+            code = self._asked(place, lane, work)
+        finally:
+            lane.rest()
+            self._idle.put(place)
+        record = work.run.finished() if code == 0 else None
+        if code == 0 and record is None:
+            lane.say(f"{work.run.name}: {work.run.folder} has no record. Do all processes use the same folder?")
+            code = FAILED
+        return JobResult(run=work.run, record=record, code=code)
 
-    def _outcomes(self, work: Sequence[Job], progress: Progress, verb: str) -> Iterator[JobResult]:
-        """Yields the outcome of each run as it ends; runs that have to be alone come last."""
-        self.begin()
-        self.n_workers = min(self.n_workers, len(work)) if verb == "make" else self.n_workers
-        while self._idle.qsize() > self.n_workers:
-            self._idle.get().worker.hang_up()
-        going, alone, ended = set[Going](), list[Job](), queue.SimpleQueue[Going]()
+    def _asked(self, place: int, lane: Lane, work: Job) -> int:
+        """Have one worker after the other make a run, until one tells how it ended; the exit code."""
+        for more in reversed(range(MOST_WORKERS)):
+            if self._ends():
+                break
+            worker = self._workers[place]
+            code = worker.ask({"cell": work.cell, "run": work.run.id}, lane)
+            if code is not None and (code <= 128 or self._ends()):
+                return code
+            ended = worker.end()
+            self.signals.children.discard(worker.pid)
+            if self._ends():
+                break
+            by = f"by signal {signal.Signals(-ended).name}" if ended < 0 else f"with exit code {ended}"
+            said = f"The worker of {work.run.name} ended {by}; log {worker.log}"
+            if not worker.is_ready:
+                raise OSError(
+                    f"{said}\n{tail(worker.log)}\nIt had not begun. Correct that, and type the command again."
+                )
+            self._workers[place] = self._started(place)
+            lane.say(
+                f"{said}. Another takes its place, and goes on from the last checkpoint."
+                if more
+                else f"{said}\n{tail(worker.log)}\nIt was worker {MOST_WORKERS} of this run, which is left out."
+            )
+        return 128 + signal.SIGTERM if self._ends() else FAILED
 
-        def begin(one: Job, is_alone: bool) -> None:
-            going.add(future := threads.submit(self._made, one, progress, verb, is_alone))
-            future.add_done_callback(ended.put)
-
-        with ThreadPoolExecutor(self.n_workers) as threads:
-            try:
-                for one in work:
-                    begin(one, self.n_workers == 1)
-                while going or alone:
-                    if not going:
-                        begin(alone.pop(0), True)
-                    if self.signals.should_stop():  # each time: a run may have begun meanwhile
-                        alone.clear()
-                        self._stop(going)
-                    with suppress(queue.Empty):
-                        going.remove(future := ended.get(timeout=LOOK))
-                        made = None if future.cancelled() else future.result()
-                        if isinstance(made, Job):
-                            alone.append(made)
-                        elif made:
-                            yield made
-            except BaseException:
-                self._stop(going)
-                raise
-
-    def _stop(self, going: Iterable[Going]) -> None:
-        """Ask all workers to stop, and begin nothing more."""
-        self._is_stopping = True
-        for future in [*going]:
-            future.cancel()
-        for slot in self._slots:
-            slot.worker.hang_up()
+    def _started(self, place: int) -> Worker:
+        """A worker, with one card of its own where there are cards."""
+        self._n_started += 1
+        own = {"CUDA_VISIBLE_DEVICES": self._cards[place % len(self._cards)]} if self._cards else {}
+        log = log_file(self._runs, f"{os.uname().nodename}-{os.getpid()}-{self._n_started}")
+        worker = Worker(self._command, log, dict(os.environ) | own)
+        self.signals.children.add(worker.pid)
+        return worker
 
     def _ends(self) -> bool:
         """Whether no further run is to be begun."""
         return self._is_stopping or self.signals.should_stop()
 
-    def _made(self, work: Job, progress: Progress, verb: str, is_alone: bool) -> JobResult | Job | None:
-        """Make one run, by as many workers as it takes; returns the job itself where it has to be tried again alone.
-
-        Returns None where the sweep stops before the run is begun.
-        """
-        if self._ends():
-            return None
-        slot, name, fruitless = self._idle.get(), work.run.name, 0
-        slot.lane = slot.lane or progress.lane()
-        try:
-            while True:
-                code, got_on = self._asked(slot, slot.lane, work, verb)
-                if code is not None and (code <= 128 or self._ends()):
-                    break
-                ended, log, was_ready = slot.worker.end(), slot.worker.log, slot.is_ready
-                self.signals.children.discard(slot.worker.pid)
-                if self._ends():
-                    return JobResult(run=work.run, record=None, code=128 + SIGTERM)
-                said = f"The worker of {name} ended {how_it_ended(ended)}; log {log}"
-                self._unborn = 0 if was_ready else self._unborn + 1
-                if self._unborn >= UNBORN:
-                    raise OSError(f"{said}\n{tail(log)}\n{UNBORN} workers in a row ended before they were ready.")
-                slot.worker = self._started()
-                slot.said, slot.is_ready = slot.worker.messages(), False
-                fruitless = 1 if got_on else fruitless + 1
-                if fruitless >= FRUITLESS and code is None:
-                    why = f"{FRUITLESS} workers in a row ended without a step of this run. It is skipped."
-                    progress.say(f"{said}\n{tail(log)}\n{why}")
-                    return JobResult(run=work.run, record=None, code=FAILED)
-                if ended == -SIGKILL and fruitless > 1 and not is_alone:
-                    progress.say(f"{said}. Out of memory? It is tried again when no other run is in progress.")
-                    return work
-                progress.say(f"{said}. Another takes its place, and goes on from the last checkpoint.")
-        finally:
-            slot.lane.rest()
-            self._idle.put(slot)
-        if code == OUT_OF_MEMORY and not is_alone:
-            progress.say(f"{name} is tried again when no other run is in progress.")
-            return work
-        record = work.run.finished() if code == 0 else None
-        if code == 0 and record is None and verb == "make":
-            progress.say(
-                f"{name}: run {work.run.id} was made, but {work.run.folder} has no record. Do both use the same folder?"
-            )
-            code = FAILED
-        return JobResult(run=work.run, record=record, code=code)
-
-    def _asked(self, slot: _Slot, lane: Lane, work: Job, verb: str) -> tuple[int | None, bool]:
-        """Hand a run to a worker and show its messages. The exit code, None if it died; whether it made progress."""
-        lane.take(work.cell)
-        slot.worker.send({verb: work.cell, "run": work.run.id})
-        first, last = None, None
-        for message in slot.said:
-            if "ended" in message:
-                return message["ended"], True
-            slot.is_ready = True
-            if "say" in message:
-                lane.say(message["say"])
-            elif "begin" in message:
-                lane.begin(message["begin"], message["total"])
-            elif "step" in message:
-                last = message["step"]
-                first = last if first is None else first
-                lane.step(last, **message["numbers"])
-        return None, first != last
-
-    def _started(self) -> LocalWorker:
-        self._n_started += 1
-        worker = self._start(self._n_started)
-        self.signals.children.add(worker.pid)
-        return worker
+    def _stop(self) -> None:
+        self._is_stopping = True
+        for worker in self._workers:
+            worker.stop()
 
     def _end_all(self) -> None:
-        for slot in self._slots:
-            slot.worker.hang_up()
-        for slot in self._slots:
-            slot.worker.end(at_once=not slot.is_ready)  # which would notice only after seconds
-            self.signals.children.discard(slot.worker.pid)
+        for worker in self._workers:
+            if not worker.is_ready:  # it would notice only after seconds
+                worker.stop()
+        for worker in self._workers:
+            worker.end()
+            self.signals.children.discard(worker.pid)
 
 
 def this_command() -> list[str] | None:
@@ -295,16 +240,11 @@ def is_worker() -> bool:
 class _Sweep:
     """The sweep as a worker sees it: where its messages go."""
 
-    def __init__(self) -> None:
-        self._messages, self._one_at_a_time = os.dup(1), threading.Lock()
-        os.dup2(2, 1)  # what is printed past `sys.stdout` goes to the log
-
     def tell(self, **message: Any) -> None:
         """Send the sweep a message; one that is gone gets none."""
-        line = json.dumps(message).encode() + b"\n"
-        with self._one_at_a_time, suppress(BrokenPipeError):
-            while line:
-                line = line[os.write(self._messages, line) :]
+        stream = beneath(sys.stdout)  # which shows no control character by its name
+        stream.write(f"{MARK}{json.dumps(message)}\n")
+        stream.flush()
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -319,78 +259,38 @@ class _Sweep:
         self.tell(step=done, numbers=numbers)
 
 
-class Printed(io.TextIOBase):
-    """Standard output of a worker: what code prints, such as a note on a damaged checkpoint, goes to the sweep."""
-
-    def __init__(self, say: Callable[[str], object]) -> None:
-        self._say, self._line = say, ""
-
-    def write(self, text: str) -> int:
-        """Pass on each complete line."""
-        *whole, self._line = (self._line + text).split("\n")
-        for line in whole:
-            self._say(line)
-        return len(text)
-
-
 def serve(session: Session, cells: Sequence[Cell], signals: Signals) -> int:
     """Make the runs that the sweep asks for, one after the other, until it asks no more; returns the exit code."""
-    jobs: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
-    is_gone = threading.Event()
-
-    def listen() -> None:
-        with open(0, "rb", closefd=False) as told:
-            for line in told:
-                jobs.put(json.loads(line))
-        is_gone.set()
-        jobs.put(None)
-
-    threading.Thread(target=listen, daemon=True).start()  # so that a run in progress is stopped, too
-    sweep = _Sweep()
     outlive_reader()  # where the disk of its log is full, the sweep must still be told
-    sys.stdout = Printed(sweep.say)
     from repro.runs import run  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
 
+    sweep = _Sweep()
     tracker = Tracker(session.options.tracking_uri, runs=session.options.runs_dir, tell=sweep.say)
-    signals.training = True
     sweep.tell(ready=True)
-
-    def should_stop() -> bool:
-        return is_gone.is_set() or signals.should_stop()
-
-    while (job := jobs.get()) is not None and not should_stop():
-        sweep.tell(ended=_one(session, cells, job, tracker, sweep, should_stop))
+    for line in sys.stdin:
+        signals.training = True
+        sweep.tell(ended=_one(session, cells, json.loads(line), tracker, sweep, signals))
+        signals.training = False
+        if signals.should_stop():
+            break
     return 128 + signals.received if signals.received else 0
 
 
 def _one(
-    session: Session,
-    cells: Sequence[Cell],
-    job: Message,
-    tracker: Tracker,
-    sweep: _Sweep,
-    should_stop: Callable[[], bool],
+    session: Session, cells: Sequence[Cell], job: dict[str, Any], tracker: Tracker, sweep: _Sweep, signals: Signals
 ) -> int:
-    """Make or measure one run; returns its exit code. The sweep is told what went wrong."""
+    """Make one run; returns its exit code. The sweep is told what went wrong."""
     name = f"Run {job['run']}"
     try:
-        cell = cells[job["make"] if "make" in job else job["measure"]]
+        cell = cells[job["cell"]]
         name = f"{cell.row.name} seed {cell.seed}: run {job['run']}"
         refuse_cards(session.options.products)
         if not session.texts:
             session.open_texts(list(dict.fromkeys(one.task for one in cells)), lambda said: None)  # the sweep tells
         run = session.run(cell)
         if run.id != job["run"]:
-            raise ValueError(
-                f"{run.name}: the sweep asks for run {job['run']}, which is {run.id} by now: text, settings "
-                "or code have changed since the sweep began. Type the command again."
-            )
-        if "make" in job:
-            return attempt(run, tracker, sweep, should_stop)[1]
-        from repro.runs.measure import measure_run
-
-        measure_run(run, session.options.cache_dir)
-        return 0
+            raise ValueError(f"it is {run.id} by now: text or code have changed. Type the command again.")
+        return attempt(run, tracker, sweep, signals.should_stop)[1]
     except Exception as error:
         traceback.print_exc()
         is_known = isinstance(error, ValueError | OSError | ImportError)

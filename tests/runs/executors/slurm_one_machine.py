@@ -28,8 +28,6 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerParameters=batch_sched_delay=0,sched_interval=2
-PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
 SlurmctldPidFile={folder}/slurmctld.pid
@@ -39,8 +37,7 @@ SlurmdLogFile={folder}/slurmd.log
 ReturnToService=2
 MpiDefault=none
 NodeName={host} CPUs={cpus} RealMemory={memory} State=UNKNOWN
-PartitionName=usual Nodes=ALL Default=YES MaxTime=60 PriorityTier=1 GraceTime=0
-PartitionName=urgent Nodes=ALL MaxTime=60 PriorityTier=9 PreemptMode=OFF
+PartitionName=usual Nodes=ALL Default=YES MaxTime=60
 """
 
 

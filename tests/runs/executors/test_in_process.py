@@ -33,7 +33,7 @@ def made_here(
         for cell, name in enumerate(how)
     ]
     try:
-        made = list(InProcess(Path(), Any, signals, group).make(work, progress))  # type: ignore[arg-type]
+        made = list(InProcess(Any, signals, group).make(work, progress))  # type: ignore[arg-type]
     finally:
         assert not signals.training, "a signal would be held back"
     return [(one.run.name, one.code) for one in made], said
@@ -65,21 +65,6 @@ def test_errors_that_every_run_would_meet_are_raised(
 ) -> None:
     with pytest.raises(type(error), match=str(error)):
         made_here(monkeypatch, {"base": error, **others}, group)
-
-
-def test_a_row_that_cannot_be_tried_does_not_end_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = []
-
-    def measure(run: Any, cache: Path) -> None:
-        tried.append(run.name)
-        raise RuntimeError("head too wide")
-
-    monkeypatch.setattr("repro.runs.measure.measure_run", measure)
-    said: list[str] = []
-    work: Any = [SimpleNamespace(run=SimpleNamespace(name=name)) for name in ("base", "h=1")]
-    InProcess(Path(), Any, Any).measure(work, SimpleNamespace(say=said.append))  # type: ignore[arg-type]
-    assert tried == ["base", "h=1"]
-    assert said[0] == "base could not be measured. RuntimeError: head too wide"
 
 
 def test_a_curve_has_what_is_a_number(tmp_path: Path) -> None:

@@ -1,21 +1,16 @@
 """Runs on Ray are the runs of this machine, to the bit, whatever is lost on the way."""
 
-import hashlib
 import ipaddress
-import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from first_words import ROOT
 from runs.executors.typed_sweeps import (
     begin,
     came,
@@ -30,170 +25,83 @@ from runs.executors.typed_sweeps import (
 )
 from waiting import until
 
-from repro.claims.lists import catalogue_digest
-from repro.results.provenance import fingerprint
 from repro.runs.executors import on_ray
 from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Job
-from repro.runs.executors.on_node import Ended, NodeCommand, make_run, versions
-from repro.runs.executors.on_ray import OnRay, Share, stage_code
+from repro.runs.executors.on_ray import OnRay, make_run
 
-ROOT = Path(__file__).parents[3]
-
-# a node's side, without Ray -----------------------------------------------------------------------------------
+# the task and the sweep's side, without Ray ---------------------------------------------------------------------
 
 
-def job(folder: Path, program: str, **other: Any) -> NodeCommand:
-    (folder / "runs").mkdir(exist_ok=True)
-    wanted = folder / "runs" / "wanted"
-    wanted.write_text("7")
-    usual = {
-        "words": ["-c", program],
-        "environment": {},
-        "wanted": str(wanted),
-        "sha256": hashlib.sha256(b"7").hexdigest(),
-        "log": str(folder / "log"),
-        "versions": versions(),
-    }
-    return NodeCommand(**usual | other)
+def test_a_task_gives_the_exit_code_and_keeps_what_was_printed(tmp_path: Path) -> None:
+    program = "import os; print(os.getcwd(), os.environ['ASKED'], flush=True); raise SystemExit(74)"
+    log = tmp_path / "log"
+    assert make_run([sys.executable, "-c", program], str(tmp_path), str(log), {"ASKED": "7"}) == 74
+    assert log.read_text() == f"{tmp_path} 7\n"
+    with pytest.raises(ChildProcessError, match="ended by signal 9"):  # for which Ray starts the task again
+        make_run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], str(tmp_path), str(log), {})
 
 
-def test_a_node_gives_the_exit_code_and_keeps_what_was_printed(tmp_path: Path) -> None:
-    assert make_run(job(tmp_path, "print('begun', flush=True); raise SystemExit(74)")) == Ended(
-        host=socket.gethostname(), code=74
+LOOP = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (open("asked", "w").close(), sys.exit(143)))
+{first}
+open("began", "w").close()
+while True:
+    time.sleep(0.02)
+    {look}
+"""
+
+
+def test_a_cancelled_task_asks_its_run_to_stop_and_waits_for_it(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(
+        "import sys; from repro.runs.executors.on_ray import make_run\n"
+        f"sys.exit(make_run([sys.executable, '-c', {LOOP.format(first='', look='')!r}], '.', 'log', {{}}))"
     )
-    assert (tmp_path / "log").read_text() == "begun\n"
+    task = subprocess.Popen([sys.executable, "task.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    until((tmp_path / "began").exists, 60.0)
+    task.send_signal(signal.SIGINT)
+    assert task.wait(30) == 143
+    assert (tmp_path / "asked").exists()
 
 
-def test_a_run_is_stopped_when_its_sweep_ends(tmp_path: Path) -> None:
-    asked = job(tmp_path, f"import os, time; os.unlink({str(tmp_path / 'runs/wanted')!r}); time.sleep(60)")
-    assert make_run(asked).code == -signal.SIGTERM
+class Errors:
+    """Those that Ray raises."""
+
+    class RayError(Exception):
+        """The task was lost, and begun again too often."""
 
 
-@pytest.mark.parametrize("name", ["python", "torch"])
-def test_a_node_of_other_versions_is_refused_with_both(tmp_path: Path, name: str) -> None:
-    refused = make_run(job(tmp_path, "", versions={**versions(), name: "0.1"})).refused
-    assert f"has other versions: {name} {versions()[name]} there, 0.1 here" in refused
+def outcome(tmp_path: Path, answer: Any, *, finished: bool = False, received: int = 0) -> Any:
+    """What comes of a run whose task ends in this way, and what was said."""
+    words: list[str] = []
 
-
-@pytest.mark.parametrize("content", [None, "of another folder at the same path"])
-def test_a_node_that_does_not_see_the_folder_of_runs_is_refused(tmp_path: Path, content: str | None) -> None:
-    asked = job(tmp_path, "")
-    Path(asked.wanted).unlink() if content is None else Path(asked.wanted).write_text(content)
-    assert "share the folder of runs" in make_run(asked).refused
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the system's own way is Linux's")
-def test_a_run_whose_task_was_killed_is_asked_to_stop(tmp_path: Path) -> None:
-    program = "import signal, sys, time; signal.signal(15, lambda *_: (open('asked', 'w'), sys.exit())); "
-    asked = job(tmp_path, program + "open('began', 'w'); time.sleep(60)")
-    (tmp_path / "asks.py").write_text(f"from repro.runs.executors.on_node import *\nmake_run({asked!r})")
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    task = subprocess.Popen([sys.executable, "asks.py"], cwd=tmp_path, env=environment)
-    until((tmp_path / "began").exists, 30.0)
-    task.kill()
-    task.wait()
-    until((tmp_path / "asked").exists, 10.0)
-
-
-# the sweep's side, with an engine that is played --------------------------------------------------------------
-
-
-class Lost(Exception):
-    """What the engine raises where a node is gone."""
-
-
-def asked(answers: Sequence[Any], tmp_path: Path, *, finished: bool = False, stopped: bool = False) -> Any:
-    """What comes of a run whose tasks end in these ways, one after the other, and what was said."""
-    said: list[str] = []
-    left, record = list(answers), SimpleNamespace(status="finished")
-
-    def get(reference: object) -> Ended:
-        answer = left.pop(0)
+    def get(reference: object) -> int:
         if isinstance(answer, Exception):
             raise answer
-        return Ended(host="n7", code=answer)
+        return int(answer)
 
-    run: Any = SimpleNamespace(id="ab", name="base seed 1", finished=lambda: record if finished else None)
+    run: Any = SimpleNamespace(id="ab", name="base seed 1", finished=lambda: finished or None)
     sweep = object.__new__(OnRay)
-    sweep.options = SimpleNamespace(on="ray")  # type: ignore[assignment]
-    sweep.signals = SimpleNamespace(should_stop=lambda: stopped, received=2)  # type: ignore[assignment]
-    errors = SimpleNamespace(RayTaskError=ZeroDivisionError, RayError=Lost)
-    sweep._ray, sweep._logs = SimpleNamespace(get=get, exceptions=errors), tmp_path
-    lost: Counter[int] = Counter()
-    while (made := sweep._outcome(Job(cell=0, run=run), None, lost, SimpleNamespace(say=said.append))) is None:  # type: ignore[arg-type]
-        pass
-    return made.code, made.record is not None, len(answers) - len(left), "\n".join(said)
+    sweep.options = SimpleNamespace(runs_dir=tmp_path)  # type: ignore[assignment]
+    sweep.signals = SimpleNamespace(received=received)  # type: ignore[assignment]
+    sweep._ray = SimpleNamespace(get=get, exceptions=Errors)
+    made = sweep._outcome(Job(cell=0, run=run), None, SimpleNamespace(say=words.append))  # type: ignore[arg-type]
+    return made.code, made.record is not None, "\n".join(words)
 
 
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_is_what_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_ray, "LATE", 0.0)
-
-
-def test_lost_runs_restart_and_failed_runs_do_not(tmp_path: Path) -> None:
-    for ways in ([Lost("gone"), 74], [-9, 74], [143, 74], [-9, BUSY, 74]):
-        code, has_record, n, text = asked(ways, tmp_path)
-        assert (code, has_record, n) == (74, False, len(ways)), ways
-        assert "It goes on from its last checkpoint" in text
-        assert "its process on n7 ended with exit code 74. The end of" in text
-    assert asked([BUSY, 74], tmp_path) == (BUSY, False, 1, "")  # another sweep makes it
-    assert asked([ZeroDivisionError("no room")], tmp_path)[:3] == (FAILED, False, 1)
-    code, _, n, text = asked([-9] * 9, tmp_path)
-    assert (code, n) == (FAILED, on_ray.LOST_AT_MOST + 1)
-    assert "It is skipped" in text
-
-
-def test_a_record_is_what_counts(tmp_path: Path) -> None:
-    assert asked([DIVERGED], tmp_path, finished=True) == (0, True, 1, "")
-    assert asked([0], tmp_path)[:2] == (FAILED, False)
-    assert asked([143], tmp_path, stopped=True) == (130, False, 1, "")
-    assert asked([0], tmp_path, stopped=True, finished=True) == (0, True, 1, "")
-
-
-def test_addresses() -> None:
-    assert on_ray._address("ray", {}) == "local"
-    assert on_ray._address("ray", {"RAY_ADDRESS": "auto"}) == "auto"
-    for where, address in [("ray://", None), ("ray://head", None), ("ray://head:port", None), ("ray", "10.0.0.7")]:
-        with pytest.raises(ValueError, match="expected ray, or ray://HOST:PORT"):
-            on_ray._address(where, {"RAY_ADDRESS": address} if address else {})
-
-
-def test_an_address_must_answer() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        assert on_ray._address(f"ray://{address}", {}) == f"ray://{address}"
-        assert on_ray._address("ray", {"RAY_ADDRESS": address}) == address
-    with pytest.raises(ValueError, match=f"nothing answers at {address}"):
-        on_ray._address(f"ray://{address}", {})
-
-
-def test_how_many_runs_a_node_takes() -> None:
-    needs = Share(processors=2, memory=10**9)
-    node = {"CPU": 7.0, "memory": 2.5e9, "GPU": 1.0}
-    assert [replace(needs, gpus=gpus).fit(node) for gpus in (0, 1, 2)] == [2, 1, 0]
-    assert needs.fit({"memory": 1e12}) == 0
-    assert str(replace(needs, gpus=1)) == "a run (2 processors, about 1.0 GB of memory, 1 GPU)"
-
-
-def test_the_staged_code_runs_on_its_own(tmp_path: Path) -> None:
-    own = tmp_path / "mine"
-    (own / "helpers").mkdir(parents=True)
-    for name in ("rows.py", "facts.json", "helpers/__init__.py", "text.bin"):
-        (own / name).write_text("")
-    stage_code(own / "rows.py", tmp_path / "there")
-    there = {path.relative_to(tmp_path / "there").as_posix() for path in (tmp_path / "there").rglob("*")}
-    assert {"experiments/rows.py", "experiments/facts.json", "experiments/helpers/__init__.py"} <= there
-    assert "experiments/text.bin" not in there
-    code = """import json
-from repro.claims.lists import catalogue_digest  # a record names the list that it began under
-from repro.results.provenance import fingerprint
-print(json.dumps([fingerprint(), catalogue_digest()]))"""
-    found = subprocess.check_output(
-        [sys.executable, "-c", code],
-        cwd=tmp_path / "there",
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "there")},
+    assert outcome(tmp_path, DIVERGED, finished=True) == (0, True, "")
+    assert outcome(tmp_path, 0)[:2] == (FAILED, False)
+    code, _, text = outcome(tmp_path, BUSY)
+    assert (code, text.partition(". The")[0]) == (
+        BUSY,
+        "base seed 1 has no record: its process ended with exit code 75",
     )
-    assert json.loads(found) == [fingerprint(), catalogue_digest()]
+    code, _, text = outcome(tmp_path, Errors.RayError("task\nnode 7 died"))
+    assert (code, text.partition(". The")[0]) == (FAILED, "base seed 1 has no record: RayError: node 7 died")
+    assert outcome(tmp_path, 143, received=2) == (130, False, "")
+    assert outcome(tmp_path, 0, received=2, finished=True) == (0, True, "")
 
 
 # Ray itself ---------------------------------------------------------------------------------------------------
@@ -233,7 +141,7 @@ LONG = ("--steps", "40", "--seeds", "3")  # a checkpoint each 10 steps
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("lost", ["nothing", "process", "task", "node", "driver", "all"])
+@pytest.mark.parametrize("lost", ["process", "task", "node", "driver"])
 def test_what_is_lost_is_made_again(tmp_path: Path, alone: Any, lost: str) -> None:
     pytest.importorskip("ray", reason="needs the extra [ray]")
     folder = tmp_path / "sweep"
@@ -253,13 +161,12 @@ def test_what_is_lost_is_made_again(tmp_path: Path, alone: Any, lost: str) -> No
                 if set(children(node.all_processes["raylet"][0].process.pid)) & {*victims}
             ]
             nodes.remove_node(busy[0], allow_graceful=False)
-        elif lost != "nothing":
-            kill([process.pid, *(victims if lost == "all" else [])])
+        else:
+            kill([process.pid])
             process.wait()
             until(lambda: not workers_of(folder), 60.0)  # who lost its sweep ends by itself
             process = begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address)
-        text = finish(process, folder)
-    assert ("It goes on from its last checkpoint" in text) == (lost in ("process", "task", "node"))
+        finish(process, folder)
     assert came(folder) == alone(*LONG)
     until(lambda: not workers_of(folder), 20.0)
 
@@ -274,5 +181,6 @@ def test_asked_to_stop_each_run_leaves_a_checkpoint(tmp_path: Path, alone: Any, 
         until(lambda: checkpointed(folder))
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 128 + signal.SIGINT, said(folder)
+        assert not workers_of(folder)
         finish(begin(folder, *options, "--on", "ray", RAY_ADDRESS=nodes.address), folder)
     assert came(folder) == alone(*options)

@@ -101,7 +101,7 @@ def workers_of(folder: Path) -> list[int]:
     for process in psutil.process_iter():
         try:
             words = process.cmdline()
-            if f"{folder}/runs" in words and "--shard" in words:
+            if f"--runs-dir={folder / 'runs'}" in words and "--shard" in words:
                 mine.append(process.pid)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             pass
