@@ -6,7 +6,7 @@ Run:   python experiments/outputs_2017.py --data-dir FOLDER          (a minute; 
 import sys
 from collections.abc import Sequence
 
-from repro.pages.build import write_outputs_2017
+from repro.pages.build import build_outputs_2017, write
 from repro.results.outputs_2017 import save_outputs
 from repro.results.scored_2017 import found_outputs, score_outputs
 from repro.runs.command import Parser, code_of, ended
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)
-    print(*write_outputs_2017(options.results_dir), sep="\n")
+    print(*write(build_outputs_2017(options.results_dir)), sep="\n")
     return 0
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from paper_runs import PAPER_SETTINGS, paper_run
 
 from repro.model.config import Hyper
+from repro.pages import columns as of_frame
 from repro.pages import tables
-from repro.pages.columns import columns
 from repro.render.latex import latex
 from repro.render.markdown import markdown
-from repro.render.page import plain
+from repro.render.page import Column, plain
 from repro.render.terminal import terminal
 from repro.results import frame as frames
 from repro.results.record import PaperNumbers, Record, path
@@ -98,6 +98,15 @@ def own(results: Path, published: Path, *uncommitted: str) -> frames.ResultSet:
     """One's own results at `laptop`, with the rows there should be."""
     frames.note_rows(results / "laptop", EXPECTED)
     return frames.ResultSet.read_own(results / "laptop", published, uncommitted)
+
+
+def columns(frame: Any) -> list[Column]:
+    """All columns that pages show of a table like most."""
+    makers = ("setting_columns", "columns_of_dev", "columns_of_last_mean", "columns_of_test", "size_columns")
+    return [
+        of_frame.row_column(frame),
+        *(column for name in (*makers, "cost_columns") for column in getattr(of_frame, name)(frame)),
+    ]
 
 
 def cell(frame: Any, group: str, heading: str, *, nth: int = 0) -> dict[str, str]:

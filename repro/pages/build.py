@@ -6,6 +6,7 @@ Markdown for a code host, LaTeX for an article, and text for a terminal. The rep
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,15 +16,13 @@ from repro.claims.catalogue import CLAIMS, LISTED, STATEMENTS
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge, verdicts_of_print
 from repro.claims.layers import verdicts
 from repro.pages import across_scales, claims, outputs_2017, scale, statements, table1, table3, tables
-from repro.pages.anchor import anchor_section
 from repro.pages.columns import sheet
 from repro.pages.scale_data import ScaleData, lengths_of, printed_of, scale_data
 from repro.pages.tables import is_like_others, page_of_table, special_at_the_end
-from repro.pages.words import linked
+from repro.pages.words import to_project
 from repro.render.latex import latex
 from repro.render.markdown import markdown
-from repro.render.origin import COMMAND, is_generated
-from repro.render.page import Page
+from repro.render.page import Page, Table, is_generated
 from repro.render.terminal import terminal
 from repro.results import layer_costs
 from repro.results.frame import FIGURES, ResultSet, noted_rows, record_folders
@@ -39,7 +38,7 @@ class Document(NamedTuple):
 
     page: Page
     sheet: str = ""  # the same as comma-separated values
-    article: Page | None = None  # the part for an article
+    is_article: bool = False  # whether it is written as LaTeX too
 
 
 VERDICTS = (claims.NAME, statements.NAME)
@@ -59,44 +58,42 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
 
 
 def _pages_of_scale(data: ScaleData) -> Documents:
-    result_set, runs = data.result_set, data.runs
+    result_set = data.result_set
     judged, stated = ((), ()) if data.is_exploration else (data.judged, data.stated)
     # a published part of Table 3 stands on that table's page alone
     frames = {name: frame for name, frame in data.frames.items() if result_set.own or not table3.has_part(name)}
-    whole = frames.get(table3.NAME)
-    pages = {
-        name: page_of_table(frame, runs.scale, name, judged, stated)
-        for name, frame in frames.items()
-        if name != table3.NAME
-    }
-    if whole is not None:
-        pages[table3.NAME] = table3.page(whole, runs.scale, judged)
-    listed = _pages(result_set.folder.parent, frames)
+    pages = {name: page_of_table(frame, data.runs.scale, name, judged, stated) for name, frame in frames.items()}
+    if data.is_exploration and not result_set.own:
+        pages = {name: brief(page) for name, page in pages.items()}
     pictures = {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
-    anchored = [block for frame in frames.values() for block in anchor_section(frame)]
-    of_scale = scale.page(data, whole, listed, pictures, anchor=anchored, tables=pages)
-    made = {name: Document(linked(pages[name]), sheet(frame), pages[name]) for name, frame in frames.items()}
+    made = {name: Document(pages[name], sheet(frame), is_article=True) for name, frame in frames.items()}
     if not data.is_exploration:
         made |= _verdicts(data)
-    made[scale.NAME] = Document(of_scale)
+    made[scale.NAME] = Document(scale.page(data, _pages(result_set.folder.parent, frames), pictures, pages))
     if gallery := scale.figures_page(data, pictures):
         made[FIGURES] = Document(gallery)
     return {result_set.folder / name: document for name, document in made.items()}
 
 
+def brief(page: Page) -> Page:
+    """A page down to its first table, and where its signs are explained: so much of runs that settle nothing."""
+    end = next(i for i, block in enumerate(page.blocks, start=1) if isinstance(block, Table))
+    return replace(page, blocks=(*page.blocks[:end], page.blocks[-1]))
+
+
 def _verdicts(data: ScaleData) -> dict[str, Document]:
     """The page of claims and the page of statements; a scale of exploration has neither."""
-    results, frames = data.result_set.folder.parent, data.frames
+    results = data.result_set.folder.parent
     shared: dict[str, Any] = {
-        "to_project": "../../.." if data.result_set.own else "../..",
+        "to_project": to_project(own=data.result_set.own),
         "published": data.published,
-        "printed": printed_of(data.result_set),
-        "lengths": lengths_of(frames.values()),
+        "lengths": lengths_of(data.frames.values()),
     }
     over, stated_over = (over_sentences(of, data.evidence, results) for of in (data.judged, data.stated))
-    of_claims = claims.page(data.judged, data.evidence, data.runs, over, **shared)
-    of_texts = statements.page(
-        data.stated, data.evidence, data.runs, stated_over, ladder=frames.get(statements.LADDER), **shared
+    printed, answers = printed_of(data.result_set), statements.answers(data.stated)
+    of_claims = claims.page(data.judged, data.evidence, data.runs, over, printed=printed, **shared)
+    of_texts = claims.page(
+        data.stated, data.evidence, data.runs, stated_over, of=statements.OF_TEXTS, answers=answers, **shared
     )
     return {
         claims.NAME: Document(of_claims, claims.sheet(data.judged, over)),
@@ -106,19 +103,18 @@ def _verdicts(data: ScaleData) -> dict[str, Document]:
 
 def _pages(results: Path, tables: Iterable[str]) -> list[str]:
     """The pages of tables, as the page of the scale links to them: those that are no scale's own come first."""
-    has_layers = (results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE).exists()
-    return [
-        *([f"../{layer_costs.LAYER_COSTS_FOLDER}/{table1.NAME}"] if has_layers else []),
-        *([f"../{FOLDER_2017}/{outputs_2017.NAME}"] if load_outputs(results) else []),
-        *tables,
-    ]
+    shared = {
+        f"../{layer_costs.LAYER_COSTS_FOLDER}/{table1.NAME}": measured_layers(results),
+        f"../{FOLDER_2017}/{outputs_2017.NAME}": load_outputs(results),
+    }
+    return [*(place for place, there in shared.items() if there), *tables]
 
 
 def build_layers(results: Path) -> Documents:
     """Table 1 from the measurements under `results`; nothing where there are none."""
     if (measured := measured_layers(results)) is None:
         return {}
-    document = Document(table1.page(measured), table1.sheet(measured), table1.article(measured))
+    document = Document(table1.page(measured), table1.sheet(measured), is_article=True)
     return {results / layer_costs.LAYER_COSTS_FOLDER / table1.NAME: document}
 
 
@@ -126,7 +122,7 @@ def build_outputs_2017(results: Path) -> Documents:
     """The page of published translations from their scores under `results`; nothing where there are none."""
     if (scored := load_outputs(results)) is None:
         return {}
-    document = Document(outputs_2017.page(scored), outputs_2017.sheet(scored), outputs_2017.page(scored))
+    document = Document(outputs_2017.page(scored), outputs_2017.sheet(scored), is_article=True)
     return {results / FOLDER_2017 / outputs_2017.NAME: document}
 
 
@@ -183,8 +179,8 @@ def texts(documents: Documents) -> dict[Path, str]:
     written = {}
     for file, document in documents.items():
         written[file.with_name(f"{file.name}.md")] = markdown(document.page)
-        if document.article:
-            written[file.with_name(f"{file.name}.tex")] = latex(document.article, f"{file.parent.name}/{file.name}")
+        if document.is_article:
+            written[file.with_name(f"{file.name}.tex")] = latex(document.page, f"{file.parent.name}/{file.name}")
         if document.sheet:
             written[file.with_name(f"{file.name}.csv")] = document.sheet
     return written
@@ -203,16 +199,6 @@ def write_scale(result_set: ResultSet) -> list[Path]:
     return write(build_scale(result_set, judged_without_runs(result_set)))
 
 
-def write_layers(results: Path) -> list[Path]:
-    """Rewrite the files of Table 1; returns them."""
-    return write(build_layers(results))
-
-
-def write_outputs_2017(results: Path) -> list[Path]:
-    """Rewrite the files of the page of published translations; returns them."""
-    return write(build_outputs_2017(results))
-
-
 def uncommitted(tables: Iterable[str]) -> list[str]:
     """The tables whose experiment file differs from its commit; none where git is not available."""
     return [name for name in tables if name != BASE and is_committed(EXPERIMENTS / f"{name}.py") is False]
@@ -226,11 +212,11 @@ def scales(results: Path) -> list[Path]:
 def build_pages(results: Path, result_sets: Iterable[ResultSet], *, own: bool = False) -> Documents:
     """Every page made from the files under `results`; the verdicts of each scale are computed once for all pages."""
     made = build_layers(results) | build_outputs_2017(results)
-    known: list[across_scales.AtScale] = []
+    known: list[ScaleData] = []
     for result_set in result_sets:
         if data := scale_data(result_set, judged_without_runs(result_set)):
             made |= _pages_of_scale(data)
-            known.append(across_scales.AtScale.of(data))
+            known.append(data)
     whole = across_scales.page(known, is_own=own)
     return made | ({results / across_scales.NAME: Document(whole)} if whole else {})
 
@@ -246,8 +232,8 @@ def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
 def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
     """Every file that is made from the records under `results`, with its text.
 
-    An empty text marks a file that was generated earlier and no longer has a source. Raises ValueError where the page
-    over all scales would replace a page that was not generated from records.
+    An empty text marks a file that was generated earlier and no longer has a source. A page over all scales that was
+    written by hand stays.
     """
     result_sets = read_results(results, own=own)
     made = texts(build_pages(results, result_sets, own=own))
@@ -256,11 +242,10 @@ def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
             if file.exists():
                 made.setdefault(file, "")  # the scale turned out to be exploration
     over_all = results / f"{across_scales.NAME}.md"
-    if over_all.exists():
-        if is_generated(read(over_all)):
-            made.setdefault(over_all, "")
-        elif over_all in made:
-            raise ValueError(f"{over_all}: expected the page that {COMMAND} makes, got one written by hand. Move it.")
+    if over_all.exists() and is_generated(read(over_all)):
+        made.setdefault(over_all, "")
+    elif over_all.exists():
+        made.pop(over_all, None)  # somebody wrote it
     return made
 
 

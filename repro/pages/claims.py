@@ -1,8 +1,8 @@
 """The page of verdicts: the claims that a scale can answer, one by one, then those that it cannot. Paper: all of it."""
 
-import statistics
+import itertools
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -14,15 +14,14 @@ from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, why_apart
 from repro.claims.judge import OUTCOMES, TOO_FEW, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.lists import catalogue_digest
-from repro.claims.to_base import Distances, ToBase
-from repro.pages.columns import MINUS, comma_separated, marked, with_minus
+from repro.claims.to_base import Distances
+from repro.pages.columns import MINUS, comma_separated, marked, rules_between, tabled, with_minus
 from repro.pages.scale_data import Summary
-from repro.render.origin import made_from
-from repro.render.page import Block, Code, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks
+from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.render.several import several
 from repro.results.parts import length_decides
 from repro.results.record import PaperNumbers
-from repro.results.resampled import RESAMPLES, Interval
+from repro.results.resampled import Interval
 
 NAME = "claims"
 ABOUT = {  # the title of each group of the page, in the page's order, and of the page of a table
@@ -73,37 +72,21 @@ MARKS: dict[Outcome, str] = {
 RULES = "docs/claims.md"  # of the project: the procedure in full
 ABOUT_NUMBERS = marked(
     "A difference is above zero where it agrees with the claim: by rows + seeds, [95 % interval]. **paper** is the "
-    "same from the numbers that the paper prints, **ratio** ours over it. A trend is the least-squares slope per "
-    "doubling. **found from** is the size that would have been found with a chance of 80 %, where nothing was. "
-    "Verdicts rest on wider intervals than these, which allow for all that is judged on this page."
-)
-ABOUT_LENGTH = marked(
-    "**length** is the difference of the lengths of translations over those of their references; it **decides** where "
-    "BLEU without its penalty for brevity has the other sign."
+    "same as printed, **ratio** ours over it, **found from** the size that would have been found with a chance of 80 % "
+    "where nothing was."
 )
 OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
 NO_LENGTHS = MappingProxyType[tuple[str, str], float]({})
-ABOUT_SENTENCES: Words = (
-    Strong(OVER_SENTENCES),
-    " is the 95 % interval of the same difference by sacreBLEU's paired bootstrap: the same runs on sentences that are "
-    f"drawn {RESAMPLES:,} times, the same sentences for every run. Where it is ",
-    Strong("wider"),
-    " than the interval over seeds, more sentences would tell more than more seeds. Verdicts rest on the seeds.",
-)
 PROMISE = (
     f"Judged by rows + seeds on seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} of every row, as declared before the "
     f"runs; the chance of any wrong verdict about trained rows on this page is meant to be {100 * ALPHA:g} %."
 )
 AS_PUBLISHED = (
-    f"The verdicts are those published before {FIRST_SEED} was the first seed, by the rules of their time, which were "
-    f"meant to keep the chance of any wrong one on this page to {100 * ALPHA:g} %. The numbers are of the same runs by "
-    f"rows + seeds, an analysis that was chosen when they were known, so what it makes of them is exploration; seeds "
-    f"{FIRST_SEED} to {FIRST_SEED + SEEDS - 1} will confirm it or not."
+    f"The verdicts are those published before {FIRST_SEED} was the first seed, by the rules of their time. The numbers "
+    "are of the same runs by rows + seeds, an analysis that was chosen when they were known, so what it makes of them "
+    f"is exploration; seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} will confirm it or not."
 )
-BELOW = (
-    " At this scale a verdict speaks of the sign of a difference, or says that it is smaller than the printed one: the "
-    "model and the text are not the paper's."
-)
+BELOW = " At this scale a verdict speaks of the sign of a difference: model and text are not the paper's."
 
 
 def page(
@@ -123,11 +106,12 @@ def page(
 
     `sentences` are the differences in BLEU with their intervals over sentences. `of` is the subject, and `answers` are
     shown before the tables. `printed` are the paper's numbers for rows, and `lengths` those of the rows' translations.
+    Which runs settle nothing, and why, stands on the page of claims alone.
     """
-    answered = [one for one in judged if is_answered(one, runs.scale)]
-    groups: dict[str, list[Judged]] = {key: [] for key in ABOUT}
-    for one in answered:
-        groups[group_of(one.claim)].append(one)
+    order = [*ABOUT].index
+    answered = sorted(
+        (one for one in judged if is_answered(one, runs.scale)), key=lambda one: order(group_of(one.claim))
+    )
     is_of_paper = of is OF_PAPER
     return Page(
         made_from("the records in this folder"),
@@ -136,22 +120,14 @@ def page(
             Text(agreement(evidence, printed) if is_of_paper else ""),
             Text(_told(answered, of)),
             answers,
-            (
-                part
-                for key, members in groups.items()
-                if members
-                for part in (Heading(ABOUT[key]), *_section(members, sentences, lengths, of))
-            ),
+            Text(ABOUT_NUMBERS if answered else ""),
+            _tables(answered, sentences, lengths, of) if answered else (),
             _other_rows(answered, evidence, printed) if is_of_paper else (),
-            _not_answered(judged, evidence, runs.scale, of),
             Heading("How it was judged"),
+            Text(_not_answered(judged, runs.scale)),
             Text(promise(judged, runs.scale, published)),
             differing(judged),
-            exploration(evidence),
-            Text(sizes_here(runs)),
-            Text(ABOUT_NUMBERS) if answered else (),
-            Text(ABOUT_LENGTH if lengths and answered else ""),
-            Text(ABOUT_SENTENCES if sentences else ""),
+            (*exploration(evidence), Text(sizes_here(runs))) if is_of_paper else (),
             Text((Link("How verdicts are made", f"{to_project}/{RULES}"), f". List of claims: {catalogue_digest()}.")),
         ),
     )
@@ -213,19 +189,6 @@ def settles(judged: Iterable[Judged]) -> bool:
     return any(one.claim.is_trained and one.verdict != "not judged" for one in judged)
 
 
-def settled_claims(judged: Sequence[Judged]) -> Listing:
-    """The claims about trained rows that were judged, each on a line."""
-    return Listing(
-        tuple(
-            (Strong(one.verdict), f": {one.sentence} ({one.claim.id}; {with_minus(one.reason)})")
-            for verdict in OUTCOMES
-            if verdict != "not judged"
-            for one in judged
-            if one.claim.is_trained and one.verdict == verdict
-        )
-    )
-
-
 def exploration(evidence: Evidence) -> Sequence[Block]:
     """Which runs settle nothing, and why; empty where all count."""
     if not evidence.apart:
@@ -259,42 +222,25 @@ def told_counts(judged: Iterable[Judged]) -> str:
     return ", ".join(f"{outcome} {counts[outcome]}" for outcome in OUTCOMES if counts[outcome]) + "."
 
 
-def untrained(members: Sequence[Judged], said: str) -> Table:
-    """The claims of one group that no run settles, with what settles them."""
-    claims = [one.claim for one in members]
-    return Table(
-        (
-            Column("", "claim", [claim.id for claim in claims]),
-            Column("", "section", [claim.where for claim in claims], is_words=True),
-            Column("", said, [one.sentence for one in members], is_words=True),
-            Column("", "verdict", [(Strong(one.verdict),) for one in members], is_words=True),
-            Column("", "by", [_by(one) for one in members], is_words=True),
-        )
-    )
-
-
-def _by(one: Judged) -> Words:
-    """What settles a claim, what that shows, and notes for the reader."""
-    tests = [part for test in one.claim.tests for part in (", ", Code(test.rpartition("::test_")[2]))][1:]
-    return (*tests, ": " * bool(tests), with_minus(one.reason), f". {one.claim.note}" * bool(one.claim.note))
-
-
-def _section(
+def _tables(
     members: Sequence[Judged],
     sentences: Mapping[Place, Interval],
     lengths: Mapping[tuple[str, str], float],
     of: Subject,
 ) -> Iterator[Block]:
-    """The claims of one group with their numbers."""
+    """The verdicts, ruled between tables, then the numbers of each score; notes for the reader."""
+    tables, names = [one.claim.table for one in members], Column("", "claim", [one.claim.id for one in members])
     what = (
-        Column("", "claim", [one.claim.id for one in members]),
+        names,
+        Column("", "table", tables, is_words=True),
         Column("", of.said, [one.sentence for one in members], is_words=True),
         Column("", "n", [_seeds(one) for one in members]),
         Column("", "verdict", [_verdict(one) for one in members], is_words=True),
     )
-    yield Table((*what, *claim_numbers(members, sentences, lengths)))
-    against = [(one, f" {one.claim.note}".rstrip()) for one in members if one.claim.note]
-    yield Listing(tuple(f"{one.claim.id}:{note}" for one, note in against))
+    yield Table(what, rules_between(tables))
+    for _, numbers in itertools.groupby(claim_numbers(members, sentences, lengths), key=lambda column: column.group):
+        yield tabled([names, *numbers])
+    yield Listing(tuple(f"{one.claim.id}: {one.claim.note}" for one in members if one.claim.note))
 
 
 def _verdict(one: Judged) -> Words:
@@ -380,26 +326,9 @@ def _length(claim: Claim, found: Found | None, lengths: Mapping[tuple[str, str],
 
 
 def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, Interval]) -> str:
-    """The interval over sentences, [-0.3, +1.2], and whether it is wider than over seeds; empty without it."""
-    if (interval := sentences.get((one.claim.id, endpoint.name))) is None:
-        return ""
-    text = _interval((interval.low, interval.high), endpoint).lstrip()
-    found = next(found for found in one.found if found.endpoint == endpoint)
-    if found.low is None or found.high is None:
-        return text
-    is_wider = interval.high - interval.low > found.high - found.low
-    return f"{text}, {'wider' if is_wider else 'narrower'}"
-
-
-def about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
-    """The marks that occur, with the outcomes that occur: ✓ sign as printed, ✗ opposite sign."""
-    shown = {str(text)[-1:] for column in numbers for text in column.texts}
-    said: dict[str, list[str]] = {}
-    for outcome, mark in MARKS.items():
-        if mark in shown and outcome in outcomes:
-            said.setdefault(mark, []).append(outcome)
-    texts = [f"{mark} {' or '.join(of)}" for mark, of in said.items()]
-    return f"{', '.join(texts)}." if texts else ""
+    """The interval over sentences, [-0.3, +1.2]; empty without it."""
+    interval = sentences.get((one.claim.id, endpoint.name))
+    return _interval((interval.low, interval.high), endpoint).lstrip() if interval else ""
 
 
 # Rows that no claim compares, and claims that cannot be answered
@@ -409,69 +338,43 @@ def _other_rows(answered: Iterable[Judged], evidence: Evidence, printed: Mapping
     """The rows of Table 3 that have runs but that no claim here compares with the base, compared with it."""
     told = {row for one in answered if len(one.claim.rows) == 2 for row in one.claim.rows if B0 in one.claim.rows}
     distances = Distances(evidence)
-    rows = {row: [distances(row, one) for one in (LOG_PPL, BLEU)] for row in TABLE3 if row not in told and row != B0}
-    rows = {row: found for row, found in rows.items() if any(found)}
-    if not rows or B0 not in printed:
+    found = {row: [distances(row, of) for of in (LOG_PPL, BLEU)] for row in TABLE3 if row not in told and row != B0}
+    found = {row: of for row, of in found.items() if any(of)}
+    if not found or B0 not in printed:
         return
-    columns = [Column("", "row", [row.split("/", 1)[1] for row in rows])]
-    for i, endpoint in enumerate((LOG_PPL, BLEU)):
-        ours = [found[i] for found in rows.values()]
-        theirs = [_printed_difference(endpoint, printed, row) for row in rows]
+    columns = [Column("", "row", [row.split("/", 1)[1] for row in found])]
+    for i, of in enumerate((LOG_PPL, BLEU)):
+        here = [one[i] for one in found.values()]
+        ours = [one and one.value for one in here]
+        ends = [(one and one.over_seeds) or (None, None) for one in here]
+        theirs = [_less(printed.get(row), printed[B0], of) for row in found]
         columns += [
-            Column(endpoint.name, "ours", [_to_base(one, endpoint) for one in ours]),
-            Column(endpoint.name, "paper", [_number(one, endpoint) for one in theirs]),
-            Column(
-                endpoint.name,
-                "ratio",
-                [_ratio(one.value if one else None, other) for one, other in zip(ours, theirs, strict=True)],
-            ),
+            Column(of.name, "ours", [_number(one, of) + _interval(at, of) for one, at in zip(ours, ends, strict=True)]),
+            Column(of.name, "paper", [_number(one, of) for one in theirs]),
+            Column(of.name, "ratio", [_ratio(one, other) for one, other in zip(ours, theirs, strict=True)]),
         ]
     yield Heading("Rows that no claim here compares")
     yield Text("Each less the base, above zero where the row is better; printed differences this small ask more runs.")
     yield Table(tuple(columns))
 
 
-def _printed_difference(endpoint: Endpoint, printed: Mapping[str, PaperNumbers], row: str) -> float | None:
-    ours, base = (endpoint.printed(printed[one]) if one in printed else None for one in (row, B0))
-    return None if ours is None or base is None else ours - base
+def _less(row: PaperNumbers | None, base: PaperNumbers, endpoint: Endpoint) -> float | None:
+    """The printed difference of a row to the base; None where the paper does not print both."""
+    ours, theirs = (one and endpoint.printed(one) for one in (row, base))
+    return None if ours is None or theirs is None else ours - theirs
 
 
-def _to_base(one: ToBase | None, endpoint: Endpoint) -> str:
-    if one is None:
-        return ""
-    return _number(one.value, endpoint) + _interval(one.over_seeds or (None, None), endpoint)
-
-
-def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str, of: Subject) -> Sequence[Block]:
-    """Which claims need a larger scale, which rows were not run, and how long running them takes."""
-    open_ = [one for one in judged if one.claim.is_trained and not is_answered(one, scale)]
-    larger: dict[str, list[str]] = {}
-    for one in open_:
-        if not may_judge(scale, one.claim):
-            larger.setdefault(one.claim.scale, []).append(one.claim.id)
-    lines = [
-        f"Needs {which}{' or a larger scale' * (which != SCALE_ORDER[-1])}: {', '.join(ids)}."
-        for which, ids in larger.items()
-    ]
-    small = [one for one in open_ if may_judge(scale, one.claim)]
-    if waiting := [one.claim.id for one in small if one.reason.startswith(TOO_FEW)]:
-        lines.append(f"{TOO_FEW.capitalize()}: {', '.join(waiting)}.")
-    lines += [
-        f"{one.claim.id} {one.sentence}: {with_minus(one.reason)}."
-        for one in small
-        if not one.reason.startswith(TOO_FEW)
-    ]
-    wanted = dict.fromkeys(row for one in small for row in one.claim.rows)
-    there = {f"{record.table}/{record.row}" for record in evidence.everything}
-    if missing := [row.split("/", 1)[1] for row in wanted if row not in there]:
-        hours = [
-            (run.cost["train_seconds"] + run.cost["decode_seconds"]) * run.stamp["n_threads"] / 3600
-            for run in evidence.records
-            if f"{run.table}/{run.row}" == B0
-        ]
-        cost = f", about {SEEDS * len(missing) * statistics.fmean(hours):.1f} core-hours" if hours else ""
-        lines.append(f"Not run: {', '.join(missing)}; {SEEDS} seeds of each are {SEEDS * len(missing)} runs{cost}.")
-    return (Heading(f"What is not answered of the {of.name}"), Listing(tuple(lines))) if lines else ()
+def _not_answered(judged: Iterable[Judged], scale: str) -> str:
+    """One sentence on the claims about trained rows that are not answered, by what they lack; empty without any."""
+    lacking: dict[str, list[str]] = {}
+    for one in judged:
+        if one.claim.is_trained and not is_answered(one, scale):
+            larger = " or a larger scale" * (one.claim.scale != SCALE_ORDER[-1])
+            why = TOO_FEW if one.reason.startswith(TOO_FEW) else with_minus(one.reason)
+            needs = f"needs {one.claim.scale}{larger}"
+            lacking.setdefault(why if may_judge(scale, one.claim) else needs, []).append(one.claim.id)
+    told = "; ".join(f"{why}: {', '.join(ids)}" for why, ids in lacking.items())
+    return f"Not answered here: {told}." if told else ""
 
 
 def sheet(judged: Iterable[Judged], sentences: Mapping[Place, Interval] = NO_SENTENCES) -> str:

@@ -1,7 +1,8 @@
-"""The columns of a frame as tables show them, in a reader's words, and how pages begin. Paper: Tables 2 and 3."""
+"""The columns of a frame as tables show them, in a reader's words, and what was found. Paper: Tables 2 and 3."""
 
 import csv
 import io
+import itertools
 import math
 import re
 from collections import Counter
@@ -15,7 +16,7 @@ from repro.claims.judge import Judged
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
 from repro.render.escape import sheet_text
-from repro.render.page import Better, Column, Formula, Inline, Listing, Strong, Words, Worse, plain
+from repro.render.page import Column, Formula, Inline, Listing, Strong, Table, Words, joined, plain
 from repro.results.frame import BESIDE, DataFrame, Series, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
 from repro.results.record import BASE
@@ -28,7 +29,6 @@ SIZE = "parameters (M)"
 TEST = "BLEU (test)"
 MEAN_OF_LAST = "mean of last"  # the prefix of the group of columns for other weights than the paper's
 DELTA = Formula("Δ")
-KINDS = {"better": Better, "worse": Worse}
 HEADINGS = {  # for the fields of Hyper: those that the paper writes as symbols are formulas
     name: Formula(symbol) if len(symbol) == 1 or "_" in symbol else symbol for name, symbol in SYMBOLS.items()
 }
@@ -44,17 +44,22 @@ def marked(*parts: str | Inline) -> tuple[Inline, ...]:
     )
 
 
-def columns(frame: DataFrame) -> list[Column]:
-    """All columns of a table, in order: what a row changes, scores beside the paper's, size, time."""
-    return [
-        row_column(frame),
-        *setting_columns(frame),
-        *columns_of_dev(frame),
-        *columns_of_last_mean(frame),
-        *columns_of_test(frame),
-        *size_columns(frame),
-        *cost_columns(frame),
-    ]
+def tabled(columns: Iterable[Column], ruled: Iterable[int] = ()) -> Table:
+    """The columns as a table; the first has the names of the rows.
+
+    A row that has nothing to show, such as one that was not run, is left out, and so is an empty column. What is equal
+    in all rows stands below the table, once.
+    """
+    names, *others = shown = [*columns]
+    kept = [i for i in range(len(names.texts)) if any(plain(of.texts[i]) not in ("", "0", MISSING) for of in others)]
+    rules = frozenset(sum(i < rule for i in kept) for rule in ruled) - {0, len(kept)}
+    of_rows = [column._replace(texts=[column.texts[i] for i in kept]) for column in shown]
+    alike = {i for i, column in enumerate(of_rows) if i and len(kept) > 2 and len({*map(plain, column.texts)}) == 1}
+    by_group = itertools.groupby((of_rows[i] for i in sorted(alike)), key=lambda column: column.group)
+    said = [(group, [(of.heading, of.texts[0]) for of in run if plain(of.texts[0])]) for group, run in by_group]
+    told = [joined([group, joined([joined(one) for one in values], ", ")]) for group, values in said if values]
+    left = tuple(column for i, column in enumerate(of_rows) if i not in alike)
+    return Table(left, rules, ("In all rows: ", *joined(told, "; "), ".") if told else "")
 
 
 def runs_column(frame: DataFrame, none: str = MISSING) -> Column:
@@ -136,7 +141,7 @@ def published_column(frame: DataFrame, group: str, score: str, decimals: int) ->
 def setting_columns(frame: DataFrame) -> list[Column]:
     """The settings of rows, as in the paper: the base in full, other rows only where they differ from it."""
     has_base = frame["table"].iloc[0] == BASE
-    systems = [system_label(text) if n else MISSING for n, text in zip(frame["n"], frame["system"], strict=True)]
+    systems = [system_label(text) if n else "" for n, text in zip(frame["n"], frame["system"], strict=True)]
     shown = [Column("", "system", systems)] if has_systems(frame) else []
     for name, heading in HEADINGS.items():
         here, paper = list(frame[name]), list(frame[name + AT_PAPER_SIZE])
@@ -168,20 +173,6 @@ def labels(frame: DataFrame) -> list[str]:
     """The names of a table's rows."""
     settings = [dict(zip(SYMBOLS, values, strict=True)) for values in frame[[*SYMBOLS]].to_numpy()]
     return [label(row, here) for row, here in zip(frame["row"], settings, strict=True)]
-
-
-def closing(frame: DataFrame, apart: Mapping[tuple[str, str], str]) -> list[Column]:
-    """The columns that an experiment prints at its end: scores, and for BLEU also differences to the base.
-
-    Rows of ours that are told `apart` from the base are highlighted.
-    """
-    dev = [column for column in columns_of_dev(frame) if column[:2] != ("PPL (dev)", DELTA)]
-    ours = next((i for i, column in enumerate(dev) if column.heading == DELTA), None)
-    if ours is not None:
-        kinds = [KINDS.get(apart.get(row, ""), str) for row in zip(frame["table"], frame["row"], strict=True)]
-        texts = [kind(plain(text)) for kind, text in zip(kinds, dev[ours].texts, strict=True)]
-        dev[ours] = dev[ours]._replace(texts=texts)
-    return [row_column(frame), *dev]
 
 
 def numbers(values: Iterable[float | None], form: str) -> list[str]:
@@ -340,11 +331,6 @@ def _value(value: Any) -> str:
 # The beginning of a page: findings in sentences, made from its records
 
 NAMED = 6  # rows that are named with their numbers; of further rows only the count is given
-EXPLAINED = "Better and worse than the base"
-ABOUT_FOUND = marked(
-    f"**{EXPLAINED}**: the difference of a row to the base, of BLEU on dev over the seeds that both have, with its 95 "
-    "% interval. Each is of one row by itself; a verdict, of many at once, asks for more."
-)
 
 
 def found(frame: DataFrame) -> Listing:

@@ -3,8 +3,7 @@
 import statistics
 
 from repro.pages.columns import comma_separated, rules_between
-from repro.render.origin import made_from
-from repro.render.page import Code, Column, Heading, Listing, Page, Table, Text, blocks
+from repro.render.page import Code, Column, Heading, Listing, Page, Table, Text, blocks, made_from
 from repro.results.outputs_2017 import KINDS, QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
 
 NAME = "outputs"

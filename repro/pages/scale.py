@@ -5,16 +5,14 @@ from itertools import takewhile
 
 from repro.claims.decisions import Outcome
 from repro.claims.judge import OUTCOMES, Judged
-from repro.pages import outputs_2017, table1, table2, table3
+from repro.pages import outputs_2017, table1
 from repro.pages.claims import NAME as CLAIMS
-from repro.pages.claims import agreement, differing, exploration, promise, settles, sizes_here
-from repro.pages.columns import ABOUT_FOUND, found
+from repro.pages.claims import agreement, settles
 from repro.pages.scale_data import ScaleData, printed_of
-from repro.pages.words import departure_notes, explained_table, told_at_the_end
-from repro.render.origin import made_from
+from repro.pages.statements import NAME as STATEMENTS
+from repro.pages.words import reading
 from repro.render.page import (
     Block,
-    Code,
     Emphasis,
     Heading,
     Link,
@@ -28,43 +26,31 @@ from repro.render.page import (
     blocks,
     inlines,
     joined,
+    made_from,
 )
 from repro.render.several import several
-from repro.results.frame import FIGURES, DataFrame
-from repro.results.places import PUBLISHED, RETIRED
+from repro.results.frame import FIGURES
 
 NAME = "README"
 PICTURES = {  # name of the file -> what it shows; the paper's figures first, then ours
     "figure1_architecture": "The architecture, drawn from the modules of the model (figure 1)",
     "figure2_attention": "Scaled dot-product and multi-head attention, from the operations executed (figure 2)",
-    "figure3_long_distance": "What the heads of the second-to-last encoder layer see from “making” (figure 3), in "
-    "the paper's sentence, which is unlike the text that this model was trained on",
+    "figure3_long_distance": "The second-to-last encoder layer at “making” of the paper's sentence (figure 3)",
     "figure4_sharp_heads": "The two heads that are sharpest at “its” of the paper's sentence (figure 4)",
     "figure5_different_heads": "The two heads that differ most on the paper's sentence (figure 5)",
-    "figure3_long_distance_own": "The same layer on a sentence of the model's own text",
-    "figure4_sharp_heads_own": "The two heads that are sharpest at a word of that sentence",
-    "figure5_different_heads_own": "The two heads that differ most on that sentence",
-    "alignment": "Where each layer of the decoder looks in that sentence while it is translated (section 3.2.3)",
-    "positional_encoding": "Positional encoding (section 3.5)",
-    "learning_rate": "The learning rate over the updates (section 5.3)",
     "softmax_saturation": "What dividing by √d_k prevents (section 3.2.1)",
     "mask": "Scores of six words, what the mask leaves of them, and the softmax of that (section 3.2.3)",
-    "norms": "Which cells of a batch share a mean: layer and batch normalisation (section 3.1)",
     "softmax_of_unequal": "The softmax of two equal scores and one twice as large, and its Jacobian",
     "position_codes": "Position codes, and how similar that of one position is to those around it",
-    "where_the_source_enters": "Three decoders unrolled: where the source enters each of them",
-    "soft_alignment": "Where soft alignment looks while it translates, beside the base's mean head (section 3.2.3); "
-    "the paper's own sentences are unlike what these models were trained on, and their translations are poor",
+    "where_the_source_enters": "Three decoders: where the source enters each of them",
+    "soft_alignment": "Where soft alignment looks while it translates, beside the base's mean head (section 3.2.3)",
     "source_gradients": "Which positions of the source the first word written depends on, in three systems",
-    "activations": "Mean and variance of the activations between sub-layers, with norms and without (section 3.1)",
-    "head_similarity": "How similar the heads of our base model are on the sentences that its runs kept, within a "
-    "layer and between layers (section 3.2.2)",
+    "head_similarity": "How similar the heads of our base are, within a layer and between layers (section 3.2.2)",
     "differences": "Each row of Table 3 against the base, beside what the paper prints. Each interval is of one row by "
-    "itself, at 95 %; verdicts ask for wider ones, since they are many, so one that leaves out 0 may be undetermined",
-    "parse_tree": "One sentence of ours as our parser brackets it, and its gold tree; Table 4 says how well it parses",
+    "itself, at 95 %; verdicts ask for wider ones, so one that leaves out 0 may be undetermined",
     "quality_and_cost": "Quality against the cost of training",
     "text_sizes": "What rows are worth on little text and on much, with equal updates: each less the base of the same "
-    "text and seed, from three seeds on with its 95 % interval; above 0 the row is better",
+    "text and seed, with its 95 % interval; above 0 the row is better",
 }
 SHOWN = ("differences", "text_sizes", "quality_and_cost")  # the page of the scale shows the first two that exist
 ELSEWHERE = {
@@ -79,45 +65,24 @@ OF_A_TABLE = {  # by the prefix of the file's name, which ends with the table's 
 }
 
 
-def page(
-    data: ScaleData,
-    frame: DataFrame | None,
-    pages: Sequence[str],
-    pictures: Collection[str],
-    *,
-    anchor: Sequence[Block] = (),
-    tables: Mapping[str, Page],
-) -> Page:
-    """The page of one scale: findings, Table 3, links to the other pages, two pictures, and how it was judged.
+def page(data: ScaleData, names: Sequence[str], pictures: Collection[str], tables: Mapping[str, Page]) -> Page:
+    """The page of one scale: what was found, two pictures, and links to the pages of its tables, by their `names`.
 
-    `frame` is Table 3, and `anchor` what the runs of a published recipe show. The signs in the pages of `tables` are
-    explained here, once. For exploration the findings of each table are listed too, since there are no verdicts.
+    Without verdicts, for exploration, the findings with which the pages of `tables` begin are listed.
     """
-    runs, judged = data.runs, () if data.is_exploration else data.judged
-    apart = {name: of for name, of in tables.items() if frame is None or not name.startswith(table3.NAME)}
+    runs = data.runs
+    count = f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {' '.join(runs.took)} in all. "
     return Page(
         made_from("the records beside it"),
-        told_at_the_end(
-            blocks(
-                Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
-                Text(_agreement(data).rstrip()),
-                _outcomes(judged),
-                Text(
-                    (
-                        f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {' '.join(runs.took)} in all. ",
-                        *_standing(data),
-                    )
-                ),
-                _found_in(apart) if data.is_exploration else (),
-                anchor,
-                _table3(frame, judged) if frame is not None else (),
-                _pictures_shown(pictures, runs.scale, data.result_set.own),
-                Heading("Tables"),
-                Listing(tuple(_links(pages, tables, runs.scale, frame is not None))),
-                () if data.is_exploration else _how_judged(data),
-                _departures(frame) if frame is not None else (),
-            ),
-            tables.values(),
+        blocks(
+            Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
+            Text(_agreement(data).rstrip()),
+            _found_in(tables) if data.is_exploration else _outcomes(data.judged),
+            Text((count, *_standing(data))),
+            _pictures_shown(pictures),
+            Heading("Tables"),
+            Listing(tuple(_links(names, tables, runs.scale))),
+            reading(own=data.result_set.own),
         ),
     )
 
@@ -152,14 +117,21 @@ def _agreement(data: ScaleData) -> str:
 def _standing(data: ScaleData) -> Words:
     """What the runs may show; if none is evidence, or they are too few for every claim, only that."""
     if data.is_exploration:
-        return "All of it is ", Strong("exploration"), ": no run counts as evidence, so nothing is settled here."
+        return "All of it is ", Strong("exploration"), ": no run counts as evidence."
     if not settles(data.judged):
         return ("No claim about trained rows has all the runs that it needs, so nothing is settled here.",)
-    return "A page of this scale shows ", Strong(data.runs.claim), ", and says so where the paper claims more."
+    more: Words = (
+        " Each claim with its numbers: ",
+        Link(f"{CLAIMS}.md", CLAIMS, to_page=True),
+        "; each statement: ",
+        Link(f"{STATEMENTS}.md", STATEMENTS, to_page=True),
+        ".",
+    )
+    return "A page of this scale shows ", Strong(data.runs.claim), ".", *more
 
 
 def _outcomes(judged: Sequence[Judged]) -> Listing:
-    """The judged claims about trained rows, by outcome; undecided ones are only counted."""
+    """The judged claims about trained rows, by outcome."""
     said: dict[Outcome, list[str]] = {outcome: [] for outcome in OUTCOMES if outcome != "not judged"}
     for one in judged:
         if one.claim.is_trained and one.verdict in said:
@@ -173,50 +145,11 @@ def _outcomes(judged: Sequence[Judged]) -> Listing:
     )
 
 
-def _how_judged(data: ScaleData) -> tuple[Block, ...]:
-    """How far the verdicts may be trusted, and which runs do not enter them."""
-    return blocks(
-        Heading("How it was judged"),
-        Text(promise(data.judged, data.runs.scale, data.published)),
-        differing(data.judged),
-        exploration(data.evidence),
-        Text(sizes_here(data.runs)),
-        Text(("Each claim with its estimate beside the print: ", Link(f"{CLAIMS}.md", CLAIMS, to_page=True), ".")),
-    )
-
-
-def _table3(frame: DataFrame, judged: Sequence[Judged]) -> tuple[Block, ...]:
-    lines = found(frame)
-    table = explained_table(table3.page_columns(frame, judged)[0])
-    return blocks(Heading("Table 3"), lines, table, Text(ABOUT_FOUND if lines.items else ""))
-
-
-def _departures(frame: DataFrame) -> tuple[Block, ...]:
-    more = Link(f"{table3.NAME}.md", table3.NAME, to_page=True)
-    return blocks(
-        Heading("What departs from the paper's recipe"),
-        departure_notes(frame),
-        Text(("What the rows change, notes, and how reproducible the runs are: ", more, ".")),
-    )
-
-
-def _links(pages: Sequence[str], tables: Mapping[str, Page], scale: str, has_table3: bool) -> Iterable[Words]:
-    """Links to the tables by subject, the paper's first, and the command for the one missing beside Table 3."""
-    groups: dict[str, list[Link]] = {"The paper's": [], "Ours": []}
-    for page in pages:
-        name = page.rpartition("/")[2]
-        title = tables[name].title.removesuffix(f" at scale {scale}") if name in tables else ELSEWHERE[name]
-        groups["The paper's" if name.startswith("table") else "Ours"].append(Link(title, page, to_page=True))
-    for whose, links in groups.items():
-        if links:
-            yield (
-                Strong(whose),
-                ": ",
-                *joined([(link,) for link in sorted(links, key=lambda link: link.text)], "; "),
-                ".",
-            )
-    if has_table3 and table2.NAME not in pages and scale not in RETIRED:
-        yield (f"{table2.NAME}: no runs at this scale; ", Code(f"python experiments/{table2.NAME}.py --scale {scale}"))
+def _links(names: Sequence[str], tables: Mapping[str, Page], scale: str) -> Iterable[Words]:
+    """Links to the tables, by title."""
+    titles = {name: page.title.removesuffix(f" at scale {scale}") for name, page in tables.items()} | ELSEWHERE
+    links = [Link(titles[place.rpartition("/")[2]], place, to_page=True) for place in names]
+    yield *joined([(link,) for link in sorted(links, key=lambda link: link.text)], "; "), "."
     yield "Beside each page stand its table as LaTeX and all its numbers as CSV, under the same name."
 
 
@@ -231,14 +164,11 @@ def _captions(there: Collection[str]) -> dict[str, str]:
     return {name: text for name, text in (PICTURES | of_tables).items() if name in there}
 
 
-def _pictures_shown(there: Collection[str], scale: str, is_own: bool) -> tuple[Block, ...]:
+def _pictures_shown(there: Collection[str]) -> tuple[Block, ...]:
     """Two of the existing pictures, and a link to all of them."""
     captions = _captions(there)
     if not captions:
-        where = "" if is_own else f"--results-dir {PUBLISHED} "
-        return Heading("Figures"), Text(
-            ("None yet: ", Code(f"python experiments/figures.py {where}--scale {scale}"), " draws them.")
-        )
+        return ()
     shown = [Picture(f"{FIGURES}/{name}.svg", captions[name]) for name in SHOWN if name in captions][:2]
     told = Text((f"{several(len(captions), 'picture')}, those of the paper first: ", FIGURES_LINK, "."))
     return Heading("Figures"), *shown, told

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from repro.pages.columns import DELTA, numbers, row_column, spreads
-from repro.pages.words import explained_table
+from repro.pages.columns import DELTA, numbers, row_column, spreads, tabled
 from repro.render.page import Block, Column, Heading, Text
 from repro.results.curves import OVERS
 from repro.results.frame import DataFrame, Series
@@ -13,13 +12,10 @@ from repro.results.parts import DECIDES, EMPTY, KEPT, LENGTHS, PLACES, RATIO, RA
 from repro.results.record import BASE
 
 MUCH = 0.1  # relative difference in operations of training from which on a row is named
-ABOUT_OPERATIONS = (
-    "A row's own system is counted on one sentence of average length, in whole tokens, the base by the average itself: "
-    "a few per cent may be that rounding."
-)
+ABOUT_OPERATIONS = "A row's own system is counted on one sentence of average length: a few per cent may be rounding."
 ABOUT_PARTS = (
-    "Thirds of the sentences of dev, by the tokens of their source, and of each translation, each compared with the "
-    "same third of its reference; kept is BLEU of the last third in per cent of that of the first."
+    "Thirds of the sentences of dev by source length, and of each translation; kept is BLEU of the last third in per "
+    "cent of that of the first."
 )
 
 
@@ -51,15 +47,14 @@ def by_length(frame: DataFrame, ruled: frozenset[int]) -> tuple[Block, ...]:
         for group, parts in groups.items()
         for part in parts
     ]
-    return Heading("By length"), *explained_table([row_column(frame), *shown], ruled), Text(ABOUT_PARTS)
+    return Heading("By length"), tabled([row_column(frame), *shown], ruled), Text(ABOUT_PARTS)
 
 
 # How the rows learned
 
 ABOUT_CURVES = (
-    "The mean dev loss of a row beside that of a Transformer trained for as many updates, or of the base: where the "
-    "two curves cross, straight between measurements, and by how much the row's is higher (+) or lower (−) where the "
-    "shorter ends, in nats per word-piece. Nothing stands where they have no stretch in common."
+    "Where a row's mean dev loss crosses that of a Transformer trained for as many updates, or of the base, and by how "
+    "much it is higher (+) or lower (−) where the shorter curve ends, in nats per word-piece."
 )
 
 
@@ -67,13 +62,11 @@ def along_training(frame: DataFrame) -> tuple[Block, ...]:
     """Where the rows' curves of dev loss cross, under a heading; empty where none can be compared."""
     if "along/beside" not in frame.columns:
         return ()
-    shown = [row_column(frame), Column("", "beside", list(frame["along/beside"]))]
+    shown = [row_column(frame), Column("", "beside", _texts(frame["along/beside"]))]
     for over in OVERS:
         shown.append(Column(f"over {over}", "cross at", _texts(frame[f"along/{over}/crossings"])))
         shown.append(Column(f"over {over}", "at the end", numbers(frame[f"along/{over}/gap"], "+.3f")))
-    kept = [i for i, there in enumerate(frame["along/beside"].notna()) if there]
-    columns = [column._replace(texts=[column.texts[i] for i in kept]) for column in shown]
-    return Heading("Dev loss along the training"), *explained_table(columns), Text(ABOUT_CURVES)
+    return Heading("Dev loss along the training"), tabled(shown), Text(ABOUT_CURVES)
 
 
 def _texts(values: "Series[Any]") -> list[str]:
@@ -99,10 +92,7 @@ def further_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]
         shown.append(Column(group, "n", numbers(frame[count], ".0f")))
         for score, scorer in SCORERS.items():
             shown.append(Column(group, scorer, spreads(scored, f"{of}/{score}", 1, none="")))
-    kept = [i for i, scored in enumerate(frame[counts].notna().any(axis="columns")) if scored]
-    columns = [column._replace(texts=[column.texts[i] for i in kept]) for column in shown]
-    rules = {sum(i < rule for i in kept) for rule in ruled} - {0, len(kept)}
-    return Heading("Other test sets"), *explained_table(columns, rules), Text(ABOUT_FURTHER)
+    return Heading("Other test sets"), tabled(shown, ruled), Text(ABOUT_FURTHER)
 
 
 # How long translations are
@@ -128,5 +118,4 @@ def length_columns(frame: DataFrame) -> list[Column]:
 def lengths_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]:
     """The columns of lengths as a table under a heading."""
     shown = length_columns(frame)
-    table = explained_table([row_column(frame), *shown], ruled)
-    return (Heading("How long translations are"), *table) if shown else ()
+    return (Heading("How long translations are"), tabled([row_column(frame), *shown], ruled)) if shown else ()

@@ -7,8 +7,20 @@ from repro.claims.catalogue import CLAIMS
 from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, longest_path, order, steps_of
 from repro.claims.layers import LAYER_CLAIMS, ROWS, WINDOWS, in_words, verdicts
 from repro.pages.columns import comma_separated, marked
-from repro.render.origin import made_from
-from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Picture, Strong, Table, Text, blocks
+from repro.render.page import (
+    Code,
+    Column,
+    Formula,
+    Heading,
+    Listing,
+    Page,
+    Picture,
+    Strong,
+    Table,
+    Text,
+    blocks,
+    made_from,
+)
 from repro.results.layer_costs import Measured
 
 NAME = "table1"
@@ -49,11 +61,11 @@ def cost_columns(measured: Measured) -> list[Column]:
 
 
 ABOUT = marked(
-    "**complexity**: operations of the products that bring positions together, as O(n^2 d) counts them; each exponent "
-    "is a least-squares fit over logarithms, ± the half-width of its 95 % t-interval, which is 0 where the points lie "
-    "on the law. **sequential operations**: matrix products of one layer that wait for one another. **longest path**: "
-    "layers, or steps of a recurrence, until the gradient of every output reaches every input (in a recurrence, every "
-    "earlier one). Shown is the law that explains most, of a constant, the logarithm and n, with its factor."
+    "**complexity**: operations of the products that bring positions together; each exponent is a least-squares fit "
+    "over logarithms, **±** the half-width of its 95 % t-interval, which is 0 where the points lie on the law. "
+    "**sequential operations**: matrix products of one layer that wait for one another. **longest path**: layers, or "
+    "steps of a recurrence, until the gradient of every output reaches every input (in a recurrence, every earlier "
+    "one). Shown is the law that explains most, of a constant, the logarithm and n, with its factor."
 )
 ABOUT_COSTS = marked(
     "**operations of the layer** include the projections of each position, 4 n d^2 multiplications in self-attention, "
@@ -61,50 +73,37 @@ ABOUT_COSTS = marked(
     "that of the forward and backward pass of one sequence; the fixed cost of a call flattens its exponents."
 )
 PICTURE = Picture("table1.svg", "What a layer costs over the length of a sequence, and its longest path")
-ABOUT_HALF_WIDTHS = marked("**±** is the half-width of an exponent's 95 % t-interval.")
-
-
-def article(measured: Measured) -> Page:
-    """Only the table of what is printed and counted, for an article."""
-    return Page(
-        made_from("the measurements beside it"),
-        blocks(Heading("Table 1: layer types", 1), Table(tuple(columns(measured))), Text(ABOUT)),
-    )
 
 
 def page(measured: Measured) -> Page:
     """The page: printed and counted orders, verdicts, the exponents of all costs, and how they were measured."""
-    table = article(measured)
+    said: dict[str, list[str]] = {}
+    judged = verdicts(measured).items()
+    for claim, (word, _) in judged:
+        said.setdefault(word, []).append(LAYER_CLAIMS[claim])
+    notes = {one.id: f" {one.note}" for one in CLAIMS if one.note}
     return Page(
-        table.origin,
+        made_from("the measurements beside it"),
         blocks(
-            table.blocks[0],
-            _found(measured),
-            table.blocks[1:],
+            Heading("Table 1: layer types", 1),
+            Listing(tuple((Strong(word), f": {'; '.join(claims)}.") for word, claims in said.items())),
+            Table(tuple(columns(measured))),
+            Text(ABOUT),
             Heading("Verdicts"),
             Listing(
                 tuple(
-                    (Strong(claim), f" {LAYER_CLAIMS[claim]}: ", Strong(word), f". {_sentence(evidence)}{_note(claim)}")
-                    for claim, (word, evidence) in verdicts(measured).items()
+                    (Strong(claim), ": ", Strong(word), f". {why[0].upper()}{why[1:]}.{notes.get(claim, '')}")
+                    for claim, (word, why) in judged
                 )
             ),
             Heading("Exponents of all costs"),
             Table(tuple(cost_columns(measured))),
-            Text(ABOUT_HALF_WIDTHS),
             Text(ABOUT_COSTS),
             PICTURE,
             Heading("How it was made"),
             *_made(measured),
         ),
     )
-
-
-def _found(measured: Measured) -> Listing:
-    """The claims about layers, grouped by verdict."""
-    said: dict[str, list[str]] = {}
-    for claim, (word, _) in verdicts(measured).items():
-        said.setdefault(word, []).append(LAYER_CLAIMS[claim])
-    return Listing(tuple((Strong(word), f": {'; '.join(claims)}.") for word, claims in said.items()))
 
 
 def _made(measured: Measured) -> tuple[Text, Listing]:
@@ -124,15 +123,6 @@ def _made(measured: Measured) -> tuple[Text, Listing]:
             )
         ),
     )
-
-
-def _note(claim: str) -> str:
-    """The note for a reader of the verdict, after a space."""
-    return next((f" {one.note}" for one in CLAIMS if one.id == claim and one.note), "")
-
-
-def _sentence(evidence: str) -> str:
-    return f"{evidence[0].upper()}{evidence[1:]}."
 
 
 def sheet(measured: Measured) -> str:

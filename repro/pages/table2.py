@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from repro.claims.judge import Judged
 from repro.pages import columns
 from repro.pages.sections import lengths_section
-from repro.pages.words import ABOUT_SETTINGS, ending, explained_table, opening, told_at_the_end
+from repro.pages.words import about_settings, ending, opening
 from repro.paper import TABLE_2, Pair, System, computed_flops
-from repro.render.origin import made_from
-from repro.render.page import Column, Heading, Page, Strong, Text, Words, blocks
+from repro.render.page import Column, Heading, Page, Text, blocks, made_from
 from repro.results.frame import DataFrame
 from repro.results.record import BASE
 
@@ -22,12 +21,9 @@ ABOUT_PRINTED = columns.marked(
     "For English-French, section 6.1 and the NeurIPS version print 41.0 for the big model where this table has 41.8."
 )
 ABOUT_OURS = columns.marked(
-    "BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. **FLOPs** "
-    "are counted from the matrix products of the real tokens trained on, not from time and a rate. The first line is "
-    "the base model of Table 3, whose checkpoints are not averaged."
-)
-ABOUT_AVERAGED = columns.marked(
-    "**averaged** is the number of checkpoints whose mean is scored, **apart** the updates between them."
+    "BLEU on the test set of this scale, read once. **FLOPs** are counted from the matrix products of the real tokens "
+    "trained on, not from time and a rate. The first line is the base model of Table 3, whose checkpoints are not "
+    "averaged; **averaged** is the number of checkpoints whose mean is scored, **apart** the updates between them."
 )
 
 
@@ -74,43 +70,26 @@ def own_columns(frame: DataFrame, judged: Sequence[Judged] = ()) -> list[Column]
     ]
 
 
-def _about_subset(frame: DataFrame) -> Words:
-    """Which lines of the test set are also scored separately; empty where none are."""
-    if (which := frame.attrs["shared"].get(("test subset", ""))) is None:
-        return ""
-    return (
-        "The ",
-        Strong("test subset"),
-        f" is {which}: the same translations, scored on those lines alone. The paper does not say which of the two "
-        "sets it scored.",
-    )
-
-
 def page(frame: DataFrame, scale: str, judged: Sequence[Judged] = ()) -> Page:
     """The page: our runs, what their rows are, and the printed systems, ruled as in the paper."""
-    own = own_columns(frame, judged)
     # what rows set and how large they are, which the paper's Table 2 does not print
     size = [columns.row_column(frame), *columns.setting_columns(frame), *columns.size_columns(frame)[:2]]
     base = frozenset({int((frame["table"] == BASE).sum())})
     return Page(
         made_from(f"the records in {NAME}/ and {BASE}/"),
-        told_at_the_end(
-            blocks(
-                Heading(f"Table 2 at scale {scale}", 1),
-                opening(frame, columns.scored(frame, "test/bleu", "BLEU on test")),
-                Heading("Our runs"),
-                explained_table(own, base),
-                Text(ABOUT_OURS),
-                Text(_about_subset(frame)),
-                Heading("What our rows are"),
-                explained_table(size, base),
-                Text(ABOUT_AVERAGED),
-                Text(ABOUT_SETTINGS),
-                lengths_section(frame, base),
-                Heading("As printed, and the cost column worked out again"),
-                explained_table(printed_columns(), columns.rules_between([line.kind for line in TABLE_2])),
-                Text(ABOUT_PRINTED),
-                ending(frame),
-            )
+        blocks(
+            Heading(f"Table 2 at scale {scale}", 1),
+            opening(frame, columns.scored(frame, "test/bleu", "BLEU on test")),
+            Heading("Our runs"),
+            columns.tabled(own_columns(frame, judged), base),
+            Text(ABOUT_OURS),
+            Heading("What our rows are"),
+            columns.tabled(size, base),
+            about_settings(frame),
+            lengths_section(frame, base),
+            Heading("As printed, and the cost column worked out again"),
+            columns.tabled(printed_columns(), columns.rules_between([line.kind for line in TABLE_2])),
+            Text(ABOUT_PRINTED),
+            ending(frame, NAME, scale),
         ),
     )

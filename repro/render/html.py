@@ -51,7 +51,7 @@ def _block(block: Block, table: Callable[[Table], str]) -> str:
         case Listing():
             return "\n".join(["<ul>", *(f"<li>{line_html(item)}</li>" for item in block.items), "</ul>"])
         case Table():
-            return table(block)
+            return table(block) + (f"\n<p>{line_html(block.note)}</p>" if block.note else "")
         case Picture():
             caption = _text(block.caption)
             shown = f'<img src="{quote(block.file)}" alt="{caption}">'
@@ -89,7 +89,7 @@ def _cell(words: Words) -> str:
 
 def _inline(part: Inline) -> str:
     if isinstance(part, Link):
-        target, text = quote(part.target), part.text
+        target, text = quote(part.target, safe="/#"), part.text
         if part.to_page and "/" in part.target:  # a page for all scales: a Markdown file
             target = f"{target}.md"
         elif part.to_page:  # a page of this scale: a part of the same document, named without .md

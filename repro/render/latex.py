@@ -7,9 +7,7 @@ import itertools
 import math
 import re
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from repro.render.escape import flat
 from repro.render.grid import aligned
@@ -41,7 +39,7 @@ BOOKTABS = (  # before the tables, for documents that do not load booktabs
     r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
 )
 USE = r"To be \input between paragraphs of an article of 10 points, one column. No package is needed, booktabs is used."
-WIDTH, HEIGHT = 345, 52  # text area of an article: width in points, height in lines of \footnotesize
+WIDTH, ROWS = 345, 40  # of an article: points of a line, and rows of \footnotesize that fit a page, some of them broken
 BETWEEN, BROKEN = 6.0, 110.0  # points: two \tabcolsep; a cell of words that is wider is broken
 NARROW, LETTER, BROAD = 2.8, 4.2, 6.6  # points of \footnotesize: letters like i, most letters, capitals and signs
 RAGGED = r"\rightskip 0pt plus 1fil\relax "  # a broken cell is not spread to both sides
@@ -56,8 +54,7 @@ TEX = {
     **{"–": r"\textendash{}", "—": r"\textemdash{}", "─": r"\rule{1em}{.4pt}"},
     **{"“": r"\textquotedblleft{}", "”": r"\textquotedblright{}", "’": r"\textquoteright{}"},
 }
-WHOLE = "ÆæØøßıŁłŒœ"  # letters without an accent that every font of LaTeX has
-OGONEK = "\N{COMBINING OGONEK}"
+OTHERS = "ÐðÞþ÷"  # of Latin-1: LaTeX's first fonts have no such letter
 GREEK = {"Δ": r"\Delta", "ε": r"\epsilon"}
 
 
@@ -68,9 +65,11 @@ def latex(page: Page, name: str) -> str:
     caption = f"{page.title}."
     for block in page.blocks:
         if isinstance(block, Table):
-            for i, pieces in enumerate(floats(block)):
-                again = " Continued." if i else ""
-                lines += _float(pieces, tex_text(caption + again), next(labels))
+            for i, piece in enumerate(pieces(block)):
+                said = tex_text(f"{caption} Continued." if i else caption)
+                note = f" {tex_line(block.note)}" if block.note and not i else ""
+                lines += [r"\begin{table}[htbp]", rf"\caption{{{said}{note}}}", rf"\label{{{next(labels)}}}"]
+                lines += [r"\centering\footnotesize\setlength{\tabcolsep}{3pt}", *tabular(piece), r"\end{table}"]
         else:
             lines += _said(block)
         if isinstance(block, Heading) and block.level > 1:
@@ -78,44 +77,14 @@ def latex(page: Page, name: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _float(pieces: Iterable[Table], caption: str, label: str) -> Iterable[str]:
-    r"""A float with tabulars below each other, separated by a medium blank."""
-    yield from (r"\begin{table}[htbp]", rf"\caption{{{caption}}}", rf"\label{{{label}}}")
-    yield r"\centering\footnotesize\setlength{\tabcolsep}{3pt}"
-    for i, piece in enumerate(pieces):
-        yield from [r"\par\medskip"] if i else []
-        yield from tabular(piece)
-    yield r"\end{table}"
-
-
-def floats(table: Table) -> Iterable[list[Table]]:
-    """The table in pieces no wider than a line of text, in groups no taller than a page."""
-    together, left = list[Table](), HEIGHT
-    for piece in (short for part in parts(table, WIDTH, _wide) for short in _short(part)):
-        tall = 5 + len(piece.ruled) // 2 + sum(_heights(piece))  # with headings, rules and a blank below
-        if together and tall > left:
-            yield together
-            together, left = [], HEIGHT
-        together, left = [*together, piece], left - tall
-    yield together
-
-
-def _short(table: Table) -> Iterable[Table]:
-    """The table in pieces of about equally many rows, each no taller than a page."""
+def pieces(table: Table) -> Iterable[Table]:
+    """The table in pieces no wider than a line of text, each of about as many rows, no more than a page holds."""
     n_rows = len(table.columns[0].texts)
-    n_pieces = math.ceil(sum(_heights(table)) / (HEIGHT - 8)) or 1
-    for start, end in itertools.pairwise(n_rows * i // n_pieces for i in range(n_pieces + 1)):
-        columns = tuple(column._replace(texts=column.texts[start:end]) for column in table.columns)
-        yield replace(table, columns=columns, ruled=frozenset(row - start for row in table.ruled if row > start))
-
-
-def _heights(table: Table) -> Iterable[int]:
-    """The height of each row, in lines."""
-    broken = [column for column in table.columns[1:] if column.is_words]
-    return [
-        max([1, *(math.ceil(_points(column.texts[row]) / BROKEN) for column in broken)])
-        for row in range(len(table.columns[0].texts))
-    ]
+    n_pieces = math.ceil(n_rows / ROWS)
+    for part in parts(table, WIDTH, _wide):
+        for start, end in itertools.pairwise(n_rows * i // n_pieces for i in range(n_pieces + 1)):
+            columns = tuple(column._replace(texts=column.texts[start:end]) for column in part.columns)
+            yield Table(columns, frozenset(row - start for row in table.ruled if row > start))
 
 
 def _wide(columns: Sequence[Column]) -> float:
@@ -208,17 +177,9 @@ def tex_text(text: str) -> str:
 
 
 def _named(text: str) -> str:
-    return "".join(c if c in TEX or c.isascii() or _is_set(c) else f"U+{ord(c):04X}" for c in flat(text))
-
-
-def _is_set(letter: str) -> bool:
-    """Whether any document can set the letter: most of the Latin-1 Supplement and Latin Extended-A, in UTF-8.
-
-    LaTeX reads UTF-8 since 2018. In its default font encoding (OT1) an ogonek, and letters like eth, thorn and eng,
-    stop it; a few others it does not know.
-    """
-    base, *accents = list(unicodedata.normalize("NFD", letter))
-    return letter in WHOLE or (letter <= "ž" and base.isascii() and accents not in ([], [OGONEK]))
+    """One line; letters that some document cannot set, which are all but those of Latin-1, become U+NNNN."""
+    known = (c if c in TEX or c.isascii() or ("À" <= c <= "ÿ" and c not in OTHERS) else None for c in flat(text))
+    return "".join(c or f"U+{ord(of):04X}" for c, of in zip(known, flat(text), strict=True))
 
 
 def _said(block: Block) -> Iterable[str]:

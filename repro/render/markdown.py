@@ -45,7 +45,8 @@ def block(block: Block) -> str:
         case Listing():
             return "\n".join(f"- {_paragraph(line(item))}" for item in block.items)
         case Table():
-            return "\n\n".join(map(table, parts(block)))
+            note = [_paragraph(line(block.note))] if block.note else []
+            return "\n\n".join([*map(table, parts(block)), *note])
         case Picture():
             name = markdown_text(block.file.rpartition("/")[2].partition(".")[0])  # its caption is below it
             return f"![{name}]({quote(block.file)})\n\n{_marked(Emphasis(f'{block.caption}.'), is_between_blanks=True)}"
@@ -97,7 +98,7 @@ def _begins_blank(part: Inline) -> bool:
 def _inline(part: Inline, *, is_between_blanks: bool, in_table: bool) -> str:
     match part:
         case Link():
-            return f"[{markdown_text(part.text)}]({quote(part.target)}{'.md' * part.to_page})"
+            return f"[{markdown_text(part.text)}]({quote(part.target, safe='/#')}{'.md' * part.to_page})"
         case Code():
             code = flat(part)
             if not is_between_blanks:  # where a backtick may stand beside it

@@ -13,19 +13,12 @@ from typing import NamedTuple
 
 from repro.render.escape import unbroken
 
+COMMAND = "python -m repro report"  # which made a page and can make it again
 WIDEST, LETTER, BETWEEN = 880, 8, 27  # points on a screen: a code host's page, a letter, the space between two columns
 
 
 class Strong(str):
     """Text that stands out: a term that is explained, a verdict."""
-
-
-class Better(Strong):
-    """A number that is better than what it is compared with, beyond chance."""
-
-
-class Worse(Strong):
-    """A number that is worse."""
 
 
 class Emphasis(str):
@@ -90,6 +83,7 @@ class Table:
 
     columns: tuple[Column, ...]
     ruled: frozenset[int] = frozenset()  # a line is drawn after these numbers of rows
+    note: Words = ""  # what all rows share, below the table
 
     def __post_init__(self) -> None:
         if len(lengths := {len(column.texts) for column in self.columns}) != 1:
@@ -125,6 +119,16 @@ class Page:
     def title(self) -> str:
         """The first heading, without its marks."""
         return next((plain(block.words) for block in self.blocks if isinstance(block, Heading)), "")
+
+
+def made_from(sources: str) -> str:
+    """The origin of a generated page."""
+    return f"Made by `{COMMAND}` from {sources}; do not edit."
+
+
+def is_generated(text: str) -> bool:
+    """Whether a Markdown page says that it was generated, so that replacing it loses nobody's work."""
+    return text.startswith(f"<!-- Made by `{COMMAND}` from ")
 
 
 def inlines(words: Words) -> tuple[Inline, ...]:

@@ -1,7 +1,4 @@
-"""A page for a terminal: headings of groups of columns are underlined, texts are filled to the line.
-
-What is better is green and what is worse red, by ANSI codes; the caller removes these when it prints to a file.
-"""
+"""A page for a terminal: headings of groups of columns are underlined, texts are filled to the line."""
 
 import textwrap
 
@@ -9,26 +6,9 @@ from rich.cells import cell_len
 
 from repro.render.escape import flat
 from repro.render.grid import aligned
-from repro.render.page import (
-    Better,
-    Block,
-    Heading,
-    Link,
-    Listing,
-    Page,
-    Picture,
-    Table,
-    Text,
-    Verbatim,
-    Words,
-    Worse,
-    inlines,
-    spans,
-)
+from repro.render.page import Block, Heading, Link, Listing, Page, Picture, Table, Text, Verbatim, Words, inlines, spans
 
 LINE = 80  # characters of a line
-COLOURS = {Better: "\x1b[32m", Worse: "\x1b[31m"}
-PLAIN = "\x1b[0m"
 
 
 def terminal(page: Page) -> str:
@@ -46,7 +26,8 @@ def _block(block: Block) -> str:
         case Listing():
             return "\n".join(textwrap.fill(_line(item), LINE, subsequent_indent="  ") for item in block.items)
         case Table():
-            return table(block)
+            note = [textwrap.fill(_line(block.note), LINE)] if block.note else []
+            return "\n\n".join([table(block), *note])
         case Picture():
             return f"{flat(block.caption)}: {flat(block.file)}"
         case Verbatim():
@@ -59,8 +40,6 @@ def table(table: Table) -> str:
     texts = [[flat(column.heading), *map(_line, column.texts)] for column in table.columns]
     texts[0][0] = texts[0][0] or " "
     lines = aligned(texts, is_left)
-    for row, line in enumerate(lines[1:]):
-        line[:] = [_coloured(cell, column.texts[row]) for cell, column in zip(line, table.columns, strict=True)]
     if any(column.group for column in table.columns):
         widths = iter(map(cell_len, lines[0]))
         over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in spans(table.columns)]
@@ -73,7 +52,3 @@ def _line(words: Words) -> str:
     """The text without its marks; a link is followed by its target."""
     parts = inlines(words)
     return flat("".join(f"{part.text} ({part.target})" if isinstance(part, Link) else part for part in parts))
-
-
-def _coloured(cell: str, words: Words) -> str:
-    return f"{COLOURS[type(words)]}{cell}{PLAIN}" if type(words) in COLOURS else cell

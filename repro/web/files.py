@@ -10,7 +10,7 @@ from repro.claims.judge import may_judge_sizes
 from repro.pages.build import judged_without_runs, read_results
 from repro.pages.claims import settles
 from repro.pages.scale_data import ScaleData, scale_data
-from repro.render.origin import COMMAND
+from repro.render.page import COMMAND
 from repro.render.several import several
 from repro.storage.atomic import write_text
 from repro.web.charts import curves_section, differences_section

@@ -33,7 +33,7 @@ def table3_section(data: ScaleData) -> Section | None:
     return Section(
         key=table3.NAME,
         title="Table 3",
-        body=page_html(table3.page(frame, data.runs.scale, data.judged), frame, data),
+        body=page_html(page_of_table(frame, data.runs.scale, table3.NAME, data.judged), frame, data),
         script=SCRIPT,
         csv={f"{table3.NAME}.csv": sheet(frame)},
     )

@@ -10,7 +10,7 @@ from repro.pages import claims, statements
 from repro.pages.columns import with_minus
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
-from repro.render.page import Block, Column, Table, Text, blocks
+from repro.render.page import Block, Column, Table, Text
 from repro.results.resampled import Interval
 from repro.web.grid import SCRIPT, outcome_html
 from repro.web.keys import FirstRuns, first_runs
@@ -27,7 +27,7 @@ def claims_section(data: ScaleData) -> Section:
 def statements_section(data: ScaleData) -> Section:
     """The section of statements from teaching texts."""
     over = over_sentences(data.stated, data.evidence, data.result_set.folder.parent)
-    answered = statements.answers(data.stated, data.frames.get(statements.LADDER))
+    answered = statements.answers(data.stated)
     return _section(data, statements.NAME, "Statements", data.stated, statements.OF_TEXTS, over, answered)
 
 
@@ -49,8 +49,7 @@ def _section(
     )
     body += Markup(html(map(lower, answered)))
     if any(one.found for one in judged):
-        said = Text(claims.ABOUT_NUMBERS)
-        body += Markup(html(blocks(said, Text(claims.ABOUT_SENTENCES if over else ""))))
+        body += Markup(html([Text(claims.ABOUT_NUMBERS)]))
     body += Markup('<div class="grid" data-facets="verdict table kind" data-items=".item">')
     for name, members in groups.items():
         if members:
@@ -71,9 +70,7 @@ def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Inter
     if one.found:
         runs = Column("", "runs of each row", [", ".join(map(str, one.found[0].runs))])
         numbers = tuple(claims.claim_numbers([one], over))
-        others = {found.verdict.outcome for found in one.found} - {one.verdict}  # whose mark is shown above
-        marks = Text(claims.about_marks(numbers, others))
-        inside += Markup('<div class="scroll">{}</div>').format(Markup(html(blocks(Table((runs, *numbers)), marks))))
+        inside += Markup('<div class="scroll">{}</div>').format(Markup(html([Table((runs, *numbers))])))
     if claim.rows:
         inside += Markup('<p class="small">Rows: {}</p>').format(
             Markup(", ").join(_row(row, firsts) for row in claim.rows)

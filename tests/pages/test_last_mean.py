@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 import pytest
-from table_records import cell, diverged, page_of, run
+from table_records import cell, columns, diverged, run
 
-from repro.pages import table3
-from repro.pages.columns import MEAN_OF_LAST, columns, sheet
+from repro.pages.columns import MEAN_OF_LAST, sheet
 from repro.pages.scale_data import lengths_of
 from repro.results import frame as frames
 from repro.results.record import Record
@@ -43,9 +42,6 @@ def test_the_mean_of_checkpoints_has_columns_of_its_own() -> None:
     assert [[str(one).replace("\N{MINUS SIGN}", "-") for one in column.texts] for column in deltas] == [
         ["", "+0.25", "-0.25"], ["", "+1.5", "-3.0"], ["", "-0.030", "+0.050"],
     ]  # fmt: skip
-    [group] = {column.group for column in table3.page_columns(frame)[0] if column.group.startswith(MEAN_OF_LAST)}
-    assert group == GROUP
-    assert "is the same run by the mean of its last checkpoints" in page_of(frame, "laptop", "table3_A")
     [line] = [line for line in csv.DictReader(io.StringIO(sheet(frame))) if line["row"] == "h=1"]
     assert [line[f"last_mean_{name}"] for name in ("dev/bleu", "dev/bleu_to_base", "test/bleu")] == [
         "69.5",
@@ -58,7 +54,6 @@ def test_without_such_scores_there_are_no_such_columns() -> None:
     frame = frames.table([run("base"), run("h=1"), diverged("h=4", 1)])
     assert not [name for name in frame if "mean" in str(name)]
     assert not [column for column in columns(frame) if column.group.startswith(MEAN_OF_LAST)]
-    assert "checkpoints" not in page_of(frame, "laptop", "table3_A")
 
 
 def test_a_row_with_a_seed_without_such_scores_has_no_mean() -> None:

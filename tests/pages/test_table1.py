@@ -17,7 +17,7 @@ from paper_runs import paper_run
 from repro.claims.growth import compare, growth, judged_growth, median_interval, order, power_law
 from repro.claims.layers import LAYER_CLAIMS, ROWS, verdicts
 from repro.figures.table1 import doublings, draw_table1, panels
-from repro.pages.build import build_layers, texts, write_layers
+from repro.pages.build import build_layers, texts, write
 from repro.pages.table1 import PICTURE, columns, cost_columns, page
 from repro.render.markdown import markdown
 from repro.results.layer_costs import (
@@ -420,7 +420,7 @@ def test_the_csv_is_one_grid(tmp_path: File) -> None:
     import pandas as pd
 
     saved(tmp_path)
-    write_layers(tmp_path)
+    write(build_layers(tmp_path))
     frame = pd.read_csv(tmp_path / LAYER_COSTS_FOLDER / "table1.csv")
     mixing = frame[frame["quantity"] == "operations of the mixing"].set_index(["layer", "size"])["exponent"]
     assert mixing["self_attention", "n"] == pytest.approx(2)
@@ -431,7 +431,7 @@ def test_the_same_measurements_give_the_same_bytes(tmp_path: File) -> None:
     pages = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         saved(folder)
-        pages.append([file.read_bytes() for file in (*write_layers(folder), *draw_table1(folder))])
+        pages.append([file.read_bytes() for file in (*write(build_layers(folder)), *draw_table1(folder))])
     assert pages[0] == pages[1]
     assert len(pages[0]) == 4
     assert (folder / LAYER_COSTS_FOLDER / PICTURE.file).exists()

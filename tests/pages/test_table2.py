@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from paper_runs import changed, paper_run, told_apart
+from paper_runs import changed, paper_run, that_counts, told_apart
 
 from repro.pages import build, table2
 from repro.render.escape import NO_BREAK
@@ -35,7 +35,9 @@ def page(results: Path) -> list[list[str]]:
 
 
 def fill(results: Path) -> None:
-    for seed in (1, 2, 3):
+    """Runs that settle something, for without them a page is short."""
+    test: Any = paper_run().scores["test"] | {"bleu": 2.5, "bleu_published": 2.5}
+    for seed in (9, 10, 11):
         french = {"pair": "en-fr", "corpus": CORPUS | {"n_train": 36_000_000}}
         for record in (
             paper_run(seed=seed),
@@ -46,9 +48,11 @@ def fill(results: Path) -> None:
             paper_run(
                 "base en-fr", "table2", seed=seed, position=2, hyper=changed(average=5), **french,
                 tokenizer={"sha256": "cd", "size": 32_000}, paper=printed("Transformer (base model)", "en-fr").numbers,
+                scores=paper_run().scores | {"test": test},
             ),
         ):  # fmt: skip
-            record.save(path(results, record))
+            counting = that_counts(record)
+            counting.save(path(results, counting))
 
 
 def test_what_is_printed_comes_from_the_table_of_systems() -> None:
@@ -79,34 +83,35 @@ def test_runs_that_diverged_are_counted_beside_the_others(tmp_path: Path) -> Non
 def test_a_subset_of_the_test_set_is_shown(tmp_path: Path) -> None:
     fill(tmp_path)
     assert "subset" not in made(tmp_path)[tmp_path / "paper/table2.md"]
-    for seed in (1, 2, 3):
+    for seed in (9, 10, 11):
         subset: Any = dict(
             name="newstest2014",
             n=2_737,
-            bleu=20.0 + seed,
+            bleu=12.0 + seed,
             bleu_signature="x",
             bleu_published=30.0,
             bleu_published_signature="x",
         )
-        record = paper_run(seed=seed, test_subset=subset)
+        record = that_counts(paper_run(seed=seed, test_subset=subset))
         record.save(path(tmp_path, record))
     text = made(tmp_path)[tmp_path / "paper/table2.md"]
-    assert "The **test subset** is newstest2014, 2,737 of the lines of test" in text
+    assert "BLEU (test subset)" in text
     lines = {line[0]: line[1:] for line in page(tmp_path)}
-    assert lines["base"][2:7] == ["1.5 ± 0.0", "1.5 ± 0.0", "", "22.0 ± 2.5", "30.0 ± 0.0"]
-    assert lines["base en-fr"][5:7] == ["", ""]
+    assert lines["base"][1:6] == ["1.5 ± 0.0", "1.5 ± 0.0", "", "22.0 ± 2.5", "30.0 ± 0.0"]
+    assert lines["base en-fr"][4:6] == ["", ""]
 
 
 def test_our_runs_stand_beside_the_printed_scores(tmp_path: Path) -> None:
     fill(tmp_path)
     lines = {line[0]: line[1:] for line in page(tmp_path)}
-    assert lines["base"][:5] == ["1", "3", "1.5 ± 0.0", "1.5 ± 0.0", ""], "27.3 is the averaged model's"
-    assert lines["base en-de"][:5] == ["5", "3", "1.5 ± 0.0", "1.5 ± 0.0", "27.3"]
-    assert lines["base en-fr"][4] == "38.1"
+    assert lines["base"][:4] == ["1", "1.5 ± 0.0", "1.5 ± 0.0", ""], "27.3 is the averaged model's"
+    assert lines["base en-de"][:4] == ["5", "1.5 ± 0.0", "1.5 ± 0.0", "27.3"]
+    assert lines["base en-fr"][3] == "38.1"
     text = made(tmp_path)[tmp_path / "paper/table2.md"]
     assert "None: every run follows it." in text
+    assert "In all rows: n 3" in text
     sheet = list(csv.DictReader(io.StringIO(made(tmp_path)[tmp_path / "paper/table2.csv"])))
-    assert [row["row"] for row in sheet] == ["base", "base en-de", "(row 2)", "base en-fr"]
+    assert [row["row"] for row in sheet] == ["base", "base en-de", "base en-fr"]
 
 
 def test_a_row_without_a_run_is_missing(tmp_path: Path) -> None:

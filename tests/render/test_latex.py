@@ -1,15 +1,15 @@
 """A page as LaTeX: every letter that pages use is set, and what is set fits the text of an article."""
 
 import re
-from itertools import chain
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typeset import faults
 
 from repro.render.escape import SPELT
-from repro.render.latex import floats, latex, tex_text
-from repro.render.page import Column, Heading, Page, Table, Text
+from repro.render.latex import latex, pieces, tex_text
+from repro.render.page import Column, Formula, Heading, Page, Table, Text
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*.tex"))
 WIDE = Table(
@@ -44,27 +44,29 @@ def test_no_published_table_names_a_letter_by_its_number() -> None:
 
 
 def test_a_wide_table_is_parts_that_each_name_the_rows() -> None:
-    made = [*chain.from_iterable(floats(WIDE))]
+    made = [*pieces(WIDE)]
     of_parts = [[column.group or column.heading for column in part.columns[1:]] for part in made]
     assert of_parts == [["PPL", "PPL", "BLEU", "BLEU"], ["F1", "F1", "verdict"]]
     assert [part.columns[0].heading for part in made] == ["row"] * len(made)
     narrow = Table(WIDE.columns[:3])
-    assert [*floats(narrow)] == [[narrow]]
+    assert [*pieces(narrow)] == [narrow]
 
 
 def test_a_long_table_is_floats_of_about_as_many_rows_with_their_rules() -> None:
-    made = [*floats(LONG)]
-    assert [len(piece.columns[0].texts) for [piece] in made] == [40, 40, 40]
-    assert [text for [piece] in made for text in piece.columns[0].texts] == LONG.columns[0].texts
-    assert [piece.ruled for [piece] in made] == [{1, 60}, {20}, frozenset()]
+    made = [*pieces(LONG)]
+    assert [len(piece.columns[0].texts) for piece in made] == [40, 40, 40]
+    assert [text for piece in made for text in piece.columns[0].texts] == LONG.columns[0].texts
+    assert [piece.ruled for piece in made] == [{1, 60}, {20}, frozenset()]
 
 
 def test_each_float_has_a_caption_and_a_label_of_its_own() -> None:
-    page = Page("made", (Heading("Heads: 50 %", 1), Text("It shows more."), WIDE, Heading("Longer"), LONG))
+    noted = replace(WIDE, note=("In all rows: ", Formula("d_k"), " 8"))
+    page = Page("made", (Heading("Heads: 50 %", 1), Text("It shows more."), noted, Heading("Longer"), LONG))
     tex = latex(page, "laptop/table3_A")
-    captions = [r"Heads: 50 \%.", r"Heads: 50 \%. Longer.", *[r"Heads: 50 \%. Longer. Continued."] * 2]
+    captions = [r"Heads: 50 \%. In all rows: $d_{k}$ 8", r"Heads: 50 \%. Continued.", r"Heads: 50 \%. Longer."]
+    captions += [r"Heads: 50 \%. Longer. Continued."] * 2
     assert re.findall(r"\\caption\{(.*)\}", tex) == captions
-    assert re.findall(r"\\label\{tab:laptop/table3_A(.*)\}", tex) == ["", "-2", "-3", "-4"]
+    assert re.findall(r"\\label\{tab:laptop/table3_A(.*)\}", tex) == ["", *(f"-{i}" for i in range(2, 6))]
     assert "p{" in tex, "a cell of many words is broken"
 
 

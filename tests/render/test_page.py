@@ -187,10 +187,7 @@ ESCAPES = {
     r"\textquotedblleft{}": "“", r"\textquotedblright{}": "”", r"\textquoteright{}": "’",
     "{[}": "[", "{]}": "]", "{*}": "*", "''": '"', **{f"\\{c}": c for c in "{}$&#%_"},
 }  # fmt: skip
-SET = (  # by any document: LaTeX knows them in UTF-8, and the fonts that it begins with have them
-    "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿĀāĂăĆćĈĉĊċČčĎďĒēĔĕĖėĚěĜĝĞğĠġĢģĤĥĨĩĪīĬĭİıĴĵĶķĹĺĻļĽľŁłŃńŅņŇň"
-    "ŌōŎŏŐőŒœŔŕŖŗŘřŚśŜŝŞşŠšŢţŤťŨũŪūŬŭŮůŰűŴŵŶŷŸŹźŻżŽž"
-)
+SET = "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ"  # by any document
 TOKEN = re.compile("|".join([*map(re.escape, ESCAPES), r"[^\\{}$&#%_~^<>|\[\]*\"]"]))
 
 
@@ -218,9 +215,8 @@ def test_a_text_comes_back_from_latex_token_by_token(text: str) -> None:
 
 
 def test_letters_that_any_document_sets_are_let_through() -> None:
-    assert tex_text("für Łódź, naïve Straße") == "für Łódź, naïve Straße"
     assert "".join(c for c in map(chr, range(0x80, 0x250)) if tex_text(c) == c) == SET
-    assert tex_text("ð ą ŋ α 第") == "U+00F0 U+0105 U+014B U+03B1 U+7B2C"  # which would stop some
+    assert tex_text("ð ą α 第") == "U+00F0 U+0105 U+03B1 U+7B2C"  # which would stop some
 
 
 @settings(max_examples=100)
@@ -229,7 +225,7 @@ def test_letters_that_any_document_sets_are_let_through() -> None:
 def test_latex_has_a_line_for_each_row_and_all_else_is_comment(drawn: list[list[Drawn]]) -> None:
     columns = [[*map(built, column)] for column in drawn]
     page = Page("made", (Heading(columns[0][0]), table_of(columns), Text(columns[1][0]), Verbatim("a\n\\b")))
-    with patch("repro.render.latex.floats", lambda table: [[table]]), patch("repro.render.latex.BROKEN", math.inf):
+    with patch("repro.render.latex.pieces", lambda table: [table]), patch("repro.render.latex.BROKEN", math.inf):
         lines = latex(page, "it").split("\n")
     begin, end = lines.index(rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}"), lines.index(r"\end{tabular}")
     body = [line for line in lines[begin + 1 : end] if line.endswith(r" \\")]

@@ -17,6 +17,7 @@ from table_records import (
     SIGNATURE,
     at_the_end,
     cell,
+    columns,
     diverged,
     laptop,
     own,

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 from paper_runs import PAPER_SETTINGS, changed, paper_run
+from table_records import columns
 
 from repro.figures.quality import points
 from repro.model.config import BASE
 from repro.pages import build, tables
 from repro.pages.claims import sizes_here
-from repro.pages.columns import HEADINGS, columns, sheet
+from repro.pages.columns import HEADINGS, sheet
 from repro.pages.scale_data import summary
 from repro.pages.words import departure_notes
 from repro.render.escape import NO_BREAK
 from repro.render.latex import latex
+from repro.render.markdown import markdown
 from repro.results import frame as frames
 from repro.results.curves import bands
 from repro.results.frame import ResultSet, note_rows, noted_rows
@@ -131,16 +133,14 @@ def test_a_page_shows_both_sizes_of_a_row_and_both_counts(result_set: ResultSet)
     assert [base[size + name] for name in ("here", "at paper size", "paper")] == ["0.54", "65.1", "65"]
 
 
-def test_table_3_on_one_page_and_the_page_of_the_scale_show_them(result_set: ResultSet) -> None:
-    page = build.texts(build.build_scale(result_set))[result_set.folder / "table3.md"]
+def test_table_3_on_one_page_shows_them(result_set: ResultSet) -> None:
+    frame = result_set.frame(["base", "table3_C", "table3_D"])
+    page = markdown(tables.page_of_table(frame, "laptop", "table3"))
     shallow = grid(page, "(C) N=2 (here 1)")
     assert shallow["N"] == "1 (2)"
     assert shallow["parameters (M)<br>here"] == "0.31"
     assert shallow["parameters (M)<br>at paper size"] == "35.7"
     assert "Base row: N 3 (6), d<sub>model</sub> 512, " in page
-    build.write_scale(ResultSet.read(result_set.folder))
-    of_scale = grid((result_set.folder / "README.md").read_text("utf-8"), "(C) N=2 (here 1)")
-    assert of_scale["PPL (dev)<br>paper"] == grid(page, "(C) N=2 (here 1)")["PPL (dev)<br>paper"] != ""
 
 
 def test_latex_the_sheet_and_the_terminal_show_them(result_set: ResultSet) -> None:
