@@ -25,9 +25,17 @@ def hypotheses(seed: int, split: str) -> list[str]:
     ]
 
 
-def splits(seed: int) -> dict[str, Translated]:
+def splits(seed: int, *, source: Sequence[int] | None = None, is_open: bool = False) -> dict[str, Translated]:
+    """Dev and test of a run; `source` and `is_open` are those of `Translated`, the former cut to the text."""
     return {
-        split: translated(hypotheses(seed, split), references, "en-de", in_tokens=False)
+        split: translated(
+            hypotheses(seed, split),
+            references,
+            "en-de",
+            in_tokens=False,
+            source=None if source is None else source[: len(references)],
+            is_open=is_open,
+        )
         for split, references in REFERENCES.items()
     }
 
@@ -51,16 +59,7 @@ def leave(results: Path, records: Sequence[Record]) -> None:
 
 def ladder_run(row: str, seed: int, results: Path, *, places: bool = True) -> Record:
     """A record of a system of its own, with what belongs beside it."""
-    made = {
-        split: translated(
-            hypotheses(seed, split),
-            references,
-            "en-de",
-            in_tokens=False,
-            source=[5, 3, 9][: len(references)] if places else None,
-        )
-        for split, references in REFERENCES.items()
-    }
+    made = splits(seed, source=[5, 3, 9] if places else None)
     record = with_scores(
         paper_run(row, "ladder", seed=seed, run=f"{seed:016x}", scale="lab", system=f"rivals.{row}", position=seed % 2)
     )

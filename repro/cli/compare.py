@@ -120,7 +120,7 @@ def _texts(
 
 
 def _counts(hypotheses: Sequence[str], references: Sequence[str], pair: str) -> NgramCounts:
-    from repro.results.counts import ngram_counts
+    from repro.results.sentences import ngram_counts
 
     return ngram_counts(hypotheses, references, pair.split("-")[1], in_tokens=False)["bleu"]
 

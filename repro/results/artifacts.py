@@ -1,10 +1,11 @@
 """A run's outputs for each sentence of dev, test and further sets: one Parquet file per text, beside the records.
 
-results/<scale>/<table>/<text>.parquet                      published: a table's runs, one after the other
+results/<scale>/<table>/<text>.parquet                      published: a table's runs
 results/own/<scale>/<table>/<row>-seed<k>.<text>.parquet    one's own: a file for each run, written as it finishes
 
 A line is a sentence, and `pandas.read_parquet` opens each file: `row`, `seed`, then what the task keeps of a sentence
-(`repro/results/sentences.py`, `brackets.py`, `further_tests.py`). Facts about a whole run, such as its id, are stored
+(`repro/results/sentences.py`, `brackets.py`, `further_tests.py`). A table's runs stand side by side, sentence after
+sentence: alike translations together take two thirds of the room. Facts about a whole run, such as its id, are stored
 in the file's metadata. Parquet's pages carry checksums, and readers check what they read against the record's scores.
 """
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # imported late, so that `--help` waits for neither
     import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
-FORMAT, SUFFIX = 1, ".parquet"
+FORMAT, SUFFIX = 2, ".parquet"
 _KEY = b"repro"  # the key of the facts about runs in the file's metadata
 _OPTIONS = {"compression": "zstd", "compression_level": 19, "write_statistics": False, "write_page_checksum": True}
 Column: TypeAlias = "NDArray[np.int64] | Sequence[str]"
@@ -41,8 +42,7 @@ class _Place(NamedTuple):
     """Where a run's sentences are: a file, and the lines in it."""
 
     file: Path
-    begin: int
-    n: int
+    lines: "NDArray[np.int64]"
     about: Mapping[str, Any]
     columns: frozenset[str]
 
@@ -54,7 +54,7 @@ def own_file(place: Path, text: str) -> Path:
 
 def write(place: Path, text: str, artifact: Artifact) -> None:
     """Write the file of one run beside the record at `place`; the same content gives the same bytes."""
-    _write(own_file(place, text), [(place.stem, _table(place, artifact), artifact.about)])
+    _write(own_file(place, text), {place.stem: artifact})
 
 
 def about(place: Path, text: str) -> Mapping[str, Any] | None:
@@ -74,16 +74,12 @@ def read(place: Path, text: str, columns: Sequence[str] | None = None) -> Artifa
 
     Raises ValueError for a damaged file, naming it and what to do.
     """
-    found = _find(place, text)
-    if found is None:
+    if (found := _find(place, text)) is None:
         return None
     wanted = sorted(found.columns if columns is None else found.columns & {*columns})
     with _restorable(found.file):
-        of_all = {name: _column(found.file, _state(found.file), name) for name in wanted}
-        whole = {name: _values(of.slice(found.begin, found.n)) for name, of in of_all.items()}
-        if short := [name for name, values in whole.items() if len(values) != found.n]:
-            raise ValueError(f"expected {found.n} sentences in {short[0]}, got {len(whole[short[0]])}")
-        return Artifact(found.about, whole)
+        seen = _state(found.file)
+        return Artifact(found.about, {name: _values(_column(found.file, seen, name), found.lines) for name in wanted})
 
 
 def texts(place: Path) -> list[str]:
@@ -134,10 +130,11 @@ def publish(folder: Path, own: Path, runs: Mapping[str, str]) -> None:
     places = {stem: (folder / f"{stem}.json", own / f"{stem}.json") for stem in sorted(runs)}
     there = {file.stem for file in folder.glob(f"*{SUFFIX}")}
     for text in sorted(there | {text for _, place in places.values() for text in texts(place)}):
-        content = []
+        content = dict[str, Artifact]()
         for stem, both in places.items():
             found = [one for place in both if (one := read(place, text)) and one.about["run"] == runs[stem]]
-            content += [(stem, _table(both[0], found[-1]), found[-1].about)] if found else []
+            if found:
+                content[stem] = found[-1]
         _write(folder / f"{text}{SUFFIX}", content)
 
 
@@ -146,53 +143,75 @@ def _own_files(place: Path) -> list[Path]:
     return [file for file in place.parent.glob(f"*{SUFFIX}") if file.name.startswith(begin)]
 
 
-def _table(place: Path, artifact: Artifact) -> "pa.Table":
+def _table(stem: str, artifact: Artifact) -> "pa.Table":
     import numpy as np
     import pyarrow as pa
 
-    row, named, seed = place.stem.rpartition("-seed")  # the record in a run's own folder has no such name
+    row, named, seed = stem.rpartition("-seed")  # the record in a run's own folder has no such name
     lengths = {len(column) for column in artifact.columns.values()}
     if len(lengths) != 1:
-        raise ValueError(f"{place}: expected columns of one length, got {sorted(lengths)}.")
+        raise ValueError(f"{stem}: expected columns of one length, got {sorted(lengths)}.")
     (n,) = lengths
-    begin = {"row": pa.array([row] * n).dictionary_encode(), "seed": np.full(n, int(seed) if named else 0)}
+    begin = {"row": pa.array([row] * n), "seed": np.full(n, int(seed) if named else 0)}
     return pa.table(begin | {name: pa.array(artifact.columns[name]) for name in sorted(artifact.columns)})
 
 
-def _write(file: Path, content: Sequence[tuple[str, "pa.Table", Mapping[str, Any]]]) -> None:
-    """Write the runs one after the other; without runs, no file."""
+def _write(file: Path, content: Mapping[str, Artifact]) -> None:
+    """Write the runs, by the stem of their record, sentence after sentence; without runs, no file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not content:
         file.unlink(missing_ok=True)
         return
-    runs, begin = {}, 0
-    for stem, table, said in content:
-        runs[stem] = {"begin": begin, "n": len(table), "columns": table.column_names[2:], "about": said}
-        begin += len(table)
+    tables = {stem: _table(stem, of) for stem, of in content.items()}
+    runs = {
+        stem: {"n": len(of), "columns": of.column_names[2:], "about": content[stem].about}
+        for stem, of in tables.items()
+    }
     told: dict[str, Any] = {"format": FORMAT, "runs": runs}
     head = signed_json.canonical({**told, signed_json.KEY: signed_json.checksum(told)})
-    of_all = pa.concat_tables([table for _, table, _ in content], promote_options="default").combine_chunks()
+    order = _order([len(of) for of in tables.values()])
+    whole = pa.concat_tables([*tables.values()], promote_options="default").take(order).combine_chunks()
+    # a dictionary would only add to text that rarely repeats
+    lines = [
+        field.name
+        for field, column in zip(whole.schema, whole.columns, strict=True)
+        if pa.types.is_string(field.type) and 4 * len(column.unique()) > len(column)
+    ]
     data = BytesIO()
-    with pq.ParquetWriter(data, of_all.schema, store_schema=False, **_OPTIONS) as writer:
+    with pq.ParquetWriter(
+        data,
+        whole.schema,
+        store_schema=False,
+        use_dictionary=[name for name in whole.column_names if name not in lines],
+        column_encoding=dict.fromkeys(lines, "DELTA_LENGTH_BYTE_ARRAY"),
+        **_OPTIONS,
+    ) as writer:
         writer.add_key_value_metadata({_KEY: head})
-        writer.write_table(of_all, row_group_size=max(1, begin))  # one group: alike translations are packed together
+        writer.write_table(whole, row_group_size=max(1, len(whole)))
     atomic.write_bytes(file, data.getvalue())
 
 
+def _order(sizes: Sequence[int]) -> "NDArray[np.int64]":
+    """The lines of runs, one run after the other, in the order of a file: by sentence, then by run."""
+    import numpy as np
+
+    return np.argsort(np.concatenate([np.arange(n) for n in sizes]), kind="stable")
+
+
 @functools.lru_cache(maxsize=64)  # the runs of a table are read one after the other
-def _column(file: Path, _of: tuple[int, ...], name: str) -> "pa.ChunkedArray":
+def _column(file: Path, _of: tuple[int, ...], name: str) -> "pa.Array":
     with _opened(file) as opened:
-        return opened.read(columns=[name])[name]
+        return opened.read(columns=[name])[name].combine_chunks()
 
 
-def _values(column: "pa.ChunkedArray") -> Column:
+def _values(column: "pa.Array", lines: "NDArray[np.int64]") -> Column:
     import numpy as np
     import pyarrow as pa
 
-    numbers = pa.types.is_integer(column.type)
-    return column.to_numpy().astype(np.int64) if numbers else column.to_pylist()
+    chosen = column.take(lines)
+    return chosen.to_numpy().astype(np.int64) if pa.types.is_integer(column.type) else chosen.to_pylist()
 
 
 def _find(place: Path, text: str) -> _Place | None:
@@ -217,14 +236,18 @@ def _state(file: Path) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _indexed(file: Path, _of: tuple[int, ...]) -> Mapping[str, _Place]:
+    import numpy as np
+
     with _restorable(file), _opened(file) as opened:
         content = json.loads(opened.metadata.metadata[_KEY])
         stated = content.pop(signed_json.KEY, None)
         if content.get("format") != FORMAT or stated != signed_json.checksum(content):
             raise ValueError("its checksum differs from that of its content")
+        sizes = [run["n"] for run in content["runs"].values()]
+        lines = np.split(np.argsort(_order(sizes)), np.cumsum(sizes)[:-1])
         return {
-            stem: _Place(file, run["begin"], run["n"], run["about"], frozenset(run["columns"]))
-            for stem, run in content["runs"].items()
+            stem: _Place(file, of, run["about"], frozenset(run["columns"]))
+            for (stem, run), of in zip(content["runs"].items(), lines, strict=True)
         }
 
 
@@ -241,5 +264,5 @@ def _restorable(file: Path) -> Iterator[None]:
     """Turn errors on reading a file into a ValueError that names the file and what to do."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:  # pyarrow's own are of these kinds
+    except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:  # pyarrow's own are of these kinds
         raise ValueError(f"{file} is damaged: {error}. Restore the file from git, or run the row again.") from error

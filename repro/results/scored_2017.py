@@ -9,10 +9,9 @@ from pathlib import Path
 
 from repro.corpora.parallel_text import Parallel
 from repro.decoding.bleu import sacrebleu_score
-from repro.results.counts import ngram_counts
 from repro.results.outputs_2017 import KINDS, QUARTERS, Outputs2017, ScoredOutput
 from repro.results.parts import by_length
-from repro.results.sentences import sha256_of
+from repro.results.sentences import ngram_counts, sha256_of
 
 OUTPUTS_FOLDER, STEM = "outputs_newstest2017_ende", "newstest2017"
 ORIGIN = (

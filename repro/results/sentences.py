@@ -1,24 +1,27 @@
-"""A run's translations and their n-gram counts, sentence by sentence, in files beside its record.
+"""A run's translations, sentence by sentence, in files beside its record, and the n-gram counts that BLEU is made of.
 
 hypothesis                     the translation as it was scored
-<scorer>/hypothesis, /reference, /1 ... /4    number of its tokens, of its reference's, of its correct 1- to 4-grams
-source                         number of tokens of the source, as the model reads them
-first, second, last            each third of the translation against that of its reference, counted by sacreBLEU
+reference                      only for generated text: that of most corpora may not be redistributed
+<scorer>/hypothesis, /reference, /1 ... /4    without a reference: number of its tokens, of its reference's, of its
+                               correct 1- to 4-grams; so anybody can compute BLEU for any selection of sentences
+first, second, last            as a scorer, of dev: each third of the translation against that of its reference
+source                         of dev: number of tokens of the source, as the model reads them
 
-BLEU is a function of sums of these counts, so anybody can compute it for any selection of sentences, although the text
-of most corpora may not be redistributed. Paper: section 6.1, which gives one number per system.
+Paper: section 6.1, which gives one number per system.
 """
 
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.corpora.pair import languages
 from repro.results import artifacts
 from repro.results.artifacts import Artifact, Column
 from repro.results.record import Record, path
@@ -31,15 +34,16 @@ _AGAIN = "Restore the file from git, or run the row again."
 SAME_BLEU = 1e-6  # sums are whole numbers, so only the last digits may differ
 Scorers = Mapping[str, "NgramCounts"]  # "bleu", "bleu_published" -> counts of the sentences of one split
 RunKey = tuple[str, int]  # "table/row", seed
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class NgramCounts:
     """Token and n-gram counts of S sentences, by one scorer."""
 
-    hypothesis: NDArray[np.int64]  # [S] tokens of the translation
-    reference: NDArray[np.int64]  # [S] tokens of its reference
-    correct: NDArray[np.int64]  # [S, 4] 1- to 4-grams of the translation that its reference has
+    hypothesis: Ints  # [S] tokens of the translation
+    reference: Ints  # [S] tokens of its reference
+    correct: Ints  # [S, 4] 1- to 4-grams of the translation that its reference has
 
     @functools.cached_property
     def summands(self) -> NDArray[np.float64]:
@@ -53,16 +57,29 @@ class Places(NamedTuple):
     """Source lengths and counts by third of translations, for scores by length and by position."""
 
     source: Sequence[int]  # [S] tokens of each source, as the model reads them
-    thirds: Sequence["NgramCounts"]  # by sacreBLEU: each third of a translation against that of its reference
+    thirds: Sequence[NgramCounts]  # by sacreBLEU: each third of a translation against that of its reference
 
 
-class Translated(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Translated:
     """The translations of one split by a run."""
 
     hypotheses: Sequence[str]
-    references_sha256: str  # of the lines that it was scored on
-    scorers: Scorers
-    places: Places | None = None  # None: the sources are not known
+    references: Sequence[str]
+    target: str  # the language
+    in_tokens: bool  # both sides are Moses tokens
+    source: Sequence[int] | None = None  # [S] tokens of each source; None: not known
+    is_open: bool = False  # the references may be redistributed
+
+    @functools.cached_property
+    def scorers(self) -> dict[str, NgramCounts]:
+        """The counts by each scorer."""
+        return ngram_counts(self.hypotheses, self.references, self.target, in_tokens=self.in_tokens)
+
+    @functools.cached_property
+    def thirds(self) -> tuple[NgramCounts, ...]:
+        """The counts by third."""
+        return thirds(self.hypotheses, self.references, self.target, in_tokens=self.in_tokens)
 
 
 def bleu(sums: NDArray[np.float64], *, smoothed: bool) -> NDArray[np.float64]:
@@ -78,12 +95,136 @@ def bleu(sums: NDArray[np.float64], *, smoothed: bool) -> NDArray[np.float64]:
     return np.where((total == 0).any(axis=-1) | missed.all(axis=-1), 0.0, found)
 
 
-def run_key(record: Record) -> RunKey:
-    """The key by which a run of one scale is named where runs are compared."""
-    return f"{record.table}/{record.row}", record.seed
+# Counting
+
+
+def ngram_counts(
+    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool
+) -> dict[str, NgramCounts]:
+    """The counts by each scorer of `bleu.py`; without a published protocol for the language only by sacreBLEU.
+
+    `target` is the language, `in_tokens` whether both sides are Moses tokens. Raises ValueError for sides that are not
+    parallel.
+    """
+    from repro.decoding.bleu import published_protocol
+
+    scorers = [name for name in SMOOTHED if name == "bleu" or published_protocol(target) is None]
+    return {name: _counted(_Cut(name, target, in_tokens), hypotheses, references) for name in scorers}
+
+
+def thirds(
+    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool
+) -> tuple[NgramCounts, ...]:
+    """Counts of the first, second and last third of each translation against the same third of its reference.
+
+    Tokens are sacreBLEU's; of n tokens the k-th third begins at n k // 3. Arguments are those of `ngram_counts`.
+    """
+    found = _counted(_Cut("bleu", target, in_tokens, len(THIRDS)), hypotheses, references)
+    columns = found.hypothesis, found.reference, found.correct
+    return tuple(NgramCounts(*(column[k :: len(THIRDS)] for column in columns)) for k in range(len(THIRDS)))
+
+
+@functools.cache
+def _cutter(name: str) -> Callable[[str], list[str]]:
+    """A tokeniser of sacreBLEU, which remembers what it has cut."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    tokenise = BLEU(tokenize=name).tokenizer
+    return functools.lru_cache(maxsize=2**18)(lambda text: tokenise(text.rstrip()).split())
+
+
+class _Cut(NamedTuple):
+    """How a scorer cuts lines into tokens, and each line's tokens into `parts` of one length."""
+
+    scorer: str
+    target: str
+    in_tokens: bool = False
+    parts: int = 1
+
+    def __call__(self, lines: Sequence[str]) -> list[list[str]]:
+        from repro.decoding.bleu import given_tokens, plain_text, published_tokens, sacrebleu_tokeniser
+
+        if self.scorer == "bleu":
+            name = sacrebleu_tokeniser(self.target)
+            cut_one, plain = (
+                _cutter(name),
+                [plain_text(line, self.target) for line in lines] if self.in_tokens else lines,
+            )
+            # 13a never looks beyond a blank, so each word is cut only once
+            tokens = [
+                [*chain.from_iterable(map(cut_one, of.split()))] if name == "13a" else cut_one(of) for of in plain
+            ]
+        else:
+            cut = given_tokens if self.in_tokens else published_tokens
+            tokens = [cut(line, self.target).split() for line in lines]
+        n = self.parts
+        return [of[len(of) * k // n : len(of) * (k + 1) // n] for of in tokens for k in range(n)]
+
+
+class _Ngrams(NamedTuple):
+    """The distinct n-grams of one order that a text has; those of two lines are never the same."""
+
+    key: Ints  # [N] sorted: the number of its first n - 1 tokens among those n-grams, then its last token
+    times: Ints  # [N] how often its line has it
+    line: Ints  # [N]
+
+
+class _Indexed(NamedTuple):
+    """The references of a text, as a tree of n-grams in which those of translations are looked up."""
+
+    lengths: Ints  # [S] tokens
+    ids: Mapping[str, int]  # of tokens
+    orders: Sequence[_Ngrams]
+
+
+@functools.lru_cache(maxsize=16)  # the runs of a table have one text
+def _indexed(cut: _Cut, references: tuple[str, ...]) -> _Indexed:
+    lines, ids = cut(references), dict[str, int]()
+    lengths, line, left, token = _flat(lines, [ids.setdefault(token, len(ids)) for of in lines for token in of])
+    at, begin, orders = line, np.arange(len(token)), []
+    for n in range(ORDERS):
+        at, begin = at[left[begin] > n], begin[left[begin] > n]
+        key, at, times = np.unique(at * len(ids) + token[begin + n], return_inverse=True, return_counts=True)
+        of_line = np.zeros(len(key), np.int64)
+        of_line[at] = line[begin]
+        orders.append(_Ngrams(key, times, of_line))
+    return _Indexed(lengths, ids, orders)
+
+
+def _counted(cut: _Cut, hypotheses: Sequence[str], references: Sequence[str]) -> NgramCounts:
+    if len(hypotheses) != len(references):
+        raise ValueError(f"Expected as many references as translations, {len(hypotheses):,}, got {len(references):,}.")
+    text, lines = _indexed(cut, tuple(references)), cut(hypotheses)
+    lengths, line, left, token = _flat(lines, [text.ids.get(token, -1) for of in lines for token in of])
+    correct = np.zeros((len(lines), ORDERS), np.int64)
+    at, begin = line, np.arange(len(token))
+    for n, of in enumerate(text.orders):
+        # 1. n + 1 tokens from here, if the first n are in the reference  2. look them up  3. each counts at most as
+        # often as the reference has it
+        whole = left[begin] > n
+        begin, last = begin[whole], token[begin[whole] + n]
+        wanted = np.where(last < 0, -1, at[whole] * len(text.ids) + last)
+        place = np.searchsorted(of.key, wanted)
+        hit = np.append(of.key, -2)[place] == wanted
+        at, begin = place[hit], begin[hit]
+        clipped = np.minimum(np.bincount(at, minlength=len(of.key)), of.times)
+        np.add.at(correct[:, n], of.line, clipped)
+    return NgramCounts(lengths, text.lengths, correct)
+
+
+def _flat(lines: Sequence[Sequence[str]], ids: Sequence[int]) -> tuple[Ints, Ints, Ints, Ints]:
+    """Lengths of lines; then for each token its line, how many are left in the line, itself included, and its id."""
+    lengths = np.array([len(of) for of in lines], np.int64)
+    line = np.repeat(np.arange(len(lines)), lengths)
+    return lengths, line, np.cumsum(lengths)[line] - np.arange(len(line)), np.array(ids, np.int64)
 
 
 # Files
+
+
+def run_key(record: Record) -> RunKey:
+    """The key by which a run of one scale is named where runs are compared."""
+    return f"{record.table}/{record.row}", record.seed
 
 
 def has_sentences(record: Record) -> bool:
@@ -94,12 +235,15 @@ def has_sentences(record: Record) -> bool:
 def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> None:
     """Write the sentences of a run beside its record at `place`."""
     for split, of in splits.items():
-        about = {"run": run, "hypotheses": sha256_of(of.hypotheses), "references": of.references_sha256}
+        about = {"run": run, "hypotheses": sha256_of(of.hypotheses), "references": sha256_of(of.references)}
         columns: dict[str, Column] = {"hypothesis": list(of.hypotheses)}
-        counted = dict(of.scorers)
-        if of.places:
-            columns["source"] = np.asarray(of.places.source, np.int64)
-            counted |= dict(zip(THIRDS, of.places.thirds, strict=True))
+        counted: dict[str, NgramCounts] = {}
+        if of.is_open and not of.in_tokens:
+            columns["reference"] = list(of.references)
+        else:
+            counted = of.scorers | (dict(zip(THIRDS, of.thirds, strict=True)) if of.source else {})
+        if of.source is not None:
+            columns["source"] = np.asarray(of.source, np.int64)
         for name, counts in counted.items():
             columns |= dict(zip(_names(name), (counts.hypothesis, counts.reference, *counts.correct.T), strict=True))
         artifacts.write(place, split, Artifact(about, columns))
@@ -112,42 +256,26 @@ def are_of(place: Path, run: str) -> bool:
 
 def read_hypotheses(place: Path, split: str) -> list[str]:
     """The translations of one split. Raises FileNotFoundError where there are none."""
-    return [*map(str, _column(place, split, "hypothesis"))]
-
-
-def read_lengths(place: Path, split: str) -> tuple[list[int], list[int]]:
-    """Tokens of the translations of one split and of their references, as sacreBLEU counts them."""
-    hypothesis, reference = (_column(place, split, f"bleu/{side}") for side in ("hypothesis", "reference"))
-    return [*map(int, hypothesis)], [*map(int, reference)]
+    if (found := artifacts.read(place, split, ["hypothesis"])) is None or not found.columns:
+        raise FileNotFoundError(f"{place}: expected translations of {split} beside it, found none. {_AGAIN}")
+    return [*map(str, found.columns["hypothesis"])]
 
 
 def read_places(results: Path, record: Record, split: str) -> Places | None:
-    """Source lengths and thirds of one split; None where a run has none.
-
-    Raises ValueError if they are damaged, of another run, or have another number of sentences than the record says.
-    """
-    found = artifacts.read(path(results, record), split, ["source", *(name for of in THIRDS for name in _names(of))])
-    if found is None or "source" not in found.columns:
-        return None
-    _of_run(found, path(results, record), record.run, record.n_sentences(split))
-    return Places([*map(int, found.columns["source"])], [_counts(found, third) for third in THIRDS])
+    """Source lengths and thirds of one split; None where a run has none. Raises ValueError as `read_counts`."""
+    kept = _kept(results, record, split)
+    return kept and kept.places
 
 
 def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
     """The counts of a run by split, from the files beside its record under `results`; None where there are none.
 
     Raises ValueError if they are of another run, have another number of sentences, or give another BLEU than the
-    record's.
+    record's. By the published protocol, which is slow, they are counted when they are asked for.
     """
-    if not has_sentences(record):
-        return None
-    place, found = path(results, record), dict[str, Scorers]()
-    for split in SPLITS:
-        if (state := artifacts.state(place, split)) is None:
-            return None
-        scores = tuple((name, record.score(split, name)) for name in SMOOTHED)
-        found[split] = _read_once(place, split, state, record.run, record.n_sentences(split), scores)
-    return found
+    found = {split: _kept(results, record, split) for split in SPLITS} if has_sentences(record) else {}
+    kept = {split: of for split, of in found.items() if of is not None and of["bleu"]}
+    return {**kept} if len(kept) == len(SPLITS) else None
 
 
 def counts_of_runs(results: Path, records: Iterable[Record]) -> dict[RunKey, dict[str, Scorers]]:
@@ -165,8 +293,8 @@ def faults(results: Path, record: Record) -> Iterator[str]:
         if missing := [split for split in SPLITS if artifacts.about(place, split) is None]:
             yield f"its translations of {' and '.join(missing)} are missing"
             return
-        read_counts(results, record)
-        for split in SPLITS:
+        for split, counts in (read_counts(results, record) or {}).items():
+            assert {**counts}, "by every scorer"
             if sha256_of(read_hypotheses(place, split)) != (artifacts.about(place, split) or {})["hypotheses"]:
                 yield f"other translations of {split} stand beside it than were scored"
     except (ValueError, OSError) as error:
@@ -178,39 +306,80 @@ def sha256_of(lines: Sequence[str]) -> str:
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
+def _kept(results: Path, record: Record, split: str) -> "_Kept | None":
+    place = path(results, record)
+    if (state := artifacts.state(place, split)) is None:
+        return None
+    scores = tuple((name, value) for name in SMOOTHED if (value := record.score(split, name)) is not None)
+    return _read_once(place, split, state, record.run, record.n_sentences(split), languages(record.pair)[1], scores)
+
+
 @functools.lru_cache(maxsize=2048)  # claims, statements and charts of a report read the same thousand runs
 def _read_once(
-    place: Path, split: str, _state: object, run: str, n: int, scores: tuple[tuple[str, float | None], ...]
-) -> Scorers:
-    """The counts of a split, checked against the record; `_state` makes the cache notice a changed file."""
-    names = [column for name in SMOOTHED for column in _names(name)]
-    found = _of_run(artifacts.read(place, split, names), place, run, n)
-    made = {name: _counts(found, name) for name in SMOOTHED if _names(name)[0] in found.columns}
-    for name, scored in scores:
-        counted = bleu(made[name].summands.sum(0), smoothed=SMOOTHED[name]).item() if name in made else None
-        if (scored is None) != (counted is None) or (scored and abs(scored - (counted or 0.0)) > SAME_BLEU):
-            raise ValueError(
-                f"{place}: {split}: expected counts that give the record's {name} of {scored}, got {counted}"
-            )
-    return made
+    place: Path, split: str, _state: object, run: str, n: int, target: str, scores: tuple[tuple[str, float], ...]
+) -> "_Kept":
+    """`_state` makes the cache notice a changed file."""
+    return _Kept(place, split, run, n, target, dict(scores))
 
 
-def _of_run(found: Artifact | None, place: Path, run: str, n: int) -> Artifact:
-    """The artifact, if it is of this run and has n sentences. Raises ValueError otherwise."""
-    if found is None or found.about["run"] != run:
-        of = f"those of run {found.about['run']}" if found else "none"
-        raise ValueError(f"{place}: expected sentences of run {run}, got {of}. {_AGAIN}")
-    if {len(column) for column in found.columns.values()} - {n}:
-        raise ValueError(
-            f"{place}: expected {n:,} sentences, got {len(next(iter(found.columns.values()))):,}. {_AGAIN}"
-        )
-    return found
+class _Kept(Mapping[str, NgramCounts]):
+    """The counts of a run's translations of one split by scorer, read or counted when they are asked for."""
+
+    def __init__(self, place: Path, split: str, run: str, n: int, target: str, scores: Mapping[str, float]) -> None:
+        self._of, self._run, self._n, self._target = (place, split), run, n, target
+        self._scores, self._made = scores, dict[str, NgramCounts]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def __getitem__(self, name: str) -> NgramCounts:
+        if name not in self._made:
+            scored, found = self._scores[name], self._read(_names(name))
+            made, counted = None, None
+            if "reference" in found.columns:
+                made = _counted(_Cut(name, self._target), *_sides(found))
+            elif _names(name)[0] in found.columns:
+                made = _counts(found, name)
+            if made:
+                counted = bleu(made.summands.sum(0), smoothed=SMOOTHED[name]).item()
+            if made is None or counted is None or abs(scored - counted) > SAME_BLEU:
+                place, split = self._of
+                raise ValueError(
+                    f"{place}: {split}: expected counts that give the record's {name} of {scored}, got {counted}"
+                )
+            self._made[name] = made
+        return self._made[name]
+
+    @functools.cached_property
+    def places(self) -> Places | None:
+        """Source lengths and thirds; None where they are not kept."""
+        found = self._read(["source", *(name for of in THIRDS for name in _names(of))])
+        if "source" not in found.columns:
+            return None
+        if "reference" in found.columns:
+            parts = thirds(*_sides(found), self._target, in_tokens=False)
+        else:
+            parts = tuple(_counts(found, third) for third in THIRDS)
+        return Places([*map(int, found.columns["source"])], parts)
+
+    def _read(self, names: Sequence[str]) -> Artifact:
+        """These columns and both sides, if they are of this run and have all sentences. Raises ValueError otherwise."""
+        place, split = self._of
+        found = artifacts.read(place, split, ["hypothesis", "reference", *names])
+        if found is None or found.about["run"] != self._run:
+            of = f"those of run {found.about['run']}" if found else "none"
+            raise ValueError(f"{place}: expected sentences of run {self._run}, got {of}. {_AGAIN}")
+        if wrong := {len(column) for column in found.columns.values()} - {self._n}:
+            raise ValueError(f"{place}: expected {self._n:,} sentences, got {wrong.pop():,}. {_AGAIN}")
+        return found
 
 
-def _column(place: Path, split: str, name: str) -> Column:
-    if (found := artifacts.read(place, split, [name])) is None or name not in found.columns:
-        raise FileNotFoundError(f"{place}: expected translations of {split} beside it, found none. {_AGAIN}")
-    return found.columns[name]
+def _sides(found: Artifact) -> tuple[list[str], list[str]]:
+    hypothesis, reference = ([*map(str, found.columns[name])] for name in ("hypothesis", "reference"))
+    return hypothesis, reference
 
 
 def _names(of: str) -> list[str]:

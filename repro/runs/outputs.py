@@ -9,19 +9,18 @@ from repro.corpora.pair import languages
 from repro.results import artifacts
 from repro.results.brackets import Brackets, are_brackets_of, has_brackets, write_brackets
 from repro.results.further_tests import read_further
+from repro.results.parts import SPLIT
 from repro.results.record import Record, path
 from repro.results.sentences import (
     SAME_BLEU,
     SMOOTHED,
     NgramCounts,
-    Places,
     Translated,
     are_of,
     bleu,
     has_sentences,
     read_hypotheses,
     read_places,
-    sha256_of,
     write_sentences,
 )
 from repro.results.task import SPLITS, Named, number
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
-    """Save the run's translations beside its record under `results`, with the counts that its BLEU is made of.
+    """Save the run's translations beside its record under `results`, with what its BLEU is computed from.
 
     For a run that parses, save the counts that its F1 is made of. Where the folder of the run no longer has its
     outputs, nothing is kept there, and publishing says so.
@@ -50,14 +49,16 @@ def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
     elif not has_sentences(record):
         artifacts.drop(place, kept)
     elif not are_of(place, record.run):
-        texts = _held_out(run)
+        texts, known = _held_out(run), CORPORA.get(run.corpus.name)
+        is_open = known is not None and known.is_generated
         splits: dict[str, Translated] = {
             split: translated(
                 _lines(file),
                 texts[split].references,
                 record.pair,
                 in_tokens=run.corpus.in_tokens,
-                source=texts[split].source.lengths.tolist(),
+                source=texts[split].source.lengths.tolist() if split == SPLIT else None,
+                is_open=is_open,
             )
             for split, file in hypotheses.items()
         }
@@ -93,16 +94,18 @@ def translated(
     *,
     in_tokens: bool,
     source: Sequence[int] | None = None,
+    is_open: bool = False,
 ) -> Translated:
-    """One split with the counts of both scorers; with those of its parts where the lengths of the sources are known."""
-    from repro.results.counts import ngram_counts, thirds
-
+    """One split of a pair of languages."""
     _, target = languages(pair)
-    counts = ngram_counts(hypotheses, references, target, in_tokens=in_tokens)
-    places = None
-    if source is not None:
-        places = Places(source, thirds(hypotheses, references, target, in_tokens=in_tokens))
-    return Translated(hypotheses, sha256_of(references), counts, places)
+    return Translated(
+        hypotheses=hypotheses,
+        references=references,
+        target=target,
+        in_tokens=in_tokens,
+        source=source,
+        is_open=is_open,
+    )
 
 
 def rescored(record: Record, results: Path, cache: Path) -> str | None:
@@ -119,9 +122,8 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
         if len(hypotheses) != len(references):
             return f"{split} has {len(hypotheses):,} translations of {len(references):,} sentences"
         places = read_places(results, record, split)
-        source = places.source if places else None
-        found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens, source=source)
-        if places and found.places and any(map(_differ, places.thirds, found.places.thirds)):
+        found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
+        if places and any(map(_differ, places.thirds, found.thirds)):
             return f"the counts of its translations of {split}, by thirds, are not those that were kept"
         if wrong := _unlike(found, record.scores[split], split, "the record says"):
             return wrong

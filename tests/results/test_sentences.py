@@ -16,7 +16,6 @@ from sacremoses import MosesTokenizer
 from repro.decoding.bleu import published_score, sacrebleu_score
 from repro.results import artifacts
 from repro.results.artifacts import Artifact, own_file
-from repro.results.counts import ngram_counts, thirds
 from repro.results.record import Record, path
 from repro.results.sentences import (
     SMOOTHED,
@@ -25,8 +24,12 @@ from repro.results.sentences import (
     bleu,
     counts_of_runs,
     faults,
+    ngram_counts,
     read_counts,
     read_hypotheses,
+    read_places,
+    thirds,
+    write_sentences,
 )
 
 
@@ -77,6 +80,25 @@ def test_counts_come_back_and_give_the_records_bleu(tmp_path: Path) -> None:
     whole = BLEU().corpus_score(hypotheses(1, "dev"), [REFERENCES["dev"]]).score
     assert bleu(found["dev"]["bleu"].summands.sum(0), smoothed=True) == pytest.approx(whole, abs=1e-9)
     assert [*counts_of_runs(tmp_path, [record, run(2)])] == [("table3_A/h=1", 1)], "seed 2 has none"
+
+
+def test_generated_text_keeps_its_references_and_no_counts(tmp_path: Path) -> None:
+    record, made = run(1), splits(1, source=[7, 5, 3], is_open=True)
+    write_sentences(path(tmp_path, record), record.run, made)
+    kept = artifacts.read(path(tmp_path, record), "dev")
+    assert kept
+    assert {*kept.columns} == {"hypothesis", "reference", "source"}
+    assert not list(faults(tmp_path, record))
+    found, places = read_counts(tmp_path, record), read_places(tmp_path, record, "dev")
+    assert found is not None
+    assert places is not None
+    for name, counts in splits(1)["dev"].scorers.items():
+        assert found["dev"][name].summands.tolist() == counts.summands.tolist()
+    assert places.source == [7, 5, 3]
+    assert [one.summands.tolist() for one in places.thirds] == [one.summands.tolist() for one in made["dev"].thirds]
+    changed(path(tmp_path, record), reference=["der", "die", "das"])
+    with pytest.raises(ValueError, match="dev: expected counts that give the record's bleu of"):
+        read_counts(tmp_path, record)
 
 
 def test_missing_translations_are_named(tmp_path: Path) -> None:
@@ -204,6 +226,16 @@ def test_where_no_4_gram_is_right_only_sacrebleu_smooths() -> None:
 
 def test_a_language_without_a_protocol_is_counted_by_sacrebleu_alone() -> None:
     assert [*ngram_counts(["ein pes"], ["jeden pes"], "cs", in_tokens=False)] == ["bleu"]
+
+
+@given(st.lists(st.text("ab1-.,&;'\"<>()%„ \u00a0\t").filter(lambda line: "\n" not in line), min_size=1))
+def test_counts_are_sacrebleus_line_by_line(lines: list[str]) -> None:
+    references = [line[1:] + "a a, a." for line in lines]
+    found = ngram_counts(lines, references, "de", in_tokens=False)["bleu"]
+    for i, pair in enumerate(zip(lines, references, strict=True)):
+        theirs = BLEU(force=True).corpus_score([pair[0]], [[pair[1]]])
+        assert found.correct[i].tolist() == theirs.counts
+        assert (found.hypothesis[i], found.reference[i]) == (theirs.sys_len, theirs.ref_len)
 
 
 def test_characters_are_counted_where_words_have_no_blanks() -> None:
