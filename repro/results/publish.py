@@ -11,7 +11,14 @@ from pathlib import Path
 from repro.results import artifacts, layer_costs, provenance, sentences
 from repro.results.brackets import fault_of_brackets
 from repro.results.frame import ResultSet, Rows, note_rows
-from repro.results.inside import copy_inside, inside_file, is_inside_of
+from repro.results.inside import (
+    copy_inside,
+    first_sentences,
+    inside_file,
+    is_inside_of,
+    n_published,
+    write_inside,
+)
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.labels import seeds_option
 from repro.results.notes import computed_on, seeds_of_rows
@@ -66,7 +73,7 @@ def _beside(own: ResultSet, published: ResultSet) -> Iterator[tuple[Record, str,
     """What would be written beside unchanged records: the record, a name, and whether it replaces an older one."""
     there = _by_seed(published)
     both = own.folder.parent, published.folder.parent
-    shown: dict[tuple[str, str], int] = {}  # the seed of each row whose inside is kept, see `_keep_few_insides`
+    shown: dict[tuple[str, str], int] = {}  # the seed of each row whose inside is kept, see `keep_few_insides`
     for record in sorted((*own.everything, *published.everything), key=lambda one: one.seed):
         if any(is_inside_of(path(of, record), record.run) for of in both):
             shown.setdefault((record.table, record.row), record.seed)
@@ -81,10 +88,11 @@ def _beside(own: ResultSet, published: ResultSet) -> Iterator[tuple[Record, str,
             has = before is not None and before.about["run"] == record.run
             if not (has and before and artifacts.is_same(found, before)):
                 yield record, f"sentences of {text}", has
-        if is_inside_of(mine, record.run):
+        n = n_published(record.table, mine.stem.rpartition("-seed")[0])
+        if n != 0 and is_inside_of(mine, record.run):
             has = is_inside_of(theirs, record.run)
             is_kept = record.table == BASE or shown[record.table, record.row] == record.seed
-            if inside_file(mine).read_bytes() != inside_file(theirs).read_bytes() if has else is_kept:
+            if inside_file(theirs).read_bytes() != first_sentences(mine, n) if has else is_kept:
                 yield record, "attention and search", has
 
 
@@ -117,7 +125,7 @@ def publish(own: ResultSet, published: ResultSet) -> None:
         copy_inside(path(mine, record), path(results, record), record.run)
         record.save(path(results, record))  # last, so that a run with a record is complete
     for table in {record.table for record in own.everything}:
-        _keep_few_insides(published.folder / table)
+        keep_few_insides(published.folder / table)
     if own.everything:
         note_rows(published.folder, _rows_of(own))
 
@@ -159,16 +167,20 @@ def _told(old: dict[str, str], new: dict[str, str]) -> str:
     return ", ".join(f"{name} {old[name]} -> {new[name]}" for name in old if old[name] != new[name]) or "other content"
 
 
-def _keep_few_insides(folder: Path) -> None:
-    """Keep only the insides that pages can show: for each row of a published table the lowest seed, for base all."""
+def keep_few_insides(folder: Path) -> None:
+    """Keep only the sentences that figures and pages show, of the lowest seed of a row; of the base's of all seeds."""
     rows: dict[str, list[tuple[int, Path]]] = {}
     for place in folder.glob("*-seed*.json"):
         row, _, seed = place.stem.rpartition("-seed")
         if inside_file(place).exists():
-            rows.setdefault(row, []).append((int(seed), inside_file(place)))
-    for row, files in rows.items():
-        for _, file in sorted(files)[1:] if (folder.name, row) != (BASE, BASE) else []:
-            file.unlink()
+            rows.setdefault(row, []).append((int(seed), place))
+    for row, places in rows.items():
+        n = n_published(folder.name, row)
+        for i, (_, place) in enumerate(sorted(places)):
+            if n == 0 or (i and folder.name != BASE):
+                inside_file(place).unlink()
+            else:
+                write_inside(place, first_sentences(place, n))
 
 
 def layers_to_publish(own: Path, published: Path) -> layer_costs.Measured:

@@ -18,7 +18,8 @@ from repro.model.config import BASE
 from repro.results import artifacts, layer_costs
 from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.further_tests import FurtherTest, write_further
-from repro.results.inside import packed_inside, write_inside
+from repro.results.inside import packed_inside, read_inside, write_inside
+from repro.results.publish import keep_few_insides
 from repro.results.record import Record, load, path
 from repro.results.sentences import are_of
 from repro.runs.table import Paper, Row, Table, listed
@@ -391,34 +392,55 @@ def test_new_files_beside_a_published_record_are_listed(project: Path, capsys: p
     own(run("base", 4), run("x", 4), run("x", 5))
     assert commands.main(["publish", "lab"]) == 0
     capsys.readouterr()
-    files = ("further.parquet", "test.parquet", "x-seed4.inside.gz")
-    for seed in (4, 5):
-        record = run("x", seed)
+    files = ("further.parquet", "test.parquet", "base-seed4.inside.gz")
+    for record in (run("base", 4), run("x", 4), run("x", 5)):
         place = path(Path("results/own"), record)
-        write_further(place, record.run, {"further": FurtherTest("ab", {"bleu": 1.0}, ["a b"])})
+        if record.row == "x":
+            write_further(place, record.run, {"further": FurtherTest("ab", {"bleu": 1.0}, ["a b"])})
         write_inside(place, packed_inside({"run": record.run, "sentences": []}, b""))
     before = written(*files)
     assert commands.main(["publish", "lab", "--dry-run"]) == 0
     said = capsys.readouterr().out.split("\n")
     assert said[:2] == [
+        "lab: new: attention and search of base (seed 4)",  # no figure shows that of x
         "lab: new: sentences of further of x (seed 4, 5)",
-        "lab: new: attention and search of x (seed 4)",  # of a row one seed shows it
     ]
     assert written(*files) == before
     assert commands.main(["publish", "lab"]) == 0
     assert capsys.readouterr().out.split("\n")[:2] == said[:2]
-    assert written(*files).keys() == {Path("results/lab/lab", name) for name in files} | {
-        Path("results/lab/base/test.parquet")
+    assert written(*files).keys() == {
+        *(Path("results/lab/base", name) for name in files[1:]),
+        *(Path("results/lab/lab", name) for name in files[:2]),
     }
     assert commands.main(["publish", "lab"]) == 0
     assert capsys.readouterr().out.startswith("lab: nothing is new.\n")
+
+
+def test_of_a_row_of_table_3_the_lowest_seed_shows_one_sentence(tmp_path: Path) -> None:
+    for table, row in (("base", "base"), ("table3_A", "h=1"), ("lab", "x")):
+        (tmp_path / table).mkdir()
+        for seed in (4, 10):
+            place = tmp_path / table / f"{row}-seed{seed}.json"
+            place.touch()
+            sentences = [{"attention": [{"kind": "encoder", "shape": [1, 1, 1, 2]}]}] * 2
+            write_inside(place, packed_inside({"run": f"{seed}", "sentences": sentences}, bytes([1, 2, 3, 4])))
+        keep_few_insides(tmp_path / table)
+    kept = {
+        file.name: read_inside(file.with_name(file.name.replace(".inside.gz", ".json")))
+        for file in tmp_path.glob("*/*.gz")
+    }
+    assert {name: (len(content["sentences"]), [*weights]) for name, (content, weights) in kept.items()} == {
+        "base-seed4.inside.gz": (2, [1, 2, 3, 4]),
+        "base-seed10.inside.gz": (2, [1, 2, 3, 4]),
+        "h=1-seed4.inside.gz": (1, [1, 2]),
+    }
 
 
 @pytest.mark.parametrize("what", ["further", "inside"])
 def test_what_stands_beside_a_published_record_is_replaced_only_when_asked(
     project: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
-    record = run("x", 4)
+    record = run("base", 4)
     own(record)
     place = path(Path("results/own"), record)
 
@@ -433,7 +455,7 @@ def test_what_stands_beside_a_published_record_is_replaced_only_when_asked(
     leave_beside(2.0)
     capsys.readouterr()
     name = "sentences of further" if what == "further" else "attention and search"
-    change = f"lab: lab, row 'x', seed 4: other {name} of the same run"
+    change = f"lab: base, row 'base', seed 4: other {name} of the same run"
     said = refused(capsys)
     assert change in said
     assert "Type the same with --replace if that is meant" in said
