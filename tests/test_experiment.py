@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import runpy
 import shutil
 import subprocess
@@ -26,7 +25,6 @@ from repro.runs.scales import SCALES
 from repro.runs.session import Session
 from repro.runs.table import BASE_ROW, Table, cells
 from repro.runs.task import Translation
-from repro.tracking.client import connect
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "experiments" / "table3_A.py"
@@ -115,28 +113,6 @@ def test_finished_runs_are_skipped(made: Path, capsys: pytest.CaptureFixture[str
     main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(made, *MADE))
     assert capsys.readouterr().out.count("finished before") == 3
     assert {path: path.stat().st_mtime_ns for path in (made / "runs").rglob("*")} == before
-
-
-def test_what_mlflow_lacks_of_a_run_that_was_killed_after_its_record_comes_with_the_same_command(
-    made: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(made, tmp_path / "copy", copy_function=shutil.copy2)
-    [folder] = [p.parent for p in (tmp_path / "copy/runs").glob("*/record.json") if record.load(p).row == "base"]
-    [owner] = (folder / "attempts").glob("*/owner.json")
-    assert owner.stat().st_mtime == 0, "it let go"
-    client = connect(f"sqlite:///{tmp_path / 'copy/mlflow.db'}")
-    [run] = [
-        run
-        for one in client.search_experiments()
-        for run in client.search_runs([one.experiment_id])
-        if run.data.tags.get("repro.runs.run") == folder.name
-    ]
-    for beat, expected in ((7, "FINISHED"), (0, "RUNNING")):  # where it let go nobody looks
-        os.utime(owner, (beat, beat))
-        client.update_run(run.info.run_id, status="RUNNING")
-        main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(tmp_path / "copy", "--rows=base"))
-        assert client.get_run(run.info.run_id).info.status == expected
-        assert owner.stat().st_mtime == 0
 
 
 def own_text(folder: Path, *, words: int) -> list[str]:

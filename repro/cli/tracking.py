@@ -1,13 +1,14 @@
-"""Bring MLflow in line with the journals of runs, or make a run's folder from MLflow.
+"""Bring MLflow in line with the journals of runs, or show published records in it.
 
     python -m repro tracking sync [runs/<id> ...]          without folders: all in runs/, or in --runs-dir FOLDER
     python -m repro tracking sync --results results/laptop make runs of published records, to look at
-    python -m repro tracking restore RUN runs/<id>         RUN as MLflow calls it
 
 Runs of another machine: copy their folders into runs/ and sync.
 """
 
-from collections.abc import Mapping, Sequence
+import argparse
+import gc
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from repro.render.several import several
@@ -16,17 +17,17 @@ from repro.results.latest import run_folder
 from repro.results.record import BASE
 from repro.runs.command import Parser, code_of, hinted, ours
 from repro.runs.options import add_options
-from repro.tracking.client import RUNS, check_store, connect, reason, say
-from repro.tracking.mirror import restore, sync
+from repro.tracking.client import check_store, connect, reason, say
+from repro.tracking.mirror import sync
 from repro.tracking.records import PublishedRuns
 from repro.tracking.run_folder import describe
-from repro.tracking.views import View, install_view, view_of
+from repro.tracking.views import View, save_views, view_of
 
 OWN = "own"  # the part of results/ that git ignores
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Bring MLflow up to date with the journals of runs, or restore a run's folder from MLflow."""
+    """Bring MLflow up to date with the journals of runs."""
     parser = Parser(prog=ours("tracking"), description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     to_mlflow = commands.add_parser("sync", help="copy to MLflow what it lacks of the journals")
@@ -37,40 +38,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="results/SCALE",
         help="instead, make MLflow runs from the published records there",
     )
-    from_mlflow = commands.add_parser("restore", help="restore a run's folder from MLflow")
-    from_mlflow.add_argument("run", metavar="RUN", help="the run's id in MLflow")
-    from_mlflow.add_argument("folder", type=Path, metavar="runs/<id>", help="where to: a new folder")
-    for command in (to_mlflow, from_mlflow):
-        add_options(command, "tracking_uri")
-    add_options(to_mlflow, "runs_dir")
-    wanted = parser.parse_args(argv)
+    add_options(to_mlflow, "tracking_uri", "runs_dir")
+    options = parser.parse_args(argv)
     try:
-        runs: Path = getattr(wanted, "runs_dir", RUNS)
-        if warning := check_store(wanted.tracking_uri, runs):
+        if warning := check_store(options.tracking_uri, options.runs_dir):
             raise ConnectionError(warning)
-        if wanted.command == "sync":
-            wanted.folders = [run_folder(typed, runs) for typed in wanted.folders]
-        print(f"Opening {wanted.tracking_uri}", flush=True)  # before what takes seconds
-        if wanted.command == "restore":
-            restore(wanted.tracking_uri, wanted.run, wanted.folder)
-            print(f"{wanted.folder} restored from {wanted.tracking_uri}")
-            return 0
-        if wanted.results:
-            places = published(wanted.results, wanted.folders, runs)
-        else:
-            places = wanted.folders or sorted(path.parent for path in runs.glob("*/run.json"))
-        if not places:
-            raise FileNotFoundError(
-                f"{runs}/ holds no runs; run an experiment first, or name the folders. To look at what is published "
-                f"type: {ours('tracking', 'sync', '--results', 'results/laptop')}"
-            )
+        places = _records(options.results) if options.results else _folders(options)
+        print(f"Opening {options.tracking_uri}", flush=True)  # before what takes seconds
         try:
-            connect(wanted.tracking_uri)
+            connect(options.tracking_uri)
         except Exception as error:  # it would fail for each of them
-            raise ConnectionError(reason(error, runs)) from error
-        if wanted.results:
-            return _bring_published(wanted.tracking_uri, places, runs)
-        return _bring_all(wanted.tracking_uri, places, runs)
+            raise ConnectionError(f"MLflow cannot use {options.tracking_uri}: {reason(error)}") from error
+        gc.freeze()  # what was imported lives to the end: to look through it again takes a tenth of the time
+        return _bring(options, places)
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:
@@ -78,10 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code_of(error)
 
 
-def published(results: Path, folders: list[Path], runs: Path) -> list[Path]:
-    """The records of a scale."""
-    if folders or runs != RUNS:
-        raise ValueError("--results makes runs from records, not from run folders: name one or the other.")
+def _records(results: Path) -> list[Path]:
+    """The published records of a scale."""
     if results.absolute().parent.name == OWN:
         raise ValueError(f"{results} holds your own records; leave out --results to sync the journals of their runs.")
     found = [file for folder in record_folders(results) for file in sorted(folder.glob("*.json"))]
@@ -90,59 +68,52 @@ def published(results: Path, folders: list[Path], runs: Path) -> list[Path]:
     return found
 
 
-def mirrored(uri: str, folder: Path) -> dict[str, str]:
+def _folders(options: argparse.Namespace) -> list[Path]:
+    """The folders of runs that were named, or all."""
+    runs: Path = options.runs_dir
+    found = [run_folder(typed, runs) for typed in options.folders]
+    if not (found := found or sorted(path.parent for path in runs.glob("*/run.json"))):
+        raise FileNotFoundError(
+            f"{runs}/ holds no runs; run an experiment first, or name the folders. To look at what is published "
+            f"type: {ours('tracking', 'sync', '--results', 'results/laptop')}"
+        )
+    return found
+
+
+def _bring(options: argparse.Namespace, places: Sequence[Path]) -> int:
+    """Bring each run or record, then save the view of each table among them; 1 if one of these failed."""
+    uri: str = options.tracking_uri
+    published = PublishedRuns(uri) if options.results else None
+    bring: Callable[[Path], Mapping[str, str]] = published.bring if published else lambda place: _mirrored(uri, place)
+    n_failed, views, tables = 0, set[View](), dict[str, str]()  # tables by name, with a scale that has it
+    for place in places:
+        try:
+            tags = bring(place)
+        except Exception as error:  # the next one may well be sound
+            say(f"{place}: {reason(error)}")
+            n_failed += 1
+            continue
+        for table in tags.get("tables", tags.get("table", "")).split():
+            if table != BASE:
+                views.add(view := view_of(tags, table, tags.get("title", table)))
+                tables[table] = view.scale
+    if published:
+        published.settle()
+    try:
+        save_views(uri, views)
+    except Exception as error:
+        say(f"The views of {', '.join(sorted(tables))} were not saved: {reason(error)}")
+        n_failed += 1
+    if published:
+        print(f"{several(len(places) - n_failed, 'published run')} of {several(len(tables), 'table')} in {uri}.")
+        for table, scale in sorted(tables.items(), key=lambda one: (not one[0].startswith("table3"), one))[:1]:
+            print(f"To look at one:\n  {ours('ui', '--published', '--table', table, '--scale', scale)}")
+    return int(n_failed > 0)
+
+
+def _mirrored(uri: str, folder: Path) -> Mapping[str, str]:
     """Bring MLflow in line with a run's folder; returns its tags."""
     tags: dict[str, str] = describe(folder)["tags"]
     sync(uri, folder)
+    print(f"{folder}  {tags.get('row', '')}, seed {tags.get('seed', '?')}: in {uri}", flush=True)
     return tags
-
-
-def _bring_all(uri: str, places: list[Path], runs: Path) -> int:
-    """Bring each run folder, then save the view of each table among them; 1 if one of these failed."""
-    failed, views = 0, Views()
-    for place in places:
-        try:
-            tags = mirrored(uri, place)
-            print(f"{place}  {tags.get('row', '')}, seed {tags.get('seed', '?')}: in {uri}", flush=True)
-            views.add(tags)
-        except Exception as error:  # the next one may well be sound
-            say(f"{place}: {reason(error, runs)}")
-            failed = 1
-    return views.install(uri, runs) or failed
-
-
-def _bring_published(uri: str, files: list[Path], runs: Path) -> int:
-    """Bring each record, then save the view of each table among them, and say how to look; 1 if one of these failed."""
-    there, failed, views = PublishedRuns(uri), 0, Views()
-    for file in files:
-        try:
-            views.add(there.bring(file))
-        except Exception as error:  # the next one may well be sound
-            say(f"{file}: {reason(error, runs)}")
-            failed += 1
-    there.settle()
-    failed_view = views.install(uri, runs)
-    print(f"{several(len(files) - failed, 'published run')} of {several(len(views.tables), 'table')} in {uri}.")
-    for table, scale in sorted(views.tables.items(), key=lambda one: (not one[0].startswith("table3"), one))[:1]:
-        print(f"To look at one:\n  {ours('ui', '--published', '--table', table, '--scale', scale)}")
-    return 1 if failed else failed_view
-
-
-class Views:
-    """The views of the tables that some runs are of, each once."""
-
-    def __init__(self) -> None:
-        self.views: dict[str, View] = {}
-        self.tables: dict[str, str] = {}  # by name, with a scale that has it
-
-    def add(self, tags: Mapping[str, str]) -> None:
-        """Take those of a run with these tags."""
-        for table in tags.get("tables", tags.get("table", "")).split():
-            if table != BASE:
-                view = view_of(tags, table, tags.get("title", table))
-                self.views[view.key], self.tables[table] = view, view.scale
-
-    def install(self, uri: str, runs: Path) -> int:
-        """Save them; 1 if one could not be saved."""
-        installed = [install_view(uri, view, runs=runs) for _, view in sorted(self.views.items())]
-        return int(None in installed)

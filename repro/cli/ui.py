@@ -19,7 +19,7 @@ import urllib.parse
 import urllib.request
 import webbrowser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from repro.cli.run import unknown_experiment
@@ -28,11 +28,10 @@ from repro.runs.command import Parser, code_of, experiment_command, hinted, ours
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 from repro.tracking.client import (
+    QUIET,
     RUNS,
     check_store,
     experiment_name,
-    guest,
-    remove_twin,
     repair,
     sqlite_path,
     sqlite_uri,
@@ -45,18 +44,14 @@ STOP_PATIENCE = 5.0  # seconds to stop by itself before it is killed
 
 
 def free_port(wanted: int) -> int:
-    """The first free port from `wanted` on."""
-    if not 0 < wanted < 65_536:
-        raise ValueError(f"--port {wanted}: expected a number from 1 to 65535.")
-    for port in range(wanted, min(wanted + 100, 65_536)):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((LOOPBACK, port))
-            except OSError:
-                continue
-            return port
-    raise OSError(f"--port {wanted}: this port and those after it are taken or not allowed; name another.")
+    """The port that is wanted, or another one where it is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, wanted))
+        except OSError:
+            probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -65,7 +60,7 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
     store = sqlite_path(uri)
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", sqlite_uri(store), "--workers", "1"]
     command += ["--host", LOOPBACK, "--port", str(port), "--uvicorn-opts", "--log-level warning"]
-    environment = {**os.environ, **guest()}
+    environment = {**os.environ, **QUIET}
     environment |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"}
     address = f"http://{LOOPBACK}:{port}"
     with tempfile.TemporaryFile() as log:
@@ -82,7 +77,6 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
                         f"If the database is at fault, this command says what to do: {repair(uri)}"
                     )
                 time.sleep(0.2)
-            remove_twin(store)
             yield address, process
         finally:
             _stop(process)
@@ -98,16 +92,11 @@ def _answers(address: str) -> bool:
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
     """Stop a process and all that it started."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, how)
-            deadline = time.monotonic() + STOP_PATIENCE
-            while time.monotonic() < deadline:
-                process.poll()
-                os.killpg(process.pid, 0)  # raises when the last of them is gone
-                time.sleep(0.05)
-        except (ProcessLookupError, PermissionError):  # the second: on macOS, for those that have only just ended
-            break
+    with suppress(ProcessLookupError, PermissionError):  # the second: on macOS, for those that have only just ended
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_PATIENCE)
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -139,15 +128,10 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
         found = find_view(address, scale, table, published=True)
         if found and found[1]:
             print(f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published.")
-    if (found is None or (published and found[1] is None)) and (PUBLISHED / scale).is_dir():
-        print(f"To bring in the published runs, type: {ours('tracking', 'sync', '--results', f'results/{scale}')}")
-    unknown = unknown_experiment(table)
-    if unknown and (found is None or found[1] is None):
-        raise ValueError(unknown)
-    if found is None:
-        print(f"There are no runs at scale {scale} yet. {_way_to_runs(table, scale)}")
-    elif found[1] is None:
-        print(f"{table} has no saved view at scale {scale}. Its experiment saves one when it ends. All runs:")
+    if found is None or found[1] is None:
+        if unknown := unknown_experiment(table):
+            raise ValueError(unknown)
+        print(f"There are no runs of {table} at scale {scale} yet. {_way_to_runs(table, scale)}")
     link = address + (view_path(*found) if found else "/")
     print(link, flush=True)
     # without a desktop, a text browser would open in this terminal
@@ -156,12 +140,12 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
 
 
 def _way_to_runs(table: str, scale: str) -> str:
-    """How to make runs of a table; for a name that is no scale, what it means: "laptop-en-fr" has other options."""
-    if scale in SCALES:
-        return f"Type: {experiment_command(table)} --scale {scale}"
-    if scale.split("-")[0] in SCALES:
-        return "Runs with other options than a scale's own have a scale of this name: give the same options again."
-    return f"{scale} is not a scale; there are {', '.join(SCALES)}."
+    """How to make runs of a table, and how to see the published ones."""
+    ways = [f"Type: {experiment_command(table)} --scale {scale}"] if scale in SCALES else []
+    if (PUBLISHED / scale).is_dir():
+        sync = ours("tracking", "sync", "--results", f"results/{scale}")
+        ways.append(f"To bring in the published runs, type: {sync}")
+    return "\n".join(ways) or f"Scales are {', '.join(SCALES)}, and those of runs with other options."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -171,40 +155,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_options(parser, "scale", "tracking_uri", scale="the scale of the runs")
     parser.add_argument("--published", action="store_true", help="show the published runs, not your own")
     parser.add_argument(
-        "--port", type=int, default=5000, help="port of the server, or the next free one (default: %(default)s)"
+        "--port", type=int, default=5000, help="port of the server, or another if it is taken (default: %(default)s)"
     )
-    parser.add_argument("--host", default=LOOPBACK, help=f"this machine only: {LOOPBACK}")
     parser.add_argument("--no-browser", action="store_true", help="print the link only")
-    wanted = parser.parse_args(argv)
-    uri: str = wanted.tracking_uri
+    options = parser.parse_args(argv)
+    uri, wanted = options.tracking_uri, (options.scale, options.table, not options.no_browser, options.published)
     try:
-        if wanted.host not in (LOOPBACK, "localhost"):
-            raise ValueError(
-                f"--host {wanted.host}: the page has no password, so it is served on {LOOPBACK} only. From "
-                f"another machine: ssh -L {wanted.port}:{LOOPBACK}:{wanted.port} THIS_MACHINE"
-            )
         if warning := check_store(uri):
             raise ConnectionError(warning)
         if not uri.startswith("sqlite:"):
-            show(uri.rstrip("/"), wanted.scale, wanted.table, not wanted.no_browser, wanted.published)
+            show(uri.rstrip("/"), *wanted)
             return 0
         if not sqlite_path(uri).exists():
-            how = _way_to_runs(wanted.table, wanted.scale)
+            how = unknown_experiment(options.table) or _way_to_runs(options.table, options.scale)
             if any(RUNS.glob("*/run.json")):
                 how = f"To bring in the runs of {RUNS}, type: {repair(uri)}"
-            how = unknown_experiment(wanted.table) or how
-            raise FileNotFoundError(
-                f"{sqlite_path(uri)} does not exist yet; expected --tracking-uri to name a store with runs in it. {how}"
-            )
-        port = free_port(wanted.port)
-        if port != wanted.port:
-            print(f"Port {wanted.port} is taken; using {port}.")
+            raise FileNotFoundError(f"{sqlite_path(uri)} does not exist yet. {how}")
+        if (port := free_port(options.port)) != options.port:
+            print(f"Port {options.port} is taken; using {port}.")
         # SIGINT as well, since a shell starts its background jobs with it ignored
         for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(name, _interrupt)
         print("Starting MLflow ...", flush=True)
         with server(uri, port) as (address, process):
-            show(address, wanted.scale, wanted.table, not wanted.no_browser, wanted.published)
+            show(address, *wanted)
             print("Ctrl-C stops it.", flush=True)
             process.wait()
         raise ConnectionError("MLflow's server has stopped by itself.")

@@ -13,7 +13,7 @@ from repro.results import artifacts
 from repro.results.further_tests import FurtherTest, read_further, write_further
 from repro.results.record import Record, path
 from repro.runs.afterwards import Say, as_trained, has_checkpoints, kept_weights
-from repro.tracking.mirror import sync_soon
+from repro.tracking.mirror import sync
 from repro.tracking.run_folder import RECORD
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def note_further(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, w
         with as_trained(run):
             made = _scored(run, weights, {name: run.corpus.further[name] for name in lacking}, watch)
         write_further(place, record.run, made)
-        sync_soon(tracker, run.folder)  # the mirror of the training was closed with the record
+        tracker.ask(lambda: sync(tracker.uri, run.folder))  # the mirror of the training was closed with the record
 
 
 def keep_further(run: "RunDir", record: Record, results: "Path", tracker: "Tracker", tell: Say, watch: Watch) -> None:

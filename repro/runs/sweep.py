@@ -34,7 +34,6 @@ from repro.runs.signals import Signals
 from repro.runs.table import Cell, Table, listed, shard_of
 from repro.storage import atomic
 from repro.storage.lock import locked
-from repro.tracking.mirror import finish_mirror
 from repro.tracking.tracker import Tracker
 from repro.tracking.views import View, install_views, view_of
 from repro.training.peer import Peer
@@ -169,7 +168,6 @@ class Sweep:
                     keep_further(outcome.run, outcome.record, self.results, tracker, tell, watch)
             except MemoryError as error:  # under `ulimit -v`, say
                 tell(f"{outcome.run.name} is finished. Files beside its record are missing: out of memory ({error}).")
-            finish_mirror(tracker, outcome.run.folder)
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[RunDir]") -> dict[View, None]:

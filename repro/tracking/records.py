@@ -1,6 +1,6 @@
 """Published records as runs of MLflow, to be looked at beside your own runs.
 
-A record has the scores, the settings and a hundred points of each curve, so its run in MLflow has those. It is tagged
+A record has the scores, the settings and points of each curve, so its run in MLflow has those. It is tagged
 `published`, and views show either your own runs or the published ones.
 """
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from repro.model.config import written
-from repro.results.equal_code import code_name
+from repro.results.kinds import code_name
 from repro.results.record import Record, load
-from repro.tracking.client import connect, experiment_id
+from repro.tracking.client import MOST, connect, experiment_id
 from repro.tracking.mirror import CELL, settle_cell, table_names
 from repro.tracking.run_folder import DIVERGED_TAG, PRINTED_SCORES, UNKNOWN, Point, further_points, printed_points
 
 IDENTITY = ("repro.runs.run", "repro.execution")  # tags by which a run is found again
-MOST = 50_000  # runs that MLflow gives at once
+CURVE_POINTS = 25  # at most, of a curve: MLflow takes as long for a point as for a score
 
 
 class PublishedRuns:
@@ -26,10 +26,10 @@ class PublishedRuns:
     def __init__(self, uri: str) -> None:
         self.uri, self.client = uri, connect(uri)
         self._experiments: dict[str, str] = {}  # by scale
-        self._known: dict[str, dict[tuple[str, str], Any]] = {}  # experiment -> identity of a run -> the run
+        self._known: dict[str, dict[tuple[str, ...], Any]] = {}  # experiment -> identity of a run -> the run
 
     def bring(self, file: Path) -> dict[str, str]:
-        """Put a record into MLflow, unless it is there already; returns the tags of its run."""
+        """Put a record into MLflow, or what MLflow lacks of it; returns the tags of its run."""
         record = load(file)
         from mlflow.entities import Metric, Param
 
@@ -44,24 +44,23 @@ class PublishedRuns:
         if run is None:
             named = {**dict(zip(IDENTITY, identity, strict=True)), **tags, "current": "true"}
             run = self.client.create_run(experiment, began, named, f"{record.row}, seed {record.seed} (published)")
-        further = [one for one in further_points(file, record.run) if one.key not in run.data.metrics]
-        if further:  # may have been added after the record
-            self.client.log_batch(run.info.run_id, [Metric(one.key, one.value, one.time, one.step) for one in further])
-        if run.info.status == "RUNNING":  # new, or left incomplete
-            self.client.log_batch(
-                run.info.run_id,
-                metrics=[Metric(point.key, point.value, began, point.step) for point in points_of(record)],
-                params=[Param(k, str(v)[:6_000]) for k, v in {**written(record.hyper), **record.settings}.items()],
-            )
+        if run.info.status == "RUNNING":  # before it has numbers: MLflow reads all that a run has when it ends
             took = record.cost["train_seconds"] + record.cost["decode_seconds"]
             status = "FINISHED" if record.status == "finished" else "FAILED"
             self.client.set_terminated(run.info.run_id, status, began + round(took * 1000))
+        points = [one._replace(time=one.time or began) for one in points_of(record)] + further_points(file, record.run)
+        params = {**written(record.hyper), **record.settings}
+        self.client.log_batch(
+            run.info.run_id,
+            metrics=[Metric(p.key, p.value, p.time, p.step) for p in points if p.key not in run.data.metrics],
+            params=[Param(k, str(v)[:6_000]) for k, v in params.items() if k not in run.data.params],
+        )
         return tags
 
     def settle(self) -> None:
         """Choose the run that counts for each seed of a row; if two processes brought a record, keep one run of it."""
         for experiment in self._known:
-            seen: set[tuple[str, str]] = set()
+            seen: set[tuple[str, ...]] = set()
             cells: dict[tuple[str, ...], list[Any]] = {}
             for run in sorted(self._runs(experiment), key=lambda one: one.info.run_id):
                 if _identity(run) in seen:
@@ -76,10 +75,9 @@ class PublishedRuns:
         return list(self.client.search_runs([experiment], "tags.published = 'true'", max_results=MOST))
 
 
-def _identity(run: Any) -> tuple[str, str]:
+def _identity(run: Any) -> tuple[str, ...]:
     """Which record it is, and the hash of its file."""
-    first, second = (run.data.tags.get(name, "") for name in IDENTITY)
-    return first, second
+    return tuple(run.data.tags.get(name, "") for name in IDENTITY)
 
 
 def tags_of(record: Record) -> dict[str, str]:
@@ -109,12 +107,13 @@ def points_of(record: Record) -> list[Point]:
     """The numbers of a record for MLflow, named as in a run's own journal."""
     curves: dict[str, Any] = dict(record.curves)
     scores: dict[str, Any] = dict(record.scores)
+    thin = {kind: slice(None, None, -max(1, -(-len(curve["step"]) // CURVE_POINTS))) for kind, curve in curves.items()}
     return [
         *printed_points({"paper": {name: record.paper.get(name) for name in PRINTED_SCORES}, "order": record.position}),
         *(
             Point(f"{kind}/nll", step, nll, 0)
             for kind, curve in curves.items()
-            for step, nll in zip(curve["step"], curve["nll"], strict=True)
+            for step, nll in zip(curve["step"][thin[kind]], curve["nll"][thin[kind]], strict=True)  # the last is in
         ),
         *(
             Point(f"final/{split}_{name}", 0, value, 0)

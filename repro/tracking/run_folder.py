@@ -7,9 +7,8 @@ runs/<id>/record.<set>.parquet what it scored on other test sets
 """
 
 import json
-import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -18,7 +17,6 @@ from repro.results.further_tests import read_further
 from repro.storage import atomic, signed_json
 from repro.storage.journal import FINAL, FRAME, Line
 from repro.storage.lock import locked
-from repro.storage.regular import require_file
 
 APART = ("corpus", "pair", "text", "devices", "precision", "threads")  # tags: no mean is over runs that differ in one
 PrintedScore = Literal["ppl", "bleu", "f1"]
@@ -27,7 +25,6 @@ UNKNOWN = "unknown"  # for runs described before these tags existed
 JOURNALS = ("journal.jsonl", "system.jsonl")
 RECORD = "record.json"
 DIVERGED_TAG = "diverged"  # the tag of a run whose loss did not stay finite
-INFINITE = "repro.infinite"  # the tag of its infinite values, which MLflow would keep and show as 1.797e308
 
 
 class Point(NamedTuple):
@@ -77,19 +74,15 @@ def describe(folder: Path) -> dict[str, Any]:
     """Read run.json."""
     path = folder / "run.json"
     try:
-        require_file(path)
         run: dict[str, Any] = json.loads(path.read_bytes())
         stated = run.pop(signed_json.KEY, None)
         if stated != (counted := signed_json.checksum(run)):
             raise ValueError(f"checksum {stated}, not {counted}")
-        run.setdefault("claims", None)
-        if not all(re.fullmatch(r"[\w.-]+", name) for name in (run["run"], run["execution"])):
-            raise ValueError(f"run is {run['run']!r}, execution {run['execution']!r}")
         tags = dict.fromkeys(("code", *APART), UNKNOWN) | {k: str(v) for k, v in run["tags"].items()}
-        return run | {"tags": tags | {"published": "false"}, "paper": {**run["paper"]}}
+        return {"claims": None} | run | {"tags": tags | {"published": "false"}}
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"{path} is missing; expected a run's folder, runs/<id>.") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, AttributeError) as error:
         raise ValueError(
             f"{path}: expected run, tags, params and paper, got {error!r}. Take it from a copy, or delete it: the same "
             "command then goes on, and MLflow shows the run a second time."
@@ -118,26 +111,11 @@ def further_points(place: Path, run: str) -> list[Point]:
     ]
 
 
-def infinite_tag(points: Iterable[Point]) -> str:
-    """The first fifty infinite values, as text for a tag: a run ends soon after its first."""
-    return json.dumps([[*point[:2], "inf" if point.value > 0 else "-inf", point.time] for point in [*points][:50]])
-
-
-def infinite_points(tag: str) -> list[Point]:
-    """The values that `infinite_tag` kept."""
-    return [Point(key, step, float(value), time) for key, step, value, time in json.loads(tag)]
-
-
 def measured(line: Line) -> list[Point]:
     """The points of a journal line."""
     # MLflow accepts no time before 1970, which a wrong clock may show
     step, time = 0 if line["kind"] == FINAL else line["step"], max(0, round(line["time"] * 1000))
     return [Point(f"{line['kind']}/{name}", step, value, time) for name, value in line.items() if name not in FRAME]
-
-
-def has_diverged(folder: Path) -> bool:
-    """Whether the record of a run says so."""
-    return _status(folder) == "diverged"
 
 
 def is_training(folder: Path) -> bool:
@@ -151,18 +129,12 @@ def is_training(folder: Path) -> bool:
 
 def outcome(folder: Path) -> str:
     """What became of a run, told by its files: it has a record, or its journal has a writer, or neither."""
-    if status := _status(folder):
-        return "FINISHED" if status == "finished" else "FAILED"
+    if found := status(folder):
+        return "FINISHED" if found == "finished" else "FAILED"
     return "RUNNING" if is_training(folder) else "KILLED"
 
 
-def _status(folder: Path) -> str | None:
+def status(folder: Path) -> str | None:
     """The status in the record, which is verified elsewhere; None if there is no record."""
     path = folder / RECORD
-    try:
-        require_file(path)
-        return str(json.loads(path.read_bytes())["status"])
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: expected a record, got {error!r}. Take it from a copy, or delete it.") from error
+    return str(json.loads(path.read_bytes())["status"]) if path.exists() else None

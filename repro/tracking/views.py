@@ -11,21 +11,19 @@ import re
 import time
 import urllib.parse
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from repro.results.frame import difference_over_common, interval
 from repro.results.record import BASE
-from repro.tracking.client import RUNS, connect, experiment_id, hide, reason, repair, say
+from repro.tracking.client import MOST, connect, experiment_id
 from repro.tracking.mirror import table_names
 from repro.tracking.run_folder import APART
 from repro.tracking.tracker import Tracker
 
 PUBLISHED_TAG = "published"
 VIEW = "mlflow.sharedViewState."
-NOTE = "repro.view."
 ROW_MEAN = "row_mean"  # the kind of numbers computed from several runs: a run's own numbers have other kinds
 CHARTS = "charts-"  # before the key of a view, for its page with charts
 CURVES = ("dev/nll", "train/nll")
@@ -68,7 +66,6 @@ class View:
     scale: str
     table: str
     title: str
-    note: str = ""
     narrowed: tuple[tuple[str, str], ...] = ()  # tag, value
     published: bool = False
 
@@ -84,6 +81,14 @@ class View:
             f"{name} {value}" if name in ("text", "devices", "threads") else value for name, value in self.narrowed
         ]
         return f"{self.title} ({', '.join(facts)})" if facts else self.title
+
+    def shows(self, tags: Mapping[str, str]) -> bool:
+        """Whether it shows a current run with these tags."""
+        return (
+            self.table in tags.get("tables", "").split()
+            and tags.get(PUBLISHED_TAG) == str(self.published).lower()
+            and all(tags.get(tag) == value for tag, value in self.narrowed)
+        )
 
     @property
     def filter(self) -> str:
@@ -187,45 +192,41 @@ def _chart(kind: str, name: str, **more: Any) -> dict[str, Any]:
     return {"type": kind, "uuid": name, "metricKey": name, "displayName": name, "runsCountToCompare": 100, **more}
 
 
-def install_view(uri: str, view: View, tell: Callable[[str], None] = say, runs: Path = RUNS) -> str | None:
-    """Save a view and bring its rows up to date; returns its path. If that fails, tells so and returns None.
-
-    To be called when runs were added; `runs` is the folder of their journals.
-    """
-    try:
-        client = connect(uri)
-        experiment = experiment_id(client, uri, view.scale)
-        for run in client.search_runs([experiment], "tags.table = 'base'"):  # the base row is in every table
-            had = run.data.tags.get("tables", "")
-            if (tables := table_names(had, view.table)) != had:
+def save_views(uri: str, views: Collection[View]) -> None:
+    """Save views, and bring the numbers of their rows up to date. To be called when runs were added."""
+    client = connect(uri)
+    for scale in sorted({view.scale for view in views}):
+        of_scale = sorted((view for view in views if view.scale == scale), key=lambda view: view.key)
+        experiment = experiment_id(client, uri, scale)
+        current = client.search_runs([experiment], "tags.current = 'true'", max_results=MOST)
+        for run in current:  # the base row is in every table
+            had = run.data.tags["tables"]
+            tables = table_names(had, *(view.table for view in of_scale))
+            if run.data.tags["table"] == BASE and tables != had:
                 client.set_tag(run.info.run_id, "tables", tables)
-        rows: dict[str, list[Any]] = {}
-        for run in client.search_runs([experiment], view.filter):
-            if view.table not in run.data.tags["tables"].split():  # LIKE takes f-g for f_g
-                continue
-            rows.setdefault(run.data.tags.get("row", ""), []).append(run)
-        for of_row in rows.values():
-            _log_row(client, of_row, rows.get(BASE, []))
-        systems = any("system" in run.data.tags for of_row in rows.values() for run in of_row)
-        qualities = _qualities(rows.values())
-        state, now = view_state(view.filter, rows, qualities=qualities, systems=systems), round(time.time() * 1000)
-        with_charts = encode_view(f"{view.name}: charts", charts_state(state, qualities), now)
-        client.set_experiment_tag(experiment, VIEW + CHARTS + view.key, with_charts)
-        client.set_experiment_tag(experiment, VIEW + view.key, encode_view(view.name, state, now))
-        client.set_experiment_tag(experiment, NOTE + view.key, json.dumps({"title": view.name, "note": view.note}))
+                run.data.tags["tables"] = tables
+        for view in of_scale:
+            _save(client, experiment, view, [run for run in current if view.shows(run.data.tags)])
         client.set_experiment_tag(experiment, "mlflow.note.content", _notes(client, experiment))
-        return view_path(experiment, view.key)
-    except Exception as error:
-        why, again = reason(error, runs), repair(uri, runs)
-        tell(f"MLflow at {hide(uri)} lacks the view of {view.table} ({why}); try again with: {again}")
-        return None
 
 
-def install_views(tracker: Tracker, views: Iterable[View]) -> None:
-    """Save views in a thread that is left behind if MLflow does not answer in time; tells if they were not saved."""
-    said: list[str] = []
-    if tracker.ask(lambda: [install_view(tracker.uri, view, said.append, tracker.runs) for view in views]) and said:
-        tracker.tell(said[0])
+def install_views(tracker: Tracker, views: Collection[View]) -> None:
+    """Save views if MLflow answers in time; tells if they were not saved."""
+    tracker.ask(lambda: save_views(tracker.uri, views))
+
+
+def _save(client: Any, experiment: str, view: View, runs: Iterable[Any]) -> None:
+    rows: dict[str, list[Any]] = {}
+    for run in runs:
+        rows.setdefault(run.data.tags["row"], []).append(run)
+    for of_row in rows.values():
+        _log_row(client, of_row, rows.get(BASE, []))
+    systems = any("system" in run.data.tags for of_row in rows.values() for run in of_row)
+    qualities = _qualities(rows.values())
+    state, now = view_state(view.filter, rows, qualities=qualities, systems=systems), round(time.time() * 1000)
+    charts = encode_view(f"{view.name}: charts", charts_state(state, qualities), now)
+    client.set_experiment_tag(experiment, VIEW + CHARTS + view.key, charts)
+    client.set_experiment_tag(experiment, VIEW + view.key, encode_view(view.name, state, now))
 
 
 def _qualities(rows: Iterable[list[Any]]) -> Sequence[str]:
@@ -242,15 +243,16 @@ def _log_row(client: Any, runs: list[Any], base: list[Any]) -> None:
     """
     from mlflow.entities import Metric
 
-    had = {run.info.run_id: {key: run.data.metrics[key] for key in run.data.metrics if _is_of_row(key)} for run in runs}
-    runs = sorted(runs, key=lambda run: (not had[run.info.run_id], run.info.start_time))
+    runs = sorted(runs, key=lambda run: (not any(map(_is_of_row, run.data.metrics)), run.info.start_time))
     values = {key: round(value, DECIMALS) for key, value in _numbers(runs, base).items()}
     now = max(0, round(time.time() * 1000))  # MLflow takes no time before 1970
-    for run in runs[:1] + [run for run in runs[1:] if had[run.info.run_id]]:
-        before = had[run.info.run_id]
-        gone = {key: math.nan for key, value in before.items() if key not in values and not math.isnan(value)}
-        changed = {k: v for k, v in values.items() if before.get(k) != v} | gone
-        client.log_batch(run.info.run_id, [Metric(key, value, now, 0) for key, value in changed.items()])
+    for n, run in enumerate(runs):
+        before = {key: value for key, value in run.data.metrics.items() if _is_of_row(key)}
+        if n == 0 or before:
+            gone = {key: math.nan for key, value in before.items() if key not in values and not math.isnan(value)}
+            changed = {key: value for key, value in values.items() if before.get(key) != value} | gone
+            client.log_batch(run.info.run_id, [Metric(key, value, now, 0) for key, value in changed.items()])
+            run.data.metrics.update(changed)  # for the next view that shows it
 
 
 def _is_of_row(key: str) -> bool:
@@ -286,12 +288,11 @@ def _is_ours(source: str) -> bool:
 
 def _notes(client: Any, experiment: str) -> str:
     """The text above the runs: links to the views first, as only the first line is always in sight."""
-    tags = client.get_experiment(experiment).tags
-    views = {k.removeprefix(NOTE): json.loads(v) for k, v in sorted(tags.items()) if k.startswith(NOTE)}
-    links = {
-        key: f"[{view['title']}]({view_path(experiment, key)[1:]}) "
-        f"([charts]({view_path(experiment, key, charts=True)[1:]}))"
-        for key, view in views.items()
-    }
-    notes = [f"* {links[key]}: {view['note']}" for key, view in views.items() if view["note"]]
-    return "\n".join([" · ".join(links.values()), "", *notes, *([""] if notes else []), ABOUT_NUMBERS])
+    tags = sorted(client.get_experiment(experiment).tags.items())
+    names = {key.removeprefix(VIEW): json.loads(value)["name"] for key, value in tags if key.startswith(VIEW)}
+    links = [
+        f"[{name}]({view_path(experiment, key)[1:]}) ([charts]({view_path(experiment, key, charts=True)[1:]}))"
+        for key, name in names.items()
+        if not key.startswith(CHARTS)
+    ]
+    return "\n\n".join([" · ".join(links), ABOUT_NUMBERS])

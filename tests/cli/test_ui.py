@@ -27,14 +27,6 @@ def store(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/mlflow.db"
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", ""])
-def test_any_other_host_is_refused(store: str, host: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ui.main(["--tracking-uri", store, "--host", host]) == 2
-    said = capsys.readouterr().err
-    assert "served on 127.0.0.1 only" in said
-    assert "ssh -L 5000:127.0.0.1:5000" in said
-
-
 def test_without_runs_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table2"]) == 2
     assert " experiments/table2.py --scale laptop" in capsys.readouterr().err
@@ -47,15 +39,13 @@ def test_without_runs_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureF
     assert "expected sqlite:///FILE" in capsys.readouterr().err
 
 
-def test_a_taken_port_gives_way_to_the_next() -> None:
+def test_a_taken_port_gives_way_to_another() -> None:
     with socket.socket() as other:
         other.bind((ui.LOOPBACK, 0))
         other.listen()
         taken = other.getsockname()[1]
-        assert taken < ui.free_port(taken) < taken + 100
-    for none in (-5, 0, 70_000):
-        with pytest.raises(ValueError, match=f"--port {none}: expected a number from 1 to 65535"):
-            ui.free_port(none)
+        free = ui.free_port(taken)
+    assert ui.free_port(free) == free != taken
 
 
 # ------------------------------------------------------------------------------------- a server that answers
@@ -144,16 +134,10 @@ def test_a_server_of_others_is_shown_not_started(
     assert " experiments/table3_A.py --scale paper" in said
     assert "tracking sync" not in said, "nothing is published of it"
     assert opened == [link]
-    for scale, words in (
-        ("lapto", "lapto is not a scale; there are "),
-        ("laptop-fr-en", "give the same options"),
-    ):
-        assert ui.main(["--tracking-uri", address, "--scale", scale, "--no-browser"]) == 0
-        said = capsys.readouterr().out
-        assert f"There are no runs at scale {scale} yet. " in said
-        assert words in said
-        assert "sync" not in said
-        assert "table3_A.py" not in said
+    assert ui.main(["--tracking-uri", address, "--scale", "lapto", "--no-browser"]) == 0
+    said = capsys.readouterr().out
+    assert "Scales are " in said
+    assert "table3_A.py" not in said
 
 
 # ----------------------------------------------------------------------------------------- our own server

@@ -86,14 +86,26 @@ def test_a_record_that_was_sent_in_part_is_completed(
 ) -> None:
     uri, file = new_store(), published(tmp_path)
     client = connect(uri)
-    monkeypatch.setattr(client, "set_terminated", lambda *_: 1 / 0)
+    monkeypatch.setattr(client, "log_batch", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         show_record(uri, file)
     monkeypatch.undo()
-    before = [stored(uri, run.info.run_id) for run in runs(uri)]
+    assert [len(stored(uri, run.info.run_id)) for run in runs(uri)] == [0]
     show_record(uri, file)
-    assert [stored(uri, run.info.run_id) for run in runs(uri)] == before
-    assert [run.info.status for run in runs(uri)] == ["FINISHED"]
+    [run] = runs(uri)
+    assert (run.info.status, run.data.params["beam"]) == ("FINISHED", "4")
+    assert {point.key for point in stored(uri, run.info.run_id)} >= {"dev/nll", "final/dev_bleu", "paper/row"}
+
+
+def test_of_a_long_curve_some_points_are_shown_and_the_last(new_store: Callable[[], str], tmp_path: Path) -> None:
+    steps = [*range(7, 7 * 101, 7)]
+    curve = {"step": steps, "nll": [1 / step for step in steps]}
+    uri = new_store()
+    show_record(uri, published(tmp_path, curves={"train": curve, "dev": CURVES["dev"]}))
+    [run] = runs(uri)
+    found = [point.step for point in stored(uri, run.info.run_id) if point.key == "train/nll"]
+    assert found == steps[3::4]
+    assert run.data.metrics["train/nll"] == 1 / 700
 
 
 def test_a_record_that_is_published_anew_takes_the_place_of_the_old(
