@@ -6,7 +6,7 @@ whether seeds or sentences are too few. The draws are those of `repro/results/re
 """
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from repro.claims.claim import Kind
@@ -28,27 +28,20 @@ class OverSentences:
         self._scored: dict[tuple[RunKey, str, str], Floats] = {}
 
     def __call__(
-        self, better: Iterable[RunKey], worse: Iterable[RunKey], split: str = "dev", score: str = "bleu"
+        self, better: Sequence[RunKey], worse: Sequence[RunKey], split: str = "dev", score: str = "bleu"
     ) -> Interval | None:
         """Mean over the runs of one row minus that of another, under resampling of the sentences that all share.
 
         All runs of both rows see the same draws, so with the same seeds in both this is the mean of the seeds' paired
-        differences. None where a run has no counts by this scorer. Raises ValueError for runs with different numbers of
-        sentences, which are not of one text, and for a row without a run.
+        differences. None where a run has no counts by this scorer. Raises ValueError for runs of several texts.
         """
-        sides = [*better], [*worse]
-        if not all(sides):
-            raise ValueError(
-                "Over sentences: expected runs of two rows, got no run of one row. Give at least one of each."
-            )
-        if any(score not in self._runs.get(run, {}).get(split, {}) for side in sides for run in side):
+        if any(score not in self._runs.get(run, {}).get(split, {}) for run in (*better, *worse)):
             return None
-        sizes = {len(self._runs[run][split][score].hypothesis) for side in sides for run in side}
+        sizes = {len(self._runs[run][split][score].hypothesis) for run in (*better, *worse)}
         if len(sizes) > 1:
             raise ValueError(f"Over sentences: expected runs of one text, got {sizes} sentences of {split}.")
-        row, other = ([self._bleu(run, split, score) for run in side] for side in sides)
-        [n_sentences] = sizes
-        return over_draws(row, n_sentences, other)
+        row, other = ([self._bleu(run, split, score) for run in side] for side in (better, worse))
+        return over_draws(row, *sizes, other)
 
     def _bleu(self, run: RunKey, split: str, score: str) -> Floats:
         """BLEU of a run on all sentences, then on each resample of them, [1 + R]."""
@@ -66,20 +59,14 @@ def over_sentences(judged: Iterable[Judged], evidence: Evidence, results: Path) 
     a run lacks counts, are left out.
     """
     over = OverSentences(counts_of_runs(results, evidence.records))
+    fresh, explored = evidence.taken(), evidence.explored()
     found = {}
     for one in judged:
-        if one.claim.kind not in DIFFERENCES or not all(seen := _runs(evidence, one)):
+        taken = fresh if {*one.claim.rows} <= fresh.keys() else explored
+        runs = [[run_key(run) for run in taken.get(row, []) if run.status == "finished"] for row in one.claim.rows]
+        if one.claim.kind not in DIFFERENCES or not all(runs):
             continue
         for endpoint in one.claim.endpoints:
-            if endpoint.score in SMOOTHED and (interval := over(*seen, endpoint.split, endpoint.score)):
+            if endpoint.score in SMOOTHED and (interval := over(*runs, endpoint.split, endpoint.score)):
                 found[one.claim.id, endpoint.name] = interval
     return found
-
-
-def _runs(evidence: Evidence, one: Judged) -> tuple[list[RunKey], list[RunKey]]:
-    """The finished runs of the better and of the worse row behind its numbers."""
-    fresh = evidence.taken()
-    taken = fresh if {*one.claim.rows} <= fresh.keys() else evidence.explored()
-    better, worse = (taken.get(row, []) for row in one.claim.rows)
-    finished = ([run_key(record) for record in of if record.status == "finished"] for of in (better, worse))
-    return next(finished), next(finished)

@@ -4,14 +4,13 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 from repro.model.config import BASE as PAPER_BASE
 from repro.results.labels import FIELDS
 from repro.results.record import BASE, PaperNumbers, Record
-from repro.results.task import LAST_MEAN
 
 # Sizes that a claim speaks of
 
@@ -25,11 +24,6 @@ def printed_sizes(row: str) -> dict[str, Any]:
         return vars(PAPER_BASE)
     field = FIELDS[named["field"]]
     return {**vars(PAPER_BASE), field: type(getattr(PAPER_BASE, field))(named["value"])}
-
-
-def filled(template: str, better: Mapping[str, Any], worse: Mapping[str, Any]) -> str:
-    """Fill a sentence like "Keys of {worse.d_k} numbers are worse than of {better.d_k}" with two rows' sizes."""
-    return template.format(better=SimpleNamespace(**better), worse=SimpleNamespace(**worse))
 
 
 Kind = Literal[
@@ -54,7 +48,7 @@ class Endpoint:
     """A score by which rows are compared, and the margin below which differences are nearly none."""
 
     name: str
-    split: str  # dev or test, or one of the names in `LAST_MEAN`
+    split: str  # dev or test
     score: str  # its name in records
     sign: int  # +1 where more is better, else -1
     margin: float  # below it differences are nearly none; in BLEU it lies between 0.1 and 0.4, by the paper's words
@@ -80,12 +74,6 @@ TEST_BLEU = Endpoint(name="BLEU (test)", split="test", score="bleu_published", s
 ACCURACY = Endpoint(name="accuracy", split="dev", score="accuracy", sign=+1, margin=0.003, decimals=4)
 F1 = Endpoint(name="F1", split="test", score="f1", sign=+1, margin=0.3, decimals=2)
 BOTH = (LOG_PPL, BLEU)
-OF_LAST_MEAN = tuple(  # the same endpoints by the mean of each run's last checkpoints instead of the paper's weights
-    replace(one, name=f"{one.name} of the last mean", split=split)
-    for split, of in LAST_MEAN.items()
-    for one in (LOG_PPL, BLEU, ACCURACY, TEST_BLEU)
-    if one.split == of
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,39 +85,32 @@ class ByHeart:
 
     def unmet(self, runs: Sequence[Record]) -> str | None:
         """Why the claim cannot be tested on these runs of the row; None if it can."""
-        gap = _gap(runs)
+        name, gap = self.row.split("/", 1)[1], _gap(runs)
         if gap is None:
-            return f"no curves of {self.row.split('/', 1)[1]} say whether it over-fits"
+            return f"no curves of {name} say whether it over-fits"
         if gap >= self.gap:
             return None
         return (
-            f"nothing to regularise: {self.row.split('/', 1)[1]} does not over-fit, its training loss ends below dev's "
-            f"by {gap:.2f} nats per token, less than {self.gap:g}"
+            f"nothing to regularise: {name} does not over-fit, its training loss ends below dev's by {gap:.2f} nats "
+            f"per token, less than {self.gap:g}"
         )
 
     def note(self, runs: Sequence[Record]) -> str:
         """A note on how much the row over-fits; empty where no curve shows it."""
-        gap = _gap(runs)
-        if gap is None or gap < self.gap:
-            return ""
-        return f"{self.row.split('/', 1)[1]} over-fits: its training loss ends below dev's by {gap:.2f} nats per token"
+        name, gap = self.row.split("/", 1)[1], _gap(runs)
+        over_fits = gap is not None and gap >= self.gap
+        return f"{name} over-fits: its training loss ends below dev's by {gap:.2f} nats per token" if over_fits else ""
 
 
 def _gap(runs: Sequence[Record]) -> float | None:
     """By how much the training loss ends below dev's, in the mean of the finished runs; None without a curve."""
-    curves = [run.curves for run in runs if run.status == "finished"]
-    ends = [
-        (of["dev"]["nll"][-1], _end(of["train"]["nll"])) for of in curves if of["dev"]["nll"] and of["train"]["nll"]
-    ]
+    losses = [(run.curves["dev"]["nll"], run.curves["train"]["nll"]) for run in runs if run.status == "finished"]
+    # of training the mean of the last tenth, since single batches differ
+    ends = [(dev[-1], statistics.fmean(seen[-max(1, len(seen) // 10) :])) for dev, seen in losses if dev and seen]
     if not ends:
         return None
     dev, train = (statistics.fmean(column) for column in zip(*ends, strict=True))
     return dev - train
-
-
-def _end(curve: Sequence[float]) -> float:
-    """The mean of the last tenth of a curve, since single batches differ."""
-    return statistics.fmean(curve[-max(1, len(curve) // 10) :])
 
 
 class Checked(NamedTuple):
@@ -167,13 +148,16 @@ class Claim:
     @property
     def sentence(self) -> str:
         """The sentence with the paper's sizes."""
-        return filled(self.says, *map(printed_sizes, self.rows)) if "{" in self.says else self.says
+        return self.sentence_here({row: printed_sizes(row) for row in self.rows})
 
     def sentence_here(self, hypers: Hypers) -> str:
         """The sentence with the sizes of its rows at a scale, or with the paper's if one is not known."""
-        if "{" not in self.says or not {*self.rows} <= hypers.keys():
+        if "{" not in self.says:
+            return self.says
+        if not {*self.rows} <= hypers.keys():
             return self.sentence
-        return filled(self.says, *(hypers[row] for row in self.rows))
+        better, worse = (SimpleNamespace(**hypers[row]) for row in self.rows)
+        return self.says.format(better=better, worse=worse)
 
     @property
     def table(self) -> str:
@@ -189,18 +173,13 @@ def rows_scored(claims: Iterable[Claim], split: str) -> set[str]:
 
 # Rows by name
 
-B0 = f"{BASE}/{BASE}"
-H1, H4, H16, H32 = (f"table3_A/h={h}" for h in (1, 4, 16, 32))
-K16, K32 = (f"table3_B/d_k={d_k}" for d_k in (16, 32))
-N2, N4, N8 = (f"table3_C/N={n}" for n in (2, 4, 8))
-D256, D1024 = (f"table3_C/d_model={d}" for d in (256, 1024))
-F1024, F4096 = (f"table3_C/d_ff={d}" for d in (1024, 4096))
-DROP_0, DROP_2, SMOOTH_0, SMOOTH_2 = (
-    f"table3_D/{row}" for row in ("P_drop=0.0", "P_drop=0.2", "eps_ls=0.0", "eps_ls=0.2")
-)
-LEARNED, BIG = "table3_E/learned positions", "table3_big/big"
 TABLE3 = (
-    *(B0, H1, H4, H16, H32, K16, K32, N2, N4, N8, D256, D1024, F1024, F4096),
-    *(DROP_0, DROP_2, SMOOTH_0, SMOOTH_2, LEARNED, BIG),
+    f"{BASE}/{BASE}",
+    *(f"table3_A/h={h}" for h in (1, 4, 16, 32)),
+    *(f"table3_B/d_k={d_k}" for d_k in (16, 32)),
+    *(f"table3_C/{row}" for row in ("N=2", "N=4", "N=8", "d_model=256", "d_model=1024", "d_ff=1024", "d_ff=4096")),
+    *(f"table3_D/{row}" for row in ("P_drop=0.0", "P_drop=0.2", "eps_ls=0.0", "eps_ls=0.2")),
+    *("table3_E/learned positions", "table3_big/big"),
 )
+B0, H1, H4, H16, H32, K16, _, N2, N4, N8, D256, D1024, F1024, F4096, DROP_0, *_ = TABLE3
 BASE_DE, BASE_FR = (f"table2/base {pair}" for pair in ("en-de", "en-fr"))

@@ -7,11 +7,12 @@ words: docs/claims.md.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from repro.claims.blocks import ALPHA, Contrast, holm
 
-Outcome = Literal[
+Outcome = Literal[  # in the order of a page; if two endpoints differ, the outcome that is listed first is the verdict
+    "unstable",
     "reproduced",
     "contradicted",
     "inconclusive",
@@ -24,9 +25,9 @@ Outcome = Literal[
     "holds here",
     "does not hold here",
     "not testable here",
-    "unstable",
     "not judged",
 ]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 class OutcomeWords(NamedTuple):

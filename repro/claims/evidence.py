@@ -78,19 +78,21 @@ def gather(
     known = [record for record in everything if record.run in published and record.claims not in lists]
     others = [record for record in everything if record.run not in published or record.claims in lists]
     shared = _misplaced(everything) | _copies(others)
-    looked_at = ((record, _set_apart(record, lists, rows) or shared.get(id(record))) for record in others)
+    looked_at = [(record, _set_apart(record, lists, rows) or shared.get(id(record), "")) for record in others]
     apart = [Apart(record, why) for record, why in looked_at if why]
-    left = {id(one.record) for one in apart}
-    kept, older = newest([record for record in others if id(record) not in left])
-    apart += [Apart(record, _older(record, kept)) for record in older]
-    judged: list[Record] = []
-    for of in by_cell(kept).values():
+    kept, older = newest([record for record, why in looked_at if not why])
+    cells = by_cell(kept)
+    for record in older:
+        unlike_newest = ", ".join(differences(cells[record.table, record.row][0], record))
+        apart.append(Apart(record, f"unlike the newest run of their row in {unlike_newest}"))
+    fresh: list[Record] = []
+    for of in cells.values():
         of.sort(key=lambda record: record.seed)  # kept: from the first declared seed to the last one before a gap
         unbroken = [record for place, record in enumerate(of) if record.seed == FIRST_SEED + place]
-        judged += unbroken
+        fresh += unbroken
         after_gap = f"after a gap in the seeds, which count from {FIRST_SEED} on"
         apart += [Apart(record, after_gap) for record in of[len(unbroken) :]]
-    return Evidence(fresh=judged, published=known, apart=apart)
+    return Evidence(fresh=fresh, published=known, apart=apart)
 
 
 def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
@@ -116,12 +118,6 @@ def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
     return None
 
 
-def _older(record: Record, kept: Iterable[Record]) -> str:
-    """Why an older run is set apart: in what it differs from the newest run of its cell."""
-    other = next(one for one in kept if (one.table, one.row) == (record.table, record.row))
-    return f"unlike the newest run of their row in {', '.join(differences(other, record))}"
-
-
 def _copies(records: Iterable[Record]) -> dict[int, str]:
     """Why records are copies, by `id`: they share the run or its weights with a record of another seed or setting.
 
@@ -133,11 +129,12 @@ def _copies(records: Iterable[Record]) -> dict[int, str]:
         for name, mark in (("run", record.run), ("weights", weights)):
             if mark:
                 shared.setdefault((name, mark), []).append(record)
-    found: dict[int, str] = {}
-    for (name, mark), of in shared.items():
-        if any((one.seed, one.hyper) != (of[0].seed, of[0].hyper) for one in of):
-            found |= {id(one): f"with the same {name} {mark[:16]}, so copies of one run" for one in of}
-    return found
+    return {
+        id(one): f"with the same {name} {mark[:16]}, so copies of one run"
+        for (name, mark), of in shared.items()
+        if any((one.seed, one.hyper) != (of[0].seed, of[0].hyper) for one in of)
+        for one in of
+    }
 
 
 def _misplaced(records: Iterable[Record]) -> dict[int, str]:
@@ -147,35 +144,25 @@ def _misplaced(records: Iterable[Record]) -> dict[int, str]:
     the seed's; if two are equally frequent, neither is.
     """
     found: dict[int, str] = {}
-    worlds: dict[str, dict[int, list[Record]]] = {}
+    worlds: dict[str, dict[int, list[tuple[int, str]]]] = {}  # -> seed -> the `id` of each record and its order
     for record in records:
         if record.status == "finished" and record.determinism and record.determinism["order"]:
-            worlds.setdefault(_world(record), {}).setdefault(record.seed, []).append(record)
+            setting = [record.settings.get(name) for name in ("batch_tokens", "fill")], record.hyper["steps"]
+            world = repr([record.pair, record.corpus["sha256"], record.tokenizer["sha256"], setting])
+            of_seed = worlds.setdefault(world, {}).setdefault(record.seed, [])
+            of_seed.append((id(record), record.determinism["order"]))
     for seeds in worlds.values():
         orders: dict[str, list[int]] = {}
         for seed, of in seeds.items():
-            counts = Counter(_order(record) for record in of).most_common(2)
-            order = counts[0][0] if len(counts) == 1 or counts[0][1] > counts[1][1] else ""
-            orders.setdefault(order, []).append(seed)
-            found |= {
-                id(one): "in another order than the other rows of their seed" for one in of if _order(one) != order
-            }
-        for order, twice in orders.items():
-            if order and len(twice) > 1:
+            counts = Counter(order for _, order in of).most_common(2)
+            usual = counts[0][0] if len(counts) == 1 or counts[0][1] > counts[1][1] else ""
+            orders.setdefault(usual, []).append(seed)
+            found |= {one: "in another order than the other rows of their seed" for one, order in of if order != usual}
+        for usual, twice in orders.items():
+            if usual and len(twice) > 1:
                 same = f"of seeds that have one order of the data, {', '.join(map(str, sorted(twice)))}"
-                found |= {id(one): same for seed in twice for one in seeds[seed] if _order(one) == order}
+                found |= {one: same for seed in twice for one, order in seeds[seed] if order == usual}
     return found
-
-
-def _order(record: Record) -> str:
-    assert record.determinism  # `_misplaced` takes no other
-    return str(record.determinism["order"])
-
-
-def _world(record: Record) -> str:
-    """Everything, apart from the seed, that determines the order of the data."""
-    settings = [record.settings.get(name) for name in ("batch_tokens", "fill")]
-    return repr([record.pair, record.corpus["sha256"], record.tokenizer["sha256"], *settings, record.hyper["steps"]])
 
 
 def why_apart(apart: Sequence[Apart]) -> list[str]:
@@ -238,18 +225,11 @@ def _scorers(record: Record) -> tuple[str | None, ...]:
 FILE = "verdicts.json"
 
 
-class OneVerdict(NamedTuple):
-    """The published verdict on one claim."""
-
-    verdict: Outcome
-    reason: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Published:
     """The published verdicts of one scale."""
 
-    verdicts: Mapping[str, OneVerdict] = field(default_factory=dict)  # by claim; empty where they are void
+    verdicts: Mapping[str, tuple[Outcome, str]] = field(default_factory=dict)  # by claim, with the reason; or void
     runs: frozenset[str] = frozenset()  # the ids of the runs that they rest on
     void: str = ""  # why they no longer hold, in words
 
@@ -270,16 +250,13 @@ def read_published(folder: Path, records: Iterable[Record]) -> Published:
     taken = {(f"{one.table}/{one.row}", str(one.seed)) for one in records if one.seed >= FIRST_SEED}
     try:
         content = json.loads(file.read_bytes())
-        for row, seeds in content["runs"].items():
-            for seed, run in seeds.items():
-                if run not in there and (row, seed) not in taken:
-                    return Published(
-                        void=f"The verdicts in {FILE} are void: run {run} is missing (seed {seed} of {row})"
-                    )
-        verdicts = {claim: OneVerdict(one["verdict"], one["reason"]) for claim, one in content["verdicts"].items()}
-        runs = frozenset(run for seeds in content["runs"].values() for run in seeds.values())
-        return Published(verdicts=verdicts, runs=runs)
+        runs = [(row, seed, run) for row, seeds in content["runs"].items() for seed, run in seeds.items()]
+        for row, seed, run in runs:
+            if run not in there and (row, seed) not in taken:
+                return Published(void=f"The verdicts in {FILE} are void: run {run} is missing (seed {seed} of {row})")
+        verdicts = {claim: (one["verdict"], one["reason"]) for claim, one in content["verdicts"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{file}: expected verdicts and the runs they are of, got {error!r}. Restore it from git."
         ) from error
+    return Published(verdicts=verdicts, runs=frozenset(run for _, _, run in runs))

@@ -49,19 +49,16 @@ def power_law(lines: Sequence[Any], value: Callable[[Any], float], by: Sequence[
     y = np.log([value(line) for line in lines])
     found, _, rank, _ = np.linalg.lstsq(x, y)
     if rank < x.shape[1]:
-        raise ValueError(
-            f"Expected sizes {sizes} that vary by themselves, got {len(lines)} points in a line. Add some."
-        )
+        raise ValueError(f"Expected sizes {sizes} that vary by themselves, got {len(lines)} points in a line.")
     left = len(y) - x.shape[1]
     residuals = y - x @ found
     if np.abs(residuals).max() <= ROUNDING * np.abs(y).max():
         residuals[:] = 0.0  # an exact law: the rest is rounding noise
     variance = float((residuals**2).sum()) / left if left else math.nan
     spread = np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))
-    quantile = float(stdtrit(left, (1 + CONFIDENCE) / 2)) if left else math.nan
-    half_widths = [quantile * float(s) for s in spread[1:]]
+    half_widths = spread[1:] * (float(stdtrit(left, (1 + CONFIDENCE) / 2)) if left else math.nan)
     exponents = [round(float(e), 12) + 0.0 for e in found[1:]]  # an exponent of 0 comes with rounding noise and a sign
-    return Fit(dict(zip(sizes, exponents, strict=True)), dict(zip(sizes, half_widths, strict=True)), len(y))
+    return Fit(dict(zip(sizes, exponents, strict=True)), dict(zip(sizes, map(float, half_widths), strict=True)), len(y))
 
 
 QUANTITIES: dict[str, Callable[[Count], float]] = {

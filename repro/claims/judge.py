@@ -17,7 +17,8 @@ from repro.claims import decisions
 from repro.claims.blocks import Blocks, Contrast, slope_weights
 from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER
 from repro.claims.claim import Claim, Endpoint, rows_scored
-from repro.claims.decisions import EXCLUDED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome, OutcomeWords, Verdict
+from repro.claims.decisions import OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome, OutcomeWords, Verdict
+from repro.claims.decisions import OUTCOMES as OUTCOMES
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, gather, unlike
 from repro.claims.lists import held, lists
 from repro.claims.tested import NOT_RUN
@@ -28,11 +29,6 @@ LayerOutcomes = Mapping[str, tuple[Outcome, str]]  # claim -> its verdict and th
 NOTHING_MEASURED: LayerOutcomes = MappingProxyType({})
 TOO_FEW = "too few runs that count"
 SETTLES_NOTHING: frozenset[Outcome] = frozenset({"not judged", "not testable here", "unstable"})
-# in the order of a page; if two endpoints differ, the outcome that is listed first is the claim's verdict
-OUTCOMES: tuple[Outcome, ...] = (
-    *("unstable", *OF_SIZE, *OF_SIGN[:2], EXCLUDED, OF_SIGN.neither, *OF_PRINT[:2], *OF_HOUSE[:2]),
-    *("not testable here", "not judged"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +43,12 @@ class Found:
     high: float | None = None
     printed: float | None = None  # the paper's number for `value`
     level: float | None = None  # significance level from Holm's procedure; None if it took no part
-    df: float | None = None  # degrees of freedom of the interval
     means: tuple[float, ...] = ()  # mean of each row's runs
     steps: tuple[float, ...] = ()  # for a trend, the difference from each row to the next
     diverged: str = ""  # which runs, in words
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Judged:
     """A claim, its verdict and the reason."""
 
@@ -111,7 +106,7 @@ def judge(
     fresh = judge_suite(suite(evidence, evidence.taken(), rows), claims)
     explored = judge_suite(suite(evidence, evidence.explored(), rows), claims, is_listed=False)
     return [
-        Judged(claim=one.claim, verdict=measured[one.claim.id][0], reason=measured[one.claim.id][1])
+        Judged(one.claim, *measured[one.claim.id])
         if one.claim.id in measured
         else replace(_latest(one, other, published), sentence_here=one.claim.sentence_here(known))
         for one, other in zip(fresh, explored, strict=True)
@@ -124,7 +119,7 @@ def _latest(fresh: Judged, explored: Judged, published: Published) -> Judged:
         return fresh
     if (known := published.verdicts.get(fresh.claim.id)) is None:
         return replace(explored, verdict="not judged", reason=published.void or fresh.reason, explored=explored.verdict)
-    return replace(explored, verdict=known.verdict, reason=known.reason, explored=explored.verdict)
+    return replace(explored, verdict=known[0], reason=known[1], explored=explored.verdict)
 
 
 def suite(evidence: Evidence, taken: Mapping[str, Sequence[Record]], rows: Rows = NO_ROWS) -> Suite:
@@ -160,23 +155,24 @@ def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bo
     for one in dict.fromkeys(endpoint for claim in trained for endpoint in claim.endpoints):
         rows = rows_scored(trained, one.split)  # all rows that some claim uses with a score of the same split
         blocks[one.name] = Blocks({row: of for row, of in suite.runs[one.name].items() if row in rows})
-    cells = {
+    looks = {
         (claim.id, one.name): _look(suite, claim, one, blocks[one.name], is_listed=is_listed)
         for claim in trained
         for one in claim.endpoints
     }
-    family = [
-        cells[claim.id, one.name] for claim in trained if may_judge(suite.scale, claim) for one in claim.endpoints
-    ]
-    for cell, result in zip(family, decisions.judged([cell.test for cell in family]), strict=True):
+    family = [key for claim in trained if may_judge(suite.scale, claim) for key in _keys(claim)]
+    found = {key: found for key, (found, _) in looks.items()}
+    for key, result in zip(family, decisions.judged([looks[key][1] for key in family]), strict=True):
         if result:
-            cell.found = replace(cell.found, verdict=result[0], level=result[1])
+            found[key] = replace(found[key], verdict=result[0], level=result[1])
     return [
-        _combined(claim, [cells[claim.id, one.name].found for one in claim.endpoints], suite)
-        if claim.is_trained
-        else _untrained(claim, suite)
+        _combined(claim, [found[key] for key in _keys(claim)], suite) if claim.is_trained else _untrained(claim, suite)
         for claim in claims
     ]
+
+
+def _keys(claim: Claim) -> list[tuple[str, str]]:
+    return [(claim.id, one.name) for one in claim.endpoints]
 
 
 def may_judge(scale: str, claim: Claim) -> bool:
@@ -195,16 +191,10 @@ def may_judge_sizes(scale: str) -> bool:
     return scale.split("-")[0] == SCALE_ORDER[-1]
 
 
-@dataclass
-class _Cell:
-    """One claim on one endpoint while it is judged: what was found, and the test that still needs a level."""
-
-    found: Found
-    test: decisions.Tested | None = None
-
-
-def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_listed: bool) -> _Cell:
-    """The numbers of one claim on one endpoint, and its test if its rows may be judged."""
+def _look(
+    suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_listed: bool
+) -> tuple[Found, decisions.Tested | None]:
+    """The numbers of one claim on one endpoint, and its test, which needs a level, if its rows may be judged."""
     runs = {row: suite.runs[endpoint.name].get(row, {}) for row in claim.rows}
     weights = _weights(claim)
     estimate = blocks.estimate(dict(zip(claim.rows, weights, strict=True))) if weights else None
@@ -212,8 +202,7 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_
     low, high = estimate.interval() if estimate else (None, None)
     printed = _sum(weights, [endpoint.printed(suite.printed[row]) if row in suite.printed else None for row in runs])
     refused = _refusal(suite, claim, runs, is_listed=is_listed)
-    words = OF_SIZE if may_judge_sizes(suite.scale) else OF_SIGN
-    test = None if refused else _test(claim, endpoint, blocks, estimate, printed, words)
+    diverged = [f"seed {', '.join(map(str, of))} of {_row(row)}" for row in runs if (of := suite.diverged(row))]
     found = Found(
         endpoint=endpoint,
         runs=tuple(map(len, runs.values())),
@@ -222,14 +211,12 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_
         low=low,
         high=high,
         printed=printed,
-        df=estimate.df if estimate else None,
         means=tuple(whole(means)),
         steps=tuple(b - a for a, b in itertools.pairwise(whole(means))) if claim.kind == "trend" else (),
-        diverged=", ".join(
-            f"seed {', '.join(map(str, of))} of {_row(row)}" for row in claim.rows if (of := suite.diverged(row))
-        ),
+        diverged=", ".join(diverged),
     )
-    return _Cell(found, test)
+    words = OF_SIZE if may_judge_sizes(suite.scale) else OF_SIGN
+    return found, None if refused else _test(claim, endpoint, blocks, estimate, printed, words)
 
 
 def _test(
@@ -272,13 +259,9 @@ def _refusal(suite: Suite, claim: Claim, runs: Mapping[str, Mapping[int, float]]
     if not may_judge(suite.scale, claim):
         return _not_judged(f"needs scale {claim.scale}{' or a larger one' * (claim.scale != SCALE_ORDER[-1])}")
     if missing := [row for row, of in runs.items() if not of and not suite.diverged(row)]:
-        counts = [
-            f"{_row(row)} without this score"
-            if row in suite.records
-            else f"{_row(row)} {suite.waiting.get(row, 0)} of {SEEDS}"
-            for row in missing
-        ]
-        return _not_judged(f"{TOO_FEW}: {', '.join(counts)}")
+        waiting = {row: f"{suite.waiting.get(row, 0)} of {SEEDS}" for row in missing}
+        waiting |= {row: "without this score" for row in missing if row in suite.records}
+        return _not_judged(f"{TOO_FEW}: {', '.join(f'{_row(row)} {why}' for row, why in waiting.items())}")
     named = {_row(row): len(of) for row, of in runs.items()}
     if verdict := decisions.unfit(named, {_row(row): suite.diverged(row) for row in runs}):
         return verdict
@@ -296,10 +279,9 @@ def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
     """One verdict from two endpoints: what either of them shows, unless they contradict each other."""
     outcomes = {one.verdict.outcome for one in found}
     reasons = {one.endpoint.name: one.verdict.reason + steps_against(claim, one) for one in found}
+    reason = "; ".join(f"{name} {text}" for name, text in reasons.items())
     if outcomes <= SETTLES_NOTHING and len({*reasons.values()}) == 1:
         reason = found[0].verdict.reason
-    else:
-        reason = "; ".join(f"{name} {text}" for name, text in reasons.items())
     if found[0].diverged and "unstable" not in outcomes:
         reason += f" (diverged, so in no mean: {found[0].diverged})"
     if claim.needs and outcomes != {"not judged"}:
@@ -309,17 +291,16 @@ def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
     for words in (OF_SIZE, OF_SIGN):
         if {words.yes, words.no} <= outcomes:
             verdict, reason = words.neither, f"the endpoints disagree: {reason}"
-    return Judged(claim=claim, verdict=verdict, reason=reason, found=tuple(found))
+    return Judged(claim, verdict, reason, tuple(found))
 
 
 def steps_against(claim: Claim, found: Found) -> str:
     """The steps of a trend whose sign is opposite to that found for its slope, each with its number."""
     if found.verdict.outcome not in (*OF_SIZE[:2], *OF_SIGN[:2]) or found.value is None:
         return ""
-    pairs = zip(itertools.pairwise(claim.rows), found.steps, strict=False)
     against = [
         f"{step:+.{found.endpoint.decimals}f} from {_row(small)} to {_row(large)}"
-        for (small, large), step in pairs
+        for (small, large), step in zip(itertools.pairwise(claim.rows), found.steps, strict=False)
         if step * found.value < 0
     ]
     return f", though {', '.join(against)}" if against else ""
@@ -337,14 +318,12 @@ def verdicts_of_print(printed: Mapping[str, PaperNumbers], claims: Iterable[Clai
 
 def _untrained(claim: Claim, suite: Suite) -> Judged:
     """The verdict on a claim that needs no training: by arithmetic, by tests, or not judged here."""
+    if found := verdicts_of_print(suite.printed, [claim]):
+        return Judged(claim, *found[claim.id])
     if claim.compute:
-        if found := verdicts_of_print(suite.printed, [claim]):
-            verdict, reason = found[claim.id]
-            return Judged(claim=claim, verdict=verdict, reason=reason)
         absent = ", ".join(_row(row) for row in claim.rows if row not in suite.printed)
-        reason = f"no run of {absent}, whose record has the printed numbers"
-        return Judged(claim=claim, verdict="not judged", reason=reason)
-    return Judged(claim=claim, verdict="not judged", reason=NOT_RUN if claim.tests else claim.missing)
+        return Judged(claim, "not judged", f"no run of {absent}, whose record has the printed numbers")
+    return Judged(claim, "not judged", NOT_RUN if claim.tests else claim.missing)
 
 
 def _not_judged(reason: str) -> Verdict:

@@ -89,38 +89,30 @@ def _c05(measured: Measured) -> LayerVerdict:
 
 
 def _c06(measured: Measured) -> LayerVerdict:
-    laws = {layer: longest_path(measured, layer) for layer in ("convolution", "dilated", "self_attention")}
-    return _holds([found.law for found in laws.values()] == ["n", "log", "1"]), "layers until all pairs connect: " + (
-        ", ".join(
-            f"{label} {in_words(found, window)}"
-            for label, window, found in zip(
-                ("contiguous", "dilated", "self-attention"), ("k", "k", None), laws.values(), strict=True
-            )
-        )
+    contiguous, dilated, attention = (
+        longest_path(measured, layer) for layer in ("convolution", "dilated", "self_attention")
+    )
+    return _holds((contiguous.law, dilated.law, attention.law) == ("n", "log", "1")), (
+        f"layers until all pairs connect: contiguous {in_words(contiguous, 'k')}, dilated {in_words(dilated, 'k')}, "
+        f"self-attention {in_words(attention, None)}"
     )
 
 
 def _c11(measured: Measured) -> LayerVerdict:
-    timed = _by_scoring(measured.scoring_times)
-    counted = _by_scoring(measured.scoring_counts)
+    def by_scoring(lines: Sequence[Scored]) -> list[tuple[Scored, Scored]]:
+        """(additive, dot-product) at each size."""
+        dot = {(line.n, line.d_k): line for line in lines if line.scoring == "dot_product"}
+        return [(line, dot[line.n, line.d_k]) for line in lines if line.scoring == "additive"]
+
+    timed, counted = by_scoring(measured.scoring_times), by_scoring(measured.scoring_counts)
     alike = all(additive.flops == dot.flops for additive, dot in counted)
     memory = [additive.saved_bytes / dot.saved_bytes for additive, dot in counted]
     ratios = [statistics.median(additive.seconds) / statistics.median(dot.seconds) for additive, dot in timed]
     outcome = judged_growth(compare(additive.seconds, dot.seconds, sizes=len(timed)) for additive, dot in timed)
-    if not alike or min(memory) <= 1:
-        outcome = OF_HOUSE.no
-    return outcome, (
+    return outcome if alike and min(memory) > 1 else OF_HOUSE.no, (
         f"products: {'equally many' if alike else 'not equally many'}; additive takes {extent(ratios)} times the time "
         f"and {extent(memory)} times the memory at {len(timed)} sizes"
     )
-
-
-def _by_scoring(lines: Sequence[Scored]) -> list[tuple[Scored, Scored]]:
-    """(additive, dot-product) at each size."""
-    pairs: dict[tuple[int, int], dict[str, Scored]] = {}
-    for line in lines:
-        pairs.setdefault((line.n, line.d_k), {})[line.scoring] = line
-    return [(pair["additive"], pair["dot_product"]) for pair in pairs.values()]
 
 
 def _c21(measured: Measured) -> LayerVerdict:
@@ -128,17 +120,14 @@ def _c21(measured: Measured) -> LayerVerdict:
     wrong = []
     for row in ROWS:
         exponents = found[row.layer, "operations of the mixing"].exponents
-        if any(abs(exponents.get(size, 0.0) - power) > NEAR for size, power in row.exponents.items()):
-            wrong.append(f"{row.label}: complexity")
-        window = WINDOWS.get(row.layer)
-        if order(steps_of(measured, row.layer).law, None) != row.steps:
-            wrong.append(f"{row.label}: sequential operations")
-        if order(longest_path(measured, row.connects).law, window) != row.path:
-            wrong.append(f"{row.label}: path")
+        far = any(abs(exponents.get(size, 0.0) - power) > NEAR for size, power in row.exponents.items())
+        steps = order(steps_of(measured, row.layer).law, None)
+        path = order(longest_path(measured, row.connects).law, WINDOWS.get(row.layer))
+        other = {"complexity": far, "sequential operations": steps != row.steps, "path": path != row.path}
+        wrong += [f"{row.label}: {cell}" for cell, is_other in other.items() if is_other]
     cells = 3 * len(ROWS)
-    return _holds(not wrong), f"{cells - len(wrong)} of {cells} cells as printed" + (
-        f"; not {', '.join(wrong)}" if wrong else ""
-    )
+    not_so = f"; not {', '.join(wrong)}" if wrong else ""
+    return _holds(not wrong), f"{cells - len(wrong)} of {cells} cells as printed{not_so}"
 
 
 def _c22(measured: Measured) -> LayerVerdict:

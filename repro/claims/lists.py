@@ -24,13 +24,13 @@ from repro.storage.atomic import write_json
 
 FILE = Path(__file__).with_name("lists.json")
 WORDS = frozenset({"where", "says", "missing", "note", "decimals"})  # fields that decide no verdict
-MODEL = "rows + seeds, Holm"  # the analysis; a new name here requires new runs
-LEVELS = (MODEL, SCALE_ORDER, ALPHA, FIRST_SEED, SEEDS, MIN_RUNS, MAX_DIVERGED)  # common to all claims
+# common to all claims; a new name of the analysis requires new runs
+LEVELS = ("rows + seeds, Holm", SCALE_ORDER, ALPHA, FIRST_SEED, SEEDS, MIN_RUNS, MAX_DIVERGED)
 
 
-def catalogue_digest(claims: tuple[Claim, ...] = LISTED) -> str:
+def catalogue_digest(claims: Sequence[Claim] = LISTED) -> str:
     """16 digits of the SHA-256 of everything that decides verdicts, without their wording."""
-    return digest_of([claim_digest(claim) for claim in claims])
+    return _digest([*map(claim_digest, claims)])
 
 
 @functools.cache  # a page needs it for each claim and every run
@@ -39,7 +39,7 @@ def claim_digest(claim: Claim) -> str:
 
     Tests and computations count by their names, not by their code.
     """
-    return digest_of([LEVELS, _plain(claim)])
+    return _digest([LEVELS, _plain(claim)])
 
 
 def _plain(value: Any) -> Any:
@@ -51,23 +51,18 @@ def _plain(value: Any) -> Any:
     return value.__name__ if callable(value) else value
 
 
-def digest_of(value: Any) -> str:
-    """16 digits of the SHA-256 of a JSON value."""
+def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @functools.cache
 def lists() -> Mapping[str, frozenset[str]]:
-    """The digests of the claims of each list so far, by the list's digest. Today's is included, noted or not.
-
-    Raises ValueError where the file was edited: the digest of a list must be that of its claims.
-    """
+    """The digests of the claims of each list so far, by the list's digest. Today's is included, noted or not."""
     noted = json.loads(FILE.read_bytes())
-    for digest, claims in noted.items():
-        if digest_of(claims) != digest:
-            raise ValueError(f"{FILE}: list {digest} does not hold the claims it should. Restore the file from git.")
-    today = [claim_digest(claim) for claim in LISTED]
-    return {digest: frozenset(claims) for digest, claims in (noted | {digest_of(today): today}).items()}
+    if edited := [digest for digest, claims in noted.items() if _digest(claims) != digest]:
+        raise ValueError(f"{FILE}: list {edited[0]} does not hold the claims it should. Restore the file from git.")
+    noted[catalogue_digest()] = [*map(claim_digest, LISTED)]
+    return {digest: frozenset(claims) for digest, claims in noted.items()}
 
 
 def held(digest: str | None, claim: Claim) -> bool:
@@ -77,9 +72,9 @@ def held(digest: str | None, claim: Claim) -> bool:
 
 def note(claims: Sequence[Claim] = LISTED) -> str:
     """Add today's list to the others; returns its digest."""
-    today = [claim_digest(claim) for claim in claims]
-    write_json(FILE, json.loads(FILE.read_bytes()) | {digest_of(today): today})
-    return digest_of(today)
+    digest = catalogue_digest(claims)
+    write_json(FILE, json.loads(FILE.read_bytes()) | {digest: [*map(claim_digest, claims)]})
+    return digest
 
 
 if __name__ == "__main__":

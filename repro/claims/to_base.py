@@ -44,16 +44,17 @@ class Distances:
     def __call__(self, row: str, endpoint: Endpoint) -> ToBase | None:
         """The difference of "table/row"; None where it or the base has no finished run with this score."""
         for place, runs in enumerate(self._sets):
-            pair = [[run for run in runs.get(one, ()) if endpoint.of(run) is not None] for one in (row, B0)]
-            if all(pair):
-                ours, base = ([score for run in of if (score := endpoint.of(run)) is not None] for of in pair)
-                comparable = not unlike({row: pair[0], B0: pair[1]})
-                counts = all(id(run) in self._counting for of in pair for run in of)
-                estimate = self._blocks(place, row, endpoint).difference(row, B0) if comparable else None
+            ours, base = ([run for run in runs.get(one, ()) if endpoint.of(run) is not None] for one in (row, B0))
+            if ours and base:
+                estimate = (
+                    None if unlike({row: ours, B0: base}) else self._blocks(place, row, endpoint).difference(row, B0)
+                )
+                means = [statistics.fmean(endpoint.of(run) or 0.0 for run in of) for of in (ours, base)]
+                counts = all(id(run) in self._counting for run in (*ours, *base))
                 return ToBase(
-                    value=estimate.value if estimate else statistics.fmean(ours) - statistics.fmean(base),
+                    value=estimate.value if estimate else means[0] - means[1],
                     over_seeds=estimate.interval() if estimate and counts else None,
-                    runs=(pair[0], pair[1]),
+                    runs=(ours, base),
                     counts=counts,
                 )
         return None

@@ -219,8 +219,13 @@ def _code_of(system: Any) -> _Code:
     return _with(parts) if (parts := tuple(named_parts(system))) else _ours()
 
 
+def _code_of_task(task: Any) -> _Code:
+    kind: Any = type(task)
+    return _code_of_kind(kind)
+
+
 @functools.cache
-def _code_of_task(kind: Any) -> _Code:
+def _code_of_kind(kind: Any) -> _Code:
     """The module of a task and what it imports; of ours, outside the wall, only what it takes from behind it."""
     [module] = own = modules(kind)
     if not _is_ours(module):
@@ -261,7 +266,7 @@ def task_digest(task: Any) -> str:
 
     Our own tasks lie outside the wall; for them, SHA-256 of what they import from behind it.
     """
-    code, [module] = _code_of_task(type(task)), modules(type(task))
+    code, [module] = _code_of_task(task), modules(type(task))
     return _sha256("".join(sorted(code.taken(module)))) if _is_ours(module) else _digest(code)
 
 
@@ -291,7 +296,7 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
 
 def _commit(system: Any = None, task: Any = None) -> tuple[str | None, str | None]:
     """The commit of the deciding code, and why the code cannot be restored from it alone (None where it can)."""
-    codes = [_code_of(system), *([] if task is None else [_code_of_task(type(task))])]
+    codes = [_code_of(system), *([] if task is None else [_code_of_task(task)])]
     files = {module: file for code in codes for module, file in code.files.items()}
     root = PACKAGE.parent
     # a package installed into somebody else's checkout must not take that checkout's commit

@@ -9,7 +9,7 @@ import pytest
 from repro.claims.blocks import ALPHA, Contrast
 from repro.claims.decisions import EXCLUDED, OF_SIGN, OF_SIZE, Best, Equivalence, Sign, Tested, judged
 
-LEVEL, DRAWS = 0.2, 6_000
+LEVEL, DRAWS = 0.2, 2_000
 FAR = 50.0  # standard errors
 Draw = Callable[[float], Contrast]  # an estimate of a true value
 

@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,12 @@ from printed_rows import PRINTED
 from repro.claims import judge as judging
 from repro.claims import lists as lists_of_claims
 from repro.claims.blocks import ALPHA
-from repro.claims.catalogue import CLAIMS, ENDPOINTS, read_claims
+from repro.claims.catalogue import CLAIMS, ENDPOINTS
 from repro.claims.claim import B0, BLEU, DROP_0, H1, H32, LOG_PPL, N2, N4, N8, TEST_BLEU, Claim
 from repro.claims.decisions import FIRST_SEED, OF_SIGN, OF_SIZE, SEEDS
 from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
 from repro.claims.lists import catalogue_digest, claim_digest
 from repro.results.record import PaperNumbers, Record
-
-ROOT = Path(__file__).parents[2]
 
 
 def claim(id: str) -> Claim:
@@ -105,13 +102,13 @@ def test_where_no_sign_is_found_a_printed_size_may_be_excluded() -> None:
     assert at_paper.verdict == "inconclusive"
 
 
-@pytest.mark.parametrize("size", [0.25, 0.5])
-def test_true_effects_of_the_right_sign_are_never_contradicted_for_being_small(size: float) -> None:
-    # the paper is right about each sign, and prints twice or four times too much; measured very well
-    truth = {row: AS_PRINTED[B0] + size * (bleu - AS_PRINTED[B0]) for row, bleu in AS_PRINTED.items()}
-    for scale, no in (("laptop", "opposite sign"), ("captions", "opposite sign"), ("paper", "contradicted")):
-        results = judge_suite(made(truth, scale=scale, s=0.02))
-        signs = [one for one in results if one.claim.kind in ("direction", "trend")]
+def test_true_effects_of_the_right_sign_are_never_contradicted_for_being_small() -> None:
+    # the paper is right about each sign, and prints four times too much; measured very well
+    truth = {row: AS_PRINTED[B0] + (bleu - AS_PRINTED[B0]) / 4 for row, bleu in AS_PRINTED.items()}
+    for scale, no in (("captions", "opposite sign"), ("paper", "contradicted")):
+        signs = [
+            one for one in judge_suite(made(truth, scale=scale, s=0.02)) if one.claim.kind in ("direction", "trend")
+        ]
         assert not [one.claim.id for one in signs if one.verdict == no and one.claim.id not in WRONG_WAY_ROUND]
         assert sum(one.verdict in ("reproduced", "sign as printed") for one in signs) > 5
 
@@ -127,21 +124,17 @@ def test_effects_the_other_way_round_are_found() -> None:
         assert of(results, id).verdict == "opposite sign", of(results, id).reason
 
 
-@pytest.mark.parametrize("scale", ["laptop", "single_gpu"])
-def test_below_the_papers_scale_no_trained_row_reproduces_or_contradicts_anything(scale: str) -> None:
+def test_below_the_papers_scale_no_trained_row_reproduces_or_contradicts_anything() -> None:
     words = {"sign as printed", "opposite sign", "printed size excluded", "undetermined", "not judged"}
     for truth in (AS_PRINTED, FLAT):
-        trained = [one for one in judge_suite(made(truth, scale=scale, s=0.02)) if one.claim.is_trained]
+        trained = [one for one in judge_suite(made(truth, scale="single_gpu", s=0.02)) if one.claim.is_trained]
         assert {one.verdict for one in trained} <= words
-
-
-SCALES = ("laptop", "captions-bf16", "paper")  # whose pages judge more and more kinds of claims
 
 
 def test_wrong_verdicts_are_as_rare_as_promised() -> None:
     # all rows are equal and the base, in most comparisons, is three times as noisy; benchmarks/verdicts.py has more
     trained = [one for one in CLAIMS if one.is_trained]
-    n_pages, wrong = 60, 0
+    n_pages, wrong = 20, 0
     for seed in range(n_pages):
         page, random = made(FLAT, seed=seed), np.random.default_rng(1_000 + seed)
         noisy = 0.45 * random.standard_normal(5)
@@ -160,33 +153,23 @@ def levels(page: Suite) -> list[float]:
     return [found.level for one in judge_suite(page) for found in one.found if found.level is not None]
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_the_levels_of_a_page_come_to_its_error_rate_whatever_of_it_has_been_run(scale: str) -> None:
-    page = made(FLAT, scale=scale, s=1.0)
+def test_the_levels_of_a_page_come_to_its_error_rate_whatever_of_it_has_been_run() -> None:
+    page = made(FLAT, scale="captions-bf16", s=1.0)
     whole = levels(page)
-    assert len(whole) == sum(len(one.endpoints) for one in CLAIMS if one.is_trained and may_judge(scale, one))
+    assert len(whole) == sum(len(one.endpoints) for one in CLAIMS if one.is_trained and may_judge(page.scale, one))
     assert sum(whole) == pytest.approx(ALPHA), "nothing is found, so all stand at the first level"
-    for left in ({B0, H1}, {*FLAT} - {H1}):
-        runs = {name: {row: of for row, of in rows.items() if row in left} for name, rows in page.runs.items()}
-        part = levels(replace(page, runs=runs))
-        assert 0 < len(part) < len(whole)
-        assert {*part} == {*whole}
+    runs = {name: {row: of for row, of in rows.items() if row in (B0, H1)} for name, rows in page.runs.items()}
+    part = levels(replace(page, runs=runs))
+    assert 0 < len(part) < len(whole)
+    assert {*part} == {*whole}
 
 
-@pytest.mark.parametrize(
-    ("scale", "id", "may"),
-    [
-        ("smoke", "C28b", False),
-        ("laptop-en-fr", "C28b", True),
-        ("laptop", "C28d", False),
-        ("captions", "C28d", True),
-        ("single_gpu", "C19", False),
-        ("paper", "C19", True),
-        ("somewhere", "C01a", True),
-    ],
-)
-def test_a_scale_judges_what_it_can_bear(scale: str, id: str, may: bool) -> None:
-    assert may_judge(scale, claim(id)) is may
+def test_a_scale_judges_what_it_can_bear() -> None:
+    can = [("laptop-en-fr", "C28b"), ("captions", "C28d"), ("paper", "C19"), ("somewhere", "C01a")]
+    assert all(may_judge(scale, claim(id)) for scale, id in can)
+    assert not any(
+        may_judge(scale, claim(id)) for scale, id in [("smoke", "C28b"), ("laptop", "C28d"), ("single_gpu", "C19")]
+    )
 
 
 def test_below_its_scale_a_claim_shows_its_numbers_without_a_verdict() -> None:
@@ -358,29 +341,8 @@ def test_claims_about_layers_take_the_verdict_of_table_1_and_arithmetic_needs_no
     before = judge([])
     assert of(before, "C04").verdict == "consistent"
     assert of(before, "C05").reason == "needs the measurements of experiments/table1.py"
-    after = judge([], measured={"C05": ("does not hold here", "it waits twice")})
-    assert (of(after, "C05").verdict, of(after, "C05").reason) == ("does not hold here", "it waits twice")
-    assert of(after, "C06").verdict == "not judged"
-
-
-def test_a_claim_may_name_the_mean_of_the_last_checkpoints(tmp_path: Path) -> None:
-    """By which the rows stand the other way round."""
-
-    def both(row: str, bleu: float, mean: float) -> list[Record]:
-        found = some(row, bleu)
-        means = [one.scores for one in some(row, mean)]
-        about = {"steps": [1, 2], "weights": "ab", "seconds": 1.0}
-        return [replace(one, last_mean={**about, **of}) for one, of in zip(found, means, strict=True)]  # type: ignore[typeddict-item]
-
-    listed = tmp_path / "claims.toml"
-    shared = f'says = ""\nwhere = ""\nkind = "direction"\nrows = ["{B0}", "{H1}"]\nscale = "laptop"'
-    scores = ("BLEU", "BLEU of the last mean")
-    listed.write_text("\n".join(f'[X{i}]\n{shared}\nscores = ["{one}"]' for i, one in enumerate(scores)))
-    claims = read_claims(listed)
-    found = judge([*both(B0, 25.8, 26.0), *both(H1, 24.9, 26.9)], claims=claims)
-    assert [one.found[0].value for one in found] == [pytest.approx(0.9, abs=0.05), pytest.approx(-0.9, abs=0.05)]
-    before = judge([*some(B0, 25.8), *some(H1, 24.9)], claims=claims)
-    assert [one.found[0].runs for one in before] == [(5, 5), (0, 0)]
+    after = of(judge([], measured={"C05": ("does not hold here", "it waits twice")}), "C05")
+    assert (after.verdict, after.reason) == ("does not hold here", "it waits twice")
 
 
 def test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better() -> None:

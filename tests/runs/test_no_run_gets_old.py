@@ -32,7 +32,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget() -> None:
-    for known in (provenance._ours, provenance._with, provenance._code_of_task):
+    for known in (provenance._ours, provenance._with, provenance._code_of_kind):
         known.cache_clear()
 
 
