@@ -27,8 +27,6 @@ class FullAttention(SelfAttention):
     """The project's multi-head self-attention, d_k = d_v = d / h. Paper: Table 1, row 1; section 3.2.2."""
 
     def __init__(self, *, d: int, n_heads: int) -> None:
-        if d % n_heads:
-            raise ValueError(f"d must be a multiple of the number of heads, got {d} and {n_heads}. Change either.")
         super().__init__(d_model=d, n_heads=n_heads, d_k=d // n_heads, d_v=d // n_heads)
 
     def mix(self, q_BHnE: Tensor, k_BHnE: Tensor, v_BHnE: Tensor) -> Tensor:
@@ -167,9 +165,9 @@ class SeparableConvolution(Convolution):
 Layer = FullAttention | Recurrent | Convolution
 
 
-def contiguous(*, d: int, k: int, depth: int) -> nn.Sequential:
-    """Stacked convolutions: each lets a position see (k - 1) / 2 further. Paper: O(n/k) layers to see all."""
-    return nn.Sequential(*(Convolution(d=d, k=k) for _ in range(depth)))
+def stacked(make: Callable[[], nn.Module], depth: int) -> nn.Sequential:
+    """`depth` layers on top of each other, each made anew. Paper: O(n/k) convolutions, O(n/r) attentions to see all."""
+    return nn.Sequential(*(make() for _ in range(depth)))
 
 
 class Dilated(nn.Module):
@@ -191,11 +189,6 @@ class Dilated(nn.Module):
         return result
 
 
-def restricted(*, d: int, r: int, depth: int) -> nn.Sequential:
-    """Stacked restricted self-attention, one head each. Paper: O(n/r) layers to see all."""
-    return nn.Sequential(*(RestrictedAttention(d=d, n_heads=1, r=r) for _ in range(depth)))
-
-
 def additive_attention(q_BQE: Tensor, k_BKE: Tensor, v_BKE: Tensor, w_E: Tensor) -> Tensor:
     """softmax(w . tanh(q_i + k_j)) v, [B, Q, E]: scores from a network with one hidden layer. Paper: section 3.2.1.
 
@@ -206,8 +199,3 @@ def additive_attention(q_BQE: Tensor, k_BKE: Tensor, v_BKE: Tensor, w_E: Tensor)
 
 
 Scoring = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]  # q, k, v, w -> [B, Q, E]
-
-
-def dot_product_attention(q_BQE: Tensor, k_BKE: Tensor, v_BKE: Tensor, w_E: Tensor) -> Tensor:
-    """softmax(q k^T / sqrt(d_k)) v, [B, Q, E]; w_E is not used. Paper: equation (1)."""
-    return attention(q_BQE, k_BKE, v_BKE)

@@ -9,7 +9,7 @@ import itertools
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,6 @@ class Map(TypedDict):
     weights: list[list[list[float]]]  # [H, Q, K]: how much word q attends to word k; over k they sum to one
     entropies: list[list[float]]  # [H, Q], nats
     distances: list[list[float]]  # [H, H]: half the sum of |difference|, mean over the queries, in [0, 1]
-    sentence: NotRequired[str]  # where the sentence is from, if not from the paper
 
 
 class MeasuredHeads(Whose):
@@ -100,7 +99,7 @@ def measure(records: Sequence[Record], runs: Path, cache: Path) -> MeasuredHeads
     trained = open_run(runs / run.run, cache)
     model, tokenizer, n_layers = trained.model, trained.tokenizer, trained.record.hyper["n_layers"]
     assert isinstance(model, Transformer), "the base row is one"
-    layer = layer_shown(n_layers)
+    layer = max(1, n_layers - 1)  # counted from 1: the last but one, as in the paper's figures
     maps = []
     for about, sentence in FIGURE_SENTENCES.items():
         ids = [int(id) for id in tokenizer.encode([sentence])[0]]
@@ -109,18 +108,9 @@ def measure(records: Sequence[Record], runs: Path, cache: Path) -> MeasuredHeads
             seen = model.attention_maps(source, source[:, :1])[f"encoder.{layer - 1}.self_attention"]
         words, numbers = word_of_token(sentence, ids, tokenizer.decode)
         maps.append(map_of_words(about, words, numbers, merged_to_words(seen[0].double().numpy(), numbers)))
-    return heads_of(run, tokenizer.sha256, layer, maps)
-
-
-def layer_shown(n_layers: int) -> int:
-    """The last layer but one, counted from 1, as in the paper's figures 3 to 5."""
-    return max(1, n_layers - 1)
-
-
-def heads_of(run: Record, tokenizer: str, layer: int, maps: list[Map]) -> MeasuredHeads:
-    """The measured heads of one layer of a run, with the facts about the run."""
-    n_layers, dirty = run.hyper["n_layers"], run.stamp["dirty"]
-    return {**whose(run), "dirty": dirty, "tokenizer": tokenizer, "layer": layer, "n_layers": n_layers, "maps": maps}
+    dirty = run.stamp["dirty"]
+    facts = {"dirty": dirty, "tokenizer": tokenizer.sha256, "layer": layer, "n_layers": n_layers, "maps": maps}
+    return {**whose(run), **facts}  # type: ignore[typeddict-item]
 
 
 def map_of_words(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[np.float64]) -> Map:
@@ -157,9 +147,8 @@ def caption(measured: MeasuredHeads, seen: Map, shown: str, full: float) -> str:
     """The caption: what is shown, and from which run; `full` is the weight that is drawn solid."""
     commit = (measured["commit"] or "none")[:12] + ", with changes" * measured["dirty"]
     n_words = len(seen["words"])
-    where = f"Sentence: {seen['sentence']}. " if "sentence" in seen else ""
     text = (
-        f"Encoder layer {measured['layer']} of {measured['n_layers']}. {shown} {where}Weights of our own model, not "
+        f"Encoder layer {measured['layer']} of {measured['n_layers']}. {shown} Weights of our own model, not "
         f"the paper’s: scale {measured['scale']}, corpus {measured['corpus']} {measured['pair']}, row "
         f"{measured['row']}, seed {measured['seed']}, run {measured['run']}, commit {commit}. {n_words} words in "
         f"{sum(seen['pieces'])} tokens, merged: keys summed, queries averaged. Lines: weights above 1/{n_words}, "
@@ -168,22 +157,17 @@ def caption(measured: MeasuredHeads, seen: Map, shown: str, full: float) -> str:
     return "\n".join(textwrap.wrap(text, 132))
 
 
-NAMES = "figure3_long_distance", "figure4_sharp_heads", "figure5_different_heads"
-
-
 def draw_attention(folder: Path, measured: MeasuredHeads) -> list[Path]:
-    """Draw figures 3, 4 and 5 from a stored measurement."""
+    """Draw figures 3, 4 and 5 from a stored measurement: all heads at a word, the sharpest, the most different ones."""
     of = {seen["about"]: seen for seen in measured["maps"]}
-    return draw_maps(folder, measured, NAMES, (of["making"], of["its"], of["its"]))
-
-
-def draw_maps(folder: Path, measured: MeasuredHeads, names: Sequence[str], maps: Sequence[Map]) -> list[Path]:
-    """Draw all heads at a word, the sharpest, and the most different ones: one map for each, in this order."""
     files = []
-    painters = _paint_all_heads, _paint_sharpest, _paint_different
-    for name, painter, seen in zip(names, painters, maps, strict=True):
-        cells = len(seen["weights"]) if painter is _paint_all_heads else 0
-        paint = functools.partial(painter, measured=measured, seen=seen)
+    for name, about, painter in (
+        ("figure3_long_distance", "making", _paint_all_heads),
+        ("figure4_sharp_heads", "its", _paint_sharpest),
+        ("figure5_different_heads", "its", _paint_different),
+    ):
+        cells = len(of[about]["weights"]) if painter is _paint_all_heads else 0
+        paint = functools.partial(painter, measured=measured, seen=of[about])
         height = _low(cells) + LINES + WORDS + (4 if cells else 22)
         files.append(style.save_figure(folder, name, (style.WIDTH, height / 72), paint))
     return files

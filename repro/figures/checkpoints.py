@@ -1,11 +1,10 @@
 """Measurements of checkpoints for pictures: which runs, on which text, and the file that outlasts the checkpoints."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from repro.results.record import Record, load
+from repro.results.record import BASE, Record, load
 from repro.runs.outputs import at_hand
 from repro.storage import signed_json
 
@@ -29,8 +28,7 @@ class Whose(TypedDict):
     commit: str
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A row of a table of which a run is to be measured."""
 
     table: str
@@ -60,18 +58,18 @@ def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]]
     return found
 
 
-def runs_of_table(table: str, scale: str, runs: Path) -> list[Record]:
-    """The finished Transformer of a table in `runs`: first row, lowest seed, newest; or an empty list."""
+def newest_base(scale: str, runs: Path) -> list[Record]:
+    """The finished base run of a scale in `runs`: the lowest seed, and of that the newest; or an empty list."""
     found = []
     for file in sorted(runs.glob("*/record.json")):
         try:
             run = load(file)
         except ValueError:
             continue  # another format, or damaged; it is named when its run is needed
-        if (run.table, run.scale, run.status, run.system) == (table, scale, "finished", None):
+        if (run.table, run.scale, run.status) == (BASE, scale, "finished"):
             found.append(run)
     newest_first = sorted(found, key=lambda run: run.stamp["started"], reverse=True)
-    return sorted(newest_first, key=lambda run: (run.position, run.seed))[:1]
+    return sorted(newest_first, key=lambda run: run.seed)[:1]
 
 
 def dev_pairs(record: Record, cache: Path) -> list[tuple[str, str]]:

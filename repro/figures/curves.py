@@ -1,10 +1,10 @@
 """How the rows of a table learned, from their records alone."""
 
-import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from repro.figures import style
 from repro.figures.style import Axes, Figure, save_numbers
@@ -17,7 +17,6 @@ TICKS = {  # ratio of the highest to the lowest loss of an axis -> the ticks in 
     8.0: (1, 1.5, 2, 2.5, 3, 4, 5, 7),
     math.inf: (1, 1.5, 2, 3, 5, 7),
 }
-TICKS_OF_SMALL = (1, 2, 5)  # the ticks in small panels
 APART = 0.12  # distance between the markers of a line of many points, as a share of its panel's diagonal
 LOSS = "loss (nats per word-piece, unsmoothed; log scale)"
 
@@ -40,9 +39,7 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
             f"no finished run of committed code, so no curve. Run `{command_of(table, records[0].scale)}`."
         )
     kinds = _Kind("training text", "update", train, APART), _Kind("dev", "update", dev)
-    paint = functools.partial(
-        _paint, kinds=kinds, rows=names_of(records), loss=LOSS, title=_title(table, records[0].scale, [*train, *dev])
-    )
+    paint = _painter(table, records, kinds, LOSS)
     return [style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)]
 
 
@@ -62,16 +59,15 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
         for step, flops, *of in zip(band.step, other.step, band.mean, band.low, band.high, strict=True)
     ]
     name = f"operations_{table}"
-    kinds = _Kind("over updates", "update", updates), _Kind("over FLOPs", "FLOPs of training", operations)
-    title = _title(table, records[0].scale, updates)
-    paint = functools.partial(_paint, kinds=kinds, rows=names_of(records), loss=f"dev {LOSS}", title=title, share=True)
-    return [
-        style.save_figure(folder, name, (style.WIDTH, 3.6), paint),
+    files = [
         save_numbers(folder, name, columns, rows),
         save_numbers(
             folder, f"crossings_{table}", ("row", "beside", "over", "cross at", "difference at the end"), said
         ),
     ]
+    kinds = _Kind("over updates", "update", updates), _Kind("over FLOPs", "FLOPs of training", operations)
+    paint = _painter(table, records, kinds, f"dev {LOSS}", share=True)
+    return [style.save_figure(folder, name, (style.WIDTH, 3.6), paint), *files]
 
 
 def names_of(records: Sequence[Record]) -> list[str]:
@@ -79,34 +75,31 @@ def names_of(records: Sequence[Record]) -> list[str]:
     return [label(runs[0].row, runs[0].hyper) for runs in rows_of(records).values()]
 
 
-def _title(table: str, scale: str, found: Sequence[Band]) -> str:
-    most = max(band.n for band in found)
+def _painter(
+    table: str, records: Sequence[Record], kinds: tuple[_Kind, _Kind], loss: str, *, share: bool = False
+) -> style.Paint:
+    every = [band for kind in kinds for band in kind.bands]
+    most = max(band.n for band in every)
     spread = f"; mean of up to {most} seeds, band from the lowest to the highest" if most > 1 else "; one seed a row"
-    return f"{table}, scale {scale}{spread}"
+    looks = style.looks(names_of(records), dict.fromkeys(band.row for band in every))
 
-
-def _paint(
-    figure: Figure, kinds: tuple[_Kind, _Kind], rows: Sequence[str], loss: str, title: str, *, share: bool = False
-) -> None:
-    left, right = kinds
-    groups = style.groups(rows, [*dict.fromkeys(band.row for kind in kinds for band in kind.bands)])
-    x = left.over, right.over
-    panels = style.panels(figure, groups, (left.title, right.title), loss, x, share=share)
-    for group, *pair in panels:
-        for axes, kind in zip(pair, kinds, strict=True):
-            axes.set_yscale("log")
+    def paint(figure: Figure) -> None:
+        panels = figure.subplots(1, 2, sharey=share)
+        for axes, kind in zip(panels, kinds, strict=True):
+            axes.set(yscale="log", title=kind.title, xlabel=kind.over)
             for band in kind.bands:
-                if band.row in group.looks:
-                    _band(axes, band, group.looks[band.row], kind.apart)
+                _band(axes, band, looks[band.row], kind.apart)
             axes.grid(True)
-    style.level(panels, share=share)
-    for group, *pair in panels:
-        for axes in pair:
-            _plain_ticks(axes, TICKS_OF_SMALL if group.name else None)
-    style.legend_below(figure, groups, w_pad=1.5, title=title, handlelength=3.2, columnspacing=1.4)
+        for axes in panels:
+            _plain_ticks(axes)  # by the limits, which the other panel may have widened
+        panels[0].set_ylabel(loss)
+        title = f"{table}, scale {records[0].scale}{spread}"
+        style.legend_below(figure, looks.values(), w_pad=1.5, title=title, handlelength=3.2, columnspacing=1.4)
+
+    return paint
 
 
-def _band(axes: Axes, band: Band, look: style.LineLook, apart: float | None) -> None:
+def _band(axes: Axes, band: Band, look: Mapping[str, Any], apart: float | None) -> None:
     """Draw the mean, and the band between the best and the worst seed."""
     if band.n > 1:
         axes.fill_between(band.step, band.low, band.high, color=look["color"], alpha=0.18, lw=0)
@@ -114,12 +107,12 @@ def _band(axes: Axes, band: Band, look: style.LineLook, apart: float | None) -> 
     axes.plot(band.step, band.mean, **look, ms=3.6, lw=width, markevery=apart)
 
 
-def _plain_ticks(axes: Axes, steps: Sequence[float] | None = None) -> None:
+def _plain_ticks(axes: Axes) -> None:
     """Label ticks as 1, 1.5, 2 instead of powers of ten, and only as many as the axis has room for."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axes.get_ylim()
-    steps = steps or next(steps for reach, steps in TICKS.items() if high / low <= reach)
+    steps = next(steps for reach, steps in TICKS.items() if high / low <= reach)
     axes.yaxis.set_major_locator(LogLocator(subs=steps))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(NullLocator())

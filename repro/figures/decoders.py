@@ -1,14 +1,14 @@
-"""Three decoders unrolled side by side: where the source enters each. Cho, Sutskever (2014), Bahdanau et al. (2015).
+"""Three decoders side by side: where the source enters each. Cho, Sutskever (2014), Bahdanau et al. (2015).
 
 Small instances of the modules are differentiated to find what the first state depends on, and what a step depends on
-while the state before it is held fixed. These dependencies are drawn, so another decoder gives another picture.
+while the state before it is held fixed. So another decoder gives another picture.
 
     S source words    T steps
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
-from repro.figures.style import Axes, Figure, save_numbers
+from repro.figures.style import Figure, save_numbers
 from repro.model.config import Hyper
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ Array = NDArray[np.float64]
 NAME = "where_the_source_enters"
 SOURCE, WRITTEN = ("the", "old", "law", "."), ("das", "alte", "Gesetz")
 NARROW = Hyper(n_layers=1, d_model=16, d_ff=32, n_heads=1, d_k=16, d_v=16, dropout=0.0)
-APART = 40.0  # points, between words
-FLOORS = {"source": 18.0, "h": 46.0, "c": 104.0, "s": 156.0, "y": 192.0}  # points, from below
-ROUND, SIDE = 9.5, 17.0  # points: radius of a state, side of a word's vector
+PLACES = ("first state", *(f"step {t + 1}" for t in range(len(WRITTEN))))
 SAME = 1e-5  # tolerance for shares of two steps that are the same
 
 
@@ -95,99 +93,37 @@ def three_decoders() -> dict[str, Entrances]:
 def draw_decoders(to: Path) -> list[Path]:
     """Write the picture, and the shares as CSV."""
     found = three_decoders()
-
-    def paint(figure: Figure) -> None:
-        for number, (name, seen) in enumerate(found.items()):
-            axes = style.canvas(figure, (number / len(found), 0, 1 / len(found), 1))
-            paint_decoder(axes, seen, f"{name}: {_said(seen)}")
-
-    steps = [(f"step {t + 1}", t) for t in range(len(WRITTEN))]
     rows = [
-        (name, place, word, float(shares[j]))
+        (name, place, word, float(share))
         for name, seen in found.items()
-        for place, shares in (("first state", seen.first), *((place, seen.steps[t]) for place, t in steps))
-        for j, word in enumerate(SOURCE)
+        for place, shares in zip(PLACES, (seen.first, *seen.steps), strict=True)
+        for word, share in zip(SOURCE, shares, strict=True)
     ]
     return [
-        style.save_figure(to, NAME, (style.WIDTH, 3.15), paint),
+        style.save_figure(to, NAME, (style.WIDTH, 2.6), partial(paint_decoders, found=found)),
         save_numbers(to, NAME, ("decoder", "where", "source word", "share"), rows),
     ]
+
+
+def paint_decoders(figure: Figure, found: Mapping[str, Entrances]) -> None:
+    """Paint, for each decoder, the share of each source word in the first state and in each step; 0 is blank."""
+    for axes, (name, seen) in zip(figure.subplots(1, len(found), sharey=True), found.items(), strict=True):
+        shares = np.vstack([seen.first, seen.steps])
+        axes.imshow(np.where(shares > 0, shares, np.nan), cmap="Blues", vmin=0, vmax=1)
+        for (row, column), share in np.ndenumerate(shares):
+            if share > 0:
+                colour = "white" if share > 0.6 else style.INK
+                axes.text(column, row, f"{share:.2f}", ha="center", va="center", fontsize=8, color=colour)
+        axes.set_title(f"{name}: {_said(seen)}", fontsize=9.5)
+        axes.set_xticks(range(len(SOURCE)), SOURCE)
+        axes.set_yticks(range(len(PLACES)), PLACES)
+        axes.tick_params(length=0)
+        axes.spines[:].set(visible=True, color=style.PALE)
+    style.note(figure, "The share of each source word in what a decoder’s first state and each of its steps see of it.")
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
 
 
 def _said(seen: Entrances) -> str:
     if not seen.steps.any():
         return "at the start"
-    return "at each step, the same" if seen.is_same else "at each step, another"
-
-
-def paint_decoder(axes: Axes, seen: Entrances, title: str) -> None:
-    """Paint, from below: source words, the encoder's output, what a step sees of it, states, and output words."""
-    width = axes.get_xlim()[1]
-    words = [width / 2 + APART * (j - (len(SOURCE) - 1) / 2) for j in range(len(SOURCE))]
-    states = [width / 2 + APART * (t - len(WRITTEN) / 2) for t in range(len(WRITTEN) + 1)]
-    axes.text(width / 2, axes.get_ylim()[1] - 8, title, ha="center", va="top", fontsize=10)
-    for x, word in zip(words, SOURCE, strict=True):
-        axes.text(x, FLOORS["source"], word, ha="center", va="center", fontsize=9)
-        _box(axes, x, FLOORS["h"])
-    for before, after in pairwise(words):
-        left, right = (before + SIDE / 2, FLOORS["h"]), (after - SIDE / 2, FLOORS["h"])
-        _line(axes, left, right, style.SOFT)
-        if seen.both_ways:
-            _line(axes, right, left, style.SOFT)
-    for j in np.flatnonzero(seen.first).tolist():
-        _line(axes, (words[j], FLOORS["h"] + SIDE / 2), (states[0], FLOORS["s"] - ROUND), style.COLOURS[2], dashed=True)
-    if seen.steps.any():
-        _contexts(axes, seen, words, states)
-    for t, x in enumerate(states):
-        _circle(axes, x, FLOORS["s"], f"$s_{t}$")
-        if t:
-            _line(axes, (states[t - 1] + ROUND, FLOORS["s"]), (x - ROUND, FLOORS["s"]), style.INK)
-            _line(axes, (x, FLOORS["s"] + ROUND), (x, FLOORS["y"] - 6), style.INK)
-            axes.text(x, FLOORS["y"], WRITTEN[t - 1], ha="center", va="center", fontsize=9)
-
-
-def _contexts(axes: Axes, seen: Entrances, words: Sequence[float], states: Sequence[float]) -> None:
-    """Draw one context for all steps if they see the same, else one for each; a line is as wide as its share."""
-    groups = [range(len(seen.steps))] if seen.is_same else [[t] for t in range(len(seen.steps))]
-    for group in groups:
-        x = float(np.mean([states[t + 1] for t in group]))
-        for j in np.flatnonzero(seen.steps[group[0]]).tolist():
-            share = seen.steps[group[0], j] * len(words)
-            _line(axes, (words[j], FLOORS["h"] + SIDE / 2), (x, FLOORS["c"] - ROUND), style.COLOURS[1], width=share)
-        for t in group:
-            _line(axes, (x, FLOORS["c"] + ROUND), (states[t + 1], FLOORS["s"] - ROUND), style.COLOURS[1])
-        _circle(axes, x, FLOORS["c"], "$c$" if seen.is_same else f"$c_{group[0] + 1}$")
-
-
-def _box(axes: Axes, x: float, y: float) -> None:
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(
-        Rectangle((x - SIDE / 2, y - SIDE / 2), SIDE, SIDE, facecolor=style.PALE, edgecolor=style.INK, lw=0.6)
-    )
-
-
-def _circle(axes: Axes, x: float, y: float, name: str) -> None:
-    from matplotlib.patches import Circle
-
-    axes.add_patch(Circle((x, y), ROUND, facecolor="white", edgecolor=style.INK, lw=0.8, zorder=3))
-    axes.text(x, y - 0.5, name, ha="center", va="center", fontsize=9, zorder=4)
-
-
-def _line(
-    axes: Axes,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    colour: str,
-    *,
-    width: float = 1.0,
-    dashed: bool = False,
-) -> None:
-    line = {
-        "arrowstyle": "-|>,head_width=0.14,head_length=0.28",
-        "color": colour,
-        "lw": width,
-        "shrinkA": 0,
-        "shrinkB": 0,
-    }
-    axes.annotate("", end, start, arrowprops={**line, "ls": (0, (4, 2)) if dashed else "-"})
+    return "each step the same" if seen.is_same else "each step another"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache as once
 from functools import partial
-from itertools import chain, starmap
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from repro.claims.evidence import read_published
 from repro.claims.judge import evidence_of
 from repro.claims.to_base import Distances
 from repro.figures import (
-    activations,
     alignments,
     attention_maps,
     checkpoints,
@@ -28,73 +27,34 @@ from repro.figures import (
     forest,
     lab,
     likeness,
-    mechanism,
-    own_sentence,
     quality,
     source_gradients,
     style,
-    text_sizes,
-    trees,
 )
 from repro.model.config import BASE as PAPER_BASE
-from repro.model.config import Hyper
-from repro.pages import table4
 from repro.pages.table3 import has_part
 from repro.results.frame import FIGURES, ResultSet, load_records, noted_rows, record_folders
 from repro.results.places import PUBLISHED
-from repro.results.publish import changed_files, contents
 from repro.results.record import BASE, Record
 from repro.results.sentences import has_sentences
 from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options
-from repro.runs.processors import processors
 from repro.runs.scales import SCALES
-from repro.storage.process_pool import process_pool
 
 Load = Callable[[str], list[Record]]  # the records of a table
 Figures = dict[str, Callable[[], list[Path]]]  # name -> function that makes the figure and returns its files
-_figures: Figures = {}  # in a worker process, the figures that it may draw
-ONE_ENDED = (
-    "A process that drew figures was ended from outside, perhaps for lack of memory. Finished figures are kept; type "
-    "the command again for the others."
-)
 MAKE_ALL = "python experiments/all_tables.py"
-LONGEST = "differences"  # it reads every record, so it is begun first: the others can run meanwhile
-AT_ONCE = 4  # processes at most, as each has to import its libraries and read its records
 
 
-def draw_figures(
-    results: Path, scale: str, runs: Path, cache: Path, *, processes: int = 1
-) -> tuple[list[Path], list[str]]:
-    """Make the figures of a scale; returns the files, and a sentence for each figure that was skipped.
-
-    Several `processes` share the figures: most of the time is spent in matplotlib, which uses one processor.
-    """
-    figures = _figures_of(results, scale, runs, cache)
-    if processes == 1:
-        drawn = [*starmap(_made, figures.items())]
-    else:
-        with process_pool(processes, _begin, results, scale, runs, cache, where_one_ends=ONE_ENDED) as pool:
-            begun = {name: pool.submit(_drawn, name) for name in sorted(figures, key=LONGEST.__ne__)}
-            drawn = [begun[name].result() for name in figures]
-    return [file for files, _ in drawn for file in files], [said for _, said in drawn if said]
-
-
-def _begin(results: Path, scale: str, runs: Path, cache: Path) -> None:
-    _figures.update(_figures_of(results, scale, runs, cache))
-
-
-def _drawn(name: str) -> tuple[list[Path], str]:
-    """Make a figure in a worker process."""
-    return _made(name, _figures[name])
-
-
-def _made(name: str, figure: Callable[[], list[Path]]) -> tuple[list[Path], str]:
-    """Make a figure; returns its files, or why there are none."""
-    try:
-        return figure(), ""
-    except ValueError as error:
-        return [], f"{name}: {error}"
+def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[list[Path], list[str]]:
+    """Make the figures of a scale; returns the files, and a sentence for each figure that was skipped."""
+    files, skipped = list[Path](), list[str]()
+    for name, figure in _figures_of(results, scale, runs, cache).items():
+        try:
+            files += figure()
+        except ValueError as error:
+            skipped.append(f"{name}: {error}")
+    return files, skipped
 
 
 def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
@@ -108,8 +68,6 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
     to, at_scale = place / FIGURES, f"--scale {scale}"
     of = once(lambda table: load_records(place / table))  # the records of a table, each file read once
     tables = [folder.name for folder in record_folders(place) if folder.name != BASE]
-    newest = partial(checkpoints.runs_of_table, scale=scale, runs=runs)
-    chosen = partial(checkpoints.runs_of_rows, of=of, runs=runs)
 
     def measured(of_figure: Any, records: Sequence[Record]) -> Any:
         """The measurement of the runs that are here, or else the one under results."""
@@ -120,14 +78,11 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
 
     figures: Figures = {
         "figures 1 and 2": partial(_of_modules, to),
-        "figures 3 to 5": lambda: attention_maps.draw_attention(to, measured(attention_maps, newest(BASE))),
-        "figures 3 to 5 on an own sentence": lambda: own_sentence.draw_own(to, of(BASE), results),
-        "parse tree": lambda: trees.draw_tree(to, measured(trees, newest(table4.NAME))),
-        "positional encoding": partial(mechanism.draw_positions, to),
-        "learning rate": lambda: mechanism.draw_schedule(to, scale, _base(scale, of(BASE))),
-        "softmax saturation": partial(mechanism.draw_saturation, to),
+        "figures 3 to 5": lambda: attention_maps.draw_attention(
+            to, measured(attention_maps, checkpoints.newest_base(scale, runs))
+        ),
+        "softmax saturation": partial(lab.draw_saturation, to),
         "mask": partial(lab.draw_mask, to),
-        "norms": partial(lab.draw_norms, to),
         "softmax of unequal scores": partial(lab.draw_sharpness, to),
         "position codes": partial(lab.draw_codes, to),
         "where the source enters": partial(decoders.draw_decoders, to),
@@ -135,20 +90,19 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
         "soft alignment": lambda: alignments.draw_alignments(
             to, of(alignments.TABLE), of(BASE), results, command=f"{alignments.COMMAND} {at_scale}"
         ),
-        "activations": lambda: activations.draw_activations(to, measured(activations, chosen(activations.ROWS))),
         "gradients of the first word": lambda: source_gradients.draw_gradients(
-            to, measured(source_gradients, chosen(source_gradients.ROWS))
+            to, measured(source_gradients, checkpoints.runs_of_rows(source_gradients.ROWS, of, runs))
         ),
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
         **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
         **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
-        LONGEST: lambda: forest.draw_differences(
+        "differences": lambda: forest.draw_differences(
             to, _third(of, tables), _distances(place, of), results, command=f"{MAKE_ALL} {at_scale}"
         ),
         "quality and cost": lambda: quality.draw_quality(to, _third(of, tables), command=f"{MAKE_ALL} {at_scale}"),
     }
-    if text_sizes.TABLE in tables:
-        figures["sizes of text"] = lambda: text_sizes.draw_text_sizes(to, chain.from_iterable(map(of, (BASE, *tables))))
+    if forest.TEXT_SIZES_TABLE in tables:
+        figures["sizes of text"] = lambda: forest.draw_text_sizes(to, chain.from_iterable(map(of, (BASE, *tables))))
     return figures
 
 
@@ -172,25 +126,16 @@ def _main(arguments: Sequence[str] | None) -> int:
     options = parser.parse_args(arguments)
     print(f"Figures of {options.results_dir / options.scale}", flush=True)  # shown before the slow part
     try:
-        places = options.results_dir, options.scale, options.runs_dir, options.cache_dir
-        before = contents(options.results_dir / options.scale / FIGURES)
-        made, skipped = draw_figures(*places, processes=min(AT_ONCE, processors()))
+        made, skipped = draw_figures(options.results_dir, options.scale, options.runs_dir, options.cache_dir)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)
-    after = contents(options.results_dir / options.scale / FIGURES)
-    print(
-        *changed_files(before, after),
-        *(f"as it was: {file}" for file in made if before.get(file) == after.get(file)),
-        sep="\n",
-    )
-    for sentence in skipped:
-        print(f"Skipped {sentence}")
+    print(*made, *(f"Skipped {sentence}" for sentence in skipped), sep="\n")
     return 0
 
 
 def _of_modules(to: Path) -> list[Path]:
-    """Draw figures 1 and 2, which are derived from the model's modules, in one process, as both import torch.
+    """Draw figures 1 and 2, which are derived from the model's modules.
 
     The model is a narrow base, which is fast to build; the pictures do not show widths.
     """
@@ -209,15 +154,6 @@ def _of_modules(to: Path) -> list[Path]:
             partial(operations.paint_operations, left=halves[0], right=halves[1]),
         ),
     ]
-
-
-def _base(scale: str, records: Sequence[Record]) -> Hyper:
-    """The base of a scale: as it was run, or else as it is defined."""
-    if records:
-        return Hyper(**records[0].hyper)
-    if scale not in SCALES:
-        raise ValueError(f"no record of the base row. Run `{attention_maps.COMMAND} --scale {scale}`.")
-    return SCALES[scale].base
 
 
 def _curves(to: Path, of: Load, table: str) -> list[Path]:

@@ -6,9 +6,10 @@ bars show the same spread as the tables.
 
 import statistics
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from repro.figures import style
 from repro.figures.curves import names_of
@@ -56,34 +57,31 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
         raise ValueError(
             f"no run has its counts by length beside its record. Run `{command_of(table, records[0].scale)}`."
         )
-
-    groups = style.groups(names_of(records), [row.row for row in found])
-    rows = {row.row: row for row in found}
-    title = textwrap.fill(f"{table}, scale {records[0].scale}; {_told(found)}", 105)
-
-    def paint(figure: Figure) -> None:
-        half = len(LENGTHS)
-        panels = style.panels(figure, groups, TITLES, f"BLEU ({SPLIT})", ACROSS, share=True)
-        for group, *pair in panels:
-            for axes, begin, names in zip(pair, (0, half), (LENGTHS, PLACES), strict=True):
-                for i, (row, look) in enumerate(group.looks.items()):
-                    _paint(axes, rows[row].parts[begin : begin + half], look, i, len(group.looks))
-                axes.set_xticks(range(half), names)
-                axes.set_xlim(-0.25, half - 0.75)
-                axes.grid(True, axis="y")
-                axes.locator_params(axis="y", nbins=5 if group.name else 9)
-        style.level(panels, share=True)
-        for axes in figure.axes:
-            axes.set_ylim(bottom=0)
-        style.legend_below(figure, groups, w_pad=2, handlelength=2.6, title=title)
-
     numbers = [
         (row.row, "length" if i < len(LENGTHS) else "place", (*LENGTHS, *PLACES)[i], *_numbers(values))
         for row in found
         for i, values in enumerate(row.parts)
     ]
     name, columns = f"fading_{table}", ("row", "by", "third", "seeds", "BLEU", "±", "lowest", "highest")
-    return [style.save_figure(to, name, (style.WIDTH, 3.2), paint), save_numbers(to, name, columns, numbers)]
+    files = [save_numbers(to, name, columns, numbers)]
+    looks = style.looks(names_of(records), [row.row for row in found])
+    title = textwrap.fill(f"{table}, scale {records[0].scale}; {_told(found)}", 105)
+
+    def paint(figure: Figure) -> None:
+        half = len(LENGTHS)
+        panels = figure.subplots(1, 2, sharey=True)
+        for axes, begin, names, above, across in zip(panels, (0, half), (LENGTHS, PLACES), TITLES, ACROSS, strict=True):
+            for i, row in enumerate(found):
+                _paint(axes, row.parts[begin : begin + half], looks[row.row], i, len(found))
+            axes.set_xticks(range(half), names)
+            axes.set(xlim=(-0.25, half - 0.75), title=above, xlabel=across)
+            axes.grid(True, axis="y")
+            axes.locator_params(axis="y", nbins=9)
+        panels[0].set_ylim(bottom=0)
+        panels[0].set_ylabel(f"BLEU ({SPLIT})")
+        style.legend_below(figure, looks.values(), w_pad=2, handlelength=2.6, title=title)
+
+    return [style.save_figure(to, name, (style.WIDTH, 3.2), paint), *files]
 
 
 def whisker(values: Sequence[float]) -> tuple[float, float]:
@@ -114,7 +112,7 @@ def _told(found: Sequence[Fading]) -> str:
     return f"mean over seeds, bars: its 95 % t-interval{ends}{alone}"
 
 
-def _paint(axes: Axes, parts: Sequence[Sequence[float]], look: style.LineLook, i: int, n_rows: int) -> None:
+def _paint(axes: Axes, parts: Sequence[Sequence[float]], look: Mapping[str, Any], i: int, n_rows: int) -> None:
     shift = min(0.02, BESIDE / max(1, n_rows - 1)) * (i - (n_rows - 1) / 2)
     places = [place + shift for place in range(len(parts))]
     means = [statistics.fmean(values) for values in parts]

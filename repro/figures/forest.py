@@ -6,7 +6,7 @@ of the two shows whether there were too few seeds or too few sentences.
 """
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from repro.pages import table2
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 from repro.results.sentences import counts_of_runs, run_key
+from repro.results.texts import OnText, Worth, on_texts
 
 NAME = "differences"
 ENDPOINTS = (LOG_PPL, BLEU)
@@ -210,3 +211,67 @@ def _legend(figure: Figure, lines: Sequence[ComparedRow]) -> None:
     if any(one.paper is not None for one in shown):
         handles.append(Line2D([], [], color=PAPER, lw=0, marker="D", mfc="none", mew=1.1, ms=4.2, label="paper"))
     figure.legend(handles=handles, loc="upper center", ncols=len(handles), columnspacing=1.8, handlelength=1.6)
+
+
+# ---- dropout, smoothing and attention if a text is seen once, and if often: sections 5.4 and 6.2
+
+TEXT_SIZES, TEXT_SIZES_TABLE = "text_sizes", "lab_text"
+PANELS = {"nll": (AXES[LOG_PPL], -1), "bleu": (AXES[BLEU], 1)}  # up is better in both
+TEXT_SIZES_COLUMNS = (
+    *("row", "weights", "pairs", "n", "log PPL, row less base", "half width", "BLEU, row less base", "half width"),
+)
+WEIGHTS = {"the paper's weights": "-", "mean of the last checkpoints": "--"}
+
+
+def draw_text_sizes(folder: Path, records: Iterable[Record]) -> list[Path]:
+    """Draw each row that was trained on several texts, minus the base on each, and write the numbers.
+
+    Raises ValueError where no row was.
+    """
+    found = {row: of for row, of in on_texts(records).items() if len(of) > 1}
+    if not found:
+        raise ValueError(
+            "expected a row and the base, both trained on the same two texts, found none. Run "
+            f"`python experiments/{TEXT_SIZES_TABLE}.py`."
+        )
+    cells = [
+        (row, weights, one.pairs, one.n, *of["nll"], *of["bleu"])
+        for row, ones in found.items()
+        for one in ones
+        for weights, of in _by_weights(one)
+    ]
+    paint = functools.partial(_paint_text_sizes, found=found)
+    return [
+        style.save_figure(folder, TEXT_SIZES, (style.WIDTH, 3.7), paint),
+        save_numbers(folder, TEXT_SIZES, TEXT_SIZES_COLUMNS, cells),
+    ]
+
+
+def _by_weights(one: OnText) -> list[tuple[str, Worth]]:
+    return [(name, of) for name, of in zip(WEIGHTS, (one.found, one.of_mean), strict=True) if of]
+
+
+def _paint_text_sizes(figure: Figure, found: Mapping[str, Sequence[OnText]]) -> None:
+    panels = figure.subplots(1, 2)
+    for axes, (score, (title, sign)) in zip(panels, PANELS.items(), strict=True):
+        axes.axhline(0, color=style.SOFT, lw=1)
+        for i, (row, ones) in enumerate(found.items()):
+            for weights, dashes in WEIGHTS.items():
+                of = [
+                    (one.pairs, *all_of[score]) for one in ones for name, all_of in _by_weights(one) if name == weights
+                ]
+                if of:
+                    x, y, half = zip(*of, strict=True)
+                    label = style.symbols(f"{row}, {weights}")
+                    axes.errorbar(
+                        x, [sign * one for one in y], [one or 0.0 for one in half], capsize=2.5,
+                        **style.look(i) | {"ls": dashes, "label": label, "ms": 4.5, "lw": 1.5},
+                    )  # fmt: skip
+        sizes = sorted({one.pairs for of in found.values() for one in of})
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes], minor=False)
+        axes.set(xlabel="pairs of training text, equal updates", ylabel=title)
+        axes.grid(True, axis="y")
+    lines, names = panels[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="upper center", ncols=2)
+    figure.tight_layout(rect=(0, 0, 1, 0.86), w_pad=1.5)

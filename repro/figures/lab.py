@@ -1,8 +1,9 @@
-"""Pictures of single mechanisms: mask, norms, softmax of unequal scores, positional encodings.
+"""Pictures of single mechanisms: mask, softmax and its saturation, positional encodings.
 
-The numbers come from the model's own modules and are written beside each picture as CSV. Paper: sections 3.1, 3.2, 3.5.
+The numbers come from the model's own modules and are written beside each picture as CSV. Paper: sections 3.2, 3.5.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
-from repro.figures.mechanism import jacobian_norm
 from repro.figures.style import Axes, Figure, save_numbers
 
 Array = NDArray[np.float64]
@@ -98,78 +98,79 @@ def _square(axes: Axes, title: str) -> None:
     axes.spines[:].set_visible(False)
 
 
-# ---- norms: section 3.1
+# ---- saturation: section 3.2.1
 
 
-REAL = 4, 3, 4  # tokens of each sentence; the rest of a sentence is padding
+@dataclass(frozen=True)
+class Saturation:
+    """What happens to scores and softmax as d_k grows, for q and k with independent N(0, 1) entries."""
+
+    d_k: tuple[int, ...]
+    variance: tuple[float, ...]  # of q . k
+    plain: tuple[float, ...]  # mean Frobenius norm of the softmax's Jacobian at scores q . k
+    scaled: tuple[float, ...]  # and at q . k / sqrt(d_k)
 
 
-def shared_cells() -> Array:
-    """Which cells of a batch the normalised cell (1, 1, 2) depends on: [2, sentence, token, dimension], 0 or 1.
+N_KEYS, N_DRAWS = 32, 4_000
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
-    First by layer normalisation, then by batch normalisation in training mode, which leaves padding out; found by
-    differentiating the modules.
+
+def jacobian_norm(scores: Array) -> Array:
+    """The Frobenius norm |diag(p) - p p^T| of p = softmax(scores); [..., K] -> [...].
+
+    The entries are p_i (1 - p_i) and -p_i p_j, so no K x K matrix is built. For the largest weight, 1 - p is the sum of
+    the other weights; subtracting from 1 would lose all digits where that weight is almost 1.
     """
-    import torch
-
-    from repro.model.ablations.batch_norm import TokenBatchNorm
-    from repro.model.layers import PostNorm
-
-    generator, length, width = torch.Generator().manual_seed(5), max(REAL), 6
-    x = torch.randn(len(REAL), length, width, dtype=torch.float64, generator=generator).requires_grad_()
-    over_tokens = TokenBatchNorm(width).double()
-    over_tokens.real = (torch.arange(length) < torch.tensor(REAL)[:, None]).unsqueeze(-1)
-    found = []
-    for norm in (PostNorm.norm(width).double(), over_tokens):
-        [gradient] = torch.autograd.grad(norm.train()(x)[1, 1, 2], x)
-        found.append((gradient != 0).double().numpy())
-    return np.stack(found)
+    exponents = np.sort(np.exp(scores - scores.max(-1, keepdims=True)), axis=-1)
+    p = exponents / exponents.sum(-1, keepdims=True)
+    most, rest = p[..., -1], p[..., :-1]
+    squares = (rest**2).sum(-1)
+    diagonal = (most * rest.sum(-1)) ** 2 + ((rest * (1 - rest)) ** 2).sum(-1)
+    return np.sqrt(diagonal + 2 * most**2 * squares + squares**2 - (rest**4).sum(-1))
 
 
-def draw_norms(folder: Path) -> list[Path]:
-    """Draw a batch of three sentences twice, with the cells that share a mean with one cell."""
-    found = shared_cells()
-    _, n_sentences, length, width = found.shape
+def saturation(widths: Sequence[int] = WIDTHS) -> Saturation:
+    """Measure it on `N_DRAWS` queries with `N_KEYS` keys each."""
+    rows: list[list[float]] = []
+    for d_k in widths:
+        generator = np.random.default_rng([17, d_k])
+        # given q, the scores of its keys are independent N(0, |q|^2), so no key needs to be drawn
+        lengths = np.sqrt(generator.chisquare(d_k, N_DRAWS))
+        scores = lengths[:, None] * generator.standard_normal((N_DRAWS, N_KEYS))
+        plain, scaled = jacobian_norm(scores), jacobian_norm(scores / d_k**0.5)
+        # rounded to six digits: processors differ in the last digit of an exponential, which would change the file
+        rows.append([float(f"{of:.6g}") for of in (scores.var(), plain.mean(), scaled.mean())])
+    variance, plain_mean, scaled_mean = zip(*rows, strict=True)
+    return Saturation(tuple(widths), variance, plain_mean, scaled_mean)
+
+
+def draw_saturation(folder: Path) -> list[Path]:
+    """Draw how scores spread and the softmax's gradient vanishes as d_k grows, unless scores are scaled."""
+    found = saturation()
 
     def paint(figure: Figure) -> None:
-        from matplotlib.patches import Rectangle
-
-        for side, (axes, title) in enumerate(
-            zip(figure.subplots(1, 2), ("layer normalisation", "batch normalisation, in training"), strict=True)
-        ):
-            for b, t, d in np.ndindex(n_sentences, length, width):
-                x, y = d, -(b * (length + 0.7) + t)
-                is_pad, is_it = t >= REAL[b], (b, t, d) == (1, 1, 2)
-                face = style.COLOURS[1] if found[side, b, t, d] else "#f4f4f4" if is_pad else style.PALE
-                how: dict[str, Any] = {"edgecolor": "white", "hatch": "/////" if is_pad else None, "linewidth": 0.4}
-                axes.add_patch(Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, facecolor=face, **how))
-                if is_it:
-                    axes.plot(x, y, "o", color="white", ms=4)
-            for b in range(n_sentences):
-                axes.text(-0.9, -(b * (length + 0.7) + 1.5), f"sentence {b + 1}", rotation=90, ha="center", va="center")
-            axes.set(
-                xlim=(-1.4, width - 0.4), ylim=(0.4 - n_sentences * (length + 0.7), 0.7), title=title, aspect="equal"
-            )
-            axes.set_xlabel("dimension of the model", labelpad=2)
-            axes.set_xticks([])
-            axes.set_yticks([])
-            axes.spines[:].set_visible(False)
-        style.note(
-            figure,
-            "Blue: the cells that the marked one depends on. A line is a token; hatched is padding.\nOver the "
-            "batch a token meets those of other sentences, and in a decoder those that come later.",
+        left, right = figure.subplots(1, 2)
+        left.loglog(found.d_k, found.d_k, color=style.SOFT, lw=1, label=r"$d_k$")
+        left.loglog(found.d_k, found.variance, "o", color=style.COLOURS[1], label=f"{N_DRAWS:,} queries")
+        left.set(xlabel="$d_k$", ylabel=r"variance of $q \cdot k$", title="Scores")
+        right.semilogx(
+            found.d_k, found.scaled, "o-", color=style.COLOURS[1], label=r"softmax$(q \cdot k\,/\sqrt{d_k})$"
         )
-        figure.tight_layout(rect=(0, 0.1, 1, 1))
+        right.semilogx(
+            found.d_k, found.plain, "s", ls=style.DASHES[1], color=style.COLOURS[2], label=r"softmax$(q \cdot k)$"
+        )
+        right.set(xlabel="$d_k$", ylabel="norm of its Jacobian (Frobenius)", title=f"Softmax over {N_KEYS} keys")
+        right.set_ylim(bottom=0)
+        for axes in (left, right):
+            axes.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
+            axes.minorticks_off()
+            axes.grid(True)
+            axes.legend(loc="upper left" if axes is left else "lower left")
+        figure.tight_layout(w_pad=2)
+        for axes in (left, right):  # their places come from logarithms, whose last digit differs between processors
+            axes.set_position([round(part, 6) for part in axes.get_position().bounds])
 
-    cells = [
-        (b + 1, t + 1, d + 1, int(t >= REAL[b]), int(found[0, b, t, d]), int(found[1, b, t, d]))
-        for b, t, d in np.ndindex(n_sentences, length, width)
-    ]
-    columns = ("sentence", "token", "dimension", "padding", "layer", "batch")
-    return [
-        style.save_figure(folder, "norms", (5.6, 4.9), paint),
-        save_numbers(folder, "norms", columns, cells),
-    ]
+    return [style.save_figure(folder, "softmax_saturation", (style.WIDTH, 2.8), paint)]
 
 
 # ---- the softmax of two equal scores and one twice as large: section 3.2.1

@@ -3,14 +3,12 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.results.record import BASE
 from repro.storage.atomic import write_bytes, write_text
 
 if TYPE_CHECKING:
@@ -20,12 +18,9 @@ else:  # matplotlib is imported when something is drawn
     Axes = Figure = Any
 
 Paint = Callable[[Figure], None]
-LineLook = Mapping[str, Any]  # the colour, dashes, marker and label of a line
 
 WIDTH = 7.0  # inches, the text width of a page
-MOST = 16  # lines of one panel that can be told apart
-PANEL = 1.3  # inches: the height of each of many panels
-ITSELF = "the row that the panel is named after"
+MOST = 16  # lines of one picture that can be told apart
 UNNAMED: dict[str, Any] = {"Date": None, "Creator": None}  # either would change the bytes
 INK, SOFT, GREY, PALE = "#1a1a1a", "#6b6b6b", "#a6a6a6", "#d9d9d9"
 # Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is left out, as paper does not show it
@@ -43,49 +38,25 @@ DASHES: tuple[Any, ...] = (
     (0, (4, 1, 1, 1, 1, 1)),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
-# the shift of markers against dashes in each round of colours. SHIFTS[n] and n ^ SHIFTS[n] both take each of 0 to 7
-# once, so each pair of dashes and marker occurs once in 64 lines
-SHIFTS = (0, 2, 4, 6, 3, 1, 7, 5)
 
 
 def look(i: int) -> dict[str, Any]:
-    """Colour, dashes and marker of line number `i`, from 0; among 64 lines no two share two of the three."""
+    """Colour, dashes and marker of line number `i`, from 0; of the first 16 no two share two of the three."""
     lap, at = divmod(i, len(COLOURS))
-    lap %= len(SHIFTS)
-    return {"color": COLOURS[at], "ls": DASHES[at ^ lap], "marker": MARKERS[at ^ SHIFTS[lap]]}
+    return {"color": COLOURS[at], "ls": DASHES[at ^ lap % 2], "marker": MARKERS[at ^ 2 * (lap % 2)]}
 
 
-@dataclass(frozen=True)
-class Group:
-    """Rows of a table that are drawn in one pair of panels."""
+def looks(rows: Sequence[str], drawn: Collection[str]) -> dict[str, dict[str, Any]]:
+    """The look of each of the `drawn` rows, with its label: the same in all pictures of the table that has all `rows`.
 
-    name: str  # written above it; "" where all rows of the table are drawn together
-    looks: Mapping[str, LineLook]  # by row, in their order
-
-
-def groups(rows: Sequence[str], drawn: Sequence[str]) -> list[Group]:
-    """Group all rows of a table together, or, if more than `MOST`, by their names up to the last comma.
-
-    With several groups, each has the base in grey beside it, and rows with the same text after the comma look the same.
-    Only `drawn` rows are in the groups, whose order is that of `drawn`; the other rows still count, so that a row looks
-    the same in all pictures of its table.
+    Raises ValueError if there are more rows than a reader can tell apart.
     """
-    if len(rows) <= MOST or {*drawn} <= {BASE}:
-        return [Group("", {row: look(rows.index(row)) | {"label": symbols(row)} for row in drawn})]
-    parts = {row: row.rpartition(", ") for row in rows if row != BASE}
-    names = {row: (head, end) if comma else (row, ITSELF) for row, (head, comma, end) in parts.items()}
-    together: dict[str, dict[str, str]] = {}  # group -> row -> the text after the comma
-    for row, (name, end) in names.items():
-        together.setdefault(name, {})[row] = end
-    fullest = sorted(together.values(), key=len, reverse=True)  # the fullest group has them in the table's order
-    ends = [*dict.fromkeys(end for of in fullest for end in of.values())]
-    base = {BASE: look(0) | {"color": GREY, "label": BASE}} if BASE in drawn else {}
-    found: dict[str, dict[str, LineLook]] = {}
-    for row in drawn:
-        if row != BASE:
-            name, end = names[row]
-            found.setdefault(name, {**base})[row] = look(1 + ends.index(end)) | {"label": symbols(end)}
-    return [Group(name, {row: looks[row] for row in rows if row in looks}) for name, looks in found.items()]
+    if len(rows) > MOST:
+        raise ValueError(
+            f"its {len(rows)} rows cannot be told apart in one picture, which has {MOST} lines at most. The report for "
+            "the browser shows them: `python -m repro report --html`."
+        )
+    return {row: look(rows.index(row)) | {"label": symbols(row)} for row in drawn}
 
 
 _HOUSE: dict[Any, Any] = {
@@ -145,7 +116,7 @@ def svg(size: tuple[float, float], paint: Paint) -> bytes:
     file = BytesIO()  # matplotlib writes an SVG in pieces of a few bytes
     with house():
         painted(size, paint).savefig(file, format="svg", metadata=UNNAMED)
-    return file.getvalue()
+    return slim(file.getvalue())
 
 
 def painted(size: tuple[float, float], paint: Paint) -> Figure:
@@ -162,73 +133,20 @@ def painted(size: tuple[float, float], paint: Paint) -> Figure:
     return figure
 
 
-def canvas(figure: Figure, box: tuple[float, float, float, float] = (0, 0, 1, 1)) -> Axes:
-    """Bare axes for a drawing, in points of 1/72 inch from the lower left corner of `box` (shares of the figure)."""
-    axes = figure.add_axes(box)
+def canvas(figure: Figure) -> Axes:
+    """Bare axes for a drawing, in points of 1/72 inch from the lower left corner of the figure."""
+    axes = figure.add_axes((0, 0, 1, 1))
     width, height = figure.get_size_inches()
-    axes.set(xlim=(0, 72 * width * box[2]), ylim=(0, 72 * height * box[3]))
+    axes.set(xlim=(0, 72 * width), ylim=(0, 72 * height))
     axes.set_axis_off()
     return axes
 
 
-def panels(
-    figure: Figure, of: Sequence[Group], titles: tuple[str, str], y: str, x: tuple[str, str], *, share: bool
-) -> list[tuple[Group, Axes, Axes]]:
-    """An empty pair of panels for each group, large for one group, small for many.
-
-    They are labelled for the scales that `level` sets once something is drawn. The height of the figure follows from
-    the number of small panels.
-    """
-    small, across = bool(of[0].name), min(len(of), 2)
-    down = -(-len(of) // across)
-    if small:
-        figure.set_figheight(0.7 + PANEL * down)
-        figure.supylabel(y, fontsize=10)
-    grid = figure.subplots(down, 2 * across, squeeze=False)
-    found = []
-    for i, group in enumerate(of):
-        pair = grid[i // across, 2 * (i % across) : 2 * (i % across) + 2]
-        for axes, title, name, first in zip(pair, titles, x, grid[0, :2], strict=True):
-            if small or share:
-                axes.tick_params(labelleft=axes in grid[:, 0])
-            if small:
-                above = [title] * (i < across) + [symbols(group.name) if first is grid[0, 0] else ""]
-                axes.set_title("\n".join(above), loc="left", fontsize=9)
-            else:
-                axes.set_title(title)
-            if is_lowest := i + across >= len(of):
-                axes.set_xlabel(name, loc="left" if small else "center")  # a power of ten may stand to the right
-            axes.tick_params(labelbottom=is_lowest)
-        found.append((group, *pair))
-    for axes in grid.flat[2 * len(of) :]:
-        axes.remove()
-    if not small:
-        grid[0, 0].set_ylabel(y)
-    return found
-
-
-def level(of: Sequence[tuple[Group, Axes, Axes]], *, share: bool) -> None:
-    """Give small panels, or a large pair that is to `share` its y axis, one scale, as if each had all lines.
-
-    Matplotlib's shared axes would give the same result, but they query each other's limits for every line, which takes
-    a third of the time of a figure of 32.
-    """
-    small = bool(of[0][0].name)
-    left, right = [[pair[side] for _, *pair in of] for side in (0, 1)]
-    for alike, along in ((left, "x"), (right, "x"), ([*left, *right], "y")):
-        if small or (share and along == "y"):
-            ends = [corner for axes in alike for corner in axes.dataLim.get_points()]
-            for axes in alike:
-                axes.update_datalim(ends, updatex=along == "x", updatey=along == "y")
-                axes.autoscale_view(scalex=along == "x", scaley=along == "y")
-
-
-def legend_below(figure: Figure, of: Sequence[Group], *, w_pad: float, **how: Any) -> None:
+def legend_below(figure: Figure, looks: Iterable[Mapping[str, Any]], *, w_pad: float, **how: Any) -> None:
     """Add a legend under all panels, in as many columns as there is room for; the figure grows by its height."""
     from matplotlib.lines import Line2D
 
-    fullest = sorted((group.looks.values() for group in of), key=len, reverse=True)
-    handles = [Line2D([], [], **look) for look in {look["label"]: look for of in fullest for look in of}.values()]
+    handles = [Line2D([], [], **look) for look in looks]
     for across in range(5, 0, -1):
         legend = figure.legend(handles=handles, loc="lower center", ncols=across, **how)
         box = legend.get_window_extent()
@@ -238,15 +156,12 @@ def legend_below(figure: Figure, of: Sequence[Group], *, w_pad: float, **how: An
             legend.remove()
     legend.get_title().set_multialignment("center")
     figure.tight_layout(w_pad=w_pad, h_pad=0.4)
-    add_foot(figure, box.y1 / figure.dpi)
-
-
-def add_foot(figure: Figure, inches: float) -> None:
-    """Extend the figure downwards, while panels keep their size: matplotlib lays out a part of one twice."""
     height, place = figure.get_figheight(), figure.subplotpars
-    whole = height + inches
-    figure.set_figheight(whole)
-    figure.subplots_adjust(bottom=(place.bottom * height + inches) / whole, top=(place.top * height + inches) / whole)
+    foot = box.y1 / figure.dpi  # inches
+    figure.set_figheight(height + foot)
+    figure.subplots_adjust(
+        bottom=(place.bottom * height + foot) / (height + foot), top=(place.top * height + foot) / (height + foot)
+    )
 
 
 def note(figure: Figure, text: str) -> None:

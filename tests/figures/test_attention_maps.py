@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,19 +110,3 @@ def test_a_measurement_says_whose_it_is_and_what_each_head_of_the_last_layer_but
     words = np.repeat(np.arange(27), making["pieces"]).tolist()
     np.testing.assert_allclose(merged_to_words(asked[0][0].double().numpy(), words), making["weights"], atol=1e-5)
     assert maps.measure([run], tmp_path / "runs", tmp_path / "cache") == measured
-
-
-def test_what_does_not_belong_to_a_run_or_is_gone_is_named(trained: Callable[[], Record], tmp_path: Path) -> None:
-    run = trained()
-    record, tokenizer = tmp_path / "runs" / run.run / "record.json", tmp_path / "cache/text/tokenizer/tokenizer.json"
-    replace(run, hyper=run.hyper | {"d_ff": 64}).save(record)
-    with pytest.raises(ValueError, match="its weights do not fit the model"):
-        maps.measure([run], tmp_path / "runs", tmp_path / "cache")
-    run.save(record)
-    checkpoint.path_of(record.parent / "checkpoints", 20).unlink()
-    with pytest.raises(ValueError, match="lacks step-000000020"):
-        maps.measure([run], tmp_path / "runs", tmp_path / "cache")
-    train_tokenizer(["other text"], Subwords("bpe", 300)).save(tokenizer)
-    expected = r"expected the tokenizer with SHA-256 .*, which is not there, or below .*cache"
-    with pytest.raises(ValueError, match=expected):
-        maps.measure([run], tmp_path / "runs", tmp_path / "cache")

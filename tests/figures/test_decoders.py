@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from repro.figures.decoders import NARROW, SOURCE, WRITTEN, Entrances, draw_decoders, entrances, three_decoders
 from repro.model.rivals.attention_rnn import SoftAlignment
@@ -42,7 +43,7 @@ def test_soft_alignment_sees_every_word_at_each_step_and_each_time_otherwise() -
     assert not found.is_same
 
 
-def test_the_picture_has_three_and_its_numbers(tmp_path: Path) -> None:
+def test_the_picture_has_three_and_its_numbers(tmp_path: Path, painted: list[Figure]) -> None:
     before = torch.random.get_rng_state()
     picture, numbers = draw_decoders(tmp_path)
     assert torch.equal(torch.random.get_rng_state(), before)
@@ -51,3 +52,5 @@ def test_the_picture_has_three_and_its_numbers(tmp_path: Path) -> None:
         cells = list(csv.DictReader(lines))
     assert len(cells) == 3 * (1 + T) * S
     assert [found.is_same for found in three_decoders().values()] == [True, True, False]
+    shown = [np.ma.filled(axes.images[0].get_array(), 0) for axes in painted[0].axes]
+    np.testing.assert_allclose(shown, [np.vstack([of.first, of.steps]) for of in three_decoders().values()])

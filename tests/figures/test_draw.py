@@ -4,29 +4,28 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from repro.figures import draw
-from repro.figures.attention_maps import MeasuredHeads, heads_of, map_of_words
+from repro.figures.attention_maps import map_of_words
+from repro.figures.checkpoints import whose
 from repro.results.record import Record, path
 from repro.results.task import signature_of
 from repro.runs.parsing import SCORES, Parsing
 from repro.storage import signed_json
 
 Make = Callable[..., Record]
-OWN = "figures 3 to 5 on an own sentence"
 EACH = [
     "figure1_architecture",
     "figure2_attention",
     "figure3_long_distance",
     "figure4_sharp_heads",
     "figure5_different_heads",
-    "positional_encoding",
-    "learning_rate",
     "softmax_saturation",
-    *(LAB := ["mask", "norms", "softmax_of_unequal", "position_codes", "where_the_source_enters"]),
+    *(LAB := ["mask", "softmax_of_unequal", "position_codes", "where_the_source_enters"]),
     "curves_table3_A",
     "differences",
     "quality_and_cost",
@@ -34,11 +33,11 @@ EACH = [
 WITH_NUMBERS = [*LAB, "differences"]
 
 
-def measurement(record: Record) -> MeasuredHeads:
+def measurement(record: Record) -> dict[str, Any]:
     """Two heads over four words: one looks at itself, one at all alike."""
     weights, words = np.stack([np.eye(4), np.full((4, 4), 0.25)]), ["making", "its", "way", "."]
     maps = [map_of_words(about, words, range(4), weights) for about in ("making", "its")]
-    return heads_of(record, "cd" * 32, 2, maps)
+    return {**whose(record), "dirty": False, "tokenizer": "cd" * 32, "layer": 2, "n_layers": 3, "maps": maps}
 
 
 def place(results: Path, make: Make) -> None:
@@ -60,7 +59,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory, a_record: Make) -> tuple[Pat
 def test_everything_is_made_from_records_and_a_measurement(drawn: tuple[Path, list[Path], list[str]]) -> None:
     results, made, skipped = drawn
     assert [said.partition(":")[0] for said in skipped] == [
-        OWN, "parse tree", "head similarity", "soft alignment", "activations", "gradients of the first word",
+        "head similarity", "soft alignment", "gradients of the first word",
     ]  # fmt: skip
     forms = {name: ("svg", "csv") if name in WITH_NUMBERS else ("svg",) for name in EACH}
     assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in forms[name]]
@@ -73,14 +72,14 @@ def test_everything_is_made_from_records_and_a_measurement(drawn: tuple[Path, li
 
 
 @pytest.mark.slow
-def test_the_same_input_gives_the_same_bytes_in_one_process_and_in_several(
+def test_the_same_input_gives_the_same_bytes(
     drawn: tuple[Path, list[Path], list[str]], a_record: Make, tmp_path: Path
 ) -> None:
     results, made, skipped = drawn
     place(tmp_path, a_record)
     signed_json.write(tmp_path / "laptop/figures/attention.json", {"format": 1, **measurement(a_record())})
     nowhere = tmp_path / "nowhere"
-    files, said = draw.draw_figures(tmp_path, "laptop", nowhere, nowhere, processes=2)
+    files, said = draw.draw_figures(tmp_path, "laptop", nowhere, nowhere)
     assert [file.relative_to(tmp_path) for file in files] == [file.relative_to(results) for file in made]
     assert [one for one, other in zip(files, made, strict=True) if one.read_bytes() != other.read_bytes()] == []
     assert [text.replace(str(tmp_path), "") for text in said] == [text.replace(str(results), "") for text in skipped]
@@ -96,28 +95,22 @@ def test_a_disk_that_fails_is_no_figure_that_was_skipped(tmp_path: Path) -> None
 def only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the drawings that stand on nothing."""
     monkeypatch.setattr(draw, "_of_modules", lambda to: [])
-    for name in ("draw_positions", "draw_saturation"):
-        monkeypatch.setattr(draw.mechanism, name, lambda to: [])
-    for name in ("draw_mask", "draw_norms", "draw_sharpness", "draw_codes"):
+    for name in ("draw_saturation", "draw_mask", "draw_sharpness", "draw_codes"):
         monkeypatch.setattr(draw.lab, name, lambda to: [])
     monkeypatch.setattr(draw.decoders, "draw_decoders", lambda to: [])
-    monkeypatch.setattr(draw.mechanism, "draw_schedule", lambda to, scale, own: [])
 
 
 def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     only(monkeypatch)
-    made, [attention, own, tree, similarity, alignment, norms, gradients, differences, quality] = draw.draw_figures(
+    made, [attention, similarity, alignment, gradients, differences, quality] = draw.draw_figures(
         tmp_path / "results", "laptop", tmp_path / "runs", tmp_path / "cache"
     )
     assert made == []
     assert attention.startswith("figures 3 to 5: no ")
     assert attention.endswith("Run `python experiments/table3_A.py --rows base --scale laptop`.")
-    assert own.startswith(f"{OWN}: no run of committed code of the base row left ")
-    assert tree.startswith("parse tree: no ")
     assert similarity.startswith("head similarity: no run of committed code of the base row left ")
     assert alignment.startswith("soft alignment: no run of committed code of the row 'soft alignment' of ladder left ")
     assert alignment.endswith('Run `python experiments/ladder.py --rows base "soft alignment" --scale laptop`.')
-    assert norms.endswith('Run `python experiments/lab_parts.py --rows base "no norm" --scale laptop`.')
     assert gradients.startswith("gradients of the first word: no ")
     assert gradients.endswith('`python experiments/ladder.py --rows base simple "soft alignment" --scale laptop`.')
     assert differences.startswith("differences: ")
@@ -139,11 +132,8 @@ def test_a_damaged_record_costs_its_own_figures_only(
     assert made == [tmp_path / "laptop/figures/table3_A"]
     assert [sentence.partition(":")[0] for sentence in skipped] == [
         "figures 3 to 5",
-        OWN,
-        "parse tree",
         "head similarity",
         "soft alignment",
-        "activations",
         "gradients of the first word",
         "curves of table3_B",
         "operations of table3_B",
@@ -151,7 +141,7 @@ def test_a_damaged_record_costs_its_own_figures_only(
         "differences",
         "quality and cost",
     ]
-    assert "h=4-seed1.json" in skipped[7]
+    assert "h=4-seed1.json" in skipped[4]
 
 
 def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,17 +156,13 @@ def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "Published records take --results-dir results." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("there_are", "draw_on"), [(1, 1), (64, 4)])
-def test_the_command_draws_on_a_few_processors_and_prints_what_it_made_and_what_not(
-    there_are: int, draw_on: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_command_prints_what_it_made_and_what_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[int] = []
     found = [Path("a.svg")], ["figure 9: no numbers. Run it."]
-    monkeypatch.setattr(draw, "processors", lambda: there_are)
-    monkeypatch.setattr(draw, "draw_figures", lambda *places, processes: asked.append(processes) or found)
+    monkeypatch.setattr(draw, "draw_figures", lambda *places: found)
     draw.main([])
-    assert asked == [draw_on]
-    said = "Figures of results/own/laptop\nas it was: a.svg\nSkipped figure 9: no numbers. Run it.\n"
+    said = "Figures of results/own/laptop\na.svg\nSkipped figure 9: no numbers. Run it.\n"
     assert capsys.readouterr() == (said, "")
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 from kept_sentences import ladder_run
 from matplotlib.figure import Figure
-from report_records import CURVES
 
 from repro.figures import style
-from repro.figures.curves import draw_curves
 from repro.figures.fading import Fading, _paint, _told, draw_fading, fading_rows, whisker
 from repro.results.parts import THIRDS, bleu_of_parts
 from repro.results.record import Record
@@ -34,21 +32,6 @@ def test_a_line_is_the_values_of_its_runs_and_rows_without_counts_have_none(left
         expected = [of[name] for record in records[:3] if (of := bleu_of_parts(record, results))]
         assert sorted(found["One"].parts[number]) == pytest.approx(sorted(expected))
     assert [row.mean for row in rows] == sorted((row.mean for row in rows), reverse=True)
-
-
-def test_a_row_looks_as_in_the_other_pictures_of_its_table(tmp_path: Path, painted: list[Figure]) -> None:
-    # they stand in the order of the table there, and here the best first
-    names = ("One", "Two", "Three")
-    records = [replace(ladder_run(name, seed, tmp_path), **CURVES) for seed, name in enumerate(names, start=1)]
-    records[1] = replace(ladder_run("Two", 2, tmp_path, places=False), **CURVES)
-    draw_curves(tmp_path, "ladder", records)
-    draw_fading(tmp_path, "ladder", records, tmp_path)
-    looks = [
-        {line.get_label(): (line.get_color(), line.get_marker()) for line in figure.axes[1].get_lines()}
-        for figure in painted
-    ]
-    assert {*looks[0]} == {*names}
-    assert looks[1] == {name: looks[0][name] for name in ("One", "Three")}
 
 
 def test_bars_are_what_the_tables_show_of_the_spread() -> None:
@@ -79,17 +62,6 @@ def test_bars_are_what_the_tables_show_of_the_spread() -> None:
 )
 def test_the_picture_says_what_its_bars_are(parts: list[tuple[float, ...]], told: str) -> None:
     assert _told([Fading("One", (part,)) for part in parts]) == told
-
-
-@pytest.mark.parametrize("n_rows", [2, 48])
-def test_points_of_all_rows_stand_nearer_to_their_third_than_to_another(n_rows: int) -> None:
-    axes = Figure().subplots()
-    for i in range(n_rows):
-        parts = ((40.0,), (30.0,), (20.0,))
-        _paint(axes, parts, style.look(0), i, n_rows)
-    places = [line.get_xdata() for line in axes.get_lines()]
-    assert len(places) == n_rows
-    assert max(abs(place - third) for of_row in places for third, place in enumerate(of_row)) < 0.25
 
 
 def test_the_picture_and_its_numbers(left: tuple[Path, list[Record]], tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from figure_samples import assert_words_stand_apart
 from kept_sentences import REFERENCES, hypotheses, leave, with_scores
 from paper_runs import that_counts
 from sacrebleu.metrics.bleu import BLEU as SACREBLEU
-from scipy import stats
 
 from repro.claims.claim import BLEU, LOG_PPL
 from repro.claims.judge import evidence_of, judge
@@ -74,27 +73,6 @@ def test_the_interval_over_sentences_is_of_the_translations_that_stand_beside_th
     assert found.over_sentences[0] <= found.value <= found.over_sentences[1]
     assert found.over_seeds is None, "one run of each"
     assert line.found[LOG_PPL].over_sentences is None
-
-
-def test_a_row_that_lacks_a_seed_is_drawn_of_all_runs_there_are(a_record: Make, tmp_path: Path) -> None:
-    base = counting(a_record, "base", lambda seed: {"bleu": 60 + seed})
-    row = counting(a_record, "h=1", lambda seed: {"bleu": 63 + seed + seed % 3 / 10})
-    explored = [a_record(name, seed, bleu=10.0 * seed) for name in ("base", "h=1") for seed in (1, 2, 3)]
-    found, fewer = (
-        compared(runs, tmp_path)[0].found[BLEU] for runs in ([*explored, *base, *row], [*explored, *base, *row[:-1]])
-    )
-    assert (found.n, fewer.n) == ((5, 5), (7, 8))
-    assert found.value == pytest.approx(3.1, abs=0.05), "three seeds of each have been looked at before"
-
-
-def test_an_interval_is_that_of_rows_and_seeds(a_record: Make) -> None:
-    base, row = [59.0, 61.0, 60.0, 62.0, 60.5], [58.0, 60.0, 59.5, 61.0, 59.5]
-    runs = counting(a_record, "base", lambda seed: {"bleu": base[seed - 9]})
-    runs += counting(a_record, "h=1", lambda seed: {"bleu": row[seed - 9]})
-    one = Distances(evidence_of(runs))("table3_A/h=1", BLEU)
-    paired = stats.ttest_rel(row, base).confidence_interval()
-    assert one is not None
-    assert one.over_seeds == pytest.approx((paired.low, paired.high))
 
 
 def test_the_numbers_beside_the_picture_are_those_of_the_claims(a_record: Make, tmp_path: Path) -> None:

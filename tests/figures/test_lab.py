@@ -1,14 +1,18 @@
 """The numbers behind the pictures of single mechanisms, against arithmetic and the experiment files."""
 
 import csv
+import importlib
+import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from repro.figures import lab
-from repro.figures.mechanism import encodings
+from repro.model.embedding import sinusoids
 
 
 def numbers(folder: Path, name: str) -> list[dict[str, str]]:
@@ -30,15 +34,6 @@ def test_weights_are_the_softmax_of_what_the_mask_leaves(tmp_path: Path) -> None
     assert [cell["hidden"] for cell in cells if cell["query"] == "Law"] == ["0", "0", "1", "1", "1", "1"]
 
 
-def test_a_layer_norm_asks_its_token_and_a_batch_norm_every_real_token(tmp_path: Path) -> None:
-    layer, batch = lab.shared_cells()
-    for b, t, d in np.ndindex(layer.shape):
-        assert layer[b, t, d] == ((b, t) == (1, 1))
-        assert batch[b, t, d] == (d == 2 and t < lab.REAL[b])
-    lab.draw_norms(tmp_path)
-    assert sum(int(cell["batch"]) for cell in numbers(tmp_path, "norms")) == sum(lab.REAL)
-
-
 def test_two_equal_scores_and_one_twice_as_large() -> None:
     one, twice, jacobian = lab.two_and_twice(np.array([0.0, np.log(2.0), 800.0]))
     np.testing.assert_allclose(one, [1 / 3, 1 / 4, 0], atol=1e-12)
@@ -53,10 +48,59 @@ def test_codes_are_those_of_the_rows_of_the_lab(tmp_path: Path) -> None:
     rows = {row.name for row in runpy.run_path(str(experiments / "lab_positions.py"))["ROWS"]}
     found = lab.codes()
     assert {*found} - {"sinusoids"} <= rows
-    np.testing.assert_allclose(found["sinusoids"], encodings(lab.LENGTH, lab.CODE_WIDTH), atol=1e-5)
+    np.testing.assert_allclose(found["sinusoids"], sinusoids(lab.LENGTH, lab.CODE_WIDTH), atol=1e-5)
     lab.draw_codes(tmp_path)
     cells = {(cell["code"], int(cell["p - p'"])): float(cell["p . p'"]) for cell in numbers(tmp_path, "position_codes")}
     assert cells["sinusoids", 0] == pytest.approx(lab.CODE_WIDTH / 2)  # sin^2 + cos^2, a pair of dimensions each
     assert cells["sinusoids", -5] == pytest.approx(cells["sinusoids", 5])  # it asks for the distance alone
     assert [cells["one-hot", gap] for gap in (-1, 0, 1)] == [0, 1, 0]
     assert cells["scalar", 10] == pytest.approx(lab.FROM * (lab.FROM + 10) / 128**2)
+
+
+def test_the_jacobians_norm_without_the_jacobian() -> None:
+    scores = np.random.default_rng(1).normal(size=(3, 5)) * 2
+    p = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    whole = [np.linalg.norm(np.diag(row) - np.outer(row, row)) for row in p]
+    np.testing.assert_allclose(lab.jacobian_norm(scores), whole)
+    assert lab.jacobian_norm(np.array([0.0, 1e4])) == 0  # all on one key: nothing is passed back
+    assert lab.jacobian_norm(np.zeros(2)) == pytest.approx(0.5)  # four entries of a quarter
+    # four of p (1 - p), p near e^-30
+    assert lab.jacobian_norm(np.array([30.0, 0.0])) == pytest.approx(2 * np.exp(-30.0), rel=1e-9, abs=0)
+
+
+def test_scores_spread_as_d_k_and_scaling_keeps_the_gradient() -> None:
+    found = lab.saturation()
+    np.testing.assert_allclose(found.variance, found.d_k, rtol=0.1)
+    last = found.d_k.index(512)
+    assert found.plain[last] < 0.5 * found.scaled[last]
+    assert max(found.scaled) < 1.1 * min(found.scaled)
+    assert found.plain[0] == found.scaled[0]  # at d_k = 1 there is nothing to scale
+
+
+def test_a_query_and_its_keys_drawn_in_full_give_the_same() -> None:
+    generator = np.random.default_rng(2)
+    q, k = generator.normal(size=(2_000, 1, 64)), generator.normal(size=(2_000, 32, 64))
+    scores = (q * k).sum(-1)
+    [plain], [scaled] = lab.saturation([64]).plain, lab.saturation([64]).scaled
+    assert lab.jacobian_norm(scores).mean() == pytest.approx(plain, rel=0.05)
+    assert lab.jacobian_norm(scores / 8).mean() == pytest.approx(scaled, rel=0.05)
+
+
+def test_another_rounding_of_the_last_digit_changes_no_number_that_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, exact = lab.saturation([2, 64]), lab.jacobian_norm
+    monkeypatch.setattr(lab, "jacobian_norm", lambda scores: np.nextafter(exact(scores), 1))
+    assert lab.saturation([2, 64]) == found
+
+
+def test_the_picture_of_saturation_has_the_same_bytes_on_every_processor(tmp_path: Path) -> None:
+    # without the instructions that NumPy chooses by, as an older processor has none: logarithms end otherwise there
+    program = f"""if True:
+        from pathlib import Path
+        from repro.figures.lab import draw_saturation
+        draw_saturation(Path({str(tmp_path / "other")!r}))
+    """
+    numpy = importlib.import_module("numpy._core._multiarray_umath")
+    features = " ".join(name for name in numpy.__cpu_dispatch__ if numpy.__cpu_features__[name])
+    subprocess.run([sys.executable, "-c", program], env=os.environ | {"NPY_DISABLE_CPU_FEATURES": features}, check=True)
+    [file] = lab.draw_saturation(tmp_path)
+    assert (tmp_path / "other" / file.name).read_bytes() == file.read_bytes()

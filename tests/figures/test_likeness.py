@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from figure_samples import attention, leave_inside
-from matplotlib.figure import Figure
 
-from repro.figures.likeness import KINDS, Alike, alike_heads, cosines, draw_similarity
+from repro.figures.likeness import Alike, alike_heads, cosines, draw_similarity
 from repro.results.record import Record, path
 
 Make = Callable[..., Record]
@@ -76,26 +75,6 @@ def test_what_runs_left_is_drawn_and_what_does_not_count_is_left_out(a_record: M
         cell for cell in cells if [*cell.values()][:6] == ["2", "encoder", "2", "1", "1", "2"]
     ]  # seed, kind, layer and head, the other's
     assert float(cell["cosine"]) == pytest.approx(found[1].cosines[2, 1], rel=1e-5)
-
-
-def test_no_mean_stands_on_its_runs_and_the_caption_says_what_both_are(
-    a_record: Make, tmp_path: Path, painted: list[Figure]
-) -> None:
-    random = np.random.default_rng(7)
-    records = [a_record("base", seed) for seed in (1, 2, 3)]
-    for record in records:
-        leave_inside(tmp_path, record, [({}, {kind: attention(random, (2, 2, 5), 5) for kind in KINDS})])
-    for n_runs, words in ((3, "above them their mean with its 95 % t-interval."), (2, "above them their mean.")):
-        draw_similarity(tmp_path / "figures", records[:n_runs], tmp_path)
-        figure = painted.pop()
-        assert f"Right: a small mark for each run, and {words}\n" in figure.texts[0].get_text()
-        axes = figure.axes[1]
-        runs = [line for line in axes.lines if len(line.get_xdata()) == n_runs and line.get_marker() in ("o", "s")]
-        means = [bars.lines[0] for bars in axes.containers]
-        assert len(runs) == len(means) == 6
-        for of, mean in zip(runs, means, strict=True):
-            heights = [axes.transData.transform((0, line.get_ydata()[0]))[1] for line in (of, mean)]
-            assert heights[1] - heights[0] > (of.get_markersize() + mean.get_markersize()) / 2
 
 
 def test_heads_of_which_nothing_is_known(a_record: Make, tmp_path: Path) -> None:

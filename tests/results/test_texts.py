@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from table_records import run
 
-from repro.figures.text_sizes import draw_text_sizes
+from repro.figures.forest import draw_text_sizes
 from repro.results.record import Record
 from repro.results.texts import on_texts
 
