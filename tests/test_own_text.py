@@ -158,7 +158,7 @@ def test_text_in_pieces_without_a_vocabulary(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"caf\xe9\nx\n", "vocab is not UTF-8 (byte 4 of it). Convert it first: iconv -f ENCODING -t UTF-8."),
+        (b"caf\xe9\nx\n", "vocab: 'utf-8' codec can't decode byte 0xe9 in position 3"),
         (b"the 100\n", "vocab: A vocabulary has one token a line, got 'the 100'"),
         (b"", "vocab: A vocabulary has one token a line, got none"),
     ],

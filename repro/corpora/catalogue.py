@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from repro.corpora.cut_text import Cut, form_of, refuse_mixed
 from repro.corpora.download.sources import COLLECTIONS, KNOWN
@@ -44,65 +43,59 @@ class NamedCorpus:
         return "" in self.folders.values()
 
 
+_OURS, _ON_THE_SPOT = "MIT, as this package", "It is generated on the spot."
+_GET = "Get it with: python -m repro data fetch"
+_FURTHER_CAPTIONS = ("test_2017_flickr", "test_2017_mscoco")
+
 CORPORA = {
-    "grammar": NamedCorpus(
-        folders={"en-de": "", "en-fr": ""},
-        licence="MIT, as this package",
-        origin="It is generated on the spot.",
-    ),
+    "grammar": NamedCorpus(folders={"en-de": "", "en-fr": ""}, licence=_OURS, origin=_ON_THE_SPOT),
     "multi30k": NamedCorpus(
         folders={"en-de": "multi30k", "en-fr": "multi30k"},
         dev=("val",),
         test=("test_2016_flickr",),
-        further={name: (name,) for name in ("test_2017_flickr", "test_2017_mscoco")},
+        further={name: (name,) for name in _FURTHER_CAPTIONS},
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
-        origin="Get it with: python -m repro data fetch multi30k-en-de (or multi30k-en-fr).",
+        origin=f"{_GET} multi30k-en-de (or multi30k-en-fr).",
     ),
     "multi30k_tok": NamedCorpus(
         folders={"en-de": "multi30k_tok", "en-fr": "multi30k_tok"},
         train=("train", "train.lc.norm.tok"),
         dev=("val", "val.lc.norm.tok"),
         test=("test_2016_flickr", "test_2016_flickr.lc.norm.tok"),
-        further={name: (name, f"{name}.lc.norm.tok") for name in ("test_2017_flickr", "test_2017_mscoco")},
+        further={name: (name, f"{name}.lc.norm.tok") for name in _FURTHER_CAPTIONS},
         in_tokens=True,
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
-        origin="Get it with: python -m repro data fetch multi30k_tok-en-de (or multi30k_tok-en-fr).",
+        origin=f"{_GET} multi30k_tok-en-de (or multi30k_tok-en-fr).",
     ),
     "tatoeba": NamedCorpus(
         folders={"en-de": "tatoeba_ende", "en-fr": "tatoeba_enfr"},
         dev=("valid",),
         licence="CC BY 2.0 FR, www.manythings.org/anki and tatoeba.org",
-        origin=(
-            "Its sentence pairs are at https://www.manythings.org/anki (deu-eng.zip, fra-eng.zip); this split of them "
-            "is not published, so make one with python -m repro data import and pass --corpus folder --data-dir FOLDER."
-        ),
+        origin="Its sentence pairs are at https://www.manythings.org/anki (deu-eng.zip, fra-eng.zip); this split of "
+        "them is not published, so make one with python -m repro data import and pass --corpus folder --data-dir "
+        "FOLDER.",
     ),
     "news_commentary": NamedCorpus(
         folders={"en-de": "news_commentary", "en-fr": "news_commentary"},
         dev=("newstest2013",),
         test=NEWSTEST_2014,
         licence=COLLECTIONS["news_commentary-en-de"].licence,
-        origin="Get it with: python -m repro data fetch news-commentary-en-de (or -en-fr).",
+        origin=f"{_GET} news-commentary-en-de (or -en-fr).",
     ),
     "wmt14": NamedCorpus(
         folders={"en-de": "wmt_ende", "en-fr": "wmt_enfr"},
         dev=("newstest2013",),
         test=NEWSTEST_2014,
         licence=COLLECTIONS["wmt14-en-de"].licence,
-        origin="Get it with: python -m repro data fetch wmt14-en-de (or wmt14-en-fr).",
+        origin=f"{_GET} wmt14-en-de (or wmt14-en-fr).",
         subwords={"en-de": Subwords("bpe", 37_000), "en-fr": Subwords("wordpiece", 32_000)},
     ),
-    "grammar_trees": NamedCorpus(
-        folders={"en-tree": ""},
-        of_trees=True,
-        licence="MIT, as this package",
-        origin="It is generated on the spot.",
-    ),
+    "grammar_trees": NamedCorpus(folders={"en-tree": ""}, of_trees=True, licence=_OURS, origin=_ON_THE_SPOT),
     "craft": NamedCorpus(
         folders={"en-tree": "craft"},
         of_trees=True,
         licence="CC BY 3.0",
-        origin="Get it with: python -m repro data fetch craft.",
+        origin=f"{_GET} craft.",
     ),
     "wsj": NamedCorpus(
         folders={"en-tree": "wsj"},
@@ -189,28 +182,32 @@ def open_corpus(
     for split, part, stems in _wanted(folder, name, pair):
         sides = sides_of(folder, stems, pair)
         assert sides is not None  # _find has seen them, or they were just generated
-        for path in sides:
-            if warning := slow_to_read(path):
-                tell(warning)
+        for warning in filter(None, map(slow_to_read, sides)):
+            tell(warning)
         text = Parallel(*sides, may_drop=split == "train", name=part)
         for language, one in zip(languages(pair), _recognised(text, name, pair, stems), strict=True):
             files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
         texts[split].append(text)
-    vocabulary = _vocabulary(folder, known)
-    form = _form(folder, known, texts, vocabulary)
+    dev, test = held_out = texts["dev"][0], texts["test"][0]
+    vocabulary, form = None, Cut(in_tokens=known.in_tokens)
+    if not known.folders:  # a reader's own text, of which nothing is known
+        vocabulary = place if (place := folder / GIVEN).is_file() else None
+        form = form_of(texts["train"], held_out, folder, has_vocabulary=vocabulary is not None)
+    elif not known.is_generated:
+        refuse_mixed(texts["train"], held_out)
     notes = [*form.notes]
-    if _are_one_text(texts["dev"][0], texts["test"][0]):
+    if _are_one_text(dev, test):
         notes.append(
-            f"{texts['dev'][0].source.name} and {texts['test'][0].source.name} are one text, so scores on test say "
-            "nothing that those on dev do not; a test set should be text that nothing was chosen on."
+            f"{dev.source.name} and {test.source.name} are one text, so scores on test say nothing that those on dev "
+            "do not; a test set should be text that nothing was chosen on."
         )
     return Corpus(
         name=name,
         pair=pair,
         train=tuple(texts["train"]),
-        dev=texts["dev"][0],
-        test=texts["test"][0],
-        subset=_subset(folder, name, pair, texts["test"][0]),
+        dev=dev,
+        test=test,
+        subset=_subset(folder, name, pair, test),
         vocabulary=vocabulary,
         in_tokens=form.in_tokens,
         pieces=form.pieces,
@@ -228,16 +225,6 @@ def _are_one_text(dev: Parallel, test: Parallel) -> bool:
         return False
     pairs = zip(dev.pairs(), test.pairs(), strict=True)
     return all([*map(same_spelling, one)] == [*map(same_spelling, other)] for one, other in pairs)
-
-
-def _form(folder: Path, known: NamedCorpus, texts: Mapping[str, list[Parallel]], vocabulary: Path | None) -> Cut:
-    """How the text is cut: known for a named corpus, found out for the reader's own text."""
-    held_out = {split: texts[split][0] for split in ("dev", "test")}
-    if not known.folders:
-        return form_of(texts["train"], held_out, folder, has_vocabulary=vocabulary is not None)
-    if not known.is_generated:
-        refuse_mixed(texts["train"], held_out)
-    return Cut(in_tokens=known.in_tokens)
 
 
 def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
@@ -263,12 +250,12 @@ def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
 def _subset(folder: Path, name: str, pair: str, test: Parallel) -> Subset | None:
     """The lines of the test set that are a test set of their own."""
     fetched = COLLECTIONS.get(f"{name}-{pair}")
-    sides = sides_of(folder, (fetched.subset,), pair) if fetched and fetched.subset else None
-    if not fetched or not fetched.subset or not sides or sides[0] == test.source:
+    stem = fetched.subset if fetched else None
+    if not stem or not (sides := sides_of(folder, (stem,), pair)) or sides[0] == test.source:
         return None
     part = Parallel(*sides)
-    _recognised(part, name, pair, (fetched.subset,))
-    return subset_of(fetched.subset, part, test)
+    _recognised(part, name, pair, (stem,))
+    return subset_of(stem, part, test)
 
 
 def _further(folder: Path, name: str, pair: str) -> dict[str, Parallel]:
@@ -302,21 +289,16 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
     known = CORPORA[name]
     looked = []
     for folder in _candidates(name, pair, data_dir):
-        if not folder.is_dir():
-            why = f"a file; name the folder that it is in, {folder.parent}" if folder.is_file() else "no such folder"
-            looked.append(f"{folder} ({why})")
-            continue
-        lacks = [
-            _expected(stems, pair) for _, _, stems in _wanted(folder, name, pair) if not sides_of(folder, stems, pair)
-        ]
+        wanted = [stems for _, _, stems in _wanted(folder, name, pair)]
+        lacks = [_expected(stems, pair) for stems in wanted if not sides_of(folder, stems, pair)]
         if not lacks:
             if not known.folders:
                 refuse_several(folder, "dev", [folder / one for one in known.dev if sides_of(folder, (one,), pair)])
             return folder
-        looked.append(f"{folder} (lacks {', '.join(lacks)})")
-    wanted = ", ".join(_expected(stems, pair) for stems in (known.train, known.dev, known.test))
+        looked.append(f"{folder} (lacks {', '.join(lacks)})" if folder.is_dir() else f"{folder} (no such folder)")
+    expected = ", ".join(_expected(stems, pair) for stems in (known.train, known.dev, known.test))
     raise FileNotFoundError(
-        f"Corpus {name!r} ({pair}) is not here: expected the files {wanted}, each plain or .gz; "
+        f"Corpus {name!r} ({pair}) is not here: expected the files {expected}, each plain or .gz; "
         f"looked in {'; '.join(looked)}. {known.origin}"
     )
 
@@ -361,14 +343,19 @@ def _expected(stems: tuple[str, ...], pair: str) -> str:
 
 
 def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) -> tuple[Fingerprint, Fingerprint]:
-    """Raise ValueError if a text is not the known one; for text that fetching unpacked, its archive was checked."""
+    """Raise ValueError if a text is not the known one; of text that fetching unpacked, the archive was checked."""
     found = text.fingerprints()
-    place = text.source.parent
-    is_named = bool(CORPORA[name].folders)  # the reader's own folder may have a file of that name
-    if (place / MANIFEST).exists() and (is_named or is_made(place)):
-        _check_fetched(place, found, pair, is_held_out=not text.may_drop)
+    place, known = text.source.parent, CORPORA[name]
+    if (place / MANIFEST).exists() and (known.folders or is_made(place)):  # one's own folder may have a file so named
+        facts = stated(place)[0] if text.may_drop else verified(place)  # training text is hashed before it is encoded
+        for language, one in zip(languages(pair), found, strict=True):
+            if "archive" in facts and one.n_lines != facts["files"][language]["n_lines"]:  # else it was generated
+                raise ValueError(
+                    f"{place} holds {one.n_lines:,} lines of {language}, expected "
+                    f"{facts['files'][language]['n_lines']}. Delete the folder and fetch again."
+                )
         return found
-    folder = CORPORA[name].folders.get(pair)
+    folder = known.folders.get(pair)
     for path, language, one in zip((text.source, text.target), languages(pair), found, strict=True):
         # known by its own name or, if it goes by another name, by the usual one
         usual = KNOWN.get(f"{folder}/{stems[0]}.{language}", one.sha256)
@@ -379,25 +366,6 @@ def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) ->
                 "or read it as a text of your own with --corpus folder."
             )
     return found
-
-
-def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: str, is_held_out: bool) -> None:
-    """Raise ValueError if unpacked text was changed; training text is hashed only before it is encoded."""
-    facts = verified(folder) if is_held_out else stated(folder)[0]
-    if "archive" not in facts:  # it was generated, not unpacked
-        return
-    for language, one in zip(languages(pair), found, strict=True):
-        expected = facts["files"][language]["n_lines"]
-        if one.n_lines != expected:
-            raise ValueError(
-                f"{folder} holds {one.n_lines:,} lines of {language}, expected {expected}. Delete the folder and fetch "
-                "again."
-            )
-
-
-def _vocabulary(folder: Path, known: NamedCorpus) -> Path | None:
-    """The file of given tokens, one a line; the reader's own text is split into tokens if it has one."""
-    return place if not known.folders and (place := folder / GIVEN).is_file() else None
 
 
 def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
@@ -413,10 +381,5 @@ def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
     code = b"".join(file.read_bytes() for file in sorted(Path(str(generate.__file__)).parent.glob("*.py")))
     numbers = "-".join(map(str, (*counts.values(), sizes.seed)))
     folder = cache / f"{name}-{numbers}-{hashlib.sha256(code).hexdigest()[:12]}"
-
-    def fill(empty: Path) -> dict[str, Any]:
-        write(empty, **counts, seed=sizes.seed)
-        return {}
-
-    made_once(folder, fill)
+    made_once(folder, lambda empty: write(empty, **counts, seed=sizes.seed) or {})
     return folder

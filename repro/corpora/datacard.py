@@ -12,7 +12,6 @@ from typing import Any
 from unicodedata import normalize
 
 import numpy as np
-from numpy.typing import NDArray
 
 from repro.corpora.filters import FILTER_RULES
 from repro.corpora.pair import languages
@@ -24,6 +23,9 @@ from repro.storage import atomic
 NAME = "data_card"
 SEEN = ("seen", "seen_pairs")  # held-out lines that training text repeats: the source, or both sides
 SIDES = ("source", "target")
+SPLITS = ("train", "dev", "test")
+COUNTED = ("words", "characters", "pieces", "unknown", "byte_pieces")
+PER_MILLE = (500, 990, 999, 1000)  # of the sentences, whose longest is shown
 NOTHING = "–"
 TOLD_FROM = 0.01  # share of a side's tokens that the vocabulary lacks: from here on the reader is told
 REFUSED_FROM = 0.1  # the same share of the training text: from here on the vocabulary is refused
@@ -79,26 +81,20 @@ Shards = Sequence[Mapping[str, Any]]  # the facts of each shard
 def card(train: Shards, dev: Shards, test: Shards, *, rules: Mapping[str, str], **said: Any) -> dict[str, Any]:
     """The card as JSON: what is `said` of the data, sums over the shards of each part and of all, numbers from these.
 
-    The facts of a shard of train, in the order of the text: `part`, `lines` (raw), `pairs` (kept), `dropped` (pairs by
-    reason), `seen` and `seen_pairs` (see Overlap), `same_sides` (pairs whose source is their target), and for each side
-    [source, target] `words`, `characters`, `pieces` (tokens, an end symbol in each sentence), `unknown` and
-    `byte_pieces` (tokens that are unknown, or a lone byte), `lengths` (how many sentences have i tokens, for each i).
-    Shards of dev and test have the same from `pairs` on, with none dropped and none seen. `rules` are the cleaning
-    rules with their identity; `prepare.py` says the rest.
+    `Encoder.shard` of `prepare.py` says what the facts of a shard are. `rules` are the cleaning rules with their
+    identity. Names of numbers are the headings on the page.
     """
     parts: dict[str, list[Mapping[str, Any]]] = {}
     for shard in train:
         parts.setdefault(shard["part"], []).append(shard)
-    held_out = {"dev": dev, "test": test}
+    texts = {"train": train, "dev": dev, "test": test}
     return said | {
         "rules": [
-            {"name": name, "meaning": FILTER_RULES[name].meaning, "identity": identity}
-            for name, identity in rules.items()
+            {"name": name, "meaning": FILTER_RULES[name].meaning, "identity": one} for name, one in rules.items()
         ],
-        "train": _text(train),
+        **{split: _text(shards) for split, shards in texts.items()},
         "parts": [{"part": part} | _text(shards) for part, shards in parts.items()],
-        **{split: _text(shards) for split, shards in held_out.items()},
-        "overlap": {split: _seen(train, split, shards) for split, shards in held_out.items()},
+        "overlap": {split: _seen(train, split, texts[split]) for split in ("dev", "test")},
         "shards": len(train),
     }
 
@@ -106,50 +102,9 @@ def card(train: Shards, dev: Shards, test: Shards, *, rules: Mapping[str, str], 
 def _seen(train: Shards, split: str, shards: Shards) -> dict[str, Any]:
     """How much of a held-out split the training text repeats."""
     n = sum(shard["pairs"] for shard in shards)
-    numbers, pairs = (sorted({i for shard in train for i in shard.get(what, {}).get(split, ())}) for what in SEEN)
-    return {
-        "lines": n,
-        "seen": len(numbers),
-        "share": _ratio(len(numbers), n),
-        "pairs_seen": len(pairs),
-        "pairs_share": _ratio(len(pairs), n),
-        "first": numbers[:5],
-    }
-
-
-def repeats(card: Mapping[str, Any]) -> dict[str, float]:
-    """The shares of text that is repeated where it should not be: see `repro/results/repeats.py`."""
-    found = {"same_sides": _ratio(card["train"]["same_sides"], card["train"]["pairs"]) or 0.0}
-    for split, one in card["overlap"].items():
-        found |= {f"{split}_sources": one["share"] or 0.0, f"{split}_pairs": one["pairs_share"] or 0.0}
-    return found
-
-
-def unlisted(card: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each side of each split if the vocabulary lacks more than a few of its tokens."""
-    for split in ("train", "dev", "test"):
-        for side, share in _unlisted(card[split]).items():
-            if share >= TOLD_FROM:
-                yield (
-                    f"{100 * share:.1f} % of the {side} tokens of {split} are not in the vocabulary, so they are all "
-                    "one token: its perplexity is low and says little."
-                )
-
-
-def refuse_unlisted(card: Mapping[str, Any], vocabulary: Path) -> None:
-    """Raise ValueError for a vocabulary that is not that of the training text: a model would learn one token."""
-    for side, share in _unlisted(card["train"]).items():
-        if share >= REFUSED_FROM:
-            raise ValueError(
-                f"{vocabulary} is not the vocabulary of this text: it lacks {100 * share:.1f} % of the {side} tokens "
-                f"of train, expected less than {100 * REFUSED_FROM:.0f} %. It has one token a line and nothing after "
-                "it, spelled as in the text, for both languages."
-            )
-
-
-def _unlisted(text: Mapping[str, Any]) -> dict[str, float]:
-    """For each side the share of tokens, without end symbols, that the vocabulary lacks."""
-    return {side: (text[side]["unknown_per_million"] or 0.0) / 1e6 for side in SIDES}
+    sources, pairs = (sorted({i for shard in train for i in shard.get(what, {}).get(split, ())}) for what in SEEN)
+    shares = {"share": _ratio(len(sources), n), "share of pairs": _ratio(len(pairs), n)}
+    return {"lines": n, "sources seen": len(sources), "pairs seen": len(pairs), **shares, "first lines": sources[:5]}
 
 
 def _text(shards: Shards) -> dict[str, Any]:
@@ -166,40 +121,62 @@ def _text(shards: Shards) -> dict[str, Any]:
 
 
 def _side(shards: Shards, i: int) -> dict[str, Any]:
-    words, characters, tokens, unknown, of_bytes = (
-        sum(shard[what][i] for shard in shards) for what in ("words", "characters", "pieces", "unknown", "byte_pieces")
-    )
-    lengths = _lengths(shards, i)
+    counts = {what: sum(shard[what][i] for shard in shards) for what in COUNTED}
+    # the number of sentences that have 0, 1, 2, ... tokens
+    lengths = np.array([*map(sum, zip_longest(*(shard["lengths"][i] for shard in shards), fillvalue=0))], np.int64)
     sentences = int(lengths.sum())
-    spelling = tokens - sentences  # without the end symbols, which spell nothing
+    spelling = counts["pieces"] - sentences  # without the end symbols, which spell nothing
+    longest = [int(np.searchsorted(lengths.cumsum() * 1000, share * sentences)) for share in PER_MILLE]
     return {
-        "words": words,
-        "characters": characters,
-        "pieces": tokens,
-        "pieces_per_word": _ratio(spelling, words),
-        "characters_per_piece": _ratio(characters, spelling),
-        "unknown_per_million": _ratio(1e6 * unknown, spelling),
-        "byte_pieces_per_million": _ratio(1e6 * of_bytes, spelling),
-        "mean_length": _ratio(tokens, sentences),
-        "quantiles": {f"{per_mille / 10:g}": _quantile(lengths, per_mille) for per_mille in (500, 900, 990, 999, 1000)},
+        "words": counts["words"],
+        "characters": counts["characters"],
+        "tokens": counts["pieces"],
+        "tokens a word": _ratio(spelling, counts["words"]),
+        "characters a token": _ratio(counts["characters"], spelling),
+        "unknown a million": _ratio(1e6 * counts["unknown"], spelling),
+        "bytes a million": _ratio(1e6 * counts["byte_pieces"], spelling),
+        "mean length": _ratio(counts["pieces"], sentences),
+        **{f"{share / 10:g} % up to": n if sentences else None for share, n in zip(PER_MILLE, longest, strict=True)},
     }
-
-
-def _lengths(shards: Iterable[Mapping[str, Any]], i: int) -> NDArray[np.int64]:
-    """[longest + 1] the number of sentences of side i that have 0, 1, 2, ... tokens."""
-    columns = zip_longest(*(shard["lengths"][i] for shard in shards), fillvalue=0)
-    return np.array([sum(of_shards) for of_shards in columns], np.int64)
-
-
-def _quantile(lengths: NDArray[np.int64], per_mille: int) -> int | None:
-    """The least length that `per_mille` of a thousand sentences do not exceed."""
-    if not lengths.sum():
-        return None
-    return int(np.argmax(lengths.cumsum() * 1000 >= per_mille * lengths.sum()))
 
 
 def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
+
+
+def _by_count(dropped: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The reasons with their counts, the most frequent first; JSON keeps no order."""
+    return sorted(dropped.items(), key=lambda item: (-item[1], item[0]))
+
+
+def repeats(card: Mapping[str, Any]) -> dict[str, float]:
+    """The shares of text that is repeated where it should not be: see `repro/results/notes.py`."""
+    found = {"same_sides": _ratio(card["train"]["same_sides"], card["train"]["pairs"]) or 0.0}
+    for split, one in card["overlap"].items():
+        found |= {f"{split}_sources": one["share"] or 0.0, f"{split}_pairs": one["share of pairs"] or 0.0}
+    return found
+
+
+def unlisted(card: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each side of each split if the vocabulary lacks more than a few of its tokens."""
+    for split in SPLITS:
+        for side in SIDES:
+            if (share := (card[split][side]["unknown a million"] or 0.0) / 1e6) >= TOLD_FROM:
+                yield (
+                    f"{100 * share:.1f} % of the {side} tokens of {split} are not in the vocabulary, so they are all "
+                    "one token: its perplexity is low and says little."
+                )
+
+
+def refuse_unlisted(card: Mapping[str, Any], vocabulary: Path) -> None:
+    """Raise ValueError for a vocabulary that is not that of the training text: a model would learn one token."""
+    for side in SIDES:
+        if (share := (card["train"][side]["unknown a million"] or 0.0) / 1e6) >= REFUSED_FROM:
+            raise ValueError(
+                f"{vocabulary} is not the vocabulary of this text: it lacks {100 * share:.1f} % of the {side} tokens "
+                f"of train, expected less than {100 * REFUSED_FROM:.0f} %. It has one token a line and nothing after "
+                "it, spelled as in the text, for both languages."
+            )
 
 
 # Page ------------------------------------------------------------------------------------------------------
@@ -214,7 +191,15 @@ def write_card(card: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def page(card: Mapping[str, Any]) -> Page:
     """The card for people."""
-    train = card["train"]
+    train, of = card["train"], card["tokenizer"]
+    limit = "no limit of length" if card["max_length"] is None else f"at most {card['max_length']:,} tokens a side"
+    hashes = {"data": card["data_hash"], "shards": card["shards_sha256"], "tokenizer": of["sha256"]}
+    hashes |= {f"text of {name}": digest for name, digest in sorted(card["sha256"].items())}
+    told = {"Licence": card["licence"], "Origin": card["origin"], **card.get("about", {})}
+    told["Tokenizer"] = f"{of['kind']}, {of['size']:,} tokens, learned on {of.get('learned_on', 'nothing: given')}"
+    told["Limit"] = f"{limit}, and no lines that are not text"
+    told |= {f"Rule {rule['name']}": f"{rule['meaning']} (version {rule['identity']})" for rule in card["rules"]}
+    told["On disk"] = ", ".join(f"{what} {n:,} bytes" for what, n in sorted(card["bytes_on_disk"].items()))
     return Page(
         "Made from the data; do not edit.",
         blocks(
@@ -223,143 +208,48 @@ def page(card: Mapping[str, Any]) -> Page:
                 f"{train['pairs']:,} pairs of {train['lines']:,} lines to learn from; {card['dev']['pairs']:,} pairs "
                 f"to choose by (dev) and {card['test']['pairs']:,} to report (test)."
             ),
-            _list({"Licence": card["licence"], "Origin": card["origin"], **card.get("about", {})}),
+            Listing(tuple((Strong(name), f": {text}") for name, text in told.items())),
             Heading("Text"),
-            _splits(card),
-            Text(
-                "A word is what stands between blanks. Tokens are counted with the end symbol of each sentence, except "
-                "where they are set against words, characters or a million."
-            ),
-            _parts(card),
-            Heading("Dropped"),
-            _dropped(card),
-            Heading("Lengths"),
-            _quantiles(train),
-            Text("Of the training text, in tokens with the end symbol."),
+            _table(_texts(card)),
+            Text("Tokens have an end symbol in each sentence, but not where they are set against other counts."),
+            Heading("Parts and what was dropped of them"),
+            _table(_parts(card)),
             Heading("Held-out text in the training text"),
-            _overlap(card),
+            _table({"split": split} | one for split, one in card["overlap"].items()),
             Text(
-                "Lines of dev and test that also stand in the training text, by their source alone and as pairs, "
-                "compared by their words: lower case, NFC, without punctuation, blanks folded. Line numbers count from "
-                "1."
+                "Lines of dev and test that also stand in the training text, compared by their words. Training pairs "
+                f"with the same text on both sides: {train['same_sides']:,} of {train['pairs']:,}."
             ),
-            Text(
-                f"Training pairs with the same text on both sides: {train['same_sides']:,} of {train['pairs']:,}. "
-                f"{NOTHING} stands where there is nothing to divide by."
-            ),
-            Heading("Provenance"),
-            Text(_tokenizer(card["tokenizer"])),
-            _hashes(card),
-            _grid(["on disk", "bytes"], [[what, f"{n:,}"] for what, n in sorted(card["bytes_on_disk"].items())]),
+            Heading("SHA-256"),
+            _table({"of": name, "SHA-256": digest} for name, digest in hashes.items()),
         ),
     )
 
 
-def _hashes(card: Mapping[str, Any]) -> tuple[Table, ...]:
-    named = {
-        "data": card["data_hash"],
-        f"its {card['shards']:,} shard{'s' if card['shards'] > 1 else ''}": card["shards_sha256"],
-        "tokenizer": card["tokenizer"]["sha256"],
-        **{f"text of {name}": digest for name, digest in sorted(card["sha256"].items())},
-    }
-    return (Table((Column("", "hash", [*named]), Column("", "SHA-256", [*named.values()], is_words=True))),)
+def _texts(card: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for split in SPLITS:
+        for side, language in zip(SIDES, languages(card["pair"]), strict=True):
+            yield {"text": f"{split}, {side} ({language})"} | card[split][side]
 
 
-def _sides(card: Mapping[str, Any]) -> list[str]:
-    return [f"{side} ({language})" for side, language in zip(SIDES, languages(card["pair"]), strict=True)]
+def _parts(card: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    parts = [*card["parts"], {"part": "all"} | card["train"]]
+    for one in parts if len(parts) > 2 else parts[-1:]:
+        dropped = {reason: one["dropped"].get(reason, 0) for reason, _ in _by_count(card["train"]["dropped"])}
+        share = _ratio(one["pairs"], card["train"]["pairs"])
+        yield {"part": one["part"], "lines": one["lines"], "pairs": one["pairs"], "share of pairs": share} | dropped
 
 
-def _splits(card: Mapping[str, Any]) -> tuple[Table, ...]:
-    headings = ["text", "words", "characters", "tokens", "tokens a word", "characters a token"]
-    rates = ["unknown a million", "bytes a million"]
-    lines = []
-    for split in ("train", "dev", "test"):
-        for side, shown in zip(SIDES, _sides(card), strict=True):
-            one = card[split][side]
-            counts = [f"{one[what]:,}" for what in ("words", "characters", "pieces")]
-            shares = [_number(one[what], 3) for what in ("pieces_per_word", "characters_per_piece")]
-            rare = [_number(one[what], 1) for what in ("unknown_per_million", "byte_pieces_per_million")]
-            lines.append([f"{split}, {shown}", *counts, *shares, *rare])
-    return _grid(headings + rates, lines)
+def _table(rows: Iterable[Mapping[str, Any]]) -> tuple[Table, ...]:
+    """Rows of named cells as a table."""
+    rows = list(rows)
+    columns = {heading: [_cell(row[heading]) for row in rows] for heading in rows[0]}
+    return (Table(tuple(Column("", heading, texts) for heading, texts in columns.items())),)
 
 
-def _parts(card: Mapping[str, Any]) -> tuple[Table, ...]:
-    """The parts of the training text, where there are several."""
-    if len(card["parts"]) < 2:
-        return ()
-    headings = ["part of train", "lines", "pairs", "share of pairs"]
-    headings += [f"{what}, {side}" for what in ("words", "tokens a word") for side in _sides(card)]
-    lines = []
-    for one in [*card["parts"], {"part": "all"} | card["train"]]:
-        share = _percent(_ratio(one["pairs"], card["train"]["pairs"]))
-        words = [f"{one[side]['words']:,}" for side in SIDES]
-        tokens = [_number(one[side]["pieces_per_word"], 3) for side in SIDES]
-        lines.append([one["part"], f"{one['lines']:,}", f"{one['pairs']:,}", share, *words, *tokens])
-    return _grid(headings, lines)
-
-
-def _dropped(card: Mapping[str, Any]) -> tuple[Text | Listing | Table, ...]:
-    """The rules, then the pairs dropped for each reason, in each part and in all."""
-    train, parts = card["train"], card["parts"]
-    limit = "no limit of length" if card["max_length"] is None else f"at most {card['max_length']:,} tokens a side"
-    rules = {rule["name"]: f"{rule['meaning']} (version {rule['identity']})" for rule in card["rules"]}
-    said = "Cleaning rules" if rules else "No cleaning rule, as in the paper and its first code"
-    shown = (Text(f"{said}; {limit}, and without lines that are not text."), _list(rules))
-    if not train["dropped"]:
-        return (*shown, Text("No pair was dropped."))
-    of_parts = parts if len(parts) > 1 else []
-    headings = ["reason", *(one["part"] for one in of_parts), "all", "share of lines"]
-    lost = [
-        (reason, [one["dropped"].get(reason, 0) for one in of_parts], n) for reason, n in _by_count(train["dropped"])
-    ]
-    lost.append(("all", [one["lines"] - one["pairs"] for one in of_parts], train["lines"] - train["pairs"]))
-    lines = [
-        [reason, *(f"{count:,}" for count in counts), f"{n:,}", _percent(_ratio(n, train["lines"]))]
-        for reason, counts, n in lost
-    ]
-    return (*shown, *_grid(headings, lines))
-
-
-def _by_count(dropped: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The reasons with their counts, the most frequent first; JSON keeps no order."""
-    return sorted(dropped.items(), key=lambda item: (-item[1], item[0]))
-
-
-def _quantiles(train: Mapping[str, Any]) -> tuple[Table, ...]:
-    shown = {"50": "half of them up to", "90": "90 %", "99": "99 %", "99.9": "99.9 %", "100": "all"}
-    lines = [
-        [side, _number(train[side]["mean_length"], 1), *(_number(train[side]["quantiles"][q], 0) for q in shown)]
-        for side in SIDES
-    ]
-    return _grid(["side", "mean", *shown.values()], lines)
-
-
-def _overlap(card: Mapping[str, Any]) -> tuple[Table, ...]:
-    lines = []
-    for split, one in card["overlap"].items():
-        first = ", ".join(f"{number}" for number in one["first"]) + (", ..." if one["seen"] > len(one["first"]) else "")
-        shares = [f"{one['seen']:,}", _percent(one["share"]), f"{one['pairs_seen']:,}", _percent(one["pairs_share"])]
-        lines.append([split, f"{one['lines']:,}", *shares, first])
-    return _grid(["split", "lines", "sources seen", "share", "pairs seen", "share", "which sources"], lines)
-
-
-def _tokenizer(tokenizer: Mapping[str, Any]) -> str:
-    origin = f"learned on {tokenizer['learned_on']}" if "learned_on" in tokenizer else "given"
-    return f"Tokenizer: {tokenizer['kind']}, {tokenizer['size']:,} tokens, one for both languages; {origin}."
-
-
-def _number(value: float | None, digits: int) -> str:
-    return NOTHING if value is None else f"{value:,.{digits}f}"
-
-
-def _percent(share: float | None) -> str:
-    return NOTHING if share is None else f"{100 * share:.2f} %"
-
-
-def _list(items: Mapping[str, str]) -> Listing:
-    return Listing(tuple((Strong(name), f": {text}") for name, text in items.items()))
-
-
-def _grid(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> tuple[Table, ...]:
-    """Tables of lines of cells."""
-    return (Table(tuple(Column("", heading, [line[i] for line in lines]) for i, heading in enumerate(headings))),)
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    return NOTHING if value is None else f"{value:,}" if isinstance(value, int) else value

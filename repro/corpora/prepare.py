@@ -1,16 +1,14 @@
 """From lines to ids, once per corpus, vocabulary and set of rules; each step is kept in the cache.
 
 Learn the tokens on the training text, then encode each split, a chunk of text into a shard of ids. One process for
-each core makes shards. A shard is whole or absent, so work that was killed goes on at the next shard, and programs
-that prepare the same corpus at once share the work without knowing of each other.
+each core makes shards. A shard is whole or absent, so work that was killed goes on at the next shard. Of programs that
+prepare the same corpus at once, one works and the others wait and take what it made.
 """
 
 import functools
 import hashlib
 import json
 import os
-import random
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +35,7 @@ from repro.storage.folder_cache import MANIFEST, alone, is_made, made_once, stat
 from repro.storage.process_pool import check_main_is_guarded, process_pool
 
 FolderFacts = dict[str, Any]  # what a step returns about the folder that it filled
+Tasks = Mapping[Path, Callable[[Path], FolderFacts]]  # folder -> what fills it
 Tell = Callable[[str], None]
 TELL_SECONDS = 10.0  # between two reports of progress
 
@@ -68,31 +67,42 @@ def prepare(
     for name, number in (("max_length", max_length), ("workers", workers)):
         if number is not None and number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}.")
-    _refuse_other(corpus, subwords)
+    if (corpus.vocabulary is None) == (subwords.kind == "given"):
+        came = f"with sub-words, those of {corpus.vocabulary}" if corpus.vocabulary else "without sub-words"
+        raise ValueError(f"{corpus.name} came {came}; {subwords} do not fit: a text has its own or learns some.")
     rules, workers = check_rules(rules), workers or usable_cores()
     reasons(rules, corpus.pair, [], [])  # raise here, not in every process, if a rule cannot work
     version = _version(corpus, subwords, max_length, rules)
     folder = cache / f"{corpus.name}-{corpus.pair}-{subwords.size}-{version[:12]}"
+    made = functools.partial(made_all, lock=folder / ".prepare.lock", tell=tell)
 
-    overlap = Overlap({"dev": corpus.dev.pairs(), "test": corpus.test.pairs()})
-
-    # 1. the tokens
-    tokenizer = _tokenizer(corpus, subwords, folder, tell)
+    # 1. the tokens: learned on the first 1/n of each chunk
+    n_lines = sum(part.fingerprints()[0].n_lines for part in corpus.train)
+    every = -(-n_lines // LEARN_FROM)
+    learned_on = "all training text" if every == 1 else f"a part in {every} of the training text"
+    if not corpus.vocabulary and not whole([folder / "tokenizer"]):
+        tell(f"learning {subwords.size:,} tokens on {learned_on}")
+    task = functools.partial(_learn, corpus, subwords, every)
+    # in a process of its own if it takes much memory, which then is freed
+    made({folder / "tokenizer": task}, workers=1, apart=n_lines > APART_FROM)
+    tokenizer = Tokenizer.load(folder / "tokenizer" / "tokenizer.json")
     # the name keeps apart the ids of other tokenizers and shards of other sizes
     encoded = folder / f"encoded-{LAYOUT}-{tokenizer.sha256[:12]}-{parallel_text.CHUNK}"
 
     # 2. held-out text as it is, training text by the rules
     held_out = Encoder(tokenizer=folder / "tokenizer" / "tokenizer.json", sha256=tokenizer.sha256, pair=corpus.pair)
+    overlap = Overlap({"dev": corpus.dev.pairs(), "test": corpus.test.pairs()})
     training = replace(held_out, rules=rules, limit=max_length, overlap=overlap)
-    dev, dev_facts = _split((corpus.dev,), held_out, encoded / "dev", workers, tell)
-    test, test_facts = _split((corpus.test,), held_out, encoded / "test", workers, tell)
-    train, train_facts = _split(corpus.train, training, encoded / "train", workers, tell)
+    made = functools.partial(made, workers=workers)
+    dev, dev_facts = _split((corpus.dev,), held_out, encoded / "dev", made)
+    test, test_facts = _split((corpus.test,), held_out, encoded / "test", made)
+    train, train_facts = _split(corpus.train, training, encoded / "train", made)
 
     # 3. what it is
     facts = {"train": train_facts, "dev": dev_facts, "test": test_facts}
     shards = [shard_folder(encoded / name, i) for name, of in facts.items() for i in range(len(of))]
     files = [path for shard in shards for path in shard.iterdir() if path.name != MANIFEST]
-    about: dict[str, Any] = {"about": dict(corpus.about)} if corpus.about else {}
+    learned = {} if corpus.vocabulary else {"learned_on": learned_on}
     told = card(
         **facts,
         rules=identity(rules),
@@ -101,12 +111,12 @@ def prepare(
         licence=corpus.licence,
         origin=corpus.origin,
         max_length=max_length,
-        tokenizer=_described(tokenizer, corpus, subwords),
+        tokenizer={"kind": subwords.kind, "size": tokenizer.size, "sha256": tokenizer.sha256} | learned,
         sha256=dict(corpus.files),
         data_hash=hashlib.sha256((version + tokenizer.sha256).encode()).hexdigest(),
         shards_sha256=_hash(f"{shard.parent.name} {stated(shard)[1]}" for shard in shards),
         bytes_on_disk={"ids": sum(path.stat().st_size for path in files)},
-        **about,
+        about=dict(corpus.about),
     )
     if corpus.vocabulary:
         refuse_unlisted(told, corpus.vocabulary)
@@ -146,62 +156,10 @@ def _version(corpus: Corpus, subwords: Subwords, max_length: int, rules: tuple[s
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()
 
 
-# Sub-words ---------------------------------------------------------------------------------------------------
-
-
-def _n_lines(corpus: Corpus) -> int:
-    return sum(part.fingerprints()[0].n_lines for part in corpus.train)
-
-
-def _every(corpus: Corpus) -> int:
-    """The n for which sub-words are learned on the first 1/n of each chunk; 1 means on all text."""
-    return -(-_n_lines(corpus) // LEARN_FROM)
-
-
-def _part_of_text(every: int) -> str:
-    return "all training text" if every == 1 else f"a part in {every} of the training text"
-
-
-def _tokenizer(corpus: Corpus, subwords: Subwords, folder: Path, tell: Tell) -> Tokenizer:
-    """The tokenizer in `folder`; it is learned, or made from a given vocabulary, if absent."""
-    every = _every(corpus)
-    with alone(folder / ".tokenizer.lock", tell):
-        if not whole([folder / "tokenizer"]):
-            if not corpus.vocabulary:
-                tell(f"learning {subwords.size:,} tokens on {_part_of_text(every)}")
-            task = functools.partial(_learn, corpus, subwords, every)
-            # in a process of its own if it takes much memory, which then is freed
-            list(made_each({folder / "tokenizer": task}, workers=1, apart=_n_lines(corpus) > APART_FROM))
-    return Tokenizer.load(folder / "tokenizer" / "tokenizer.json")
-
-
-def _described(tokenizer: Tokenizer, corpus: Corpus, subwords: Subwords) -> dict[str, Any]:
-    """What the data card says of the tokenizer."""
-    learned = {} if corpus.vocabulary else {"learned_on": _part_of_text(_every(corpus))}
-    return {"kind": subwords.kind, "size": tokenizer.size, "sha256": tokenizer.sha256} | learned
-
-
-def _refuse_other(corpus: Corpus, subwords: Subwords) -> None:
-    """Raise ValueError if `subwords` do not fit: a text has those it came with, or they are learned."""
-    if corpus.vocabulary and subwords.kind != "given":
-        raise ValueError(
-            f"{corpus.name} came split into sub-words, those of {corpus.vocabulary}; expected "
-            f'Subwords("given", 0), got {subwords}. Ask for those; if the text is not split, remove the file.'
-        )
-    if not corpus.vocabulary and subwords.kind == "given":
-        raise ValueError(
-            f'{corpus.name} came without a vocabulary; expected sub-words to learn, as Subwords("bpe", 8_000), got '
-            f"{subwords}."
-        )
-
-
 def _learn(corpus: Corpus, subwords: Subwords, every: int, folder: Path) -> FolderFacts:
     if corpus.vocabulary:
         try:
             made = given_tokenizer(_pieces(corpus.vocabulary), pieces=corpus.pieces)
-        except UnicodeDecodeError as error:
-            where = f"{corpus.vocabulary} is not UTF-8 (byte {error.start + 1:,} of it)"
-            raise ValueError(f"{where}. Convert it first: iconv -f ENCODING -t UTF-8.") from None
         except ValueError as error:
             raise ValueError(f"{corpus.vocabulary}: {error}") from error
     else:
@@ -239,7 +197,11 @@ class Encoder:
         return {}
 
     def shard(self, chunk: Chunk, part: str, firsts: Path | None, folder: Path) -> FolderFacts:
-        """Write the ids of both sides; `firsts` says which of the pairs are first occurrences."""
+        """Write the ids of both sides; `firsts` says which of the pairs are first occurrences.
+
+        The facts are numbers of pairs, of those dropped by reason, of those that are one text on both sides, the
+        held-out lines that were seen, and for each side counts of tokens and how many sentences have i of them.
+        """
         tokenizer = loaded_tokenizer(self.tokenizer, self.sha256)
         is_first = np.fromfile(firsts, bool) if firsts else None
         dropped: Counter[str] = Counter()
@@ -265,9 +227,7 @@ class Encoder:
                 lines = [[side[i] for i in np.flatnonzero(fits)] for side in lines]
             for side, (ids, _), length, kept in zip(sides, encoded, lengths, lines, strict=True):
                 side.add(ids[fits.repeat(length)], length[fits], kept)
-            same_sides += sum(
-                same_spelling(source) == same_spelling(target) for source, target in zip(*lines, strict=True)
-            )
+            same_sides += sum(same_spelling(one) == same_spelling(other) for one, other in zip(*lines, strict=True))
             for what, found in (self.overlap.seen(*lines) if self.overlap else {}).items():
                 for name, numbers in found.items():
                     seen[what][name].update(numbers)
@@ -323,84 +283,73 @@ def loaded_tokenizer(path: Path, sha256: str) -> Tokenizer:
     return tokenizer
 
 
-# Ids -------------------------------------------------------------------------------------------------------
-
-
 def _split(
-    parts: Sequence[Parallel],
-    encoder: Encoder,
-    folder: Path,
-    workers: int,
-    tell: Tell,
+    parts: Sequence[Parallel], encoder: Encoder, folder: Path, made: Callable[..., list[FolderFacts]]
 ) -> tuple[Split, list[FolderFacts]]:
     """Make the shards of a split that are lacking; returns the split and the facts of each shard."""
-    chunks = [(part, chunk) for part in parts for chunk in part.chunks()]
-    firsts = _first_occurrences(parts, encoder, folder, workers, tell) if "duplicates" in encoder.rules else None
+    chunks = [(part.name, chunk) for part in parts for chunk in part.chunks()]
+    firsts = folder.with_name("first-occurrences")
+    if is_once := "duplicates" in encoder.rules:
+        made_once(firsts, functools.partial(_first_occurrences, [one for _, one in chunks], encoder, folder, made))
     tasks = {
         shard_folder(folder, i): functools.partial(
-            encoder.shard, chunk, part.name, shard_folder(firsts, i) if firsts else None
+            encoder.shard, chunk, part, shard_folder(firsts, i) if is_once else None
         )
         for i, (part, chunk) in enumerate(chunks)
     }
-    facts = made_all(tasks, parts, workers, tell)
+    fetched = {place for part in parts if is_made(place := part.source.parent)}
+    facts = made(tasks, before=lambda: [verified(place) for place in fetched])
     dropped: Counter[str] = Counter()
     for one in facts:
         dropped.update(one["dropped"])
     if not sum(one["pairs"] for one in facts):
         names = ", ".join(f"{part.source} and {part.target}" for part in parts)
         raise ValueError(f"No pair of {names} is left; dropped: {dict(dropped)}.")
-    dtype: np.dtype[Any] = np.dtype(facts[0]["dtype"])
-    shards = Shards(folder, n_shards=len(facts), dtype=dtype)
+    shards = Shards(folder, n_shards=len(facts), dtype=np.dtype(facts[0]["dtype"]))
     source, target = (Store(shards, side) for side in SIDES)
     return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped)), facts
 
 
-def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path, workers: int, tell: Tell) -> Path:
-    """A folder with a file for each shard: whether each clean pair is its first occurrence."""
-    place = folder.with_name("first-occurrences")
-
-    def find(empty: Path) -> FolderFacts:
-        chunks = [chunk for part in parts for chunk in part.chunks()]
-        hashed = folder.with_name("hashes")
-        made_all(
-            {shard_folder(hashed, i): functools.partial(encoder.hashes, one) for i, one in enumerate(chunks)},
-            parts,
-            workers,
-            tell,
-        )
-        found = [mapped(shard_folder(hashed, i) / "hashes", np.dtype(np.uint64)) for i in range(len(chunks))]
-        for i, first in enumerate(first_occurrences(found)):
-            atomic.write_bytes(shard_folder(empty, i), first.tobytes())
-        return {}
-
-    made_once(place, find)
-    return place
+def _first_occurrences(
+    chunks: Sequence[Chunk], encoder: Encoder, folder: Path, made: Callable[..., object], empty: Path
+) -> FolderFacts:
+    """Write a file for each shard: whether each clean pair is its first occurrence."""
+    places = [shard_folder(folder.with_name("hashes"), i) for i in range(len(chunks))]
+    made({place: functools.partial(encoder.hashes, one) for place, one in zip(places, chunks, strict=True)})
+    found = [mapped(place / "hashes", np.dtype(np.uint64)) for place in places]
+    for i, first in enumerate(first_occurrences(found)):
+        atomic.write_bytes(shard_folder(empty, i), first.tobytes())
+    return {}
 
 
 # Processes -------------------------------------------------------------------------------------------------
-# Many processes fill folders together, each whole or absent. Nothing here depends on what is in them.
 
 
 def made_all(
-    tasks: Mapping[Path, Callable[[Path], FolderFacts]],
-    parts: Sequence[Parallel],
+    tasks: Tasks,
     workers: int,
+    *,
+    lock: Path,
     tell: Tell,
+    apart: bool = False,
+    before: Callable[[], object] = lambda: None,
 ) -> list[FolderFacts]:
-    """Fill every folder that is absent or damaged by its task; return the facts of all, in order."""
-    made = whole(tasks)
-    if missing := [folder for folder in tasks if folder not in made]:
-        for part in parts:
-            if is_made(part.source.parent):  # fetching unpacked it
-                verified(part.source.parent)
-        # each program takes its own order: those that prepare the same corpus at once rarely make the same shard
-        random.Random(f"{socket.gethostname()}/{os.getpid()}").shuffle(missing)
-        started = told = time.monotonic()
-        for n, (folder, facts) in enumerate(made_each({folder: tasks[folder] for folder in missing}, workers), 1):
-            made[folder] = facts
-            if (now := time.monotonic()) - told > TELL_SECONDS:
-                told, left = now, (now - started) / n * (len(missing) - n)
-                tell(f"{folder.parent.name}: {n} of {len(missing)} shards, {left / 60:.0f} min left")
+    """Fill every folder that is absent or damaged by its task, in at most `workers` processes; the facts of all.
+
+    A single worker is this process, unless it is to work `apart`, in a process with as many threads as it likes. If
+    anything is to be made, `before` is called first.
+    """
+    if len(made := whole(tasks)) < len(tasks):
+        with alone(lock, tell):
+            made |= whole(folder for folder in tasks if folder not in made)  # another process may have made some
+            missing = [folder for folder in tasks if folder not in made]
+            before()
+            started = told = time.monotonic()
+            for n, (folder, facts) in enumerate(_made_each({one: tasks[one] for one in missing}, workers, apart), 1):
+                made[folder] = facts
+                if (now := time.monotonic()) - told > TELL_SECONDS:
+                    told, left = now, (now - started) / n * (len(missing) - n)
+                    tell(f"{folder.parent.name}: {n} of {len(missing)} shards, {left / 60:.0f} min left")
     return [made[folder] for folder in tasks]
 
 
@@ -418,20 +367,14 @@ def whole(folders: Iterable[Path]) -> dict[Path, FolderFacts]:
         return {folder: one for folder, one in zip(wanted, threads.map(found, wanted), strict=True) if one is not None}
 
 
-def made_each(
-    tasks: Mapping[Path, Callable[[Path], FolderFacts]], workers: int, apart: bool = False
-) -> Iterator[tuple[Path, FolderFacts]]:
-    """Make each folder, in at most `workers` processes, and yield each when it is done. A single worker is
-    this process, unless it is to work `apart`, in a process with as many threads as it likes.
-    """
+def _made_each(tasks: Tasks, workers: int, apart: bool) -> Iterator[tuple[Path, FolderFacts]]:
     workers = min(workers, len(tasks))
-    if workers == 1 and not apart:
+    if workers <= 1 and not apart:
         yield from ((folder, made_once(folder, task)) for folder, task in tasks.items())
         return
     ended = (
-        f"A process that worked on {next(iter(tasks)).parent} has ended: it was killed, perhaps for lack of memory, or "
-        "it could not start (see above). Finished work is kept. Type the same command again; fewer --workers need less "
-        "memory."
+        "A process that prepared text has ended: it was killed, perhaps for lack of memory, or it could not start (see "
+        "above). Finished work is kept. Type the same command again; fewer --workers need less memory."
     )
     with process_pool(workers, _allow_threads, workers == 1, where_one_ends=ended) as pool:
         pending = {pool.submit(made_once, folder, task): folder for folder, task in tasks.items()}

@@ -52,32 +52,26 @@ class Treebank:
 def _craft(folder: Path) -> Files:
     """The splits of the corpus's own lists of documents; only the published files are accepted."""
     check_craft(folder)
-    found: dict[str, list[Path]] = {}
-    for split in SPLITS:
-        numbers = (folder / "articles" / "ids" / f"craft-ids-{split}.txt").read_bytes().decode().split()
-        found[split] = [folder / "structural-annotation" / "treebank" / "penn" / f"{number}.tree" for number in numbers]
-    return found
+    lists = {split: folder / "articles" / "ids" / f"craft-ids-{split}.txt" for split in SPLITS}
+    trees = folder / "structural-annotation" / "treebank" / "penn"
+    return {
+        split: [trees / f"{one}.tree" for one in file.read_bytes().decode().split()] for split, file in lists.items()
+    }
 
 
 def _wsj(folder: Path) -> Files:
     """Sections 02 to 21, 22 and 23, each a folder. Paper: section 6.3, as in earlier work on parsing."""
     sections = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}
-    found: dict[str, list[Path]] = {}
-    for split, numbers in sections.items():
-        places = [folder / f"{number:02}" for number in numbers]
-        if missing := [place.name for place in places if not any(_files_of_trees(place))]:
+    found: dict[str, list[Path]] = {split: [] for split in sections}
+    for split, section in ((split, section) for split, numbers in sections.items() for section in numbers):
+        files = list(_files_of_trees(folder / f"{section:02}"))
+        # a section belongs to one split, so a file of another one must not lie here
+        if not files or any((of := re.match(r"wsj_(\d\d)", file.stem)) and int(of[1]) != section for file in files):
             raise FileNotFoundError(
-                f"{folder} has no trees of section {', '.join(missing)}: expected the folders 02 to 23 with files such "
-                "as wsj_0201.mrg (LDC99T42, parsed/mrg/wsj). Copy what is missing."
+                f"{folder / f'{section:02}'}: expected the trees of section {section:02} and no others, in files such "
+                f"as wsj_{section:02}01.mrg (LDC99T42, parsed/mrg/wsj), got {[file.name for file in files[:3]]}."
             )
-        found[split] = [file for place in places for file in _files_of_trees(place)]
-    for file in (file for of in found.values() for file in of):
-        numbered = re.match(r"wsj_(\d\d)\d\d", file.stem)
-        if numbered and numbered[1] != file.parent.name:
-            raise ValueError(
-                f"{file} is named as a file of section {numbered[1]} and lies in {file.parent.name}: expected each "
-                "section in its own folder, as it belongs to one split. Move the file."
-            )
+        found[split] += files
     return found
 
 
@@ -131,7 +125,10 @@ def find_trees(name: str, data_dir: Path | None, *, silver: bool = False) -> Pat
             others = ", ".join(f"--corpus {other}" for other, one in TREEBANKS.items() if one.places)
             raise ValueError(f"Corpus {name!r} is generated; for a treebank in {data_dir} add one of {others}.")
         return None
-    looked = _looked(known, data_dir)
+    looked = [data_dir, *(data_dir / place for place in known.places)] if data_dir else []
+    if data_dir is None and not known.only_data_dir:
+        roots = [Path(os.environ["REPRO_DATA"])] if os.environ.get("REPRO_DATA") else []
+        looked = [root / place for root in (*roots, PROJECT / "data") for place in known.places]
     folder = next((place for place in looked if (place / known.is_here).is_dir()), None)
     if folder is None:
         places = "; ".join(map(str, looked)) or "no folder"
@@ -142,16 +139,6 @@ def find_trees(name: str, data_dir: Path | None, *, silver: bool = False) -> Pat
     if silver:
         _silver_files(name, data_dir)
     return folder
-
-
-def _looked(known: Treebank, data_dir: Path | None) -> list[Path]:
-    """The folders in which to look, in this order."""
-    if data_dir is not None:
-        return [data_dir, *(data_dir / place for place in known.places)]
-    if known.only_data_dir:
-        return []
-    given = [Path(os.environ["REPRO_DATA"])] if os.environ.get("REPRO_DATA") else []
-    return [root / place for root in (*given, PROJECT / "data") for place in known.places]
 
 
 def _silver_files(name: str, data_dir: Path | None) -> list[Path]:
@@ -187,27 +174,26 @@ def open_trees(
     made = folder or generated(name, cache, sizes)
     files = TREEBANKS[name].splits(made)
     text = _converted(name, {split: files[split] for split in SPLITS}, cache, tell)
-    parts, facts = [_parallel(text, "train", name="gold" if silver else "")], verified(text)
-    of_train = [facts["train"]]
+    facts = verified(text)
+    parts = {"gold" if silver else "": (_parallel(text, "train", name="gold" if silver else ""), facts["train"])}
     if silver:
-        of_parser = files.get("silver") or _silver_files(name, data_dir)
-        beside = _converted(name, {"silver": of_parser}, cache, tell)
-        parts.append(_parallel(beside, "silver", name="silver"))
-        of_train.append(verified(beside)["silver"])
+        beside = _converted(name, {"silver": files.get("silver") or _silver_files(name, data_dir)}, cache, tell)
+        parts["silver"] = (_parallel(beside, "silver", name="silver"), verified(beside)["silver"])
+    train, of_train = zip(*parts.values(), strict=True)
     dev, test = (_parallel(text, split) for split in ("dev", "test"))
+    about = {part or "train": of for part, (_, of) in parts.items()} | {"dev": facts["dev"], "test": facts["test"]}
     attribution = TREEBANKS[name].attribution
     return Corpus(
         name=f"{name}_silver" if silver else name,
         pair=TREES,
-        train=tuple(parts),
+        train=train,
         dev=dev,
         test=test,
-        files=_fingerprints([*(("train", part) for part in parts), ("dev", dev), ("test", test)]),
+        files=_fingerprints([*(("train", part) for part in train), ("dev", dev), ("test", test)]),
         licence=CORPORA[name].licence,
         origin=CORPORA[name].origin,
         whole=tuple(sorted({token for part in of_train for token in part["tokens"]})),
-        about=_about([*of_train, facts["dev"], facts["test"]], [part.name or "train" for part in parts])
-        | ({"Attribution": attribution} if attribution else {}),
+        about=_about(about) | ({"Attribution": attribution} if attribution else {}),
         left_out=dict(sum((Counter(part["left out"]) for part in of_train), Counter())),
     )
 
@@ -279,24 +265,19 @@ def _no_text(tree: Tree) -> str:
     return "no word" if not words else "a text without its words" if words == {MASKED} else ""
 
 
-def _about(facts: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> dict[str, str]:
+def _about(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """What the data card says of the trees: those of each part of train, of dev and of test."""
-    names = [*parts, "dev", "test"]
 
-    def listed(what: str, is_counted: bool = False) -> str:
-        counts: Counter[str] = sum((Counter(one[what]) for one in facts), Counter())
-        named = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(LONGEST_LIST))
-        said = f"{named}, ..." if len(counts) > LONGEST_LIST else named or "none"
-        return f"{len(counts)}: {said}" if is_counted else said
+    def listed(what: str) -> str:
+        counts: Counter[str] = sum((Counter(facts[what]) for facts in texts.values()), Counter())
+        return f"{len(counts)}: {', '.join(f'{name} {n:,}' for name, n in counts.most_common(LONGEST_LIST)) or 'none'}"
 
+    depths = {text: (facts["depth"] / facts["trees"], facts["deepest"]) for text, facts in texts.items()}
     return {
-        "Trees": ", ".join(f"{name} {one['trees']:,}" for name, one in zip(names, facts, strict=True)),
-        "Labels": listed("labels", is_counted=True),
-        "Tags": listed("tags", is_counted=True),
-        "Depth": ", ".join(
-            f"{name} {one['depth'] / one['trees']:.1f} on average and at most {one['deepest']}"
-            for name, one in zip(names, facts, strict=True)
-        ),
+        "Trees": ", ".join(f"{text} {facts['trees']:,}" for text, facts in texts.items()),
+        "Labels": listed("labels"),
+        "Tags": listed("tags"),
+        "Depth": ", ".join(f"{text} {mean:.1f} on average and at most {most}" for text, (mean, most) in depths.items()),
         "Mended on reading": listed("mended"),
         "Trees left out on reading": listed("left out"),
     }

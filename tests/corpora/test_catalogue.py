@@ -125,12 +125,6 @@ def test_of_two_dev_texts_in_a_folder_none_is_chosen(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_a_file_in_place_of_a_folder_is_called_one(tmp_path: Path) -> None:
-    text = six_files(tmp_path) / "train.en"
-    with pytest.raises(FileNotFoundError, match=rf"in {text} \(a file; name the folder that it is in, {tmp_path}\)"):
-        opened(text)
-
-
 def test_a_split_that_is_empty_or_unequal_is_refused_when_opened(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"test\.en and .*test\.de hold no line"):
         opened(six_files(tmp_path / "empty", test_en=b"", test_de=b""))

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 import pytest
 from sacremoses import MosesTokenizer
@@ -202,13 +201,6 @@ def test_full_stops_that_stand_apart_are_told(tmp_path: Path) -> None:
     assert re.match(r"100\.0 % of the target lines of the training text that end in a full stop have a blank", note)
 
 
-def test_decomposed_letters_are_told(tmp_path: Path) -> None:
-    place = folder(tmp_path)
-    (place / "dev.de").write_text(normalize("NFD", (place / "dev.de").read_text("utf-8")), "utf-8")
-    [note] = notes(opened(place))
-    assert re.match(r"[\d.]+ % of the target lines of dev spell a letter and its accent as two characters", note)
-
-
 def test_a_file_says_what_marks_do_not(tmp_path: Path) -> None:
     pieces = CUTS["##"]
     plain = opened(folder(tmp_path / "a", pieces, cut="plain\n"))
@@ -239,5 +231,3 @@ def test_unlike_texts_are_refused(tmp_path: Path) -> None:
 def test_what_cannot_be_joined_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"by one scheme, got @@ in .* and ## in .* Say in a file 'cut' beside it"):
         opened(folder(tmp_path, lambda line: CUTS["@@"](line) if "e" in line[:9] else CUTS["##"](line)))
-    with pytest.raises(ValueError, match="holds byte-level tokens .*Decode it with the tokenizer that cut it"):
-        opened(folder(tmp_path, lambda line: line.replace(" ", " \u0120")))
