@@ -1,24 +1,22 @@
 """The cards (GPUs) of this machine: which there are, whether PyTorch can use them, and what is refused.
 
-The driver is asked which cards there are: under WSL2 `/dev` and `/proc` list none, and PyTorch takes seconds to ask and
-finds none where the driver is too old for it.
+The driver's own command is asked which cards there are: PyTorch takes seconds to ask, and finds none where the driver
+is too old for it.
 """
 
-import ctypes
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from repro.runs.options import Precision
 
 HIDE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}  # no card for this process and those that it starts
-NVML = ("libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1")
-AMD = Path("/sys/class/kfd/kfd/topology/nodes")
 OF_BF16 = (8, 0)  # compute capability from which a card has products of bfloat16, and FlashAttention a kernel
+PATIENCE = 60.0  # seconds for the answer of the driver, which may have to wake many cards
 
 
 def visible(environment: Mapping[str, str]) -> dict[str, str]:
@@ -31,69 +29,28 @@ def visible(environment: Mapping[str, str]) -> dict[str, str]:
     return {one: there[int(one)] if one.isdecimal() and int(one) < len(there) else there[0] for one in chosen}
 
 
-@cache
 def present() -> tuple[str, ...]:
     """The names of the cards that the driver knows, in its order; none where there is no driver."""
-    return _of_nvidia() or _of_amd()
-
-
-class _Memory(ctypes.Structure):
-    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+    return tuple(name for name, _ in _asked())
 
 
 def free_on_cards(environment: Mapping[str, str]) -> int | None:
     """Bytes free on the fullest of the visible cards; None where this is not known."""
-    chosen = list(visible(environment))
-    with _nvml() as nvml:
-        if nvml is None or not chosen or not all(map(str.isdecimal, chosen)):
-            return None
-        found = []
-        for i in map(int, chosen):
-            card, memory = ctypes.c_void_p(), _Memory()
-            nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(card))
-            if nvml.nvmlDeviceGetMemoryInfo(card, ctypes.byref(memory)) != 0:
-                return None
-            found.append(int(memory.free))
-    return min(found)
+    free = [mebibytes for _, mebibytes in _asked()]
+    found = [free[int(one)] if one.isdecimal() and int(one) < len(free) else None for one in visible(environment)]
+    known = [one for one in found if one is not None]
+    return min(known) * 2**20 if known and len(known) == len(found) else None
 
 
-def _of_nvidia() -> tuple[str, ...]:
-    names = []
-    with _nvml() as nvml:
-        if nvml is None:
-            return ()
-        n = ctypes.c_uint()
-        nvml.nvmlDeviceGetCount_v2(ctypes.byref(n))
-        for i in range(n.value):
-            card, name = ctypes.c_void_p(), ctypes.create_string_buffer(96)
-            nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(card))
-            nvml.nvmlDeviceGetName(card, name, len(name))
-            names.append(name.value.decode("ascii", "replace"))
-    return tuple(names)
-
-
-@contextmanager
-def _nvml() -> Iterator[Any]:
-    """NVIDIA's management library, which comes with the driver; None where none works."""
-    for place in NVML:
-        try:
-            nvml = ctypes.CDLL(place)
-        except OSError:
-            continue
-        if nvml.nvmlInit_v2() != 0:
-            break
-        try:
-            yield nvml
-        finally:
-            nvml.nvmlShutdown()
-        return
-    yield None
-
-
-def _of_amd(nodes: Path = AMD) -> tuple[str, ...]:
-    """AMD's cards. The processor is listed as a node, too, but without a number of a GPU."""
-    numbers = [file.read_bytes().strip() for file in sorted(nodes.glob("*/gpu_id"))]
-    return ("AMD GPU",) * sum(number not in (b"", b"0") for number in numbers)
+@cache
+def _asked() -> tuple[tuple[str, int | None], ...]:
+    """The name of each card and its free memory in MiB, by NVIDIA's driver."""
+    if (program := shutil.which("nvidia-smi")) is None:
+        return ()
+    words = [program, "--query-gpu=name,memory.free", "--format=csv,noheader,nounits"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    rows = [line.rpartition(", ") for line in done.stdout.split("\n") if ", " in line] if done.returncode == 0 else []
+    return tuple((name, int(free) if free.isdecimal() else None) for name, _, free in rows)
 
 
 def refuse_cards(precision: "Precision") -> None:
@@ -108,8 +65,6 @@ def refuse_cards(precision: "Precision") -> None:
 
     if not torch.cuda.is_available():
         raise ValueError(f"expected PyTorch to find {', '.join(there.values())}, got no GPU. {_why_not()} {TO_CPU}")
-    if torch.version.hip is not None:
-        return
     kernels = torch.cuda.get_arch_list()
     for i in range(torch.cuda.device_count()):
         card, has = torch.cuda.get_device_name(i), torch.cuda.get_device_capability(i)
@@ -131,7 +86,7 @@ TO_CPU = "To train on the processor all the same, type --device cpu."
 def _why_not() -> str:
     import torch
 
-    if torch.version.cuda is None and torch.version.hip is None:
+    if torch.version.cuda is None:
         return (
             f"PyTorch {torch.__version__} was built without CUDA. Install the same version from PyTorch's own index "
             "for a CUDA that the driver knows (nvidia-smi names the newest): docs/gpu.md."

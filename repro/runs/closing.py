@@ -68,8 +68,8 @@ def what_next(
     again = {option: value for option, value in typed.items() if option not in ONCE}
     start, where = "", ""
     if peer is not None and peer.nodes > 1:
-        start, where, devices = started_again(peer)
-        again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
+        start, where = started_again(peer)
+        again = {option: value for option, value in again.items() if option not in OF_NODES}
     more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, SEEDS)}
     view = {"table": table, "scale": scale} | _kept(typed, "tracking_uri")
     use = f"{command.ours(task.command, BEST, 'FILE')} {command.command_line(_kept(typed, 'runs_dir'))}".rstrip()

@@ -148,12 +148,12 @@ class Options:
     )
     devices: int | None = _option(
         None,
-        "processes on each node that share each update, one per GPU or on the CPU; default: as many as torchrun, srun "
-        "or Ray Train started, else 1",
+        "processes on each node that share each update, one per GPU or on the CPU; default: as many as torchrun or "
+        "srun started, else 1",
         metavar="N",
     )
     num_nodes: int | None = _option(
-        None, "machines that share each update; default: as torchrun, srun or Ray Train say, else 1", metavar="N"
+        None, "machines that share each update; default: as torchrun or srun say, else 1", metavar="N"
     )
     threads: int = _option(
         1,

@@ -193,7 +193,7 @@ class RunDir:
 
     def refuse_if_changed(self) -> None:
         """Raise `Changed` where this run would start over although another folder holds it half made."""
-        refuse_changed(self.runs, self.id, self.tags, self.decides, self.spec.system)
+        refuse_changed(self.runs, self.id, self.tags, self.decides)
 
     @property
     def tags(self) -> dict[str, str | int]:

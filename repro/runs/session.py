@@ -11,7 +11,6 @@ from repro.corpora.catalogue import CORPORA
 from repro.model.config import BASE
 from repro.render.several import several
 from repro.results.record import short
-from repro.runs.changed import of_another_text
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.sizes import run_bytes, size, sweep_bytes
@@ -105,12 +104,6 @@ class Session:
         elif corpus.pieces or corpus.in_tokens:
             known_by = hashlib.sha256(f"{known_by} {corpus.pieces} {corpus.in_tokens}".encode()).hexdigest()
         return replace(self.scale, name=short(f"{self.scale.name}-{known_by[:8]}"))
-
-    def begun_with_another_text(self, runs: "Sequence[RunDir]") -> Iterator[str]:
-        """A sentence for each unfinished run that began when the text of one's own was a different one."""
-        if not CORPORA[self.scale.corpus].folders:
-            for run in runs:
-                yield from of_another_text(run.runs, run.id, run.tags)
 
     def run(self, cell: Cell) -> "RunDir":
         """The run of a cell, with its folder."""

@@ -25,7 +25,7 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        """Raises ValueError outside the main thread: other threads, such as those of Ray Train, get no signals."""
+        """Raises ValueError outside the main thread: other threads get no signals."""
         if threading.current_thread() is not threading.main_thread():
             raise ValueError(
                 "a run handles signals, which reach only the main thread, and this is another one. Start the "

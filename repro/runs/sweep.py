@@ -94,8 +94,6 @@ class Sweep:
             work = [Job(cell=number, run=self.session.run(cell)) for number, cell in enumerate(self.cells)]
             runs = [one.run for one in work]
             self._refuse_runs(runs)
-            for line in self.session.begun_with_another_text(runs):
-                progress.say(line)
             expected = estimates(self.cells, self.session.scale, self.options)
             progress.say(overview(runs, expected, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):

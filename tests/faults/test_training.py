@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import torch
 from faults import workload
-from faults.workload import LOG, STEPS, Act, Plan, finish, start, write_text
+from faults.workload import STEPS, Act, Plan, finish, start, write_text
 from waiting import until
 
 from repro.results import record
@@ -113,13 +113,6 @@ def determinism(folder: Path) -> Any:
     return record.load(run_of(folder) / "record.json").determinism
 
 
-def test_the_run_is_a_hard_one(unbroken: Outcome) -> None:
-    assert {("train", i) for i in (*range(LOG, STEPS, LOG), STEPS)} | {("dev", i) for i in range(6, STEPS + 1, 6)} == {
-        line for line in unbroken.journal if line[0] != "final"
-    }
-    assert unbroken.steps == (31, 32)  # the two averaged ones; all ten decide `last_mean`
-
-
 # ---- killed (K1, K8, N4)
 
 PLACES = {"forward": 2 * 12, "backward": 2 * 12, "gradient": 12, "validation": 7, "save": 6}  # at most so often
@@ -133,13 +126,10 @@ def check_killed(folder: Path, unbroken: Outcome, seed: int, kills: int) -> None
         place = chance.choice(list(PLACES))
         act = Act(place=place, n=chance.randint(1, PLACES[place]), signals=KILL)
         code = launched(Plan(folder=folder, acts=(act,)))
-        assert code in (128 + signal.SIGKILL, 0, 75), said(folder)
+        assert code in (128 + signal.SIGKILL, 0), said(folder)
         assert last(folder) >= steps[-1]  # progress is never lost
         steps.append(last(folder))
-    code = launched(Plan(folder=folder))
-    if code == 75:  # the last three got nowhere, which is said once
-        code = launched(Plan(folder=folder))
-    assert code == 0, said(folder)
+    assert launched(Plan(folder=folder)) == 0, said(folder)
     assert outcome(folder) == unbroken
     shown = determinism(folder)
     assert (shown["badge"], shown["against"]) == ("L1", [])
@@ -151,19 +141,9 @@ def test_killed_at_random_places_it_ends_where_the_unbroken_run_ends(folder: Pat
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_killed_again_and_again(folder: Path, unbroken: Outcome, seed: int) -> None:
     check_killed(folder, unbroken, seed=seed, kills=4)
-
-
-def test_without_progress_in_three_attempts_it_says_so_once(folder: Path) -> None:
-    for _ in range(3):
-        assert launched(Plan(folder=folder, acts=(Act(place="forward", n=2, signals=KILL),))) == 137
-    assert launched(Plan(folder=folder)) == 75
-    assert "no progress in 3 attempts. All began after step 0 and were killed" in said(folder)
-    begins = Act(place="forward", n=4, signals=TERM)
-    assert launched(Plan(folder=folder, acts=(begins,))) == 143, said(folder)  # who types it again means it
-    assert last(folder) == 2
 
 
 # ---- asked to stop (T1, T2, T3, T4)
@@ -197,15 +177,6 @@ def test_a_second_signal_ends_it_at_once_and_the_last_checkpoint_is_whole(folder
     assert launched(Plan(folder=folder, acts=(act,))) == 130
     assert last(folder) == 4  # the second was about to be written
     assert "Stopped at once; the same command goes on from the last checkpoint." in said(folder)
-    assert launched(Plan(folder=folder)) == 0, said(folder)
-    assert outcome(folder) == unbroken
-
-
-@pytest.mark.faults
-def test_asked_to_stop_before_training_it_leaves_no_half_cache(folder: Path, unbroken: Outcome) -> None:
-    assert launched(Plan(folder=folder, acts=(Act(place="prepare", n=1, signals=TERM),))) == 143
-    assert not [path for path in (folder / "cache").rglob("*") if path.name.endswith((".making", ".partial"))]
-    assert not list((folder / "cache").rglob("manifest.json"))
     assert launched(Plan(folder=folder)) == 0, said(folder)
     assert outcome(folder) == unbroken
 
@@ -308,7 +279,7 @@ def test_a_changed_field_is_refused_by_name(folder: Path) -> None:
     change: dict[str, Any] = {"hyper": {"dropout": 0.1}}
     first = begun(folder)
     assert launched(Plan(folder=folder, **change)) == 2
-    assert f"base seed 1 is not finished: {first} holds it up to step 2, but the same command would now" in said(folder)
+    assert f"base seed 1 is not finished: {first} holds it up to step 2, made with something else: " in said(folder)
     assert "hyper.dropout: 0.3 there, 0.1 now" in said(folder)
     assert run_of(folder) == first  # nothing else was begun
     stop = Act(place="forward", n=4, signals=TERM)
@@ -395,27 +366,3 @@ def test_when_one_process_of_two_fails_both_end_and_the_run_goes_on(
     if "plan" not in wanted:
         assert determinism(folder)["badge"] == "L0"
         assert "processes 2, then 1" in determinism(folder)["against"][0]
-
-
-@pytest.mark.faults
-def test_two_launches_of_two_processes_share_a_machine(
-    tmp_path_factory: pytest.TempPathFactory, unbroken: Outcome
-) -> None:
-    folders = [tmp_path_factory.mktemp("several") for _ in range(2)]
-    for folder in folders:
-        write_text(folder / "text")
-    launchers = [several(folder) for folder in folders]  # each on a port that is free
-    assert [launcher.wait(timeout=300) for launcher in launchers] == [0, 0]
-    assert {outcome(folder).weights for folder in folders} == {unbroken.weights}
-
-
-@pytest.mark.faults
-def test_eight_processes_prepare_the_same_text_where_locks_let_everybody_pass(folder: Path, unbroken: Outcome) -> None:
-    stop = Act(place="forward", n=1, signals=TERM)
-    processes = [start(Plan(folder=folder, acts=(stop,), without_locks=True)) for _ in range(7)]
-    processes.append(start(Plan(folder=folder, acts=(Act(place="prepare", n=1, signals=KILL),), without_locks=True)))
-    codes = [finish(process) for process in processes]
-    assert codes[-1] in (137, 143, 75)  # killed, unless another was faster
-    assert set(codes[:-1]) <= {143, 75}  # asked to stop in training, or skipped
-    assert launched(Plan(folder=folder)) == 0, said(folder)
-    assert outcome(folder) == unbroken

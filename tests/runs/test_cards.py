@@ -1,10 +1,8 @@
-"""Which cards there are, by drivers that stand in for real ones, and which are refused before training."""
+"""Which cards there are, by a command that stands in for the driver's, and which are refused before training."""
 
-import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -18,87 +16,40 @@ from repro.runs.options import Precision
 CU130 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
 
 
-class Nvml:
-    """NVIDIA's library with cards of these names; `works` is False where the kernel's module is of another version."""
-
-    def __init__(self, *names: str, works: bool = True) -> None:
-        self.names, self.works = names, works
-
-    def nvmlInit_v2(self) -> int:
-        return 0 if self.works else 18
-
-    def nvmlShutdown(self) -> int:
-        return 0
-
-    def nvmlDeviceGetCount_v2(self, n: Any) -> int:
-        n._obj.value = len(self.names)
-        return 0
-
-    def nvmlDeviceGetHandleByIndex_v2(self, i: int, card: Any) -> int:
-        card._obj.value = i + 1
-        return 0
-
-    def nvmlDeviceGetMemoryInfo(self, card: ctypes.c_void_p, memory: Any) -> int:
-        assert card.value is not None
-        memory._obj.free = 1_000 * card.value
-        return 0
-
-    def nvmlDeviceGetName(self, card: ctypes.c_void_p, name: Any, room: int) -> int:
-        assert card.value is not None
-        name.value = self.names[card.value - 1].encode()[: room - 1]
-        return 0
-
-
-@pytest.fixture(autouse=True)
-def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Has the driver's command answer with these lines, name and free MiB of each card, or fail."""
     for name in cards.HIDE:
         monkeypatch.delenv(name, raising=False)
-    cards.present.cache_clear()
-    yield
-    cards.present.cache_clear()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def answer(*lines: str, code: int = 0) -> None:
+        text = "".join(f"echo '{line}'\n" for line in lines)
+        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{text}exit {code}\n")
+        (tmp_path / "nvidia-smi").chmod(0o755)
+        cards._asked.cache_clear()
+
+    cards._asked.cache_clear()
+    yield answer
+    cards._asked.cache_clear()
 
 
-def use(monkeypatch: pytest.MonkeyPatch, nvml: Nvml | None, place: str = cards.NVML[0]) -> None:
-    def opened(name: str) -> Nvml:
-        if nvml is None or name != place:
-            raise OSError(f"{name}: cannot open shared object file")
-        return nvml
-
-    monkeypatch.setattr(cards.ctypes, "CDLL", opened)
-    monkeypatch.setattr(cards, "AMD", Path("/nowhere"))
-
-
-@pytest.mark.parametrize("place", cards.NVML)  # the second: WSL2, which has nothing in /dev or /proc
-def test_the_driver_says_which_cards_there_are(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    use(monkeypatch, Nvml("NVIDIA A100", "Tesla T4"), place)
-    assert visible({}) == {"0": "NVIDIA A100", "1": "Tesla T4"}
+def test_the_driver_says_which_cards_there_are_and_what_is_free(driver: Callable[..., None]) -> None:
+    driver("NVIDIA A100, 3000", "Tesla T4, 2000", "NVIDIA GeForce, [N/A]")
+    assert visible({}) == {"0": "NVIDIA A100", "1": "Tesla T4", "2": "NVIDIA GeForce"}
     assert visible({"CUDA_VISIBLE_DEVICES": "1,0"}) == {"1": "Tesla T4", "0": "NVIDIA A100"}
     assert list(visible({"CUDA_VISIBLE_DEVICES": "GPU-5"})) == ["GPU-5"]
     assert visible({"CUDA_VISIBLE_DEVICES": ""}) == visible({"CUDA_VISIBLE_DEVICES": "-1"}) == {}
+    assert cards.free_on_cards({"CUDA_VISIBLE_DEVICES": "0,1"}) == 2_000 * 2**20  # the fullest
+    for unknown in ("GPU-5", "0,2", ""):
+        assert cards.free_on_cards({"CUDA_VISIBLE_DEVICES": unknown}) is None
 
 
-def test_the_fullest_of_the_visible_cards_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, Nvml("a", "b", "c"))
-    assert cards.free_on_cards({}) == 1_000
-    assert cards.free_on_cards({"CUDA_VISIBLE_DEVICES": "2,1"}) == 2_000
-    assert cards.free_on_cards({"CUDA_VISIBLE_DEVICES": "GPU-5"}) is None
-    use(monkeypatch, None)
-    assert cards.free_on_cards({}) is None
-
-
-def test_there_are_none_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, None)
+def test_there_are_none_without_a_driver(driver: Callable[..., None]) -> None:
     assert visible({}) == visible({"CUDA_VISIBLE_DEVICES": "0"}) == {}
-    cards.present.cache_clear()
-    use(monkeypatch, Nvml("NVIDIA A100", works=False))
+    driver("NVIDIA-SMI has failed, as it could not communicate with the NVIDIA driver", code=9)
     assert visible({}) == {}
-
-
-def test_cards_of_amd_are_counted(tmp_path: Path) -> None:
-    for node, number in {"0": "0", "1": "41811", "2": "5"}.items():
-        (tmp_path / node).mkdir()
-        (tmp_path / node / "gpu_id").write_text(f"{number}\n")
-    assert cards._of_amd(tmp_path) == ("AMD GPU", "AMD GPU")
+    assert cards.free_on_cards({}) is None
 
 
 @pytest.mark.parametrize(
@@ -118,7 +69,8 @@ def test_kernels_run_within_their_generation(capability: tuple[int, int], kernel
 
 def on(monkeypatch: pytest.MonkeyPatch, name: str, capability: tuple[int, int], precision: Precision) -> None:
     """Ask about a card that PyTorch finds."""
-    use(monkeypatch, Nvml(name))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(cards, "present", lambda: (name,))
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda i: name)
@@ -129,7 +81,6 @@ def on(monkeypatch: pytest.MonkeyPatch, name: str, capability: tuple[int, int], 
 
 def test_old_cards_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     on(monkeypatch, "NVIDIA H100", (9, 0), "bf16")
-    cards.present.cache_clear()
     on(monkeypatch, "Tesla T4", (7, 5), "fp32")
     with pytest.raises(ValueError, match=r"card of compute capability 8\.0 or newer.* got Tesla T4 with 7\.5\. Type"):
         on(monkeypatch, "Tesla T4", (7, 5), "bf16")
@@ -150,7 +101,8 @@ def test_a_card_that_pytorch_does_not_find_is_refused(
     def init() -> None:
         raise RuntimeError("The NVIDIA driver on your system is too old\nUpdate")
 
-    use(monkeypatch, Nvml("NVIDIA A100"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(cards, "present", lambda: ("NVIDIA A100",))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setattr("torch.cuda.init", init)

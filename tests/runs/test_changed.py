@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +14,6 @@ from repro.decoding.search import Search
 from repro.model.config import BASE, written
 from repro.model.rivals.convs2s import ConvS2S
 from repro.results import kinds
-from repro.runs import changed as changing
 from repro.runs.changed import Changed, origin, refuse_changed
 from repro.runs.run_dir import RunDir, made_of
 from repro.runs.scales import SCALES
@@ -66,33 +64,14 @@ def refused(runs: Path, decides: dict[str, Any] = DECIDES, **tags: Any) -> str:
 
 
 def test_each_field_that_differs_is_named_and_no_other(tmp_path: Path) -> None:
-    named = {}
-    for field in DECIDES.keys() - {"code"}:
+    for field, value in DECIDES.items():
         folder = begun(tmp_path / field, **{field: "before"})
         message = refused(tmp_path / field)
-        assert f"base seed 1 is not finished: {folder} holds it up to step 600" in message
-        assert "To start over and keep" in message
-        named[field] = [line.strip() for line in message.split("\n") if line.startswith("  ")]
-    short = {field: str(value)[:16] if isinstance(value, str) else value for field, value in DECIDES.items()}
-    assert named == {field: [f"{field}: before there, {short[field]} now"] for field in named}
-
-
-def test_of_the_code_the_files_are_named_and_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun(tmp_path, code="before")
-    real = changing.fingerprints()
-    monkeypatch.setattr(
-        changing, "fingerprints", lambda system: real | {"model/loss.py": "0" * 64, "model/new.py": "1" * 64}
-    )
-    message = refused(tmp_path)
-    assert "\n  code: repro/model/loss.py, repro/model/new.py\n" in message
-    assert "Its code" in message
-
-
-def test_equal_code_is_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "listed_classes", lambda: [["before", DECIDES["code"]]])
-    begun(tmp_path, code="before", corpus="other text")
-    assert "code: " not in refused(tmp_path)
-    assert "To resume it, use the settings and the text it had" in refused(tmp_path)
+        assert f"base seed 1 is not finished: {folder} holds it up to step 600, made with something else: " in message
+        named = field if len(str(value)) > 30 else f"{field} (before there, {value} now)"
+        assert f" else: {named}. " in message
+        assert ("by commit abababababab." in message) == (field == "code")
+        assert message.endswith("Undo that to resume it, or start over beside it with --fork.")
 
 
 def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +83,8 @@ def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pyt
     assert now() == own
     monkeypatch.setattr(kinds, "listed_classes", lambda: [["before", DECIDES["code"]]])
     assert now() == before[:16]
+    begun(tmp_path / "beside", code="before", seed=2)
+    assert "something else: seed (2 there, 1 now). Undo" in refused(tmp_path / "beside")
     begun(tmp_path, run=own)  # one of this very code goes first
     assert now() == own
 
@@ -115,18 +96,7 @@ def test_a_run_of_before_the_wall_is_found_without_the_digest_of_its_ids(tmp_pat
     assert RunDir.id.func(SimpleNamespace(decides=DECIDES, runs=tmp_path)) == before  # type: ignore[attr-defined]
     made = origin({**older, "seed": 2}, STAMP)
     write_run(folder, before, tags=TAGS, params={}, paper={}, origin=made)
-    assert re.findall(r"\n  (\w+): ", refused(tmp_path)) == ["seed"]
-
-
-@pytest.mark.parametrize(
-    ("commit", "dirty", "says"),
-    [("ab" * 20, False, "commit abababababab: check that out"), ("ab" * 20, True, "undo"), (None, True, "undo")],
-)
-def test_how_to_go_on_with_the_code_it_had(tmp_path: Path, commit: str | None, dirty: bool, says: str) -> None:
-    made = origin({**DECIDES, "code": "before"}, {**STAMP, "commit": commit, "dirty": dirty})
-    folder = begun(tmp_path)
-    write_run(folder, "old", tags=TAGS, params={}, paper={}, origin=made)
-    assert says in refused(tmp_path)
+    assert "something else: seed (2 there, 1 now). Undo" in refused(tmp_path)
 
 
 def test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle(tmp_path: Path) -> None:
@@ -137,21 +107,6 @@ def test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle(tm
     for name in ("table", "row", "seed", "scale", "corpus", "pair"):
         refuse_changed(tmp_path, "new", {**TAGS, name: "other"}, DECIDES)
     refused(tmp_path)
-
-
-def test_own_text_that_was_another_is_told_and_refuses_nothing(tmp_path: Path) -> None:
-    def told(run: str = "new", **tags: str) -> list[str]:
-        return [*changing.of_another_text(tmp_path, run, TAGS | tags)]
-
-    for run, scale in (("old", "laptop-0a1b2c3d"), ("same", "laptop-99999999"), ("long", "laptop-60-steps-0a1b2c3d")):
-        begun(tmp_path, run, corpus="before")
-        write_run(tmp_path / run, run, tags=TAGS | {"scale": scale}, params={}, paper={}, origin=origin(DECIDES, STAMP))
-    [said] = told(scale="laptop-99999999")
-    assert said.startswith(f"{tmp_path / 'old'} holds base seed 1 up to step 600, trained on a different text or voc")
-    refuse_changed(tmp_path, "new", TAGS | {"scale": "laptop-11111111"}, DECIDES)
-    assert len(told(scale="laptop-11111111")) == 2
-    assert not told("old", scale="laptop-99999999"), "it has begun before"
-    assert not told(scale="laptop-99999999", pair="en-fr")
 
 
 def test_what_has_begun_goes_on_beside_the_other(tmp_path: Path) -> None:

@@ -66,17 +66,9 @@ def test_the_first_to_fail_decides(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(
-    ("what", "code", "said"),
-    [
-        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "Process 1 of 2 ended first, with signal SIGKILL"),
-        ("(folder / 'end').touch()", 0, ""),
-    ],
-    ids=["killed", "well"],
-)
-def test_a_kill_and_a_good_end_have_their_codes(start: Start, tmp_path: Path, what: str, code: int, said: str) -> None:
-    assert start(what).wait(timeout=120) == code, (tmp_path / "said").read_text()
-    assert said in (tmp_path / "said").read_text()
+def test_a_kill_has_its_code(start: Start, tmp_path: Path) -> None:
+    assert start("os.kill(os.getpid(), signal.SIGKILL)").wait(timeout=120) == 137, (tmp_path / "said").read_text()
+    assert "Process 1 of 2 ended first, with signal SIGKILL" in (tmp_path / "said").read_text()
 
 
 def test_a_signal_is_passed_on(start: Start, tmp_path: Path) -> None:
@@ -91,11 +83,10 @@ def test_a_signal_is_passed_on(start: Start, tmp_path: Path) -> None:
 
 # what each sets for the last process of two: on one node, and on two
 MASTER = {"MASTER_ADDR": "n1", "MASTER_PORT": "29500"}
-RANKS = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", **MASTER}
+RANKS = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", **MASTER}
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", **RANKS}
-APART = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+APART = {"LOCAL_RANK": "0"}
 TORCHRUNS = TORCHRUN | APART | {"GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2"}
-RAY_TRAIN = {"RAY_JOB_ID": "01000000", "NODE_RANK": "0", **RANKS}
 JOB = {"SLURM_JOB_ID": "12345", "SLURM_JOB_NAME": "table3", "SLURM_NTASKS": "2", "SLURM_NNODES": "1"}
 SHELL = JOB | {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}  # of sbatch -n 2, outside any srun
 STEP = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1", "SLURM_STEP_NODELIST": "n1"}
@@ -110,8 +101,6 @@ FOUR = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_LOCALID": "1"}
         ({}, None),
         (TORCHRUN, (1, 2, 1, 2, 0, 1)),
         (TORCHRUNS, (1, 2, 0, 1, 1, 2)),
-        (RAY_TRAIN, (1, 2, 1, 2, 0, 1)),
-        (RAY_TRAIN | APART | {"NODE_RANK": "1"}, (1, 2, 0, 1, 1, 2)),
         (SRUN, (1, 2, 1, 2, 0, 1)),
         (SRUNS, (1, 2, 0, 1, 1, 2)),
         (SRUNS | FOUR, (3, 4, 1, 2, 1, 2)),
@@ -120,7 +109,6 @@ FOUR = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_LOCALID": "1"}
         (SHELL, None),  # what sbatch runs: one process, however many tasks it may start
         (SRUN | {"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}, None),  # one task, which may start its own
         ({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, None),  # a container for one process says so too
-        ({"RAY_JOB_ID": "01000000"}, None),  # a task of Ray's that is no worker of Ray Train
     ],
 )
 def test_a_process_finds_its_rank(environment: dict[str, str], found: tuple[int, ...] | None) -> None:
@@ -135,7 +123,6 @@ def test_a_process_finds_its_rank(environment: dict[str, str], found: tuple[int,
     ("environment", "address", "port", "met_already"),
     [
         (TORCHRUN, "n1", 29500, True),
-        (RAY_TRAIN, "n1", 29500, True),
         (SRUN | {"SLURM_STEP_NODELIST": "gpu[03-05,7],n1"}, "gpu03", 15_000 + 12345 * 16 % 10_000, False),
         (SRUN | {"SLURM_STEP_NODELIST": "a,b", "SLURM_STEP_ID": "2"}, "a", 15_000 + (12345 * 16 + 2) % 10_000, False),
         (SRUN | MASTER, "n1", 29500, False),
@@ -152,20 +139,16 @@ def test_all_processes_find_the_same_meeting(
 @pytest.mark.parametrize(
     ("asked", "environment", "said"),
     [
-        ((1, None), TORCHRUN, "^torchrun started 2 processes, but --devices is 1. .* leave --devices out"),
-        ((2, None), TORCHRUNS, "^torchrun started 1 processes on each node, but --devices is 2"),
-        ((None, 2), SRUN, "^srun started processes on 1 nodes, but --num-nodes is 2"),
-        ((None, None), SRUNS | {"SLURM_STEP_NUM_TASKS": "3"}, "^srun started 3 processes on 2 nodes .* --ntasks-per-"),
-        ((None, None), SRUNS | FOUR | {"SLURM_LOCALID": "2"}, "^srun started 4 processes on 2 nodes .* --ntasks-per-"),
+        ((1, None), TORCHRUN, "^torchrun started 2 processes on 1 nodes, but --devices is 1. .* leave --devices out"),
+        ((2, None), TORCHRUNS, "^torchrun started 2 processes on 2 nodes, but --devices is 2"),
+        ((None, 2), SRUN, "^srun started 2 processes on 1 nodes, but --num-nodes is 2"),
         ((None, None), TORCHRUN | {"RANK": "x"}, "^torchrun: expected whole numbers in RANK, .*, got .*'x'"),
-        ((None, None), RAY_TRAIN | {"LOCAL_WORLD_SIZE": "0"}, "^Ray Train: expected whole numbers in .*by zero"),
         ((None, None), TORCHRUN | {"GROUP_WORLD_SIZE": "0"}, "^torchrun: expected whole numbers in .*by zero"),
         ((None, None), {"SLURM_STEP_NUM_TASKS": "2"}, "SLURM_PROCID"),
-        ((None, None), SRUNS | TORCHRUN, "^srun started 2 torchruns .* each would train the same"),
         ((2, 2), {}, r"^--num-nodes 2: (.|\n)*torchrun --nnodes=2 --node-rank=K (.|\n)*srun --nodes=2 --ntasks-per-"),
         ((1, None), {"WORLD_SIZE": "2"}, "^The environment has WORLD_SIZE=2, .* unset WORLD_SIZE"),
         ((2, None), {"LOCAL_RANK": "1", "RANK": "x"}, "^The environment has RANK=x and LOCAL_RANK=1,.* unset RANK LOC"),
-        ((1, None), RANKS, "^The environment has RANK=1 .* nor Ray Train started"),  # nothing of Ray's is there
+        ((1, None), RANKS, "^The environment has RANK=1 .* nor srun started"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_what_to_type(
@@ -186,11 +169,13 @@ def test_a_scale_of_more_processes_than_were_started_is_refused(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="2"):
         experiment.main("table3_A", [], ["--scale=smoke-2-devices", "--steps=1"])
-    said = "torchrun started 1 process, but --scale says --devices 2. Start as many, or leave 2-devices out of its name"
+    said = "torchrun started 1 in all, but the run asks for 2 processes. Start as many, the same number on each node"
     assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
     for options in (Options(), Options(devices=2), Options(num_nodes=2)):
         refuse_other_processes(None, options.processes)  # none was started, so it starts its own
+    with pytest.raises(ValueError, match="same number on each node"):
+        refuse_other_processes(membership(None, None, SRUNS | {"SLURM_STEP_NUM_TASKS": "3"}), 2)
     refuse_other_processes(membership(None, None, SRUNS | FOUR), Options(devices=2, num_nodes=2).processes)
 
 

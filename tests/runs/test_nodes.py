@@ -1,4 +1,4 @@
-"""One run on two nodes, by the launchers' own commands: torchrun twice on loopback, a real srun, a TorchTrainer."""
+"""One run on two nodes, by the launchers' own commands: torchrun twice on loopback, a real srun."""
 
 import os
 import shutil
@@ -24,8 +24,7 @@ pytestmark = pytest.mark.faults
 def environment(**more: str) -> dict[str, str]:
     left = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
     kept = {name: value for name, value in os.environ.items() if name not in left and not name.startswith("SLURM_")}
-    ray = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}  # on the loopback address alone
-    return kept | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | ray | more
+    return kept | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | more
 
 
 def start(folder: Path, *command: str) -> "subprocess.Popen[str]":
@@ -158,35 +157,3 @@ def test_srun_starts_the_processes_of_a_run(tmp_path: Path, one_node: Record) ->
     assert start(tmp_path, *srun).wait(timeout=400) == 0, said(tmp_path)
     assert same(made(tmp_path), one_node)
     assert said(tmp_path).count("1 run in") == 1
-
-
-TRAINER = """
-import subprocess, sys
-
-import ray
-from ray.train import RunConfig, ScalingConfig
-from ray.train.torch import TorchTrainer
-
-
-def run(config):
-    subprocess.run(config["command"], cwd=config["folder"], check=True)
-
-
-folder, *words = sys.argv[1:]
-ray.init(address="local", num_cpus=2, include_dashboard=False, object_store_memory=100_000_000)
-TorchTrainer(
-    run,
-    train_loop_config={"command": [sys.executable, *words], "folder": folder},
-    scaling_config=ScalingConfig(num_workers=2),
-    run_config=RunConfig(storage_path=f"{folder}/ray"),
-).fit()
-"""
-
-
-def test_ray_train_starts_the_processes_of_a_run(tmp_path: Path, one_node: Record) -> None:
-    pytest.importorskip("ray", reason="needs the extra [ray]")
-    (tmp_path / "trainer.py").write_text(TRAINER)
-    trainer = start(tmp_path, sys.executable, str(tmp_path / "trainer.py"), str(tmp_path), SCRIPT, *SMOKE)
-    assert trainer.wait(timeout=400) == 0, said(tmp_path)
-    assert same(made(tmp_path), one_node)
-    assert said(tmp_path).count(" 1 run in") == 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from own_signals import own_signals
 
-from repro.runs.signals import STOPPING, Signals
+from repro.runs.signals import PARENT, STOPPING, Signals
 
 
 class Ended(BaseException):
@@ -126,7 +126,7 @@ def test_what_is_ignored_stays_ignored() -> None:
 
 
 def test_signals_need_the_main_thread() -> None:
-    # where Ray Train calls its function
+    # others get no signals
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="Start the experiment's file as a process of"):
         pool.submit(Signals).result()
 
@@ -138,3 +138,10 @@ def test_a_process_whose_launcher_is_lost_stops(signals: Signals, monkeypatch: p
     monkeypatch.setattr(os, "getppid", lambda: 1)
     assert one_of_several.should_stop()
     assert not signals.should_stop()  # of a shell that has ended nothing is concluded
+
+
+def test_a_process_stops_with_the_one_that_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for parent, stops in ((os.getppid(), False), (os.getpid(), True)):
+        monkeypatch.setenv(PARENT, str(parent))
+        assert Signals().should_stop() is stops
+        assert PARENT not in os.environ  # a process that this one starts has another parent

@@ -317,15 +317,14 @@ def test_what_next_uses_the_best_run_for_what_it_learned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("launcher", "start", "devices"),
+    ("launcher", "start"),
     [
-        ("torchrun", "torchrun --nnodes=2 --node-rank=K --master-addr=HOST --master-port=29500 --nproc-per-node=3", ""),
-        ("srun", "srun --nodes=2 --ntasks-per-node=3 python", ""),
-        ("Ray Train", "python", " --devices 6"),
+        ("torchrun", "torchrun --nnodes=2 --node-rank=K --master-addr=HOST --master-port=29500 --nproc-per-node=3"),
+        ("srun", "srun --nodes=2 --ntasks-per-node=3 python"),
     ],
 )
 def test_what_next_starts_the_processes_of_many_nodes(
-    launcher: str, start: str, devices: str, monkeypatch: pytest.MonkeyPatch
+    launcher: str, start: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("repro.runs.command.python", lambda: "python")
     numbers = {"number": 0, "processes": 6, "local_number": 0, "devices": 3, "node": 0, "nodes": 2}
@@ -333,7 +332,7 @@ def test_what_next_starts_the_processes_of_many_nodes(
     typed = Options(steps=7).started_as(peer).typed
     line = what_next("table_x", "table_x", "smoke", typed, EN_DE, peer, is_file=True)[-1]
     assert line.startswith("  intervals over seeds")
-    assert line.endswith(f":\n    {start} experiments/table_x.py --steps 7{devices} --seeds 9-13")
+    assert line.endswith(f":\n    {start} experiments/table_x.py --steps 7 --seeds 9-13")
     assert ("K from 0 to 1" in line) == (launcher == "torchrun")
     # on one node this command starts them itself
     alone = replace(peer, processes=3, nodes=1)

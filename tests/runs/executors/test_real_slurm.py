@@ -103,16 +103,16 @@ def test_a_sweep_that_is_stopped_on_its_way_has_the_records_of_this_machine(
     slurm: dict[str, str], tmp_path: Path
 ) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    options, rows = "--steps=60", ("base", "h=1")
-    finish(begin(here, options, "--jobs=1", rows=rows), here)
-    assert "2 runs; logs are" in finish(begin(there, options, "--on=slurm", rows=rows, **slurm), there)
-    assert "in the queue already" in finish(begin(there, options, "--on=slurm", rows=rows, **slurm), there)
+    options = "--steps=30"
+    finish(begin(here, options, "--jobs=1"), here)
+    assert "1 run; logs are" in finish(begin(there, options, "--on=slurm", **slurm), there)
+    assert "in the queue already" in finish(begin(there, options, "--on=slurm", **slurm), there)
     until(lambda: list(there.glob("runs/*/checkpoints/step-*")))
     [job] = {one.partition("_")[0] for one in called(slurm, "squeue", "--noheader", "--format=%i").split("\n")}
     called(slurm, "scancel", "--batch", "--signal=USR1", f"{job}_1")  # as before the limit of time
     until(lambda: is_idle(slurm), 400.0)
     log = (there / "runs" / "slurm" / f"{job}_1.log").read_text()
     assert "The same command resumes there." in log
-    assert finish(begin(there, options, "--on=slurm", rows=rows, **slurm), there).count("finished before") == 2
+    assert "finished before" in finish(begin(there, options, "--on=slurm", **slurm), there)
     assert came(there) == came(here)
     assert sys.executable in (next((there / "runs" / "slurm").glob("*.sbatch"))).read_text()
