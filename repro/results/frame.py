@@ -107,18 +107,17 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
         return {}
     try:
         listed = [(of, row) for of, rows in json.loads(file.read_bytes()).items() for row in rows]
-        papers: list[Any] = [
-            {name: row[name] for name in PaperNumbers.__annotations__ if name in row} for _, row in listed
-        ]
-        return {
-            (of, row["row"]): Listed(row["position"], paper, row.get("paper_size"), row.get("here"))
-            for (of, row), paper in zip(listed, papers, strict=True)
-        }
+        return {(of, row["row"]): _listed(row) for of, row in listed}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{file}: expected tables and their rows, got {error!r}. Restore it from git; of your own results delete "
             "it, and type the command of each table again, which keeps finished runs."
         ) from error
+
+
+def _listed(row: Mapping[str, Any]) -> Listed:
+    paper: Any = {name: row[name] for name in PaperNumbers.__annotations__ if name in row}
+    return Listed(row["position"], paper, row.get("paper_size"), row.get("here"))
 
 
 def program_place(folder: Path, row: str) -> int:
@@ -178,11 +177,6 @@ class ResultSet:
         for name in dict.fromkeys(one.table for one in gone):
             rows = seeds_of_rows(one for one in gone if one.table == name)
             notes[name].append(f"Left out: {rows}, which {name}.py has no more.")
-        for name in found.tables.keys() - tables:
-            notes[name].append(
-                "rows.json beside this table does not list its rows, so none is missed. Type the command of the table "
-                "again; finished runs are kept."
-            )
         return replace(
             found,
             tables={name: [record for record in kept if record.table == name] for name in found.tables},

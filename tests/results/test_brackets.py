@@ -13,7 +13,6 @@ from parser_runs import parser
 from tree_samples import whole
 
 from repro.corpora.grammar.generate import gold_trees
-from repro.pages import build
 from repro.results.artifacts import own_file
 from repro.results.brackets import (
     Brackets,
@@ -23,7 +22,6 @@ from repro.results.brackets import (
     shares_of_mendings,
     write_brackets,
 )
-from repro.results.frame import ResultSet
 from repro.results.record import Record, path
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import Parsing
@@ -77,31 +75,17 @@ def test_scores_of_counts_are_those_of_the_task() -> None:
     assert found.words.tolist() == [sum(token[0] not in "()" for token in line.split()) for line in gold]
 
 
-def test_brackets_that_were_written_are_read_again(tmp_path: Path) -> None:
+def test_brackets_that_were_written_are_read_again_and_what_gives_other_scores_is_refused(tmp_path: Path) -> None:
     record = parser_run(tmp_path)
-    found = read_brackets(tmp_path, record)
-    assert found is not None
-    assert repr(found) == repr(SPLITS)
+    assert repr(read_brackets(tmp_path, record)) == repr(SPLITS)
     assert fault_of_brackets(tmp_path, record) is None
-
-
-@pytest.mark.parametrize(
-    ("split", "column", "values", "complaint"),
-    [
-        ("dev", "found", [2, 6, 1, 4, 4], "dev: expected brackets that give the record's f1 of"),
-        ("dev", "right", [3, 2, 1, 4, 1], "expected at most as many right brackets as were found"),
-    ],
-    ids=["another F1", "too many right"],
-)
-def test_what_gives_other_scores_is_refused(
-    split: str, column: str, values: list[int], complaint: str, tmp_path: Path
-) -> None:
-    record = parser_run(tmp_path)
-    place = path(tmp_path, record)
-    write_brackets(place, record.run, {**SPLITS, split: SPLITS[split]._replace(**{column: np.array(values)})})
-    with pytest.raises(ValueError, match=complaint):
-        read_brackets(tmp_path, record)
-    assert complaint[-10:] in (fault_of_brackets(tmp_path, record) or "")
+    for column, values, complaint in (
+        ("found", [2, 6, 1, 4, 4], "dev: expected brackets that give the record's f1 of"),
+        ("right", [3, 2, 1, 4, 1], "expected at most as many right brackets as were found"),
+    ):
+        dev = SPLITS["dev"]._replace(**{column: np.array(values)})
+        write_brackets(path(tmp_path, record), record.run, {**SPLITS, "dev": dev})
+        assert complaint in (fault_of_brackets(tmp_path, record) or "")
 
 
 def test_brackets_of_another_run_and_damaged_files_are_named(tmp_path: Path) -> None:
@@ -124,22 +108,3 @@ def test_brackets_of_another_run_and_damaged_files_are_named(tmp_path: Path) -> 
 
 def test_shares_are_of_all_sentences_of_all_runs() -> None:
     assert shares_of_mendings([SPLITS["dev"], SPLITS["test"]]) == {"a leaf missing": 12.5, "never closed": 25.0}
-
-
-def test_another_table_of_parsers_has_their_columns_and_not_those_of_translation(tmp_path: Path) -> None:
-    record = parser(tmp_path, "rate x 1", 4, SPLITS, table="table4_grid")
-    results = ResultSet.read(tmp_path / record.scale)
-    written = build.texts(build.build_scale(results))
-    page, readme = (written[tmp_path / record.scale / f"{name}.md"] for name in ("table4_grid", "README"))
-    assert f"# Table 4: rates and dropout tried at scale {record.scale}\n" in page
-    assert "## By length" in page
-    assert "As printed" not in page
-    assert "BLEU" not in page
-    f1 = f"{record.score('test', 'f1'):.1f}"
-    assert f" {f1} " in page
-    assert "**Parameters** in millions: of the model that was trained **here**.\n" in readme
-    assert "at paper size" not in page, "counted with the word-pieces of translation"
-    assert "(In brackets)" not in page, "no cell has any"
-    shown = build.console(results, ["table4_grid"])
-    assert f1 in shown
-    assert "BLEU" not in shown

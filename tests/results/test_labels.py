@@ -11,7 +11,6 @@ import pytest
 from paper_runs import PAPER_SETTINGS, changed, paper_run
 from table_records import columns
 
-from repro.figures.quality import points
 from repro.model.config import BASE
 from repro.pages import build, tables
 from repro.pages.claims import sizes_here
@@ -22,7 +21,6 @@ from repro.render.escape import NO_BREAK
 from repro.render.latex import latex
 from repro.render.markdown import markdown
 from repro.results import frame as frames
-from repro.results.curves import bands
 from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.labels import FIELDS, SYMBOLS, both, command_of, label, relation, system_label
 from repro.results.record import Record, path
@@ -165,12 +163,6 @@ def test_at_the_papers_own_size_nothing_is_in_brackets() -> None:
     frame = frames.table([replace(base, hyper=changed()), replace(shallow, hyper=changed(n_layers=2))], rows=ROWS)
     shown = {column.heading: column.texts for column in columns(frame)}
     assert (shown["row"], shown["N"]) == (["base", "N=2", "P_drop=0.2"], ["6", "2", ""])
-
-
-def test_figures_name_rows_alike() -> None:
-    names = ["base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"]
-    assert [band.row for band in bands(runs(), "dev")] == names
-    assert [point.label for point in points(runs(), "bleu")] == names
 
 
 def test_verdicts_say_what_the_sizes_of_their_claims_are_here(result_set: ResultSet) -> None:

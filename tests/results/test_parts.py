@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from kept_sentences import REFERENCES, ladder_run, with_scores
 from paper_runs import paper_run
@@ -146,10 +145,3 @@ def test_length_decides_where_bleu_without_its_penalty_has_the_other_sign(
     bleus: tuple[float, float], lengths: tuple[float, float], decides: bool
 ) -> None:
     assert length_decides(bleus[0] - bleus[1], bleus, lengths) == decides
-
-
-def test_where_nobody_knows_there_is_no_column_and_no_section(tmp_path: Path) -> None:
-    records = [run("h=1", 1, [], tmp_path)]
-    frame = table(records)
-    pd.testing.assert_frame_equal(with_lengths(frame, records, tmp_path), frame)
-    assert lengths_section(frame, ()) == ()

@@ -55,10 +55,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     file = path(tmp_path, record)
     record.save(file)
     assert load(file) == record
-    first = file.read_bytes()
-    load(file).save(file)
-    assert file.read_bytes() == first
-    assert first.endswith(b"}\n")
+    assert file.read_bytes().endswith(b"}\n")
 
 
 def test_an_older_row_has_fewer_fields_and_keeps_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,41 +143,28 @@ def test_accuracy_may_have_no_value_but_in_both_splits_alike() -> None:
         return fields() | {"scores": {"dev": SCORE | {"accuracy": dev}, "test": SCORE | {"accuracy": test}}}
 
     assert Record(**with_accuracy(None, None)).score("test", "accuracy") is None  # CTranslate2 does not tell
-    absent = with_accuracy(0.625, 0.5)
-    del absent["scores"]["test"]["accuracy"]
-    for lacking in (with_accuracy(0.625, None), absent):
-        with pytest.raises(ValueError, match="expected all of them from a finished run"):
-            Record(**lacking)
-    diverged = {split: dict.fromkeys(SCORE | {"accuracy": None}) for split in ("dev", "test")}
-    assert Record(**fields() | {"scores": diverged, "status": "diverged"}).score("dev", "accuracy") is None
+    with pytest.raises(ValueError, match="expected all of them from a finished run"):
+        Record(**with_accuracy(0.625, None))
 
 
 @pytest.mark.parametrize(
     ("keys", "value", "complaint"),
     [
         (("scores", "dev", "bleu"), -0.1, r"scores\.dev\.bleu: expected a number from 0 to 100, got -0\.1"),
-        (("scores", "test", "bleu_published"), 1e3, r"scores\.test\.bleu_published: expected a number from 0 to 100"),
         (("scores", "dev", "nll"), -1e-3, r"scores\.dev\.nll: expected a number from 0 to inf, got -0\.001"),
         (("scores", "test", "ppl"), math.exp(1.5) * (1 + 2e-6), r"scores\.test\.ppl: expected exp\(nll\), whose log"),
-        (("scores", "test", "ppl"), 0.0, r"scores\.test\.ppl: expected exp\(nll\)"),
         (("last_mean", "dev", "accuracy"), 50.0, r"last_mean\.dev\.accuracy: expected a number from 0 to 1, got 50\.0"),
-        (("scores", "dev", "accuracy"), "0.5", r"scores\.dev\.accuracy: expected float or NoneType, got '0\.5'"),
         (("scores", "dev", "bleu"), math.nan, r"scores\.dev\.bleu: expected a finite number, got nan"),
         (("scores", "dev"), {"nll": 1.5}, r"scores\.dev: missing \['bleu', .*'ppl'\]"),
         (("paper", "ppl"), 0.5, r"paper\.ppl: expected a number from 1 to inf, got 0\.5"),
         (("test_subset",), {"n": 3, "name": "x", **BOTH_BLEU, "bleu": 101.0}, r"test_subset\.bleu: expected"),
-        (("last_mean", "dev", "bleu"), 101.0, r"last_mean\.dev\.bleu: expected a number from 0 to 100, got 101"),
         (("last_mean", "dev", "length"), "1", r"last_mean\.dev\.length: expected float, got '1'"),
         (("seed",), "1", "seed: expected int, got '1'"),
         (("seed",), True, "seed: expected int, got True"),
-        (("seed",), 1.0, "seed: expected int, got 1.0"),
         (("run",), "0123456789ABCDEF", "run: expected text like"),
-        (("scale",), "", "scale: expected text like"),
         (("status",), "running", "status: expected one of"),
         (("corpus",), "grammar", "corpus: expected a dictionary, got 'grammar'"),
-        (("corpus", "repeats"), {"dev_sources": 0.25}, r"corpus\.repeats: missing \['dev_pairs', "),
         (("corpus", "notes"), "much", r"corpus\.notes: expected a list, got 'much'"),
-        (("corpus", "dropped", "empty line"), "3", "corpus.dropped.empty line: expected int"),
         (("hyper", "heads"), 16, r"hyper: missing \[\], unknown \['heads'\]"),
         (("cost", "flops"), math.inf, "cost.flops: expected a finite number, got inf"),
         (("curves", "dev", "nll"), [2.75], "curves.dev: expected a number for each step"),
@@ -265,22 +249,13 @@ def test_a_record_of_a_later_version_is_named_and_says_what_to_do(
     )
 
 
-def test_a_plain_name_is_its_own_slug_and_another_stays_readable() -> None:
-    for name in ("h=1", "d_k=16", "0.1"):
-        assert slug(name) == name
-    assert re.fullmatch("n=2--[0-9a-f]{8}", slug("N=2"))
-    assert re.fullmatch("learned-positions--[0-9a-f]{8}", slug("learned positions"))
-
-
 NAMES = st.text() | st.text("aA-=./_ \\\n", max_size=6) | st.text("ab-", min_size=75, max_size=90)
 
 
 @given(name=NAMES)
 @example("")
-@example("..")
 @example("../../etc/passwd")
 @example("-rf")
-@example("CON")
 @example("a" * 300)
 @example("\ud800")
 def test_a_slug_is_a_name_for_a_file(name: str) -> None:
@@ -298,10 +273,10 @@ def test_two_names_never_share_a_slug(one: str, other: str) -> None:
     assert (slug(one) == slug(other)) == (one == other)
 
 
-@pytest.mark.parametrize("name", ["..", "a/b", "-rf", "a" * 81, "a\n"])
-def test_no_name_of_a_table_leads_out_of_its_folder(name: str) -> None:
-    with pytest.raises(ValueError, match="record.table: expected text like"):
-        Record(**fields() | {"table": name})
+def test_no_name_of_a_table_leads_out_of_its_folder() -> None:
+    for name in ("..", "a/b", "-rf", "a" * 81, "a\n"):
+        with pytest.raises(ValueError, match="record.table: expected text like"):
+            Record(**fields() | {"table": name})
 
 
 @given(name=st.text("ab-_.=", min_size=1, max_size=200))
@@ -310,11 +285,3 @@ def test_a_name_too_long_for_a_folder_is_cut_and_stays_its_own(name: str) -> Non
     assert len(short(name)) <= 80
     assert name[:70] == short(name)[:70]
     assert short(f"{name}x") != short(name)
-
-
-def test_a_folder_in_a_records_place_is_named(tmp_path: Path) -> None:
-    (tmp_path / "folder.json").mkdir()
-    with pytest.raises(ValueError, match="folder.json: expected a record, got a folder. Restore the file from git"):
-        load(tmp_path / "folder.json")
-    with pytest.raises(FileNotFoundError):
-        load(tmp_path / "none.json")

@@ -1,7 +1,6 @@
 """Published translations are scored where they are, and refused with a sentence where they are not."""
 
 import gzip
-import runpy
 from pathlib import Path
 
 import pytest
@@ -40,14 +39,6 @@ def test_each_is_scored_whole_and_by_quarter(tmp_path: Path) -> None:
     assert page_of.sheet(scored).split("\n")[1].startswith("rnn,one,100")
 
 
-def test_one_that_lies_there_twice_is_scored_once(tmp_path: Path) -> None:
-    write(tmp_path, **{"hyp.rnn-one.de": REFERENCES})
-    plain = tmp_path / "newstest2017.hyp.rnn-one.de"
-    plain.write_text("".join(f"{line}\n" for line in REFERENCES), "utf-8")
-    (tmp_path / f"{plain.name}.bak").write_text("an editor's\n", "utf-8")
-    assert [one.toolkit for one in score_outputs(tmp_path).systems] == ["one"]
-
-
 def test_what_is_not_there_or_not_parallel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REPRO_DATA", raising=False)
     for place, looked in ((None, "looked in no folder: none is named"), (tmp_path, f"looked in {tmp_path}")):
@@ -61,16 +52,6 @@ def test_what_is_not_there_or_not_parallel_is_refused(tmp_path: Path, monkeypatc
     write(tmp_path, **{"hyp.lstm-y.de": REFERENCES, "hyp.cnn-x.de": REFERENCES})
     with pytest.raises(ValueError, match=r"hyp\.lstm-y\.de.*: expected a kind of rnn, cnn, transformer .*got 'lstm'"):
         score_outputs(found_outputs(tmp_path))
-
-
-def test_published_results_are_refused_as_a_place_before_scores_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "outputs_2017.py"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "results").mkdir()
-    assert script["main"]([f"--data-dir={tmp_path}", "--results-dir=results"]) == 2
-    assert capsys.readouterr().err.startswith("error: --results-dir results: these are the published results; yours")
 
 
 def test_scores_that_were_edited_are_refused(tmp_path: Path) -> None:
