@@ -378,7 +378,7 @@ def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
     write: Callable[..., None] = generate.write_grammar
     if CORPORA[name].of_trees:
         counts["n_silver"], write = sizes.n_silver, generate.write_grammar_trees
-    code = b"".join(file.read_bytes() for file in sorted(Path(str(generate.__file__)).parent.glob("*.py")))
+    code = b"".join(file.read_bytes() for file in sorted(Path(str(generate.__file__)).parent.glob("*.*")))
     numbers = "-".join(map(str, (*counts.values(), sizes.seed)))
     folder = cache / f"{name}-{numbers}-{hashlib.sha256(code).hexdigest()[:12]}"
     made_once(folder, lambda empty: write(empty, **counts, seed=sizes.seed) or {})
