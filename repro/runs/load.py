@@ -13,7 +13,6 @@ from repro.results import record
 from repro.results.places import EXPERIMENTS, experiment_files
 from repro.results.record import PROGRAM, Record
 from repro.results.systems import system_text
-from repro.storage.regular import require_file
 from repro.tracking.run_folder import RECORD
 
 if TYPE_CHECKING:
@@ -91,7 +90,6 @@ def _exported_tensors(folder: Path) -> "dict[str, Tensor] | None":
 def origin_of(folder: Path) -> dict[str, Any]:
     """What an exported folder says of itself; empty where nothing can be read."""
     try:
-        require_file(folder / ORIGIN)
         origin = json.loads((folder / ORIGIN).read_bytes())
     except (OSError, ValueError):
         return {}

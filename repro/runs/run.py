@@ -110,7 +110,7 @@ class Run:
             self._train(module, Silence(), conditions)
             return Record(**self._told(None))
         with (
-            Lease(self.dir.folder, self.dir.last_step(), self.dir.is_in_hand, self.progress.say) as lease,
+            Lease(self.dir.folder) as lease,
             Journal(self.dir.folder / "journal.jsonl", attempt=lease.number, check=lease.check) as journal,
         ):
             claims = self._describe(stamp)

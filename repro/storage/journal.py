@@ -19,7 +19,6 @@ from typing import Any
 
 from repro.storage import atomic
 from repro.storage.lock import lock
-from repro.storage.regular import require_file
 
 FRAME = ("kind", "step", "time", "attempt")  # in every line; the other fields are measured values
 CHECKED = re.compile(rb'\{"crc32": "([0-9a-f]{8})", (.*)')
@@ -69,7 +68,7 @@ class Journal:
                 )
         step = operator.index(step)
         line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
-        line |= {name: plain_values(_number(f"{kind}/{name}", value)) for name, value in values.items()}
+        line |= {name: _plain(float(value)) for name, value in values.items()}
         self._check()
         self._file.append(encoded(line))
         self._note(kind, step)
@@ -121,23 +120,13 @@ def read(path: Path) -> list[Line]:
     return list({(line["kind"], line["step"]): line for line in ordered}.values())
 
 
-def _number(key: str, value: float) -> float:
-    """The value as a float; infinity if it is too large for one."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{key} is {value!r}; expected a number.") from error
-
-
 def encoded(line: Line) -> bytes:
     """A line as it stands in the file."""
     rest = json.dumps(line, allow_nan=False).encode()[1:]
     return b'{"crc32": "%08x", %b\n' % (zlib.crc32(rest), rest)
 
 
-def plain_values(value: float) -> float | str:
+def _plain(value: float) -> float | str:
     """The value as JSON can hold it: NaN and infinities as strings that float() reads."""
     return value if math.isfinite(value) else str(value)
 
@@ -148,43 +137,31 @@ class Tail:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.offset = 0
-        self.n_lines = 0
+        self._n = 0
 
     def lines(self) -> Iterator[Line]:
-        """The new lines, one at a time: a long journal takes no memory."""
-        self._require_file()
+        """The new lines, one at a time: a long journal takes no memory.
+
+        A last line without its line feed is torn, or still being written: it does not count.
+        """
         with suppress(FileNotFoundError), open(self.path, "rb") as file:
             file.seek(self.offset)
             for text in file:
                 if not text.endswith(b"\n"):
-                    if b"}" in text[:-1] and not text.endswith(b"\0"):
-                        raise self._damaged(text)  # complete except for its line feed
-                    return  # torn, or still being written
+                    return
                 line = self._line(text[:-1])
                 self.offset += len(text)
-                self.n_lines += 1
+                self._n += 1
                 yield line
-
-    def _require_file(self) -> None:
-        try:
-            require_file(self.path, "a journal")
-        except ValueError as error:
-            raise ValueError(f"{self.path}: {error}. Take it from a copy, or delete what is there.") from None
 
     def _line(self, text: bytes) -> Line:
         checked = CHECKED.fullmatch(text)
         if checked is None or zlib.crc32(checked[2]) != int(checked[1], 16):
-            raise self._damaged(text)
-        try:
-            line = json.loads(b"{" + checked[2])
-            frame = {name: line.pop(name) for name in FRAME}
-            return frame | {name: float(value) for name, value in line.items()}
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise self._damaged(text) from error
-
-    def _damaged(self, text: bytes) -> ValueError:
-        return ValueError(
-            f"{self.path}, line {self.n_lines + 1}: expected an object of numbers with {', '.join(FRAME)}, and its "
-            f"checksum, got {text[:80]!r}. Another program or a bad disk changed the file. Take it from a copy, or "
-            "remove that line: the same command then goes on, and the curves have a gap."
-        )
+            raise ValueError(
+                f"{self.path}, line {self._n + 1}: expected an object of numbers and its checksum, got {text[:80]!r}. "
+                "Another program or a bad disk changed the file. Take it from a copy, or remove that line: the same "
+                "command then goes on, and the curves have a gap."
+            )
+        line = json.loads(b"{" + checked[2])
+        frame = {name: line.pop(name) for name in FRAME}
+        return frame | {name: float(value) for name, value in line.items()}

@@ -10,7 +10,6 @@ sees no new beat takes the next number, and from then on the old owner may write
 import os
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -20,48 +19,36 @@ from repro.storage.process import is_dead, this_process
 
 EVERY = 5.0  # seconds between two beats
 MISSED = 3  # beats that an owner may miss before it counts as gone
-FRUITLESS = 3  # attempts killed before their first checkpoint, after which `NoProgress` is raised
 
-FORMAT = 1
-
-_OWNER, _TOLD = "owner.json", "told.json"
+_FORMAT, _OWNER = 1, "owner.json"
 
 
 class Superseded(RuntimeError):
     """Another process has taken over the run: this one must write nothing more."""
 
 
-class NoProgress(RuntimeError):
-    """The last attempts were all killed before they had a new checkpoint."""
-
-
 class Lease:
-    """The right to write in a run's folder, for an attempt that begins at `step`. Use it as a context manager.
+    """The right to write in a run's folder. Use it as a context manager.
 
-    Raises BlockingIOError if another process has it and is alive, `NoProgress` once after `FRUITLESS` attempts that
-    were killed without a new checkpoint. `is_held` says whether the other process holds its lock: a second sign of
-    life, never the only one, as some file systems have no locks. `tell` is told why taking the lease takes long.
+    Raises BlockingIOError if another process has it and is alive.
     """
 
-    def __init__(
-        self, run: Path, step: int, is_held: Callable[[], bool] = lambda: False, tell: Callable[[str], object] = print
-    ) -> None:
+    def __init__(self, run: Path) -> None:
         self._attempts = run / "attempts"
         atomic.make_folder(self._attempts)
-        before = _attempts_of(run)
+        with atomic.named(self._attempts):
+            before = sorted(path for path in self._attempts.iterdir() if path.name.isdecimal())
         if before:
-            _wait_until_gone(before[-1], is_held, tell)
-            _count(before, step)
+            _wait_until_gone(before[-1])
         self.number = int(before[-1].name) + 1 if before else 1
         self._folder = self._attempts / _name(self.number)
-        try:
-            with atomic.named(self._folder):
+        with atomic.named(self._folder):
+            try:
                 self._folder.mkdir()
-        except FileExistsError:
-            raise BlockingIOError(f"{run} was taken by another process at the same moment. Wait, or stop it.") from None
-        signed_json.write(self._folder / _OWNER, this_process() | {"step": step, "format": FORMAT})
-        self._beats = 0
-        with atomic.named(self._folder / _OWNER):
+            except FileExistsError:
+                raise BlockingIOError(f"{run} was taken by another process at the same moment.") from None
+            signed_json.write(self._folder / _OWNER, this_process() | {"format": _FORMAT})
+            self._beats = 0
             self._beat()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep_beating, name=f"lease of {run.name}", daemon=True)
@@ -98,27 +85,8 @@ class Lease:
         self.close()
 
 
-def was_killed(run: Path) -> bool:
-    """Whether the owner of the last attempt did not release the run. It may be alive: callers check that as well."""
-    return any(_heard(last) > 0 for last in _attempts_of(run)[-1:])
-
-
-def let_go(run: Path) -> None:
-    """Release a run that `was_killed`, in place of its owner, once all that it left undone is done."""
-    owner = _attempts_of(run)[-1] / _OWNER
-    with atomic.named(owner):
-        os.utime(owner, (0, 0))
-
-
 def _name(number: int) -> str:
     return f"{number:06}"
-
-
-def _attempts_of(run: Path) -> list[Path]:
-    """The folders of all attempts, in order."""
-    attempts = run / "attempts"
-    with atomic.named(attempts):
-        return sorted(path for path in attempts.iterdir() if path.name.isdecimal()) if attempts.is_dir() else []
 
 
 def _owner(attempt: Path) -> dict[str, Any]:
@@ -127,7 +95,7 @@ def _owner(attempt: Path) -> dict[str, Any]:
     The file is signed: with one digit of the process id changed, a living owner would count as dead.
     """
     try:
-        return signed_json.read(attempt / _OWNER, "an owner", FORMAT)
+        return signed_json.read(attempt / _OWNER, "an owner", _FORMAT)
     except (OSError, ValueError):
         return {}
 
@@ -145,36 +113,10 @@ def _who(attempt: Path) -> str:
     return f"process {owner.get('pid', '?')} on {owner.get('host', '?')} (attempt {int(attempt.name)})"
 
 
-def _wait_until_gone(attempt: Path, is_held: Callable[[], bool], tell: Callable[[str], object]) -> None:
+def _wait_until_gone(attempt: Path) -> None:
     """Return once the owner of an attempt released it, is dead or stopped beating; else raise BlockingIOError."""
     heard, patience = _heard(attempt), time.monotonic() + MISSED * EVERY
-    if heard > 0 and not _owner(attempt):
-        tell(
-            f"{attempt / _OWNER} is damaged or of another version, so the owner of this run is unknown. Waiting "
-            f"{MISSED * EVERY:.0f} s for its sign of life; if there is none, the run goes on here."
-        )
-    while _heard(attempt) != 0 and not is_dead(_owner(attempt)):
+    while _heard(attempt) != 0 and not is_dead(_owner(attempt)) and time.monotonic() <= patience:
         if _heard(attempt) != heard:
             raise BlockingIOError(f"{attempt.parents[1]} has a writer: {_who(attempt)}. Wait, or stop it.")
-        if time.monotonic() > patience:
-            if not is_held():
-                return
-            raise BlockingIOError(
-                f"{attempt.parents[1]} has a writer: {_who(attempt)}. It holds its lock but gives no sign of life. If "
-                "it is paused, resume it or end it."
-            )
         time.sleep(EVERY / 20)
-
-
-def _count(attempts: list[Path], step: int) -> None:
-    """Raise `NoProgress`, once, if the last `FRUITLESS` attempts began at this step and were killed."""
-    for attempt in attempts[: -FRUITLESS - 1 : -1]:
-        if _heard(attempt) == 0 or _owner(attempt).get("step", step) != step or (attempt / _TOLD).exists():
-            return
-    if len(attempts) < FRUITLESS:
-        return
-    atomic.write_json(attempts[-1] / _TOLD, {"step": step})
-    raise NoProgress(
-        f"{attempts[-1].parents[1]}: no progress in {FRUITLESS} attempts. All began after step {step} and were killed "
-        "before their next checkpoint: for want of memory, or by a limit of time? The same command tries again."
-    )

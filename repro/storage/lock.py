@@ -28,6 +28,7 @@ def lock(handle: int, patience: float, tell: Callable[[], object] = lambda: None
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
         except BlockingIOError:
             waited = time.monotonic() - began
             if waited >= patience:
@@ -38,15 +39,13 @@ def lock(handle: int, patience: float, tell: Callable[[], object] = lambda: None
             time.sleep(min(PAUSE, patience))
         except OSError:  # a file system without locks: go on as if alone
             return True
-        else:
-            return True
 
 
 @contextmanager
 def locked(path: Path, patience: float = TURN, tell: Callable[[], object] = lambda: None) -> Iterator[bool]:
     """Hold the lock of an existing file or folder; yields False if another process keeps it."""
     with atomic.named(path):
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for a writer
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield lock(handle, patience, tell)
     finally:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from repro.storage.atomic import write_json
-from repro.storage.regular import require_file
 
 KEY = "sha256"
 SHOWN = 80  # characters of a value that a message shows, at most
@@ -33,13 +32,17 @@ class Newer(ValueError):
 
 
 def read(path: Path, what: str, version: int) -> dict[str, Any]:
+    """The content of a file, as `parsed`."""
+    return parsed(path.read_bytes(), what, version)
+
+
+def parsed(data: bytes, what: str, version: int) -> dict[str, Any]:
     """The content without its checksum.
 
-    Raises ValueError, without the file's name, if it is not a regular file, not JSON or of another format, has a
+    Raises ValueError, without the file's name, if it is not JSON or of another format, has a
     number that is not finite, or does not match its checksum.
     """
-    require_file(path, what)
-    content = json.loads(path.read_bytes())
+    content = json.loads(data)
     got = content.get("format") if isinstance(content, dict) else content
     if got != version or isinstance(got, bool):
         kind = Newer if isinstance(got, int) and got > version else ValueError

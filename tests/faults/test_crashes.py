@@ -1,21 +1,16 @@
-"""A crash at any system call of what a run leaves: journal, checkpoints, tables."""
+"""A crash at any system call of what a run leaves: journal and checkpoints."""
 
 import contextlib
 from pathlib import Path
 
 import torch
 from faults.disk import Disk, prepack
-from paper_runs import PAPER_SETTINGS, paper_run
 
-from repro.pages import build
-from repro.results import record
-from repro.results.frame import ResultSet
 from repro.storage.atomic import sweep
 from repro.storage.journal import Journal, read
 from repro.training import checkpoint
 
 RUN = "0123456789abcdef"
-SETTINGS = {**PAPER_SETTINGS, "claim": "the numbers"}
 
 
 def lines(path: Path) -> list[tuple[str, float, float]]:
@@ -105,24 +100,3 @@ def test_a_run_after_a_crash_at_any_call(tmp_path: Path) -> None:
         assert written == list(range(1, len(written) + 1)), when
         assert written[-1] >= whole[0], f"{when}: a checkpoint whose numbers are lost"
         assert not [path for path in run.rglob("*") if path.is_file() and path.suffix not in (".jsonl", ".safetensors")]
-
-
-# ---- tables
-
-
-def test_a_table_after_a_crash_at_any_call(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    for seed in (1, 2):
-        one = paper_run(settings=SETTINGS, seed=seed)
-        one.save(record.path(results, one))
-    build.write_scale(ResultSet.read(results / "paper"))
-    old = {path.name: path.read_bytes() for path in (results / "paper").iterdir() if path.is_file()}
-    more = paper_run(settings=SETTINGS, seed=3)
-    more.save(record.path(results, more))
-    with Disk(results / "paper").watching() as disk:
-        build.write_scale(ResultSet.read(results / "paper"))
-    new = {path.name: path.read_bytes() for path in (results / "paper").iterdir() if path.is_file()}
-    assert {name for name in new if new[name] != old[name]} >= {"README.md", "table3.md", "table3.csv"}
-    for when, left in disk.left():
-        for name in new:
-            assert left.get(name) in (old[name], new[name]), f"{when}: {name}"

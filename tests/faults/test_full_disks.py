@@ -1,6 +1,5 @@
 """The whole way on disks that are full, small, read-only or elsewhere: named, exit code 74, and on with more room."""
 
-import os
 import runpy
 import sqlite3
 import subprocess
@@ -19,7 +18,7 @@ from repro.experiment import main
 from repro.results import record
 from repro.runs.scales import SCALES
 from repro.runs.sizes import sweep_bytes
-from repro.storage import atomic, journal
+from repro.storage import journal
 from repro.training import checkpoint
 
 ROOT = Path(__file__).parent.parent.parent
@@ -103,22 +102,6 @@ def test_too_little_room_is_refused_before_a_run(
         assert written(disk) == []
 
 
-def test_what_a_killed_process_left_is_swept(tmp_path: Path, made: Path) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    for folder in ("results", "runs", "cache"):
-        ours = atomic.beside(made / folder / "smoke" / "x.json", atomic.PARTIAL)
-        theirs = ours.with_name(ours.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
-        theirs.parent.mkdir(exist_ok=True)
-        ours.touch()
-        theirs.touch()
-    assert code(*places(made)) == 0
-    left = [path.relative_to(made) for path in made.rglob("*.partial")]
-    assert sorted(path.parts[0] for path in left) == ["cache", "results", "runs"]  # of this process, which lives
-    for path in left:
-        (made / path).unlink()
-
-
 def test_a_disk_that_fills_during_a_run(
     tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,15 +131,6 @@ def test_a_disk_that_fills_during_a_run(
         assert code(*asked) == 0
         assert [checkpoint.step_of(path) for path in saved[1:]] == [*range(12, 22)]  # the last ten
         assert record.load(run / "record.json").cost["steps"] == 21
-
-
-def test_a_full_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with tmpfs(tmp_path / "cache", 2**16) as cache:
-        assert code(*places(tmp_path)) == 74
-        said = capsys.readouterr().err
-        assert said.startswith(f"error: {cache}")
-        assert "cannot be written to: No space left on device" in said
-        assert not [path for path in cache.rglob("*") if path.suffix in (".making", ".partial")]
 
 
 def test_a_full_results_folder_costs_no_run(tmp_path: Path, made: Path, capsys: pytest.CaptureFixture[str]) -> None:

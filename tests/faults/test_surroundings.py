@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = """
 import hashlib, os, sys
@@ -65,27 +63,3 @@ def test_the_same_bytes_in_other_surroundings(tmp_path: Path) -> None:
     one, other = made(tmp_path / "one", **here), made(tmp_path / "an other", **there, PYTHONUTF8="1")
     assert one == other
     assert one.count("\n") == 2 + 4  # hashes of the text, of the plan, and of four files
-
-
-ON_READ_ONLY_PROC = """
-import sys
-from pathlib import Path
-from repro.storage.lease import Lease
-from repro.training.cpu_tuning import PeakMemory
-with Lease(Path(sys.argv[1]), step=0) as held:
-    print(held.number, PeakMemory().bytes())
-"""
-
-
-def test_a_read_only_proc_stops_nothing(tmp_path: Path) -> None:
-    if os.geteuid() or sys.platform != "linux":
-        pytest.skip("needs a /proc of its own, which only root may mount on Linux")
-    mount = 'mount --bind /proc /proc && mount -o remount,bind,ro /proc && exec "$@"'
-    alone = ["unshare", "--mount", "sh", "-c"]
-    tried = subprocess.run([*alone, mount, "sh", "true"], capture_output=True, text=True, check=False)
-    if tried.returncode:
-        pytest.skip(f"needs a /proc of its own: {tried.stderr.strip()}")
-    command = [*alone, mount, "sh", sys.executable, "-c", ON_READ_ONLY_PROC, str(tmp_path / "run")]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.returncode) == ("1 None\n", 0), done.stderr

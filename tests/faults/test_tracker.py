@@ -10,7 +10,7 @@ import pytest
 from tracked_runs import ROOT, describe, python, same, shown, stored
 
 from repro.cli.tracking import main
-from repro.storage.journal import Journal, encoded, read
+from repro.storage.journal import Journal, read
 from repro.tracking.mirror import sync
 
 pytestmark = pytest.mark.faults
@@ -36,35 +36,6 @@ def test_an_experiment_without_its_tracker(tmp_path: Path, capsys: pytest.Captur
     assert main(["sync", "--tracking-uri", uri, str(folder)]) == 0
     found = [point for point in stored(uri, sync(uri, folder)) if not point.key.startswith("row/")]  # of the view
     assert same(found, shown(folder))
-
-
-AWAY = """
-import resource, sys, time
-from pathlib import Path
-from repro.tracking.mirror import Mirror
-from repro.tracking.tracker import Tracker
-from repro.tracking.client import connect
-try:
-    connect(sys.argv[1])  # imports MLflow
-except Exception:
-    pass
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-mirror = Mirror(Tracker(sys.argv[1], tell=lambda text: None), Path(sys.argv[2]), every=0.1)
-time.sleep(5)
-mirror.close(timeout=30)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-"""
-
-
-def test_a_million_lines_wait_on_the_disk(tmp_path: Path) -> None:
-    describe(folder := tmp_path / "0123456789abcdef", "0123456789abcdef")
-    line = {"kind": "train", "time": 1.5, "attempt": 1, "loss": 0.25, "nll": 0.5, "lr": 1e-3}
-    with open(folder / "journal.jsonl", "wb") as file:
-        file.writelines(encoded(line | {"step": step}) for step in range(1_000_000))
-    process = python(AWAY, "http://127.0.0.1:1", folder)
-    said, _ = process.communicate()
-    assert process.returncode == 0, said
-    assert int(said) < 20_000, "kilobytes while a million lines wait"
 
 
 def test_eight_processes_begin_with_an_empty_database(tmp_path: Path) -> None:
