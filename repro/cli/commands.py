@@ -1,4 +1,4 @@
-"""The command `python -m repro`: its commands, and the module of each, which is imported only when it is used.
+"""The command `python -m repro`: each of its commands has a module, which is imported only when it is used.
 
 Each command is a function of its arguments that returns an exit code: 0 done, 1 failed or differs, 2 not understood.
 """
@@ -21,7 +21,7 @@ COMMANDS = {
     "export": "write a finished run for Hugging Face, for CTranslate2 or as safetensors",
     "report": "make tables and verdicts from records, or check them",
     "publish": "add your own results to the published ones",
-    "tracking": "bring MLflow up to date with runs, or restore a run from it",
+    "tracking": "bring MLflow up to date with runs, or show published ones there",
     "ui": "open MLflow on the saved view of a table",
 }
 
@@ -33,12 +33,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(overview())
         return 0
     if words == ["--version"]:
-        print(_version())
+        from repro.results.provenance import fingerprint
+
+        print(f"{DISTRIBUTION} {release()}, code {fingerprint()[:12]}")  # the code that decides results, as in records
         return 0
-    if words[0] not in COMMANDS:
-        print(f"error: {_unknown(words[0])}", file=sys.stderr)
+    name, *others = words
+    if name not in COMMANDS:
+        there = f"Commands are {', '.join(COMMANDS)}; {ours('--help')} explains them."
+        print(f"error: {name} is not a command{guess(name, COMMANDS)} {there}", file=sys.stderr)
         return BAD_INPUT
-    return _found(words[0])(words[1:])
+    return _found(name)(others)
 
 
 def _found(name: str) -> Callable[[list[str]], int]:
@@ -62,15 +66,14 @@ def _found(name: str) -> Callable[[list[str]], int]:
             from repro.cli.compare import main
         case "explain":
             from repro.cli.explain import main
+        case "translate":
+            from repro.cli.decode import translate as main
+        case "parse":
+            from repro.cli.decode import parse as main
+        case "score":
+            from repro.cli.decode import score as main
         case _:
-            from repro.cli import decode
-
-            return {
-                "translate": decode.translate,
-                "parse": decode.parse,
-                "score": decode.score,
-                "export": decode.export,
-            }[name]
+            from repro.cli.decode import export as main
     return main
 
 
@@ -88,18 +91,6 @@ def overview() -> str:
             f"  {experiment_command('table3_A')} --help",
         ]
     )
-
-
-def _version() -> str:
-    """The version of the package, and the fingerprint of the code that decides results, as records have it."""
-    from repro.results.provenance import fingerprint
-
-    return f"{DISTRIBUTION} {release()}, code {fingerprint()[:12]}"
-
-
-def _unknown(word: str) -> str:
-    there = f"Commands are {', '.join(COMMANDS)}; {ours('--help')} explains them."
-    return f"{word} is not a command{guess(word, COMMANDS)} {there}"
 
 
 def console() -> NoReturn:

@@ -22,7 +22,7 @@ from repro.results.latest import run_folder, run_names
 from repro.results.record import Record
 from repro.runs.command import Parser, code_of, ours
 from repro.runs.export import FORMATS, export_run
-from repro.runs.load import Trained, finished, open_run
+from repro.runs.load import finished, open_run
 from repro.runs.options import add_options
 from repro.runs.use import check_parses, check_translates, outputs, score_text, trees
 
@@ -122,20 +122,14 @@ def named_run(options: argparse.Namespace) -> Path:
     return folder
 
 
-def opened_run(folder: Path, options: argparse.Namespace) -> Trained:
-    """The run, ready for work."""
-    return open_run(folder, options.cache_dir)
-
-
 def _translate(options: argparse.Namespace) -> None:
     given = {name: value for name in ("beam", "alpha") if (value := getattr(options, name)) is not None}
     search = replace(SEARCHES[options.search], **given)
     check_translates(finished(run_folder(options.run, options.runs_dir)))
-    _check_files(options.source)
     folder = named_run(options)
     lines = list(read_lines(options.source))  # bad lines are reported before the model is built
     warn_of_unseen(finished(folder), lines)
-    trained = opened_run(folder, options)
+    trained = open_run(folder, options.cache_dir)
     for _, text in outputs(trained, lines, search, **_by(options)):
         sys.stdout.buffer.write(text.encode() + b"\n")
 
@@ -165,14 +159,6 @@ def _words(line: str) -> list[str]:
     return [word for word in (one.strip(".,?!").lower() for one in line.split()) if word]
 
 
-def _check_files(*files: Path) -> None:
-    """Raise ValueError where one of them is no file, before the slow work begins."""
-    for file in files:
-        if not file.exists() or file.is_dir():
-            found = "a folder" if file.is_dir() else "none"
-            raise ValueError(f"{file}: expected a file of sentences, one per line; got {found}. Name another.")
-
-
 def _by(options: argparse.Namespace) -> dict[str, Any]:
     """The backend and its precision, as arguments of a search or a score."""
     return {"backend": options.backend, "bf16": options.precision == "bf16"}
@@ -181,10 +167,9 @@ def _by(options: argparse.Namespace) -> dict[str, Any]:
 def _parse(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
     check_parses(run)
-    _check_files(options.source)
     folder = named_run(options)
     sentences = [tokens_of(line) for line in read_lines(options.source)]
-    trained = opened_run(folder, options)
+    trained = open_run(folder, options.cache_dir)
     n_mended = 0
     for found in trees(trained, sentences, Search.of(run.settings), **_by(options)):
         n_mended += bool(found and found.kinds)
@@ -193,15 +178,11 @@ def _parse(options: argparse.Namespace) -> None:
 
 
 def _score(options: argparse.Namespace) -> None:
-    _check_files(options.source, options.target)
-    for file in (options.source, options.target):
-        if not file.is_file():
-            raise ValueError(f"{file}: expected a file, which can be read twice; got a pipe. Save it as a file first.")
     folder = named_run(options)
     text = Parallel(options.source, options.target)
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
     sources, targets = zip(*pairs, strict=True)
-    trained = opened_run(folder, options)
+    trained = open_run(folder, options.cache_dir)
     found = score_text(trained, sources, targets, **_by(options))
     print(
         f"{len(pairs):,} pairs, {found.n_tokens:,} target tokens: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}"
@@ -210,5 +191,5 @@ def _score(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
-    export_run(run, lambda: opened_run(named_run(options), options), options.format, options.folder)
+    export_run(run, lambda: open_run(named_run(options), options.cache_dir), options.format, options.folder)
     print(f"{options.folder}: run {run.run} for {options.format}; README.md there says how to open it")

@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = Parser(prog=ours("publish"), description=main.__doc__)
     parser.add_argument(
-        "scale", nargs="*", help=f"scales to publish; {LAYER_COSTS_FOLDER} stands for the measurement of Table 1"
+        "scale", nargs="+", help=f"scales to publish; {LAYER_COSTS_FOLDER} stands for the measurement of Table 1"
     )
     parser.add_argument(
         "--from", dest="source", type=folder_named, default=OWN, help="your results (default: %(default)s)"
@@ -84,18 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _plans(options: argparse.Namespace) -> list[_Plan]:
-    """The plan for each name; nothing is written unless all plans are allowed.
-
-    Raises ValueError with every reason why one is not.
-    """
-    from repro.pages.build import scales
-
-    has_layers = (options.source / LAYER_COSTS_FOLDER / FILE).exists()
-    there = [*(folder.name for folder in scales(options.source)), *[LAYER_COSTS_FOLDER] * has_layers]
-    if not options.scale and not there:
-        raise ValueError(f"{options.source}: expected results of your own, found none. Run an experiment first.")
-    if not options.scale:
-        raise ValueError(f"expected the scale to publish, got none. Name it: {options.source} has {', '.join(there)}.")
+    """The plan for each name. Raises ValueError with every reason why one is not allowed: then nothing is written."""
     plans: list[_Plan] = []
     reasons: list[str] = []
     for name in dict.fromkeys(options.scale):

@@ -194,15 +194,8 @@ def test_pages_of_ones_own_are_made_anew_with_their_marks(with_pages: Path) -> N
     assert not list(Path("results").glob("lab/*"))
 
 
-def test_without_results_or_the_name_of_a_scale_nothing_is_published(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "expected results of your own, found none" in refused(capsys, ["publish"])
+def test_a_scale_without_results_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "results/own/laptop: expected records to publish, found none" in refused(capsys, ["publish", "laptop"])
-    own(run("x", 1))
-    leave(Path("results/own"), [replace(run("x", 1), scale="lab-120-steps", run="4" * 16)])
-    said = refused(capsys, ["publish"])
-    assert "expected the scale to publish, got none. Name it: results/own has lab, lab-120-steps." in said
 
 
 # what is published already
