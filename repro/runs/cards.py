@@ -29,28 +29,14 @@ def visible(environment: Mapping[str, str]) -> dict[str, str]:
     return {one: there[int(one)] if one.isdecimal() and int(one) < len(there) else there[0] for one in chosen}
 
 
-def present() -> tuple[str, ...]:
-    """The names of the cards that the driver knows, in its order; none where there is no driver."""
-    return tuple(name for name, _ in _asked())
-
-
-def free_on_cards(environment: Mapping[str, str]) -> int | None:
-    """Bytes free on the fullest of the visible cards; None where this is not known."""
-    free = [mebibytes for _, mebibytes in _asked()]
-    found = [free[int(one)] if one.isdecimal() and int(one) < len(free) else None for one in visible(environment)]
-    known = [one for one in found if one is not None]
-    return min(known) * 2**20 if known and len(known) == len(found) else None
-
-
 @cache
-def _asked() -> tuple[tuple[str, int | None], ...]:
-    """The name of each card and its free memory in MiB, by NVIDIA's driver."""
+def present() -> tuple[str, ...]:
+    """The names of the cards that NVIDIA's driver knows, in its order; none where there is no driver."""
     if (program := shutil.which("nvidia-smi")) is None:
         return ()
-    words = [program, "--query-gpu=name,memory.free", "--format=csv,noheader,nounits"]
+    words = [program, "--query-gpu=name", "--format=csv,noheader"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    rows = [line.rpartition(", ") for line in done.stdout.split("\n") if ", " in line] if done.returncode == 0 else []
-    return tuple((name, int(free) if free.isdecimal() else None) for name, _, free in rows)
+    return tuple(done.stdout.strip().split("\n")) if done.returncode == 0 else ()
 
 
 def refuse_cards(precision: "Precision") -> None:

@@ -59,7 +59,6 @@ class Known:
     tokens: int  # of an update, of each side
     train: float  # operations a second
     search: float | None  # sentences a second, times operations of training on a pair of tokens; None: it diverged
-    memory: int | None = None  # bytes of a GPU at the peak of a whole update; None on a processor, or not known
 
 
 def row_of(hyper: Mapping[str, Any], system: str | None) -> str:
@@ -91,14 +90,12 @@ def _known(content: Mapping[str, Any]) -> Known:
     settings, cost, corpus = (content[name] for name in ("settings", "cost", "corpus"))
     flops, tokens = cost["flops"] / cost["steps"], settings["batch_tokens"]
     searched = content["status"] == "finished" and cost["decode_seconds"]
-    is_whole = this_machine().is_gpu and settings.get("accumulate", 1) == 1
     return Known(
         row=row_of(content["hyper"], content.get("system")),
         flops=flops,
         tokens=tokens,
         train=cost["flops"] / cost["train_seconds"],
         search=(corpus["n_dev"] + corpus["n_test"]) / searched * flops / tokens if searched else None,
-        memory=cost.get("peak_memory_bytes") if is_whole else None,
     )
 
 
@@ -107,15 +104,3 @@ def nearest(known: Sequence[Known], hyper: Hyper, system: Any, flops: float) -> 
     row = row_of(vars(hyper), system_text(system) or None)
     same = (one for one in known if one.row == row)
     return next(same, min(known, key=lambda one: abs(math.log(one.flops / flops)), default=None))
-
-
-def card_peaks(options: Options) -> dict[tuple[str, int], int]:
-    """Peak memory on a card of this machine, in bytes, by row and tokens of an update.
-
-    Of several peaks the largest counts, as a peak depends on which sentences are batched together.
-    """
-    found: dict[tuple[str, int], int] = {}
-    for one in finished(options):
-        if one.memory is not None:
-            found[one.row, one.tokens] = max(one.memory, found.get((one.row, one.tokens), 0))
-    return found

@@ -18,7 +18,7 @@ CU130 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
 
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Has the driver's command answer with these lines, name and free MiB of each card, or fail."""
+    """Has the driver's command answer with these lines."""
     for name in cards.HIDE:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -27,29 +27,25 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         text = "".join(f"echo '{line}'\n" for line in lines)
         (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{text}exit {code}\n")
         (tmp_path / "nvidia-smi").chmod(0o755)
-        cards._asked.cache_clear()
+        cards.present.cache_clear()
 
-    cards._asked.cache_clear()
+    cards.present.cache_clear()
     yield answer
-    cards._asked.cache_clear()
+    cards.present.cache_clear()
 
 
-def test_the_driver_says_which_cards_there_are_and_what_is_free(driver: Callable[..., None]) -> None:
-    driver("NVIDIA A100, 3000", "Tesla T4, 2000", "NVIDIA GeForce, [N/A]")
-    assert visible({}) == {"0": "NVIDIA A100", "1": "Tesla T4", "2": "NVIDIA GeForce"}
+def test_the_driver_says_which_cards_there_are(driver: Callable[..., None]) -> None:
+    driver("NVIDIA A100", "Tesla T4")
+    assert visible({}) == {"0": "NVIDIA A100", "1": "Tesla T4"}
     assert visible({"CUDA_VISIBLE_DEVICES": "1,0"}) == {"1": "Tesla T4", "0": "NVIDIA A100"}
     assert list(visible({"CUDA_VISIBLE_DEVICES": "GPU-5"})) == ["GPU-5"]
     assert visible({"CUDA_VISIBLE_DEVICES": ""}) == visible({"CUDA_VISIBLE_DEVICES": "-1"}) == {}
-    assert cards.free_on_cards({"CUDA_VISIBLE_DEVICES": "0,1"}) == 2_000 * 2**20  # the fullest
-    for unknown in ("GPU-5", "0,2", ""):
-        assert cards.free_on_cards({"CUDA_VISIBLE_DEVICES": unknown}) is None
 
 
 def test_there_are_none_without_a_driver(driver: Callable[..., None]) -> None:
     assert visible({}) == visible({"CUDA_VISIBLE_DEVICES": "0"}) == {}
-    driver("NVIDIA-SMI has failed, as it could not communicate with the NVIDIA driver", code=9)
+    driver("NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver", code=9)
     assert visible({}) == {}
-    assert cards.free_on_cards({}) is None
 
 
 @pytest.mark.parametrize(

