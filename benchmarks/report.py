@@ -26,7 +26,7 @@ from repro.results import artifacts
 from repro.results.frame import FIGURES, record_folders
 from repro.results.inside import copy_inside
 from repro.results.provenance import provenance
-from repro.results.record import load, path
+from repro.results.record import load, path, places
 from repro.storage import atomic
 
 PARTS = {
@@ -47,7 +47,7 @@ BOUNDS = {"tables, verdicts, page": 15, "report for the browser": 20}  # seconds
 
 def fill(source: Path, results: Path, wanted: int) -> int:
     """Write as many records as `wanted`, like those of `source`, under `results`; returns how many."""
-    records = [load(file) for folder in record_folders(source) for file in sorted(folder.glob("*.json"))]
+    records = [load(file) for folder in record_folders(source) for file in places(folder)]
     n = 0
     for copy in range(-(-wanted // len(records))):
         for record in records[: wanted - n]:

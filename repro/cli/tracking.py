@@ -14,7 +14,7 @@ from pathlib import Path
 from repro.render.several import several
 from repro.results.frame import record_folders
 from repro.results.latest import run_folder
-from repro.results.record import BASE
+from repro.results.record import BASE, places
 from repro.runs.command import Parser, code_of, hinted, ours
 from repro.runs.options import add_options
 from repro.tracking.client import check_store, connect, reason, say
@@ -62,7 +62,7 @@ def _records(results: Path) -> list[Path]:
     """The published records of a scale."""
     if results.absolute().parent.name == OWN:
         raise ValueError(f"{results} holds your own records; leave out --results to sync the journals of their runs.")
-    found = [file for folder in record_folders(results) for file in sorted(folder.glob("*.json"))]
+    found = [place for folder in record_folders(results) for place in places(folder)]
     if not found:
         raise FileNotFoundError(f"{results} holds no records; expected the folder of a scale, such as results/laptop.")
     return found

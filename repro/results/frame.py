@@ -18,7 +18,7 @@ from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
 from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, repeatable, run_twice, seeds_of_rows
-from repro.results.record import BASE, PROGRAM, PaperNumbers, Record, load, path
+from repro.results.record import BASE, PROGRAM, TOGETHER, PaperNumbers, Record, load, path, places
 from repro.results.task import LAST_MEAN, LATER_SCORES, LENGTH, OF_TOKENS, SPLITS, TRANSLATION, number
 from repro.storage.atomic import make_folder, write_json
 from repro.storage.lock import locked
@@ -79,14 +79,15 @@ NO_ROWS: Rows = MappingProxyType({})
 
 def record_folders(folder: Path) -> list[Path]:
     """The folders of one scale that hold records: those of tables, not the figures' folder nor another scale's."""
-    found = {file.parent for file in folder.glob("*/*.json") if file.parent.name != FIGURES}
+    files = itertools.chain(folder.glob("*/*.json"), folder.glob(f"*/{TOGETHER}"))
+    found = {file.parent for file in files if file.parent.name != FIGURES}
     return sorted(one for one in found if not (one / ROWS_FILE).exists())
 
 
 def load_records(folder: Path) -> list[Record]:
     """The records of one folder. Raises ValueError that names every invalid file and says what is wrong."""
     found, faults = [], []
-    for file in sorted(folder.glob("*.json")):
+    for file in places(folder):
         try:
             record = load(file)
         except ValueError as error:
@@ -122,8 +123,8 @@ def _listed(row: Mapping[str, Any]) -> Listed:
 
 def program_place(folder: Path, row: str) -> int:
     """The position of a row that a program runs at this scale: its earlier one, or one after all earlier rows."""
-    places = {name: listed.position for (of, name), listed in noted_rows(folder).items() if of == PROGRAM}
-    return places.get(row, 1 + max(places.values(), default=-1))
+    known = {name: listed.position for (of, name), listed in noted_rows(folder).items() if of == PROGRAM}
+    return known.get(row, 1 + max(known.values(), default=-1))
 
 
 def note_rows(folder: Path, rows: Rows) -> None:

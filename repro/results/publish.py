@@ -23,7 +23,7 @@ from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.labels import seeds_option
 from repro.results.notes import computed_on, seeds_of_rows
 from repro.results.places import OWN
-from repro.results.record import BASE, PROGRAM, Record, path
+from repro.results.record import BASE, PROGRAM, Record, path, save_together
 
 Rescored = Callable[[Record, Path], str | None]  # record, folder of results -> what is wrong with its BLEU, if anything
 
@@ -123,11 +123,19 @@ def publish(own: ResultSet, published: ResultSet) -> None:
         artifacts.publish(published.folder / table, own.folder / table, runs)
     for record in own.everything:
         copy_inside(path(mine, record), path(results, record), record.run)
-        record.save(path(results, record))  # last, so that a run with a record is complete
+        if not is_exploration(record.table):
+            record.save(path(results, record))  # last, so that a run with a record is complete
     for table in {record.table for record in own.everything}:
         keep_few_insides(published.folder / table)
+        if is_exploration(table):
+            save_together(published.folder / table, own.tables[table])
     if own.everything:
         note_rows(published.folder, _rows_of(own))
+
+
+def is_exploration(table: str) -> bool:
+    """Whether a table asks a question of our own; its records, which are many, are published in one file."""
+    return table.startswith(("ladder", "lab_"))
 
 
 def _rows_of(own: ResultSet) -> Rows:
@@ -170,10 +178,10 @@ def _told(old: dict[str, str], new: dict[str, str]) -> str:
 def keep_few_insides(folder: Path) -> None:
     """Keep only the sentences that figures and pages show, of the lowest seed of a row; of the base's of all seeds."""
     rows: dict[str, list[tuple[int, Path]]] = {}
-    for place in folder.glob("*-seed*.json"):
+    for file in folder.glob("*-seed*.inside.gz"):
+        place = file.with_name(file.name.replace(".inside.gz", ".json"))
         row, _, seed = place.stem.rpartition("-seed")
-        if inside_file(place).exists():
-            rows.setdefault(row, []).append((int(seed), place))
+        rows.setdefault(row, []).append((int(seed), place))
     for row, places in rows.items():
         n = n_published(folder.name, row)
         for i, (_, place) in enumerate(sorted(places)):

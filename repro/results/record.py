@@ -11,7 +11,7 @@ import html
 import json
 import math
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -22,6 +22,7 @@ from repro.results import task
 from repro.results.provenance import Provenance
 from repro.results.task import SPLITS, TRANSLATION, Named, Scores, TaskFacts
 from repro.storage import signed_json
+from repro.storage.atomic import write_bytes
 
 FORMAT: Literal[2] = 2
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
@@ -31,6 +32,7 @@ OPTIONAL = ("determinism", "test_subset", "task", "system", "claims", "last_mean
 RESTORE, UPDATE = "Restore the file from git", "Update this package, which is older than the file"
 SAME_PPL = 1e-6  # relative tolerance: PPL is exp(NLL), but may have been computed in another precision
 ROUNDING = 1e-9  # sacreBLEU gives references against themselves 100.00000000000004
+TOGETHER = "records.jsonl"  # the published records of a table of our own questions, which has many
 POINTS = 100  # points of a curve that a record keeps; the journal has all of them
 FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # names of tables and scales are used as folder names unchanged
 PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # names of rows that are used as file names unchanged, see `slug`
@@ -238,15 +240,23 @@ class Record:
 
     def save(self, path: Path) -> None:
         """Write the record together with the checksum of its content."""
+        signed_json.write(path, self._content())
+
+    def line(self) -> bytes:
+        """The same as one line of JSON."""
+        content = self._content()
+        return signed_json.canonical({**content, signed_json.KEY: signed_json.checksum(content)})
+
+    def _content(self) -> dict[str, Any]:
         content = asdict(self) | {"hyper": written(self.hyper)}
-        signed_json.write(path, {name: value for name, value in content.items() if name not in OPTIONAL or value})
+        return {name: value for name, value in content.items() if name not in OPTIONAL or value}
 
 
 def load(path: Path) -> Record:
     """Read a record; a ValueError names the file, what was expected, what was found and what to do."""
     try:
         older: dict[str, Any] = dict.fromkeys(OPTIONAL)
-        content = older | signed_json.read(path, "a record", FORMAT)
+        content = older | signed_json.parsed(read_bytes(path), "a record", FORMAT)
         if isinstance(content.get("hyper"), dict):  # older than some field, which had its default then
             content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
         _check_names(content, _hints(Record), "record")
@@ -257,8 +267,46 @@ def load(path: Path) -> Record:
 
 
 def path(results: Path, record: Record) -> Path:
-    """The file of a record: results/<scale>/<table>/<row>-seed<k>.json."""
+    """The place of a record: results/<scale>/<table>/<row>-seed<k>.json, a file or a line of `TOGETHER` beside it."""
     return results / record.scale / record.table / f"{slug(record.row)}-seed{record.seed}.json"
+
+
+def places(folder: Path) -> list[Path]:
+    """The places of all records of a folder, sorted."""
+    return sorted({*folder.glob("*.json"), *_lines(folder / TOGETHER)})
+
+
+def read_bytes(place: Path) -> bytes:
+    """The JSON of the record at this place, from its file or its line."""
+    lines = {} if place.exists() else _lines(place.with_name(TOGETHER))
+    return lines[place] if place in lines else place.read_bytes()
+
+
+def save_together(folder: Path, records: Iterable[Record] = ()) -> None:
+    """Write these records and all that the folder of their table has as lines of one file."""
+    lines = {place: signed_json.canonical(json.loads(read_bytes(place))) for place in places(folder)}
+    lines |= {path(folder.parent.parent, record): record.line() for record in records}
+    write_bytes(folder / TOGETHER, b"".join(lines[place] + b"\n" for place in sorted(lines)))
+    for file in folder.glob("*.json"):
+        file.unlink()
+
+
+def _lines(file: Path) -> dict[Path, bytes]:
+    """The lines of such a file by the place of their record; empty where there is none."""
+    seen = file.stat() if file.exists() else None
+    return _lines_once(file, seen.st_mtime_ns, seen.st_size) if seen else {}
+
+
+@functools.lru_cache(maxsize=64)  # its records are loaded one by one
+def _lines_once(file: Path, _changed: int, _size: int) -> dict[Path, bytes]:
+    found = {}
+    for number, line in enumerate(file.read_bytes().rstrip(b"\n").split(b"\n"), 1):
+        try:
+            content = json.loads(line)
+            found[file.with_name(f"{slug(content['row'])}-seed{content['seed']}.json")] = line
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{file}: line {number} is no record: {error!r}. {RESTORE}.") from error
+    return found
 
 
 def thinned(curve: Curve) -> Curve:

@@ -11,7 +11,7 @@ from typing import Any
 
 from repro.model.config import written
 from repro.results.kinds import code_name
-from repro.results.record import Record, load
+from repro.results.record import Record, load, read_bytes
 from repro.tracking.client import MOST, connect, experiment_id
 from repro.tracking.mirror import CELL, settle_cell, table_names
 from repro.tracking.run_folder import DIVERGED_TAG, PRINTED_SCORES, UNKNOWN, Point, further_points, printed_points
@@ -37,7 +37,7 @@ class PublishedRuns:
             self._experiments[record.scale] = experiment_id(self.client, self.uri, record.scale)
         experiment, tags = self._experiments[record.scale], tags_of(record)
         began = round(datetime.fromisoformat(record.stamp["started"]).timestamp() * 1000)
-        identity = record.run, hashlib.sha256(file.read_bytes()).hexdigest()[:32]
+        identity = record.run, hashlib.sha256(read_bytes(file)).hexdigest()[:32]
         if experiment not in self._known:
             self._known[experiment] = {_identity(run): run for run in self._runs(experiment)}
         run = self._known[experiment].get(identity)

@@ -16,7 +16,7 @@ from paper_runs import PAPER_SETTINGS, paper_run
 from repro.cli import commands, report
 from repro.model.config import BASE
 from repro.results import artifacts, layer_costs
-from repro.results.frame import ResultSet, note_rows, noted_rows
+from repro.results.frame import ResultSet, load_records, note_rows, noted_rows
 from repro.results.further_tests import FurtherTest, write_further
 from repro.results.inside import packed_inside, read_inside, write_inside
 from repro.results.publish import keep_few_insides
@@ -109,6 +109,27 @@ def test_more_seeds_of_the_same_code_join_and_a_whole_row_of_other_code_takes_it
     assert published() == {f"lab/x-seed{seed}.json": "ab" for seed in (1, 2, 3)}
 
 
+def test_records_of_a_question_of_our_own_are_lines_of_one_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("repro.results.publish.is_exploration", lambda table: table == "lab")
+    folder = Path("results/lab/lab")
+    own(run("base", 1), run("x", 1), run("x", 2))
+    assert commands.main(["publish", "lab"]) == 0
+    assert [file.name for file in sorted(folder.iterdir())] == ["dev.parquet", "records.jsonl", "test.parquet"]
+    assert load_records(folder) == [run("x", 1), run("x", 2)]
+    assert published().keys() == {"base/base-seed1.json"}
+    own(*(run("x", seed, code="ab") for seed in (1, 2, 10)))
+    assert commands.main(["publish", "lab", "--replace"]) == 0
+    assert load_records(folder) == [run("x", seed, code="ab") for seed in (1, 10, 2)]
+    file = folder / "records.jsonl"
+    lines = file.read_bytes()
+    file.write_bytes(lines.replace(b'"seed": 10', b'"seed": 11'))
+    with pytest.raises(ValueError, match=r"x-seed11.json: edited by hand or damaged"):
+        load_records(folder)
+    file.write_bytes(lines[:-9])
+    with pytest.raises(ValueError, match=r"records.jsonl: line 3 is no record"):
+        load_records(folder)
+
+
 def test_some_seeds_of_other_code_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("x", 1), run("x", 2), run("x", 3))
     assert commands.main(["publish", "lab"]) == 0
@@ -176,8 +197,6 @@ def test_without_the_list_of_rows_no_record_is_called_gone(
     said = refused(capsys)
     assert "row 'x', seed 1: rows.json beside the tables does not list those of lab. Type its command again" in said
     assert "Delete its record" not in said
-    assert report.main(["--own"]) == 0
-    assert "rows.json beside this table does not list its rows" in Path("results/own/lab/lab.md").read_text("utf-8")
 
 
 def test_pages_of_ones_own_are_made_anew_with_their_marks(with_pages: Path) -> None:
