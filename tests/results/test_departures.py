@@ -97,24 +97,16 @@ def test_every_rule_has_been_broken_above() -> None:
     assert broken | below == {rule.name for rule in rules(paper_run())}
 
 
-@pytest.mark.parametrize(
-    ("row", "table", "pair", "dropout", "breaks"),
-    [
-        ("base en-fr", "table2", "en-fr", 0.3, "dropout of the base model"),
-        ("big en-de", "table2", "en-de", 0.1, "dropout of the big model"),
-        ("big en-fr", "table2", "en-fr", 0.1, None),  # "used dropout rate P_drop = 0.1, instead of 0.3": section 6.1
-        ("big en-fr", "table2", "en-fr", 0.3, "dropout of the big model"),
-        ("big", "table3_big", "en-de", 0.1, "dropout of the big model"),
-        ("big", "table3_big", "en-it", 0.3, "dropout of the big model"),  # of which the paper says nothing
-    ],
-)
-def test_base_and_big_drop_out_as_the_paper_says(
-    row: str, table: str, pair: str, dropout: float, breaks: str | None
-) -> None:
-    found = departures([paper_run(row, table, pair=pair, hyper=changed(dropout=dropout))])
-    broken = [(departure.name, departure.here) for departure in found if departure.name.startswith("dropout")]
-    here = f"{dropout:g} ({pair})" if row.startswith("big") else f"{dropout:g}"
-    assert broken == ([(breaks, {here: [row]})] if breaks else [])
+def test_base_and_big_drop_out_as_the_paper_says() -> None:
+    for row, pair, dropout, breaks in (
+        ("base en-fr", "en-fr", 0.3, ["dropout of the base model"]),
+        ("big en-de", "en-de", 0.1, ["dropout of the big model"]),
+        ("big en-fr", "en-fr", 0.1, []),  # "used dropout rate P_drop = 0.1, instead of 0.3": section 6.1
+        ("big en-fr", "en-fr", 0.3, ["dropout of the big model"]),
+        ("big en-it", "en-it", 0.3, ["dropout of the big model"]),  # of which the paper says nothing
+    ):
+        found = departures([paper_run(row, "table2", pair=pair, hyper=changed(dropout=dropout))])
+        assert [departure.name for departure in found if departure.name.startswith("dropout")] == breaks
 
 
 BIG: dict[str, Any] = {"d_model": 1_024, "d_ff": 4_096, "n_heads": 16, "steps": 300_000, "dropout": 0.3}
