@@ -30,15 +30,3 @@ def free_port() -> int:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
     return port
-
-
-def in_the_other_theme(page: Any, chart: str) -> None:
-    """Press the switch of a report in a browser, and wait until the chart KEY/NAME is drawn again."""
-    page.evaluate(
-        """(key) => new Promise((done) => {
-          let drawn = 0;
-          report.onChart(key, () => (drawn += 1) === 2 && done());
-          document.querySelector("[data-theme-switch]").click();
-        })""",
-        chart,
-    )

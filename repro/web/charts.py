@@ -18,20 +18,18 @@ from repro.pages.columns import comma_separated
 from repro.pages.scale_data import ScaleData
 from repro.pages.table3 import PARTS, has_part
 from repro.results.curves import bands
-from repro.results.labels import label
 from repro.results.record import BASE, Record
 from repro.results.task import TRANSLATION
-from repro.web.keys import first_runs
-from repro.web.section import Section
+from repro.web.report import Section
+from repro.web.tables import first_runs
 
 Columns = dict[str, list[Any]]
 Lines = list[dict[str, Any]]
 LETTERS = {LOG_PPL: "log_ppl", BLEU: "bleu"}  # the names of the charts
 STEP = 19  # pixels from row to row of a forest plot
 DETAIL, STRIP, SCATTER, AXIS = 300, 44, 300, 45  # heights in pixels
-FIRST_OF_TABLE_3 = "The rows of Table 3 are coloured at first: double-click to colour all, Escape begins again. "
+FIRST_OF_TABLE_3 = " The rows of Table 3 are coloured at first: double-click to colour all, Escape begins again."
 OF_TEXT = "datum.text == text"  # of the training text or of dev, as the reader chooses
-ALL_ROWS = "all rows"  # in the choice of a row by its name: none in particular
 LOSS: dict[str, Any] = {"type": "log", "nice": False}
 TICKS, UNIT = [0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 7, 10], "loss (nats per word-piece)"
 N_COLOURS = 8  # of report.css; a ninth row has the first again, with other dashes and another shape
@@ -54,8 +52,7 @@ def differences_section(data: ScaleData) -> Section | None:
     if not lines:
         return None
     firsts = first_runs(data.result_set)
-    keys = {(one.table, label(one.row, one.hyper)): firsts[one.table, one.row] for one in data.result_set.everything}
-    values = [_difference(line, keys[line.table, line.name]) for line in lines]
+    values = [_difference(line, firsts[line.table, line.row]) for line in lines]
     # removing a part of the model may cost fifty times what the paper's rows differ by: so each group has its own axes
     groups: dict[str, Lines] = {"rows": [], "ours": []}
     for line, value in zip(lines, values, strict=True):
@@ -73,8 +70,7 @@ def differences_section(data: ScaleData) -> Section | None:
         'translations were kept; <span class="key of-paper">what the paper prints</span>. '
         "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. Verdicts rest on "
         "wider bounds, which allow for all that is judged: a bar that leaves out 0 may be undetermined. Click a "
-        "row to open it, or its name; with the keyboard, Tab leads to the points, arrows from one to the next, and "
-        "Enter opens one.</p>"
+        "row to open it, or its name.</p>"
     )
     places = [_place(f"differences/{name}", chart["height"] + AXIS) for name, chart in charts.items()]
     if len(groups) > 1:
@@ -209,16 +205,15 @@ def curves_section(data: ScaleData) -> Section | None:
     first *= len(first) < len(names)  # not all: a hundred lines cannot be read
     said = Markup(
         "<p>The loss of every row that translates, in nats per word-piece and not smoothed: the mean over its seeds, "
-        "and a band from the lowest to the highest. Drag over the strip below to zoom in. Drag across points in the "
-        "lower chart to highlight those rows above. Click a legend name to highlight a {}, or choose one row by its "
-        "name to see it beside the base. {}Names and points are reached with Tab, then by arrows; Enter is a click.</p>"
-    ).format(by, FIRST_OF_TABLE_3 if first else "Double-click or press Escape to reset. ")
+        "and a band from the lowest to the highest. Drag over the strip below to zoom in. Click a name in the legend "
+        "to highlight a {}, with Shift one more.{} Click a point of the lower chart to open its row.</p>"
+    ).format(by, FIRST_OF_TABLE_3 if first else " Double-click or press Escape to begin again.")
     return Section(
         key="curves",
         title="Curves and cost",
         body=said + _place("curves/all", DETAIL + STRIP + SCATTER + 4 * AXIS),
         data={"columns": {"curves": columns_of(curves), "costs": columns_of(costs)}},
-        charts={"all": _curves_chart(by, names, first, [line["row"] for line in costs], _loss_axis(curves))},
+        charts={"all": _curves_chart(by, names, first, _loss_axis(curves))},
         csv={"curves.csv": comma_separated(curves), "cost.csv": comma_separated(costs)},
     )
 
@@ -270,39 +265,27 @@ def _loss_axis(curves: Lines) -> dict[str, Any]:
     return {"values": TICKS} if told else {"tickCount": 6}
 
 
-def _curves_chart(
-    by: str, names: Sequence[str], first: Sequence[str], rows: Sequence[str], loss_axis: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Curves, the strip in which a part of them is chosen, and the chart of cost in which rows are chosen.
+def _curves_chart(by: str, names: Sequence[str], first: Sequence[str], loss_axis: Mapping[str, Any]) -> dict[str, Any]:
+    """Curves, the strip in which a part of them is chosen, and quality over cost.
 
     Each of the `names`, of tables or of rows as `by` says, has a colour. At first those in `first` are chosen, or all
-    if it is empty. One of the `rows` can be chosen by name.
+    if it is empty.
     """
     import altair as alt
 
     shown = alt.selection_interval(encodings=["x"], name="shown")
-    chosen: dict[str, Any] = {"value": [{by: name} for name in first]} if first else {}
-    of_table = alt.selection_point(fields=[by], bind="legend", name="of_table", **chosen)
-    picked = alt.selection_interval(name="picked")
+    value: dict[str, Any] = {"value": [{by: name} for name in first]} if first else {}
+    chosen = alt.selection_point(fields=[by], bind="legend", name="chosen", **value)
     text = alt.param(name="text", value="train", bind=alt.binding_radio(options=["train", "dev"], name="loss on "))
-    by_name = alt.binding_select(options=[ALL_ROWS, *sorted(rows, key=str.lower)], name="row ")
-    named = alt.param(name="named", value=ALL_ROWS, bind=by_name)
     colour, dash, shape = _looks(by, names)
-    curves = _bands(_kept(of_table, picked), shown, dash, loss_axis).encode(color=colour).add_params(of_table)
-    strip = _strip(_kept(of_table)).encode(color=colour).add_params(shown)
-    cost = _quality_and_cost(_kept(of_table, picked), picked, shape).encode(color=colour)
-    return alt.vconcat(curves, strip, cost, spacing=18).add_params(text, named).to_dict()
+    curves = _bands(chosen, shown, dash, loss_axis).encode(color=colour).add_params(chosen)
+    strip = _strip(chosen).encode(color=colour).add_params(shown)
+    cost = _quality_and_cost(chosen, shape).encode(color=colour)
+    return alt.vconcat(curves, strip, cost, spacing=18).add_params(text).to_dict()
 
 
-def _kept(*chosen: Any) -> dict[str, Any]:
-    """The test for what is not pale: the row chosen by name and the base, else what is in all these selections."""
-    by_name = f"datum.row == named || datum.row == '{BASE}'"
-    by_all = [{"param": selection.name} for selection in chosen]
-    return {"or": [{"and": [f"named != '{ALL_ROWS}'", by_name]}, {"and": [f"named == '{ALL_ROWS}'", *by_all]}]}
-
-
-def _opacity(kept: Mapping[str, Any], strong: float, pale: float) -> dict[str, Any]:
-    return {"condition": {"test": kept, "value": strong}, "value": pale}
+def _opacity(chosen: Any, strong: float, pale: float) -> dict[str, Any]:
+    return {"condition": {"param": chosen.name, "value": strong}, "value": pale}
 
 
 def _looks(by: str, names: Sequence[str]) -> tuple[Any, Any, Any]:
@@ -321,42 +304,43 @@ def _looks(by: str, names: Sequence[str]) -> tuple[Any, Any, Any]:
     )
 
 
-def _bands(kept: Any, shown: Any, dash: Any, loss_axis: Mapping[str, Any]) -> Any:
-    """A line and a band for each row, pale if not `kept`. The selection `shown` decides which steps are seen."""
+def _bands(chosen: Any, shown: Any, dash: Any, loss_axis: Mapping[str, Any]) -> Any:
+    """A line and a band for each row, pale if not `chosen`. The selection `shown` decides which steps are seen."""
     import altair as alt
 
-    known = alt.LookupData(data=alt.NamedData("costs"), key="row", fields=["flops", "bleu"])
     rows = (
-        alt.Chart(alt.NamedData("curves")).transform_lookup(lookup="row", from_=known).transform_filter(OF_TEXT)
-    ).encode(
-        x=alt.X("step:Q", title="updates", scale=alt.Scale(domain=shown, nice=False), axis=alt.Axis(**UPDATES)),
-        detail="row:N",
+        alt.Chart(alt.NamedData("curves"))
+        .transform_filter(OF_TEXT)
+        .encode(
+            x=alt.X("step:Q", title="updates", scale=alt.Scale(domain=shown, nice=False), axis=alt.Axis(**UPDATES)),
+            detail="row:N",
+        )
     )
     y: dict[str, Any] = {"scale": alt.Scale(**LOSS), "axis": alt.Axis(format="~g", **loss_axis), "title": UNIT}
-    band = rows.mark_area(clip=True).encode(y=alt.Y("low:Q", **y), y2="high:Q", opacity=_opacity(kept, 0.16, 0.01))
+    band = rows.mark_area(clip=True).encode(y=alt.Y("low:Q", **y), y2="high:Q", opacity=_opacity(chosen, 0.16, 0.01))
     line = rows.mark_line(clip=True, strokeWidth=1.4).encode(
         y=alt.Y("mean:Q", **y),
         strokeDash=dash,
-        opacity=_opacity(kept, 0.95, 0.08),
+        opacity=_opacity(chosen, 0.95, 0.08),
         tooltip=["row:N", "step:Q", "mean:Q", "low:Q", "high:Q"],
     )
     return alt.layer(band, line).properties(width="container", height=DETAIL)
 
 
-def _strip(kept: Any) -> Any:
+def _strip(chosen: Any) -> Any:
     import altair as alt
 
     lines = alt.Chart(alt.NamedData("curves")).transform_filter(OF_TEXT).mark_line(strokeWidth=0.7)
     return lines.encode(
-        opacity=_opacity(kept, 0.5, 0.05),
+        opacity=_opacity(chosen, 0.5, 0.05),
         x=alt.X("step:Q", title=None, scale=alt.Scale(nice=False), axis=alt.Axis(**UPDATES)),
         y=alt.Y("mean:Q", scale=alt.Scale(**LOSS), axis=None),
         detail="row:N",
     ).properties(width="container", height=STRIP)
 
 
-def _quality_and_cost(kept: Any, picked: Any, shape: Any) -> Any:
-    """A point for each row with its interval; dragging over some makes the selection `picked`."""
+def _quality_and_cost(chosen: Any, shape: Any) -> Any:
+    """A point for each row with its interval."""
     import altair as alt
 
     x = alt.X(
@@ -366,11 +350,11 @@ def _quality_and_cost(kept: Any, picked: Any, shape: Any) -> Any:
         axis=alt.Axis(labelExpr=IN_PRINT, tickCount=5, grid=False, labelSeparation=8),
     )
     y: dict[str, Any] = {"scale": alt.Scale(zero=False, nice=False, padding=14), "title": "BLEU (dev)"}
-    rows = alt.Chart(alt.NamedData("costs")).encode(x=x, opacity=_opacity(kept, 1, 0.15))
+    rows = alt.Chart(alt.NamedData("costs")).encode(x=x, opacity=_opacity(chosen, 1, 0.15))
     span = rows.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     point = rows.mark_point(filled=True, size=70, cursor="pointer").encode(
         y=alt.Y("bleu:Q", **y),
         shape=shape,
         tooltip=["row:N", alt.Tooltip("n:Q", title="runs"), "bleu:Q", "low:Q", "high:Q", "flops:Q"],
     )
-    return alt.layer(span, point.add_params(picked)).properties(width="container", height=SCATTER)
+    return alt.layer(span, point).properties(width="container", height=SCATTER)

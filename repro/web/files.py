@@ -1,6 +1,6 @@
 """The files of the report: one for each scale, beside its pages, and an index of them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +15,12 @@ from repro.render.several import several
 from repro.storage.atomic import write_text
 from repro.web.charts import curves_section, differences_section
 from repro.web.explorables import explorables_section
-from repro.web.inside import ROOM, inside_section, with_viewer
-from repro.web.overview import outcome_counts, overview_section
-from repro.web.report import report_html
+from repro.web.inside import inside_section
+from repro.web.report import Section, report_html
 from repro.web.runs import runs_section
-from repro.web.section import Section
 from repro.web.sentences import sentences_section
 from repro.web.tables import table3_section, tables_section
-from repro.web.verdicts import claims_section, statements_section
+from repro.web.verdicts import claims_section, outcome_counts, overview_section, statements_section
 
 Maker = Callable[[ScaleData], Section | None]
 SECTIONS: tuple[Maker, ...] = (  # in order; each returns None if the scale has nothing for it to show
@@ -46,7 +44,6 @@ def sections_of(data: ScaleData, makers: tuple[Maker, ...] = SECTIONS) -> list[S
 
 
 NAME = "report.html"
-LARGEST_PAGE = 5_000_000  # bytes: what a browser opens without delay
 EXPLORATION = "Exploration: no run counts as evidence"
 
 
@@ -74,17 +71,9 @@ def by_evidence(data: ScaleData) -> tuple[int, int, str]:
 
 
 def scale_report(data: ScaleData) -> str:
-    """The report of one scale; if it would be too large, its viewer has fewer sentences."""
-    sections = sections_of(data)
-    page = _page(data, sections)
-    if (too_much := len(page.encode()) - LARGEST_PAGE) <= 0:
-        return page
-    return _page(data, with_viewer(sections, inside_section(data, max(0, ROOM - too_much))))
-
-
-def _page(data: ScaleData, sections: Sequence[Section]) -> str:
+    """The report of one scale."""
     return report_html(
-        sections,
+        sections_of(data),
         title=f"Attention Is All You Need at scale {data.runs.scale}",
         lead=lead(data),
         home=f"../{NAME}",

@@ -10,33 +10,23 @@ from typing import Any
 
 from markupsafe import Markup
 
-from repro.pages.columns import comma_separated
 from repro.pages.scale_data import ScaleData
 from repro.render.page import Column, Table
 from repro.results.departures import departures
-from repro.results.frame import ResultSet
 from repro.results.labels import SYMBOLS, at_paper_size, label, setting
 from repro.results.notes import BADGES, NO_BADGE, NOT_LOOKED_AT, SCORERS
 from repro.results.record import BASE, PROGRAM, Record, path
-from repro.results.sentences import are_of, has_sentences, read_hypotheses, read_lengths
-from repro.results.task import SPLITS, number, signature
+from repro.results.task import signature
 from repro.runs.command import command_line
 from repro.runs.options import Options, Seeds
 from repro.runs.scales import SCALES
 from repro.runs.world import options_of
-from repro.web.grid import table_html
-from repro.web.keys import run_keys
-from repro.web.section import Section, fold
-from repro.web.sentences import Pairs, is_of_generated, own_text
+from repro.web.report import Section, fold
+from repro.web.tables import run_keys, table_html
 
 KEY, LIST, SCRIPT = "runs", "all-runs", "runs.js"
-SAMPLE = 12  # lines of dev that a run shows, evenly spread
-LONGEST = 400  # characters of one of them
 DECIMALS = {"ppl": 2, "nll": 3, "accuracy": 3}  # of scores, as in tables; percentages have one
 DIGITS = 3  # decimals of a loss in a curve: more cannot be seen on a screen
-
-
-Texts = dict[tuple[str, str], Pairs | None]  # sources and references of dev, where they are at hand and may be shown
 
 
 class Pool:
@@ -58,14 +48,11 @@ class Pool:
 def runs_section(data: ScaleData) -> Section:
     """The list of all runs, and the values that a click on one shows."""
     runs, pool = run_keys(data.result_set), Pool()
-    of_text = {_text_of(record): record for record in runs.values() if has_sentences(record)}
-    texts = {name: own_text(record, data) for name, record in of_text.items()}
     values = {
-        "runs": {key: _facts(record, data, pool, texts) for key, record in runs.items()},
+        "runs": {key: _facts(record, data, pool) for key, record in runs.items()},
         "shared": pool.values,
         "base": next((key for key, record in runs.items() if record.table == BASE), None),
     }
-    sheet = comma_separated([_line(key, record) for key, record in runs.items()])
     shown = [*runs.values()]
     table = table_html(
         Table(
@@ -96,12 +83,7 @@ def runs_section(data: ScaleData) -> Section:
         folded={LIST: table},
         data=values,
         script=SCRIPT,
-        csv={f"{KEY}.csv": sheet},
     )
-
-
-def _text_of(record: Record) -> tuple[str, str]:
-    return record.corpus["sha256"], record.pair
 
 
 def _badge(record: Record) -> str | None:
@@ -112,24 +94,7 @@ def _text(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
 
 
-def _line(key: str, record: Record) -> dict[str, Any]:
-    """The line of a run in the sheet."""
-    names = [name for name in record.scores["dev"] if number(record.scores["dev"], name) is not None]
-    return {
-        "run": key,
-        "table": record.table,
-        "row": record.row,
-        "seed": record.seed,
-        "status": record.status,
-        "badge": _badge(record),
-        **{f"{split}/{name}": record.score(split, name) for split in SPLITS for name in names},
-        **{name: vars(record)["cost"][name] for name in ("train_seconds", "decode_seconds", "flops", "gpu_hours")},
-        "commit": record.stamp["commit"],
-        "started": record.stamp["started"],
-    }
-
-
-def _facts(record: Record, data: ScaleData, pool: Pool, texts: Texts) -> dict[str, Any]:
+def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
     """All that a reader sees of one run."""
     told, listed = record.determinism, data.result_set.rows.get((record.table, record.row))
     badge = (
@@ -137,8 +102,6 @@ def _facts(record: Record, data: ScaleData, pool: Pool, texts: Texts) -> dict[st
     )
     paper_size = at_paper_size(listed.changes if listed else None)
     marks = [*(["of uncommitted code"] if record.stamp["dirty"] else [])]
-    lines = _lines(record, data.result_set)
-    pairs = texts[_text_of(record)] if lines else None
     return {
         "table": record.table,
         "row": record.row,
@@ -161,9 +124,6 @@ def _facts(record: Record, data: ScaleData, pool: Pool, texts: Texts) -> dict[st
         "again": again(record),
         "is_of_today": is_of_today(record),
         "curves": {kind: _curve(record, kind, pool) for kind in ("train", "dev")},
-        "lines": lines,
-        "asked": pool.place([[text[:LONGEST] for text in pairs[line - 1]] for line, *_ in lines] if pairs else None),
-        "is_generated": is_of_generated(record),
     }
 
 
@@ -214,16 +174,6 @@ def _curve(record: Record, kind: str, pool: Pool) -> list[Any]:
     """[number of the steps, losses]: runs of one budget share their steps."""
     curve = vars(record)["curves"][kind]
     return [pool.place(curve["step"]), [round(value, DIGITS) for value in curve["nll"]]]
-
-
-def _lines(record: Record, result_set: ResultSet) -> list[list[Any]]:
-    """[line, translation, its words, words of the reference] of a sample of dev; empty if none was kept."""
-    place = path(result_set.folder.parent, record)
-    if not has_sentences(record) or not are_of(place, record.run):
-        return []
-    texts, (words, wanted) = read_hypotheses(place, "dev"), read_lengths(place, "dev")
-    chosen = range(0, len(texts), max(1, len(texts) // SAMPLE))[:SAMPLE]
-    return [[i + 1, texts[i][:LONGEST], words[i], wanted[i]] for i in chosen]
 
 
 OF_BASE = "table3_A"  # the experiment that is named to train the base: every table trains it

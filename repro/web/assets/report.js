@@ -1,7 +1,7 @@
 /* The frame of every report: what all sections share. A section's own script comes after it and uses `report`.
 
-   What sections hold stands in the page packed, as gzip in base64. Each value is unpacked and read when it is asked for,
-   and at once: a print waits for nothing, and has all of it however early it comes.
+   What sections hold stands in the page packed, as gzip in base64. The browser unpacks all of it as the page opens, and
+   then `report.ready` is kept; each value is read (JSON) when it is first asked for, at once: a print waits for nothing.
 
    No script reads text as HTML: `report.element` makes elements and sets text. Only what is folded is HTML as it comes,
    written and escaped like the rest of the page (`assets/grid.js` unfolds it). */
@@ -9,6 +9,7 @@
 
 const report = (() => {
   const page = document.documentElement;
+  const packed = new Map(); // id -> the bytes that stood packed there
   const kept = new Map(); // id -> what was read there
   const routes = new Map(); // name -> what is done at #name=value
   const themed = []; // what is drawn again in other colours
@@ -21,20 +22,19 @@ const report = (() => {
 
   /** What stands packed in the element of this id; null where there is none. The same value each time. */
   function values(id) {
-    if (!kept.has(id)) {
-      const place = document.getElementById(id);
-      kept.set(id, place && JSON.parse(new TextDecoder().decode(unpacked(place.textContent))));
-    }
+    if (!kept.has(id)) kept.set(id, packed.has(id) ? JSON.parse(new TextDecoder().decode(packed.get(id))) : null);
     return kept.get(id);
   }
 
-  /** The bytes that were packed as gzip in base64. */
-  function unpacked(packed) {
-    const letters = atob(packed);
-    const bytes = new Uint8Array(letters.length);
-    for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
-    return gunzip(bytes);
+  /** The bytes that were packed as gzip. Rejects what is no such thing, or damaged. */
+  async function unpacked(bytes) {
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
   }
+
+  const ready = Promise.all([...document.querySelectorAll("[data-packed]")].map(async (place) => {
+    packed.set(place.id, await unpacked(Uint8Array.from(atob(place.textContent), (letter) => letter.charCodeAt(0))));
+  }));
 
   /** An element with attributes and children: elements, or text that is shown as it is. `on` holds listeners. */
   function element(tag, { on = {}, ...attributes } = {}, ...children) {
@@ -67,7 +67,7 @@ const report = (() => {
   /** Do something once, when an element comes near to what is in sight, or is printed: a page opens without it. */
   function whenSeen(at, act) {
     unseen.set(at, act);
-    sight.observe(at);
+    ready.then(() => sight.observe(at));
   }
 
   const sight = new IntersectionObserver((found) => {
@@ -77,7 +77,7 @@ const report = (() => {
   /** The same, or else when the browser has nothing to do: then a reader's search through the page finds it too. */
   function whenSeenOrIdle(at, act) {
     whenSeen(at, act);
-    (window.requestIdleCallback ?? setTimeout)(() => see(at)); // Safari has none
+    ready.then(() => (window.requestIdleCallback ?? setTimeout)(() => see(at))); // Safari has none
   }
 
   function see(at) {
@@ -90,7 +90,7 @@ const report = (() => {
   /** What is done when the address ends in #name=value: act(value), and act(null) when it no longer does. */
   function route(name, act) {
     routes.set(name, act);
-    follow();
+    ready.then(follow);
   }
 
   /** Lead to #name=value, where the value has letters, digits and - alone; with null back to where the page was. */
@@ -171,5 +171,5 @@ const report = (() => {
   }
 
   start();
-  return { data, values, unpacked, element, colour, onTheme, whenSeen, whenSeenOrIdle, route, go, download };
+  return { ready, data, values, unpacked, bytes: (id) => packed.get(id), element, colour, onTheme, whenSeen, whenSeenOrIdle, route, go, download };
 })();

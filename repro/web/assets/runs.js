@@ -49,7 +49,6 @@
       el("h3", {}, "How it learned"), ...curves(key, of),
       el("h3", {}, "Settings"), settings(run),
       el("h3", {}, "Departures from the paper's recipe"), departures(run),
-      el("h3", {}, "Translations of dev"), ...translations(run),
       el("h3", {}, "Cost"), facts(run.cost),
       el("h3", {}, "How to run it again"), ...command(run),
       el("h3", {}, "Where it comes from"), facts([...shared[run.world], ...shared[run.made], ...shared[run.settings]]),
@@ -99,20 +98,6 @@
     const found = shared[run.departures];
     if (!found.length) return el("p", {}, "None: the run follows it.");
     return table(["rule", "here", "paper"], found, [0, 1, 2]);
-  }
-
-  function translations(run) {
-    if (!run.lines.length) return [el("p", {}, "None were kept beside the record.")];
-    const asked = shared[run.asked]; // [source, reference] of each line, where they may be shown and are at hand
-    const spoken = (text) => el("bdi", {}, text);
-    const cells = ([line, text, words, wanted], i) => [String(line), ...(asked ? [spoken(asked[i][0])] : []), spoken(text),
-      ...(asked ? [spoken(asked[i][1])] : []), String(words ?? ""), String(wanted ?? "")];
-    const head = asked ? ["line", "source", "translation", "reference", "words", "of the reference"] : ["line", "translation", "words", "of the reference"];
-    return [
-      el("p", { class: "small" }, "A sample, evenly spread. Words are those that sacreBLEU counts.",
-        run.is_generated ? "" : " References are not shown: the text may not be redistributed."),
-      table(head, run.lines.map(cells), asked ? [1, 2, 3] : [1]),
-    ];
   }
 
   function facts(pairs) {

@@ -112,16 +112,14 @@ report.whenSeen(document.getElementById("side-by-side"), () => {
     for (const i of wanted) groups.set(one.of[i], [...(groups.get(one.of[i]) ?? []), i]);
     const lines = [...groups].sort(([, a], [, b]) => one.bleu[b[0]] - one.bleu[a[0]]);
     const whole = (name, text) => (text === null ? null : el("tr", { class: "given" },
-      el("th", { scope: "row", colspan: hasText ? 2 : 1 }, name), el("td", { class: "words" }, el("bdi", {}, text))));
+      el("th", { scope: "row" }, name), el("td", { class: "words" }, el("bdi", {}, text))));
     return el("figure", {},
       el("figcaption", {}, `line ${one.line}: ${two ? `the two differ by ${difference(one).toFixed(1)} BLEU; ` : ""}`
         + `over all rows, sentence BLEU has a standard deviation of ${one.spread.toFixed(1)}`),
       el("div", { class: "scroll" }, el("table", {},
-        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "BLEU"), hasText ? el("th", { scope: "col" }, "chrF") : null,
-          el("th", { scope: "col", class: "words" }, "translation, and its rows"))),
+        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "BLEU"), el("th", { scope: "col", class: "words" }, "translation, and its rows"))),
         el("tbody", {}, whole("source", one.source), whole("reference", one.reference), lines.map(([text, of]) => el("tr", {},
           el("td", { title: "sentence BLEU" }, one.bleu[of[0]].toFixed(1)),
-          one.chrf ? el("td", { title: "chrF2" }, one.chrf[text].toFixed(1)) : null,
           el("td", { class: "words" }, marked(one.texts[text], text === (there === null ? -1 : one.of[there]) ? null : other),
             el("div", { class: "rows" }, of.map((i, n) => [n ? " · " : null, el("a", { href: `#run=${rows[i].run}` }, rows[i].name)])))))))));
   }
