@@ -2,9 +2,11 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Mapping
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from repro.corpora.cut_text import Cut, form_of, refuse_mixed
 from repro.corpora.download.sources import COLLECTIONS, KNOWN
@@ -17,8 +19,6 @@ from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, ver
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # if installed: the current folder
 GIVEN = "vocab"  # the file of tokens in a folder of your own text
-DEV_NAMES = ("dev", "valid", "val")  # what its dev text may be called; several at once are refused
-NEWSTEST_2014 = ("newstest2014_full", "newstest2014")  # en-de: 3,003 lines, or 2,737 of them; en-fr: the same 3,003
 FETCHED = "wmt"  # the folder of the texts that `python -m repro data fetch` unpacks
 
 
@@ -43,73 +43,17 @@ class NamedCorpus:
         return "" in self.folders.values()
 
 
-_OURS, _ON_THE_SPOT = "MIT, as this package", "It is generated on the spot."
-_GET = "Get it with: python -m repro data fetch"
-_FURTHER_CAPTIONS = ("test_2017_flickr", "test_2017_mscoco")
+def _named(*, further: Mapping[str, Sequence[str]] | None = None, **facts: Any) -> NamedCorpus:
+    """A corpus as catalogue.toml has it."""
+    stems = {name: tuple(facts[name]) for name in ("train", "dev", "test") if name in facts}
+    subwords = {pair: Subwords(*one) for pair, one in facts.pop("subwords", {}).items()}
+    others = {name: tuple(one) for name, one in (further or {}).items()}
+    return NamedCorpus(**facts | stems, subwords=subwords, further=others)
 
-CORPORA = {
-    "grammar": NamedCorpus(folders={"en-de": "", "en-fr": ""}, licence=_OURS, origin=_ON_THE_SPOT),
-    "multi30k": NamedCorpus(
-        folders={"en-de": "multi30k", "en-fr": "multi30k"},
-        dev=("val",),
-        test=("test_2016_flickr",),
-        further={name: (name,) for name in _FURTHER_CAPTIONS},
-        licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
-        origin=f"{_GET} multi30k-en-de (or multi30k-en-fr).",
-    ),
-    "multi30k_tok": NamedCorpus(
-        folders={"en-de": "multi30k_tok", "en-fr": "multi30k_tok"},
-        train=("train", "train.lc.norm.tok"),
-        dev=("val", "val.lc.norm.tok"),
-        test=("test_2016_flickr", "test_2016_flickr.lc.norm.tok"),
-        further={name: (name, f"{name}.lc.norm.tok") for name in _FURTHER_CAPTIONS},
-        in_tokens=True,
-        licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
-        origin=f"{_GET} multi30k_tok-en-de (or multi30k_tok-en-fr).",
-    ),
-    "tatoeba": NamedCorpus(
-        folders={"en-de": "tatoeba_ende", "en-fr": "tatoeba_enfr"},
-        dev=("valid",),
-        licence="CC BY 2.0 FR, www.manythings.org/anki and tatoeba.org",
-        origin="Its sentence pairs are at https://www.manythings.org/anki (deu-eng.zip, fra-eng.zip); this split of "
-        "them is not published, so make one with python -m repro data import and pass --corpus folder --data-dir "
-        "FOLDER.",
-    ),
-    "news_commentary": NamedCorpus(
-        folders={"en-de": "news_commentary", "en-fr": "news_commentary"},
-        dev=("newstest2013",),
-        test=NEWSTEST_2014,
-        licence=COLLECTIONS["news_commentary-en-de"].licence,
-        origin=f"{_GET} news-commentary-en-de (or -en-fr).",
-    ),
-    "wmt14": NamedCorpus(
-        folders={"en-de": "wmt_ende", "en-fr": "wmt_enfr"},
-        dev=("newstest2013",),
-        test=NEWSTEST_2014,
-        licence=COLLECTIONS["wmt14-en-de"].licence,
-        origin=f"{_GET} wmt14-en-de (or wmt14-en-fr).",
-        subwords={"en-de": Subwords("bpe", 37_000), "en-fr": Subwords("wordpiece", 32_000)},
-    ),
-    "grammar_trees": NamedCorpus(folders={"en-tree": ""}, of_trees=True, licence=_OURS, origin=_ON_THE_SPOT),
-    "craft": NamedCorpus(
-        folders={"en-tree": "craft"},
-        of_trees=True,
-        licence="CC BY 3.0",
-        origin=f"{_GET} craft.",
-    ),
-    "wsj": NamedCorpus(
-        folders={"en-tree": "wsj"},
-        of_trees=True,
-        licence="that of the Linguistic Data Consortium, LDC99T42: yours to keep, not to pass on",
-        origin="It is read from your own copy of Treebank-3: --data-dir FOLDER, with wsj/02 to wsj/23 in it.",
-    ),
-    "folder": NamedCorpus(
-        folders={},
-        dev=DEV_NAMES,
-        licence="as its owner says",
-        origin="Pass the folder of its train, dev and test files as --data-dir FOLDER.",
-    ),
-}
+
+_LISTED = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_bytes().decode())
+CORPORA = {name: _named(**facts) for name, facts in _LISTED.items()}
+DEV_NAMES = CORPORA["folder"].dev  # what the dev text of one's own may be called; several at once are refused
 
 
 @dataclass(frozen=True, kw_only=True)

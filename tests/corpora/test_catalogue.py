@@ -65,13 +65,6 @@ def test_a_folder_with_a_vocabulary_is_in_pieces_of_moses_tokens(tmp_path: Path)
         given.subwords(chosen, asked=300)
 
 
-def test_a_vocabulary_is_read_as_texts_are(tmp_path: Path) -> None:
-    written(tmp_path, "vocab", b"\xef\xbb\xbfeins\r\nzwei\r\n")
-    assert prepare._pieces(tmp_path / "vocab") == ["eins", "zwei"]
-    written(tmp_path, "vocab", b"eins\r\nzwei\n")
-    assert prepare._pieces(tmp_path / "vocab") == ["eins\r", "zwei"], "a piece of its own, among others without"
-
-
 @pytest.mark.parametrize(("test_de", "is_noted"), [(b"drei\r\n", True), (b"vier\n", False)])
 def test_a_test_set_that_is_the_dev_set_is_noted(tmp_path: Path, test_de: bytes, is_noted: bool) -> None:
     folder = six_files(tmp_path, dev="valid", test_en=b"three\n", test_de=test_de)
@@ -159,11 +152,6 @@ def test_a_missing_corpus_says_what_where_and_how(tmp_path: Path, monkeypatch: p
 def test_what_cannot_be_opened(tmp_path: Path, name: str, pair: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         open_corpus(name, pair, data_dir=None, cache=tmp_path)
-
-
-def test_a_generated_corpus_takes_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"'grammar' is generated.*--corpus folder"):
-        opened(tmp_path, "grammar")
 
 
 @pytest.mark.parametrize("content", [b'{"my": "notes"}', b"no JSON"])
@@ -299,18 +287,6 @@ def test_the_news_tests_are_recognised(real_text: Path, tmp_path: Path, pair: st
     assert len(list(found.dev.pairs())) == 3_000
     assert len(list(found.test.pairs())) == 3_003
     assert (len(found.subset.places) if found.subset else None) == {"en-de": 2_737, "en-fr": None}[pair]
-
-
-@pytest.mark.parametrize(
-    ("name", "dev", "test"),
-    [
-        ("wmt14", ["newstest2013"], ["newstest2014_full", "newstest2014"]),  # sections 6.1 and 6.2 of the paper
-        ("multi30k", ["val"], ["test_2016_flickr"]),
-        ("tatoeba", ["valid"], ["test"]),
-    ],
-)
-def test_choices_are_made_on_dev_and_scores_are_of_test(name: str, dev: list[str], test: list[str]) -> None:
-    assert ([*CORPORA[name].dev], [*CORPORA[name].test]) == (dev, test)
 
 
 # Other test sets -------------------------------------------------------------------------------------------

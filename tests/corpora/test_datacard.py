@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repro.corpora.datacard import Overlap, card, page, repeats, write_card
@@ -124,6 +124,7 @@ pairs = st.lists(st.tuples(line, line), max_size=8)
 
 
 @given(pairs, pairs, pairs)
+@settings(max_examples=50)
 def test_the_overlap_equals_comparing_all_lines(
     dev: list[tuple[str, str]], test: list[tuple[str, str]], train: list[tuple[str, str]]
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -171,6 +171,7 @@ def test_a_share_is_a_function_of_the_pair_alone(tmp_path: Path, expected: dict[
 
 
 @given(st.lists(st.text(max_size=5), min_size=1, max_size=5), st.floats(0.01, 0.4))
+@settings(max_examples=25)
 def test_a_larger_share_keeps_what_a_smaller_one_has(lines: list[str], share: float) -> None:
     for line in lines:
         if share_of(line, {"dev": share / 2}) == "dev":

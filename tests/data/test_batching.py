@@ -2,7 +2,6 @@
 
 import hashlib
 import itertools
-import pickle
 import tracemalloc
 from collections import Counter
 from unittest import mock
@@ -165,15 +164,6 @@ def test_the_plan_equals_the_plan_written_out(corpus: Corpus, batch_by: BatchBy)
     assert sorted(found) == sorted(expected)
 
 
-@each_way
-def test_a_large_plan_equals_the_plan_written_out(batch_by: BatchBy) -> None:
-    # many runs in a batch and many batches in a run, which small corpora hardly have
-    source, target = text_like(3000)
-    expected = written_out(source.tolist(), target.tolist(), 200, batch_by)
-    found = [[(source[i], target[i]) for i in batch] for batch in batches(plan(source, target, 200, batch_by))]
-    assert sorted(found) == sorted(expected)
-
-
 def test_every_order_of_equal_sentences_is_as_likely() -> None:
     # 3! orders of three equal sentences, 1,200 plans: 200 each, give or take 13 (one standard deviation)
     orders = Counter(tuple(plan([2] * 3, [2] * 3, seed=seed).order) for seed in range(1200))
@@ -275,11 +265,6 @@ def test_a_start_sorts_one_epoch_and_the_number_of_updates_none(batch_by: BatchB
             sort.reset_mock()
             next(updates(*corpus, budget=200, batch_by=batch_by, data_hash="data", seed=1, start=start))
             assert sort.call_count == 1
-
-
-@each_way
-def test_a_way_of_counting_travels_to_a_worker(batch_by: BatchBy) -> None:
-    assert pickle.loads(pickle.dumps(batch_by)) is batch_by
 
 
 @given(corpora, ways, st.integers(0, 200))

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -164,28 +163,6 @@ def test_a_plan_in_groups_is_pinned() -> None:
         assert made.digest(115) == "a51bd87aa2086cd4d94b17ae0cb016e6afdb8f3d3c0f69eefa23c05b3031e2e1"
 
 
-def test_groups_are_of_like_size_and_the_same_in_each_epoch() -> None:
-    sizes = [2_000 + 13 * i % 97 for i in range(200)]
-    with groups_of(32_768):
-        groups = batching._grouped(sizes, "x")
-        again, other = batching._grouped(sizes, "x"), batching._grouped(sizes, "y")
-    pairs = [sum(sizes[shard] for shard in group) for group in groups]
-    assert len(groups) == 13
-    assert max(pairs) - min(pairs) <= 2 * max(sizes)
-    assert max(pairs) <= 32_768 + max(sizes)
-    assert groups == again != other
-    with groups_of(100):
-        made, n = plan(text(20)), plan(text(20)).updates_per_epoch
-        of = {i: number for number, group in enumerate(made.groups) for i in made._sentences(group).tolist()}
-        orders = []
-        for epoch in range(4):
-            read = [{of[i] for i in update.sentences.tolist()} for update in take(made, epoch * n, n)]
-            assert {len(one) for one in read} == {1}  # no update mixes groups
-            orders.append([number for number, _ in itertools.groupby(one.pop() for one in read)])
-        assert {len(order) for order in orders} == {len(made.groups)}  # each comes once
-        assert len({tuple(order) for order in orders}) > 1
-
-
 def test_a_start_reads_the_shards_of_one_group_and_the_number_of_updates_none() -> None:
     with groups_of(100):
         made = plan(text())
@@ -237,17 +214,6 @@ def test_a_group_takes_twenty_bytes_a_pair_however_long_the_text_is() -> None:
         tracemalloc.stop()
     assert largest <= 120_000
     assert peak < 21 * largest
-
-
-def test_bad_lengths_are_named_by_their_place_in_the_text() -> None:
-    for bad, said in (
-        ((9, BUDGET + 1), f"target sentence 5 has {BUDGET + 1}"),
-        ((0, 3), "got 0 for source sentence 5"),
-    ):
-        with groups_of(2), pytest.raises(ValueError, match=said):
-            _ = plan([[(2, 2)] * 3, [(3, 3), (4, 4), bad], [(2, 2)]]).updates_per_epoch
-    with pytest.raises(ValueError, match="at least one sentence pair, got none"):
-        _ = plan([[], []]).updates_per_epoch
 
 
 # From disk, by processes and workers ------------------------------------------------------------------------
@@ -325,13 +291,3 @@ def test_workers_change_nothing(stored: tuple[Store, Store]) -> None:
         one, other = (read(stored, 1, 2, start=9, n=60, workers=number) for number in (0, 4))
     assert [(a.step, a.n_update, a.ids) for a in one] == [(b.step, b.n_update, b.ids) for b in other]
     assert all(a.read.source.equal(b.read.source) for a, b in zip(one, other, strict=True))
-
-
-def test_the_digest_of_an_order_goes_through_groups(stored: tuple[Store, Store], tmp_path: Path) -> None:
-    with groups_of(100):
-        made = data(stored)
-        n = made.updates_per_epoch
-        assert made.order_digest(n, 2) != made.order_digest(n - 1, 2)
-        grouped = made.order_digest(n, 2)
-        assert data(stored).order_digest(n, 2) == grouped
-    assert data(stored).order_digest(n, 2) != grouped

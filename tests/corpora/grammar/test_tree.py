@@ -4,7 +4,7 @@ import pytest
 
 from repro.corpora.grammar import author
 from repro.corpora.grammar import lexicon as lex
-from repro.corpora.grammar.author import ABOUT, ASKED, NEAR, WITH
+from repro.corpora.grammar.author import ASKED
 from repro.corpora.grammar.english import english, english_number
 from repro.corpora.grammar.french import french, french_number
 from repro.corpora.grammar.german import german, german_number, german_present, german_thing
@@ -13,15 +13,12 @@ from repro.corpora.grammar.tree import (
     And,
     Clause,
     Fixed,
-    Locative,
     PersonName,
-    Phrase,
     Pronoun,
     Quality,
     Relative,
     Sentence,
     Sub,
-    What,
 )
 
 
@@ -55,13 +52,11 @@ def modifier(en):
     return one(lex.modifiers, en)
 
 
-ME, YOU, HE, SHE, WE, THEY = map(Pronoun, ("I", "you", "he", "she", "we", "they"))
-YESTERDAY, TOMORROW = Fixed("yesterday", "gestern", "hier"), Fixed("tomorrow", "morgen", "demain")
-OFTEN, NEVER = author.OFTEN[0], author.OFTEN[2]
-BECAUSE, THAT = author.LINKS[0], Fixed("that", "dass", "que")
-DOG, CAT, TABLE = np("dog"), np("cat"), np("table", compound=modifier("kitchen"))
+ME, HE, SHE, WE, THEY = map(Pronoun, ("I", "he", "she", "we", "they"))
+YESTERDAY = Fixed("yesterday", "gestern", "hier")
+BECAUSE = author.LINKS[0]
+DOG, CAT = np("dog"), np("cat")
 NOMINATIVE_GAP = Relative(noun("man"))
-ON, ONTO = (lex.Prep(NEAR[0][0], NEAR[0][1], case, NEAR[0][2]) for case in "DA")
 
 
 def said(*clause, **more):
@@ -69,28 +64,9 @@ def said(*clause, **more):
     return Sentence(Clause(*clause, **more))
 
 
-def asked(*clause, **more):
-    """A question of one clause."""
-    return Sentence(Clause(*clause, **more), question=True)
-
-
-# Each phenomenon of the grammar, built from an explicit tree and translated by hand.
+# Phenomena that a sample seldom shows, each built from an explicit tree and translated by hand; the digest of the
+# sample (`test_generate.py`) holds the others.
 CHECKED = {
-    "verb second with inversion, separable participle": (
-        said(np("man"), verb("close"), "past", object=np("door"), time=YESTERDAY, front="time"),
-        "Yesterday, the man closed the door.",
-        "Gestern hat der Mann die Tür zugemacht.",
-        "Hier, l'homme a fermé la porte.",
-    ),
-    "separable prefix at the end; infinitive at the end in a future": (
-        Sentence(
-            Clause(HE, verb("invite"), object=np("friend", "my")),
-            joined=Sub(author.JOINS[1], Clause(SHE, verb("arrive"), "future", time=TOMORROW)),
-        ),
-        "He invites my friend, but she will arrive tomorrow.",
-        "Er lädt meine Freundin ein, aber sie wird morgen ankommen.",
-        "Il invite mon amie, mais elle arrivera demain.",
-    ),
     "verb last; a pronoun takes the gender of its antecedent (Hund m, chien m)": (
         Sentence(
             Clause(SHE, verb("find"), "past", object=DOG),
@@ -99,23 +75,6 @@ CHECKED = {
         "She found the dog because it was white.",
         "Sie hat den Hund gefunden, weil er weiß war.",
         "Elle a trouvé le chien parce qu'il était blanc.",
-    ),
-    "the same sentence of a door (Tür f, porte f)": (
-        Sentence(
-            Clause(SHE, verb("open"), "past", object=(door := np("door"))),
-            Sub(BECAUSE, Clause(Pronoun("it", door), None, "past", predicate=Quality(adjective("white")))),
-        ),
-        "She opened the door because it was white.",
-        "Sie hat die Tür geöffnet, weil sie weiß war.",
-        "Elle a ouvert la porte parce qu'elle était blanche.",
-    ),
-    "a subordinate clause first, then inversion": (
-        Sentence(
-            Clause(ME, verb("sleep")), Sub(author.LINKS[-1], Clause(YOU, verb("read"), object=np("book", "a"))), True
-        ),
-        "If you read a book, I sleep.",
-        "Wenn du ein Buch liest, schlafe ich.",
-        "Si tu lis un livre, je dors.",
     ),
     "dative verb; relative pronoun in the dative; que": (
         said(
@@ -196,23 +155,11 @@ CHECKED = {
         "Seine Freundinnen haben sie nicht gesehen.",
         "Ses amies ne les ont pas vues.",
     ),
-    "never": (
-        said(YOU, verb("read"), often=NEVER, object=np("letter", "a")),
-        "You never read a letter.",
-        "Du liest nie einen Brief.",
-        "Tu ne lis jamais de lettre.",
-    ),
     "no: kein and aucun ... ne": (
         said(np("boy", "no"), verb("get", en_particle="up"), "past"),
         "No boy got up.",
         "Kein Junge ist aufgestanden.",
         "Aucun garçon ne s'est levé.",
-    ),
-    "two objects change places": (
-        said(ME, verb("give"), object=np("cake", "this"), recipient=np("guest", plural=True)),
-        "I give the guests this cake.",
-        "Ich gebe den Gästen diesen Kuchen.",
-        "Je donne ce gâteau aux invités.",
     ),
     "dative pronoun before an inverted subject; indirect clitic": (
         said(
@@ -227,30 +174,6 @@ CHECKED = {
         "Yesterday, the woman brought him back the key.",
         "Gestern hat ihm die Frau den Schlüssel zurückgebracht.",
         "Hier, la femme lui a rapporté la clé.",
-    ),
-    "motion takes the accusative, sein, être": (
-        said(np("sister", plural=True), verb("go"), "past", place=Locative(np("market"), toward=True)),
-        "The sisters went to the market.",
-        "Die Schwestern sind auf den Markt gegangen.",
-        "Les sœurs sont allées au marché.",
-    ),
-    "rest takes the dative: the same place": (
-        said(np("sister"), verb("work"), place=Locative(np("market"))),
-        "The sister works at the market.",
-        "Die Schwester arbeitet auf dem Markt.",
-        "La sœur travaille au marché.",
-    ),
-    "auf with the accusative: where it is put": (
-        said(SHE, verb("put"), "past", object=np("knife", "a"), place=Phrase(ONTO, TABLE)),
-        "She put a knife on the kitchen table.",
-        "Sie hat ein Messer auf den Küchentisch gelegt.",
-        "Elle a mis un couteau sur la table de cuisine.",
-    ),
-    "auf with the dative: where it is": (
-        said(np("knife"), None, place=Phrase(ON, TABLE)),
-        "The knife is on the kitchen table.",
-        "Das Messer ist auf dem Küchentisch.",
-        "Le couteau est sur la table de cuisine.",
     ),
     "compound; adjectives before and after; numeral with units first": (
         said(
@@ -280,12 +203,6 @@ CHECKED = {
         "Die Katze spielt mit ihrem Ball.",
         "Le chat joue avec son ballon.",
     ),
-    "modal verb, infinitive last": (
-        said(np("student", "this"), verb("pick", en_particle="up"), "past", "must", object=np("box")),
-        "This student had to pick up the box.",
-        "Dieser Student musste die Schachtel aufheben.",
-        "Cet étudiant a dû ramasser la boîte.",
-    ),
     "infinitive clause with zu inside the verb": (
         said(
             ME,
@@ -297,69 +214,11 @@ CHECKED = {
         "Ich habe versucht, aufzustehen.",
         "J'ai essayé de me lever.",
     ),
-    "passive": (
-        said(np("letter", plural=True), verb("write"), "past", passive=True, agent=np("judge", "a")),
-        "The letters were written by a judge.",
-        "Die Briefe wurden von einem Richter geschrieben.",
-        "Les lettres ont été écrites par un juge.",
-    ),
-    "comparison": (
-        said(np("soup", "our"), None, predicate=Quality(adjective("good"), None, np("cake", "your"))),
-        "Our soup is better than your cake.",
-        "Unsere Suppe ist besser als dein Kuchen.",
-        "Notre soupe est meilleure que ton gâteau.",
-    ),
-    "question: do-support, which in the accusative": (
-        asked(np("farmer"), verb("look", en_prep="for"), "past", object=np("horse", "which"), front="object"),
-        "Which horse did the farmer look for?",
-        "Welches Pferd hat der Bauer gesucht?",
-        "Quel cheval est-ce que le paysan a cherché ?",
-    ),
-    "what; n-declension": (
-        asked(np("boy", "a"), verb("show"), object=What(), recipient=np("soldier", "the"), front="object"),
-        "What does a boy show the soldier?",
-        "Was zeigt ein Junge dem Soldaten?",
-        "Qu'est-ce qu'un garçon montre au soldat ?",
-    ),
-    "an indirect question; reflexive verbs": (
-        said(
-            ME,
-            reporting("know"),
-            negated=True,
-            complement=Sub(Fixed("whether", "ob", "si"), Clause(HE, verb("remember"), object=np("war"))),
-        ),
-        "I do not know whether he remembers the war.",
-        "Ich weiß nicht, ob er sich an den Krieg erinnert.",
-        "Je ne sais pas s'il se souvient de la guerre.",
-    ),
-    "coordination: plural verb, masculine wins": (
-        said(And(np("mother"), np("father", "her")), None, predicate=Quality(adjective("happy")), negated=True),
-        "The mother and her father are not happy.",
-        "Die Mutter und ihr Vater sind nicht glücklich.",
-        "La mère et son père ne sont pas heureux.",
-    ),
     "preposition before two things": (
         said(ME, verb("talk", en_prep="about"), object=And(np("poem"), np("letter", plural=True))),
         "I talk about the poem and the letters.",
         "Ich spreche über das Gedicht und die Briefe.",
         "Je parle du poème et des lettres.",
-    ),
-    "de swallows des": (
-        said(WE, verb("dream", en_prep="of"), object=np("bird", "a", "big", plural=True)),
-        "We dream of big birds.",
-        "Wir träumen von großen Vögeln.",
-        "Nous rêvons de grands oiseaux.",
-    ),
-    "phrases inside the noun phrase": (
-        said(
-            np("man", "a", phrase=Phrase(WITH, np("hat", "a", "black"))),
-            verb("read"),
-            often=OFTEN,
-            object=np("book", "this", plural=True, phrase=Phrase(ABOUT, np("fox", plural=True))),
-        ),
-        "A man with a black hat often reads these books about the foxes.",
-        "Ein Mann mit einem schwarzen Hut liest oft diese Bücher über die Füchse.",
-        "Un homme avec un chapeau noir lit souvent ces livres sur les renards.",
     ),
 }
 
