@@ -80,9 +80,6 @@ def test_the_hash_is_that_of_what_decides() -> None:
 # Sizes in the sentences of claims
 
 
-SIZED = [claim for claim in CLAIMS if "{" in claim.says]
-
-
 @pytest.fixture(scope="module")
 def changes() -> dict[str, object]:
     """ "table/row" -> its function of the base, from the experiment files."""
@@ -108,28 +105,20 @@ def test_a_rows_name_says_its_size() -> None:
         assert printed_sizes(row)[field] == value
 
 
-def test_by_itself_a_claim_names_the_papers_sizes(changes: dict[str, object]) -> None:
-    assert len(SIZED) >= 15
-    at_paper = hypers(changes, BASE)
+def test_a_claim_names_the_papers_sizes_or_those_of_a_scale(changes: dict[str, object]) -> None:
+    at_paper, base = hypers(changes, BASE), SCALES["laptop"].base
     for one in CLAIMS:
         assert not re.search("[{}]", one.sentence), one.id
         assert one.sentence_here(at_paper) == one.sentence_here({}) == one.sentence, one.id
-
-
-def test_at_a_scale_it_names_those_of_the_scale(changes: dict[str, object]) -> None:
-    here = hypers(changes, SCALES["laptop"].base)
-    base = SCALES["laptop"].base
+    here = hypers(changes, base)
     assert claim("C29a").sentence == "Keys of size 16 are worse than of size 64"
     assert claim("C29a").sentence_here(here) == f"Keys of size {base.d_k // 4} are worse than of size {base.d_k}"
     assert claim("C30f").sentence_here(here) == f"A width of {2 * base.d_model} is better than {base.d_model}"
-    assert claim("C28a").sentence_here(here) == claim("C28a").sentence
     assert claim("C29a").sentence_here({B0: here[B0]}) == claim("C29a").sentence  # the other row is not known
-
-
-def test_every_scale_can_be_told(changes: dict[str, object]) -> None:
-    here = {scale: hypers(changes, SCALES[scale].base) for scale in SCALES}
-    told = [(scale, one.sentence_here(here[scale]), one.sentence) for scale in SCALES for one in SIZED]
-    assert [one for one in told if "{" in one[1] or len(one[1]) > len(one[2]) + 8] == [], "no noise of floating point"
+    sentences = [
+        (one.sentence_here(hypers(changes, scale.base)), one.sentence) for scale in SCALES.values() for one in CLAIMS
+    ]
+    assert [one for one in sentences if len(one[0]) > len(one[1]) + 8] == [], "no noise of floating point"
 
 
 # Statements of teaching texts

@@ -1,11 +1,14 @@
 """What a row is worth on little text and on much: beside the base of the same text and seed, and of no other."""
 
+import csv
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from table_records import run
 
+from repro.figures.forest import draw_text_sizes
 from repro.results.record import Record
 from repro.results.texts import on_texts
 
@@ -56,3 +59,14 @@ def test_other_languages_and_other_corpora_are_none_of_these_texts() -> None:
     french = on(6_000, "h=1", 1, 90.0, is_base=False, pair="en-fr")
     assert [one.pairs for one in on_texts([*RUNS[:4], french, *RUNS[9:12]])["h=1"]] == [3_000]
     assert on_texts(RUNS[4:]) == {}, "without the base"
+
+
+def test_a_row_on_two_texts_is_drawn_with_its_numbers(tmp_path: Path) -> None:
+    picture, numbers = draw_text_sizes(tmp_path, RUNS)
+    lines = list(csv.reader(numbers.read_text("utf-8").splitlines()))
+    ours = "the paper's weights"
+    assert [line[:4] for line in lines[1:]] == [["h=1", ours, "3000", "3"], ["h=1", ours, "6000", "2"]]
+    assert [line[6] for line in lines[1:]] == ["-3", "1"]
+    assert picture.name == "text_sizes.svg"
+    with pytest.raises(ValueError, match="`python experiments/lab_text.py`"):
+        draw_text_sizes(tmp_path, RUNS[:4])
