@@ -115,9 +115,8 @@ def test_a_claim_names_the_papers_sizes_or_those_of_a_scale(changes: dict[str, o
     assert claim("C29a").sentence_here(here) == f"Keys of size {base.d_k // 4} are worse than of size {base.d_k}"
     assert claim("C30f").sentence_here(here) == f"A width of {2 * base.d_model} is better than {base.d_model}"
     assert claim("C29a").sentence_here({B0: here[B0]}) == claim("C29a").sentence  # the other row is not known
-    sentences = [
-        (one.sentence_here(hypers(changes, scale.base)), one.sentence) for scale in SCALES.values() for one in CLAIMS
-    ]
+    every_scale = [hypers(changes, scale.base) for scale in SCALES.values()]
+    sentences = [(one.sentence_here(here), one.sentence) for here in every_scale for one in CLAIMS]
     assert [one for one in sentences if len(one[0]) > len(one[1]) + 8] == [], "no noise of floating point"
 
 
