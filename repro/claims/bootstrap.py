@@ -41,7 +41,7 @@ class OverSentences:
         if len(sizes) > 1:
             raise ValueError(f"Over sentences: expected runs of one text, got {sizes} sentences of {split}.")
         row, other = ([self._bleu(run, split, score) for run in side] for side in (better, worse))
-        return over_draws(row, *sizes, other)
+        return over_draws(row, max(sizes), other)
 
     def _bleu(self, run: RunKey, split: str, score: str) -> Floats:
         """BLEU of a run on all sentences, then on each resample of them, [1 + R]."""
@@ -67,6 +67,7 @@ def over_sentences(judged: Iterable[Judged], evidence: Evidence, results: Path) 
         if one.claim.kind not in DIFFERENCES or not all(runs):
             continue
         for endpoint in one.claim.endpoints:
-            if endpoint.score in SMOOTHED and (interval := over(*runs, endpoint.split, endpoint.score)):
+            interval = endpoint.score in SMOOTHED and over(runs[0], runs[1], endpoint.split, endpoint.score)
+            if interval:
                 found[one.claim.id, endpoint.name] = interval
     return found

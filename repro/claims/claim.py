@@ -181,5 +181,5 @@ TABLE3 = (
     *(f"table3_D/{row}" for row in ("P_drop=0.0", "P_drop=0.2", "eps_ls=0.0", "eps_ls=0.2")),
     *("table3_E/learned positions", "table3_big/big"),
 )
-B0, H1, H4, H16, H32, K16, _, N2, N4, N8, D256, D1024, F1024, F4096, DROP_0, *_ = TABLE3
+B0, H1, H4, H16, H32, K16, K32, N2, N4, N8, D256, D1024, F1024, F4096, DROP_0, *_ = TABLE3
 BASE_DE, BASE_FR = (f"table2/base {pair}" for pair in ("en-de", "en-fr"))
