@@ -2,7 +2,7 @@
 
 import errno
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,18 +75,9 @@ class Session:
             f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} tokens, "
             f"prepared in {prepared.seconds:.1f} s{dropped}"
         )
-        for sentence in (*repeated(prepared.repeats), *prepared.notes, *self._too_small(prepared, scale)):
+        for sentence in (*repeated(prepared.repeats), *prepared.notes):
             tell(f"Note on {corpus.name} {corpus.pair}: {sentence}")
         return corpus, prepared
-
-    def _too_small(self, prepared: "Prepared", scale: Scale) -> Iterator[str]:
-        """Notes on options that ask for more than the text has."""
-        asked, learned = self.options.vocab_size, prepared.tokenizer.size
-        if asked is not None and learned < asked:
-            yield f"it has {learned:,} tokens to learn, fewer than the {asked:,} asked for."
-        asked, whole = scale.batch_tokens, max(prepared.train.source.n_tokens, prepared.train.target.n_tokens)
-        if whole < asked:
-            yield f"it has {whole:,} tokens a side, so no update can read the {asked:,} asked for."
 
     def _named_after_text(self) -> Scale:
         """The scale; for a text of one's own, a hash of text and vocabulary in its name tells such texts apart.

@@ -5,6 +5,7 @@ pair are compared. A sweep opens the text, and compares that as well. No torch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,10 @@ def standings(asked: Iterable[Cell], scale: Scale, options: Options) -> dict[Cel
     there = [*_there(options.runs_dir)]
     found = {}
     for cell in asked if there else ():
-        wanted, read = _decides(cell, scale, options), cell.task.at(scale)
+        from repro.runs.run_dir import made_of, spec_of  # imports tokenizers, so only if a run has begun
+
+        read = cell.task.at(scale)
+        wanted = made_of(spec_of(cell, read, options))
         alike = [
             _standing(folder, cell)
             for folder, tags, decides in there
@@ -56,12 +60,10 @@ def standings(asked: Iterable[Cell], scale: Scale, options: Options) -> dict[Cel
 def _there(runs: Path) -> Iterator[tuple[Path, Mapping[str, str], Mapping[str, Any]]]:
     """The folders of runs, their tags and what they are made of; the sweep reports damaged ones."""
     for file in sorted(runs.glob("*/run.json")):
-        try:
+        with suppress(ValueError):
             run = describe(file.parent)
-        except ValueError:
-            continue
-        if decides := run.get("origin", {}).get("decides"):
-            yield file.parent, run["tags"], decides
+            if decides := run.get("origin", {}).get("decides"):
+                yield file.parent, run["tags"], decides
 
 
 def _standing(folder: Path, cell: Cell) -> Standing:
@@ -70,13 +72,6 @@ def _standing(folder: Path, cell: Cell) -> Standing:
     saved = checkpoints(folder / "checkpoints")
     step = step_of(saved[-1]) if saved else 0
     return Standing(done=False, step=step, trained=step / cell.hyper.steps)
-
-
-def _decides(cell: Cell, scale: Scale, options: Options) -> dict[str, Any]:
-    """Everything that decides the result of a cell, except its text, as `run.json` keeps it."""
-    from repro.runs.run_dir import made_of, spec_of  # imports tokenizers, so only if a run has begun
-
-    return made_of(spec_of(cell, cell.task.at(scale), options))
 
 
 def _but_code(decides: Mapping[str, Any]) -> dict[str, Any]:

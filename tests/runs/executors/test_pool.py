@@ -34,7 +34,14 @@ def first(name):  # whether nobody has asked this before
     except FileExistsError:
         return False
 
-signal.signal(signal.SIGTERM, lambda *_: (Path(f"asked {os.getpid()}").touch(), sys.exit(143)))
+def stop(*_):  # as a worker does: a run is told, and without one the process ends
+    with open(f"asked {os.getpid()}", "a") as asked:
+        asked.write("x")
+    if not is_busy:
+        sys.exit(143)
+
+is_busy = False
+signal.signal(signal.SIGTERM, stop)
 print("what the experiment's file prints", flush=True)
 print("the last words", file=sys.stderr, flush=True)
 tell(ready=True)
@@ -43,7 +50,9 @@ for line in sys.stdin:
     cell, code = job["cell"], 0
     with open("given", "a") as given:
         given.write(f"{cell} {job['run']} {os.getpid()}\\n")
+    is_busy = True
     exec(sys.argv[1])
+    is_busy = False
     tell(ended=code)
 """
 
@@ -166,9 +175,17 @@ def test_workers_that_never_begin_end_the_sweep_with_their_log() -> None:
 
 
 def test_a_stop_reaches_each_worker_once_and_nothing_more_is_begun() -> None:
-    part = "(Path('begun').touch(), time.sleep(60)) if not first('one') else time.sleep(60)"
+    part = """
+if not first("one"):
+    Path("begun").touch()
+while not Path(f"asked {os.getpid()}").exists():
+    time.sleep(0.01)
+time.sleep(0.3)
+code = 143
+"""
     assert set(Play(part, n_runs=6).made(stop_when="begun").values()) == {143}
-    assert len(given()) == len(list(Path().glob("asked *"))) == 2
+    assert len(given()) == 2
+    assert [path.read_text() for path in Path().glob("asked *")] == ["x", "x"]
     assert logs() == []
 
 

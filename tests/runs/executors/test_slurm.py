@@ -178,7 +178,7 @@ def test_odd_words_and_folders_reach_the_run_unchanged(tmp_path: Path) -> None:
     ]
     (folder / "python").unlink()
     elsewhere = begin(array(tmp_path, cwd=folder / "nowhere"), 1)
-    assert "nowhere: No such file or directory" in elsewhere.communicate()[0]
+    assert "No such file or directory" in elsewhere.communicate()[0]
     assert elsewhere.returncode == 2
 
 
