@@ -11,7 +11,7 @@ in the file's metadata. Parquet's pages carry checksums, and readers check what 
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -122,10 +122,11 @@ def copy(source: Path, target: Path, run: str) -> None:
     drop(target, [text for text in texts(target) if is_of(target, text, run)])
 
 
-def publish(folder: Path, own: Path, runs: Mapping[str, str]) -> None:
+def publish(folder: Path, own: Path, runs: Mapping[str, str], left_out: Container[str] = ()) -> None:
     """Write the sentences of all runs of the published table at `folder`, taken from `own` where they are there.
 
-    `runs` are all runs of the table, by the stem of their record; sentences of any other run are removed.
+    `runs` are all runs of the table, by the stem of their record; sentences of any other run are removed, and those of
+    texts that are `left_out`.
     """
     places = {stem: (folder / f"{stem}.json", own / f"{stem}.json") for stem in sorted(runs)}
     there = {file.stem for file in folder.glob(f"*{SUFFIX}")}
@@ -133,7 +134,7 @@ def publish(folder: Path, own: Path, runs: Mapping[str, str]) -> None:
         content = dict[str, Artifact]()
         for stem, both in places.items():
             found = [one for place in both if (one := read(place, text)) and one.about["run"] == runs[stem]]
-            if found:
+            if found and text not in left_out:
                 content[stem] = found[-1]
         _write(folder / f"{text}{SUFFIX}", content)
 

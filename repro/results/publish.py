@@ -24,6 +24,7 @@ from repro.results.labels import seeds_option
 from repro.results.notes import computed_on, seeds_of_rows
 from repro.results.places import OWN
 from repro.results.record import BASE, PROGRAM, Record, path, save_together
+from repro.results.task import SPLITS
 
 Rescored = Callable[[Record, Path], str | None]  # record, folder of results -> what is wrong with its BLEU, if anything
 
@@ -81,7 +82,7 @@ def _beside(own: ResultSet, published: ResultSet) -> Iterator[tuple[Record, str,
         if there.get(_cell(record)) != record:
             continue
         mine, theirs = (path(of, record) for of in both)
-        for text in artifacts.texts(mine):
+        for text in (text for text in artifacts.texts(mine) if text not in _left_out(record.table)):
             found, before = (artifacts.read(place, text) for place in (mine, theirs))
             if found is None or found.about["run"] != record.run:
                 continue
@@ -120,7 +121,7 @@ def publish(own: ResultSet, published: ResultSet) -> None:
     for table in dict.fromkeys(record.table for record in own.everything):
         every = [one for one in (*published.everything, *own.everything) if one.table == table]
         runs = {path(results, one).stem: one.run for one in every}
-        artifacts.publish(published.folder / table, own.folder / table, runs)
+        artifacts.publish(published.folder / table, own.folder / table, runs, _left_out(table))
     for record in own.everything:
         copy_inside(path(mine, record), path(results, record), record.run)
         if not is_exploration(record.table):
@@ -136,6 +137,11 @@ def publish(own: ResultSet, published: ResultSet) -> None:
 def is_exploration(table: str) -> bool:
     """Whether a table asks a question of our own; its records, which are many, are published in one file."""
     return table.startswith(("ladder", "lab_"))
+
+
+def _left_out(table: str) -> tuple[str, ...]:
+    """The texts whose sentences are not published: no page looks at test where a table asks a question of our own."""
+    return SPLITS[1:] if is_exploration(table) else ()
 
 
 def _rows_of(own: ResultSet) -> Rows:

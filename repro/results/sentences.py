@@ -14,7 +14,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -158,7 +158,7 @@ class _Cut(NamedTuple):
             cut = given_tokens if self.in_tokens else published_tokens
             tokens = [cut(line, self.target).split() for line in lines]
         n = self.parts
-        return [of[len(of) * k // n : len(of) * (k + 1) // n] for of in tokens for k in range(n)]
+        return [of[len(of) * k // n : len(of) * (k + 1) // n] for of in tokens for k in range(n)] if n > 1 else tokens
 
 
 class _Ngrams(NamedTuple):
@@ -180,7 +180,9 @@ class _Indexed(NamedTuple):
 @functools.lru_cache(maxsize=16)  # the runs of a table have one text
 def _indexed(cut: _Cut, references: tuple[str, ...]) -> _Indexed:
     lines, ids = cut(references), dict[str, int]()
-    lengths, line, left, token = _flat(lines, [ids.setdefault(token, len(ids)) for of in lines for token in of])
+    for token in chain.from_iterable(lines):
+        ids.setdefault(token, len(ids))
+    lengths, line, left, token = _flat(lines, ids)
     at, begin, orders = line, np.arange(len(token)), []
     for n in range(ORDERS):
         at, begin = at[left[begin] > n], begin[left[begin] > n]
@@ -195,7 +197,7 @@ def _counted(cut: _Cut, hypotheses: Sequence[str], references: Sequence[str]) ->
     if len(hypotheses) != len(references):
         raise ValueError(f"Expected as many references as translations, {len(hypotheses):,}, got {len(references):,}.")
     text, lines = _indexed(cut, tuple(references)), cut(hypotheses)
-    lengths, line, left, token = _flat(lines, [text.ids.get(token, -1) for of in lines for token in of])
+    lengths, line, left, token = _flat(lines, text.ids)
     correct = np.zeros((len(lines), ORDERS), np.int64)
     at, begin = line, np.arange(len(token))
     for n, of in enumerate(text.orders):
@@ -212,11 +214,12 @@ def _counted(cut: _Cut, hypotheses: Sequence[str], references: Sequence[str]) ->
     return NgramCounts(lengths, text.lengths, correct)
 
 
-def _flat(lines: Sequence[Sequence[str]], ids: Sequence[int]) -> tuple[Ints, Ints, Ints, Ints]:
-    """Lengths of lines; then for each token its line, how many are left in the line, itself included, and its id."""
+def _flat(lines: Sequence[Sequence[str]], ids: Mapping[str, int]) -> tuple[Ints, Ints, Ints, Ints]:
+    """Lengths of lines; then for each token its line, how many are left there, itself included, and its id or -1."""
     lengths = np.array([len(of) for of in lines], np.int64)
     line = np.repeat(np.arange(len(lines)), lengths)
-    return lengths, line, np.cumsum(lengths)[line] - np.arange(len(line)), np.array(ids, np.int64)
+    found = np.fromiter(map(ids.get, chain.from_iterable(lines), repeat(-1)), np.int64, len(line))
+    return lengths, line, np.cumsum(lengths)[line] - np.arange(len(line)), found
 
 
 # Files
@@ -249,9 +252,9 @@ def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> 
         artifacts.write(place, split, Artifact(about, columns))
 
 
-def are_of(place: Path, run: str) -> bool:
-    """Whether the files of dev and test exist, are undamaged and belong to this run."""
-    return all(artifacts.is_of(place, split, run) for split in SPLITS)
+def are_of(place: Path, run: str, splits: Iterable[str] = SPLITS) -> bool:
+    """Whether the files of dev and test, or of `splits`, exist, are undamaged and belong to this run."""
+    return all(artifacts.is_of(place, split, run) for split in splits)
 
 
 def read_hypotheses(place: Path, split: str) -> list[str]:
@@ -264,18 +267,21 @@ def read_hypotheses(place: Path, split: str) -> list[str]:
 def read_places(results: Path, record: Record, split: str) -> Places | None:
     """Source lengths and thirds of one split; None where a run has none. Raises ValueError as `read_counts`."""
     kept = _kept(results, record, split)
-    return kept and kept.places
+    return None if kept is None else kept.places
 
 
 def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
-    """The counts of a run by split, from the files beside its record under `results`; None where there are none.
+    """The counts of a run by split, from the files beside its record under `results`; None without those of dev.
 
-    Raises ValueError if they are of another run, have another number of sentences, or give another BLEU than the
-    record's. By the published protocol, which is slow, they are counted when they are asked for.
+    Those of test are not published for all tables. Raises ValueError if they are of another run, have another number of
+    sentences, or give another BLEU than the record's. By the published protocol, which is slow, they are counted when
+    they are asked for.
     """
-    found = {split: _kept(results, record, split) for split in SPLITS} if has_sentences(record) else {}
-    kept = {split: of for split, of in found.items() if of is not None and of["bleu"]}
-    return {**kept} if len(kept) == len(SPLITS) else None
+    kept = dict[str, Scorers]()
+    for split in SPLITS if has_sentences(record) else ():
+        if (found := _kept(results, record, split)) is not None and found["bleu"]:
+            kept[split] = found
+    return kept if SPLITS[0] in kept else None
 
 
 def counts_of_runs(results: Path, records: Iterable[Record]) -> dict[RunKey, dict[str, Scorers]]:
@@ -284,13 +290,13 @@ def counts_of_runs(results: Path, records: Iterable[Record]) -> dict[RunKey, dic
     return {run: counts for run, counts in found.items() if counts is not None}
 
 
-def faults(results: Path, record: Record) -> Iterator[str]:
+def faults(results: Path, record: Record, splits: Sequence[str] = SPLITS) -> Iterator[str]:
     """Why the files beside a record do not match its scores; nothing where they match or are not needed."""
     if not has_sentences(record):
         return
     place = path(results, record)
     try:
-        if missing := [split for split in SPLITS if artifacts.about(place, split) is None]:
+        if missing := [split for split in splits if artifacts.about(place, split) is None]:
             yield f"its translations of {' and '.join(missing)} are missing"
             return
         for split, counts in (read_counts(results, record) or {}).items():

@@ -15,7 +15,7 @@ from repro.render.page import Column, Table
 from repro.results.departures import departures
 from repro.results.labels import SYMBOLS, at_paper_size, label, setting
 from repro.results.notes import BADGES, NO_BADGE, NOT_LOOKED_AT, SCORERS
-from repro.results.record import BASE, PROGRAM, Record, path
+from repro.results.record import BASE, PROGRAM, TOGETHER, Record, path
 from repro.results.task import signature
 from repro.runs.command import command_line
 from repro.runs.options import Options, Seeds
@@ -101,6 +101,7 @@ def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
         NOT_LOOKED_AT if told is None else f"{told['badge']}, {BADGES[told['badge']]}" if told["badge"] else NO_BADGE
     )
     paper_size = at_paper_size(listed.changes if listed else None)
+    place = path(data.result_set.folder.parent, record)
     marks = [*(["of uncommitted code"] if record.stamp["dirty"] else [])]
     return {
         "table": record.table,
@@ -108,7 +109,7 @@ def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
         "label": label(record.row, record.hyper),
         "seed": record.seed,
         "status": ", ".join([record.status, *marks]),
-        "file": f"{record.table}/{path(data.result_set.folder.parent, record).name}",
+        "file": f"{record.table}/{place.name if place.exists() else TOGETHER}",
         "scores": pool.place([[*line] for line in _scores(record)]),
         "hyper": pool.place(
             [[SYMBOLS[name], setting(record.hyper[name], name), setting(paper_size[name], name)] for name in SYMBOLS]

@@ -21,7 +21,7 @@ from repro.results.further_tests import FurtherTest, write_further
 from repro.results.inside import packed_inside, read_inside, write_inside
 from repro.results.publish import keep_few_insides
 from repro.results.record import Record, load, path
-from repro.results.sentences import are_of
+from repro.results.sentences import are_of, read_counts
 from repro.runs.table import Paper, Row, Table, listed
 
 CODE = {"commit": "12" * 20, "dirty": False, "why_dirty": None}
@@ -109,14 +109,22 @@ def test_more_seeds_of_the_same_code_join_and_a_whole_row_of_other_code_takes_it
     assert published() == {f"lab/x-seed{seed}.json": "ab" for seed in (1, 2, 3)}
 
 
-def test_records_of_a_question_of_our_own_are_lines_of_one_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_of_a_question_of_our_own_are_lines_of_one_file(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("repro.results.publish.is_exploration", lambda table: table == "lab")
     folder = Path("results/lab/lab")
     own(run("base", 1), run("x", 1), run("x", 2))
     assert commands.main(["publish", "lab"]) == 0
-    assert [file.name for file in sorted(folder.iterdir())] == ["dev.parquet", "records.jsonl", "test.parquet"]
+    assert [file.name for file in sorted(folder.iterdir())] == ["dev.parquet", "records.jsonl"]
     assert load_records(folder) == [run("x", 1), run("x", 2)]
     assert published().keys() == {"base/base-seed1.json"}
+    capsys.readouterr()
+    assert commands.main(["publish", "lab"]) == 0
+    assert capsys.readouterr().out.startswith("lab: nothing is new.\n")
+    counts = read_counts(Path("results"), run("x", 1))
+    assert counts is not None
+    assert [*counts] == ["dev"]
     own(*(run("x", seed, code="ab") for seed in (1, 2, 10)))
     assert commands.main(["publish", "lab", "--replace"]) == 0
     assert load_records(folder) == [run("x", seed, code="ab") for seed in (1, 10, 2)]
