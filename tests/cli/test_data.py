@@ -180,6 +180,10 @@ def test_a_change_of_unpacked_text_is_noticed(
     assert "newstest2014.de is damaged" in said(capsys, "prepare", "wmt14-en-de", data, cache, code=2)
     test.write_bytes(whole)
     train = tmp_path / "data" / "wmt" / "commoncrawl-en-de"
+    (train / "commoncrawl.de").write_bytes((train / "commoncrawl.de").read_bytes().replace(b"e", b"E", 1))
+    assert "commoncrawl.de is damaged" in said(
+        capsys, "prepare", "wmt14-en-de", data, cache, "--vocab-size=700", code=2
+    )
     for path in train.glob("commoncrawl.*"):
         path.write_bytes(b"".join(path.read_bytes().partition(b"\n")[:2]))
     assert "holds 1 lines of en, expected 200" in said(capsys, "prepare", "wmt14-en-de", data, cache, code=2)
