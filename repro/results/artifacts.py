@@ -99,12 +99,6 @@ def is_of(place: Path, text: str, run: str) -> bool:
     return found is not None and bool(found.about["run"] == run)
 
 
-def is_same(one: Artifact, other: Artifact) -> bool:
-    """Whether two runs, or one run in two places, have the same data for every sentence."""
-    alike = one.about == other.about and one.columns.keys() == other.columns.keys()
-    return alike and all([*one.columns[name]] == [*other.columns[name]] for name in one.columns)
-
-
 def drop(place: Path, kept: Iterable[str] = ()) -> None:
     """Remove the files of one run beside the record at `place`, except those of the `kept` texts."""
     for file in {*_own_files(place)} - {own_file(place, text) for text in kept}:

@@ -11,14 +11,7 @@ from pathlib import Path
 from repro.results import artifacts, layer_costs, provenance, sentences
 from repro.results.brackets import fault_of_brackets
 from repro.results.frame import ResultSet, Rows, note_rows
-from repro.results.inside import (
-    copy_inside,
-    first_sentences,
-    inside_file,
-    is_inside_of,
-    n_published,
-    write_inside,
-)
+from repro.results.inside import copy_inside, first_sentences, inside_file, n_published, write_inside
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.labels import seeds_option
 from repro.results.notes import computed_on, seeds_of_rows
@@ -47,54 +40,17 @@ def refuse_unpublishable(own: ResultSet, published: ResultSet, experiments: Path
 
 
 def added(own: ResultSet, published: ResultSet) -> list[str]:
-    """The runs that are new, row by row: new: base (seed 1, 2); then new files beside published records."""
+    """The runs that are new, row by row: new: base (seed 1, 2)."""
     there = _by_seed(published)
     new = [record for record in own.everything if _cell(record) not in there]
-    beside: dict[str, list[Record]] = {}
-    for record, name, is_there in _beside(own, published):
-        if not is_there:
-            beside.setdefault(name, []).append(record)
-    return [
-        *(f"new: {seeds_of_rows(of)}" for of in by_cell(new).values()),
-        *(f"new: {name} of {seeds_of_rows(of)}" for name, of in beside.items()),
-    ]
+    return [f"new: {seeds_of_rows(of)}" for of in by_cell(new).values()]
 
 
 def replaced(own: ResultSet, published: ResultSet) -> list[str]:
-    """The published records that these would replace, each with its differences old -> new; then such files."""
+    """The published records that these would replace, each with its differences old -> new."""
     there = _by_seed(published)
     changed = [(old, record) for record in own.everything if (old := there.get(_cell(record), record)) != record]
-    return [
-        *(f"{_of(new)}: {_told(_facts(old), _facts(new))}" for old, new in changed),
-        *(f"{_of(record)}: other {name} of the same run" for record, name, has in _beside(own, published) if has),
-    ]
-
-
-def _beside(own: ResultSet, published: ResultSet) -> Iterator[tuple[Record, str, bool]]:
-    """What would be written beside unchanged records: the record, a name, and whether it replaces an older one."""
-    there = _by_seed(published)
-    both = own.folder.parent, published.folder.parent
-    shown: dict[tuple[str, str], int] = {}  # the seed of each row whose inside is kept, see `keep_few_insides`
-    for record in sorted((*own.everything, *published.everything), key=lambda one: one.seed):
-        if any(is_inside_of(path(of, record), record.run) for of in both):
-            shown.setdefault((record.table, record.row), record.seed)
-    for record in own.everything:
-        if there.get(_cell(record)) != record:
-            continue
-        mine, theirs = (path(of, record) for of in both)
-        for text in (text for text in artifacts.texts(mine) if text not in _left_out(record.table)):
-            found, before = (artifacts.read(place, text) for place in (mine, theirs))
-            if found is None or found.about["run"] != record.run:
-                continue
-            has = before is not None and before.about["run"] == record.run
-            if not (has and before and artifacts.is_same(found, before)):
-                yield record, f"sentences of {text}", has
-        n = n_published(record.table, mine.stem.rpartition("-seed")[0])
-        if n != 0 and is_inside_of(mine, record.run):
-            has = is_inside_of(theirs, record.run)
-            is_kept = record.table == BASE or shown[record.table, record.row] == record.seed
-            if inside_file(theirs).read_bytes() != first_sentences(mine, n) if has else is_kept:
-                yield record, "attention and search", has
+    return [f"{_of(new)}: {_told(_facts(old), _facts(new))}" for old, new in changed]
 
 
 def replaced_layers(mine: layer_costs.Measured, theirs: layer_costs.Measured) -> list[str]:

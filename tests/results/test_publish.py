@@ -404,36 +404,16 @@ def test_translations_that_are_published_stay_though_ones_own_are_gone(project: 
     assert are_of(path(Path("results"), run("x", 1)), run("x", 1).run)
 
 
-def written(*names: str) -> dict[Path, bytes]:
-    return {file: file.read_bytes() for file in Path("results/lab").rglob("*") if file.name in names}
-
-
-def test_new_files_beside_a_published_record_are_listed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own(run("base", 4), run("x", 4), run("x", 5))
+def test_what_stands_beside_a_published_record_is_renewed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own(run("x", 4), run("x", 5))
     assert commands.main(["publish", "lab"]) == 0
-    capsys.readouterr()
-    files = ("further.parquet", "test.parquet", "base-seed4.inside.gz")
-    for record in (run("base", 4), run("x", 4), run("x", 5)):
-        place = path(Path("results/own"), record)
-        if record.row == "x":
-            write_further(place, record.run, {"further": FurtherTest("ab", {"bleu": 1.0}, ["a b"])})
-        write_inside(place, packed_inside({"run": record.run, "sentences": []}, b""))
-    before = written(*files)
-    assert commands.main(["publish", "lab", "--dry-run"]) == 0
-    said = capsys.readouterr().out.split("\n")
-    assert said[:2] == [
-        "lab: new: attention and search of base (seed 4)",  # no figure shows that of x
-        "lab: new: sentences of further of x (seed 4, 5)",
-    ]
-    assert written(*files) == before
-    assert commands.main(["publish", "lab"]) == 0
-    assert capsys.readouterr().out.split("\n")[:2] == said[:2]
-    assert written(*files).keys() == {
-        *(Path("results/lab/base", name) for name in files[1:]),
-        *(Path("results/lab/lab", name) for name in files[:2]),
-    }
-    assert commands.main(["publish", "lab"]) == 0
-    assert capsys.readouterr().out.startswith("lab: nothing is new.\n")
+    place = path(Path("results/own"), run("x", 4))
+    for number, change in ((1.0, "new"), (2.0, "changed")):
+        write_further(place, run("x", 4).run, {"further": FurtherTest("ab", {"bleu": number}, ["a b"])})
+        capsys.readouterr()
+        assert commands.main(["publish", "lab"]) == 0
+        said = capsys.readouterr().out.split("\n")
+        assert said[:2] == ["lab: nothing is new.", f"{change}: results/lab/lab/further.parquet"]
 
 
 def test_of_a_row_of_table_3_the_lowest_seed_shows_one_sentence(tmp_path: Path) -> None:
@@ -454,32 +434,3 @@ def test_of_a_row_of_table_3_the_lowest_seed_shows_one_sentence(tmp_path: Path) 
         "base-seed10.inside.gz": (2, [1, 2, 3, 4]),
         "h=1-seed4.inside.gz": (1, [1, 2]),
     }
-
-
-@pytest.mark.parametrize("what", ["further", "inside"])
-def test_what_stands_beside_a_published_record_is_replaced_only_when_asked(
-    project: Path, capsys: pytest.CaptureFixture[str], what: str
-) -> None:
-    record = run("base", 4)
-    own(record)
-    place = path(Path("results/own"), record)
-
-    def leave_beside(number: float) -> None:
-        if what == "further":
-            write_further(place, record.run, {"further": FurtherTest("ab", {"bleu": number}, ["a b"])})
-        else:
-            write_inside(place, packed_inside({"run": record.run, "sentences": [], "n": number}, b""))
-
-    leave_beside(1.0)
-    assert commands.main(["publish", "lab"]) == 0
-    leave_beside(2.0)
-    capsys.readouterr()
-    name = "sentences of further" if what == "further" else "attention and search"
-    change = f"lab: base, row 'base', seed 4: other {name} of the same run"
-    said = refused(capsys)
-    assert change in said
-    assert "Type the same with --replace if that is meant" in said
-    assert commands.main(["publish", "lab", "--replace"]) == 0
-    assert change in capsys.readouterr().out
-    assert commands.main(["publish", "lab"]) == 0
-    assert capsys.readouterr().out.startswith("lab: nothing is new.\n")
