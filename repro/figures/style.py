@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.figures.slim import slim
 from repro.storage.atomic import write_bytes, write_text
 
 if TYPE_CHECKING:
