@@ -24,15 +24,10 @@ def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
     if rows.empty or CORPUS not in frame.attrs["corpora"]:
         return ()
     columns: list[Column] = [Column("", "row", [ROW])]
-    sides: list[tuple[bool, bool]] = []  # for each set, whether all runs lie below the published score, or all above
-    n_scores = 0
     for place, published in PUBLISHED.items():
         if f"{place}/bleu" in frame and rows[f"{place}/bleu"].notna().all():
             scored = rows.assign(n=rows.get(f"{place}/n", rows["n"]))
             group, (low, high) = SETS[place], _one_more(scored.iloc[0], place)
-            lowest, highest = (scored[f"{place}/bleu{end}"].iloc[0] for end in ("_min", "_max"))
-            sides.append((highest < published, lowest > published))
-            n_scores += int(scored["n"].iloc[0])
             columns += [
                 Column(group, "ours", spreads(scored, f"{place}/bleu", 1)),
                 Column(group, "one more run", [f"{low:.1f} to {high:.1f}" if low < high else ""]),
@@ -40,9 +35,7 @@ def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
                 Column(group, "difference", numbers(rows[f"{place}/bleu"] - published, "+.1f")),
                 Column(group, "outcome", [_outcome(scored.iloc[0], place, published)], is_words=True),
             ]
-    below, above = map(all, zip(*sides, strict=True)) if sides else (False, False)
-    side = f"All {n_scores} scores of ours lie {'below' if below else 'above'} the published ones. " * (below or above)
-    return Text(side + ABOUT), Table(tuple(columns))
+    return Text(ABOUT), Table(tuple(columns))
 
 
 def anchor_found(frame: DataFrame) -> Listing:

@@ -76,7 +76,7 @@ ABOUT_NUMBERS = marked(
     "where nothing was."
 )
 OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
-NO_LENGTHS = MappingProxyType[tuple[str, str], float]({})
+NO_LENGTHS = MappingProxyType[str, float]({})
 PROMISE = (
     f"Judged by rows + seeds on seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} of every row, as declared before the "
     f"runs; the chance of any wrong verdict about trained rows on this page is meant to be {100 * ALPHA:g} %."
@@ -100,7 +100,7 @@ def page(
     answers: Sequence[Block] = (),
     published: Published = NOTHING_PUBLISHED,
     printed: Mapping[str, PaperNumbers] = MappingProxyType({}),
-    lengths: Mapping[tuple[str, str], float] = NO_LENGTHS,
+    lengths: Mapping[str, float] = NO_LENGTHS,
 ) -> Page:
     """The verdicts of one scale; `to_project` leads from the page to the project's folder.
 
@@ -118,7 +118,7 @@ def page(
         blocks(
             Heading(f"{of.title} at scale {runs.scale}", 1),
             Text(agreement(evidence, printed) if is_of_paper else ""),
-            Text(_told(answered, of)),
+            Text(f"{several(len(answered), of.name[:-1])} can be answered here: {told_counts(answered)}"),
             answers,
             Text(ABOUT_NUMBERS if answered else ""),
             _tables(answered, sentences, lengths, of) if answered else (),
@@ -126,20 +126,10 @@ def page(
             Heading("How it was judged"),
             Text(_not_answered(judged, runs.scale)),
             Text(promise(judged, runs.scale, published)),
-            differing(judged),
             (*exploration(evidence), Text(sizes_here(runs))) if is_of_paper else (),
             Text((Link("How verdicts are made", f"{to_project}/{RULES}"), f". List of claims: {catalogue_digest()}.")),
         ),
     )
-
-
-def _told(answered: Sequence[Judged], of: Subject) -> str:
-    """The counts in words: 25 claims can be answered here: sign as printed 13, undetermined 9; 3 are explored only."""
-    settled = [one for one in answered if one.verdict != "not judged"]
-    only = f"{len(answered) - len(settled)} explored only" if len(settled) < len(answered) else ""
-    counts = told_counts(settled).rstrip(".") if settled else ""
-    said = "; ".join(filter(None, [counts, only]))
-    return f"{several(len(answered), of.name.removesuffix('s'))} can be answered here{f': {said}' * bool(said)}."
 
 
 def is_answered(one: Judged, scale: str) -> bool:
@@ -172,16 +162,6 @@ def promise(judged: Iterable[Judged], scale: str, published: Published = NOTHING
         )
     is_published = any(one.verdict != "not judged" and one.explored for one in judged)
     return (AS_PUBLISHED if is_published else PROMISE) + BELOW * (not may_judge_sizes(scale))
-
-
-def differing(judged: Iterable[Judged]) -> Sequence[Block]:
-    """Where today's analysis gives another outcome for published runs; empty where it agrees."""
-    lines = [
-        (Strong(one.claim.id), f" {one.sentence}: {one.verdict} as published, {one.explored} by rows + seeds.")
-        for one in judged
-        if one.verdict != "not judged" and one.explored not in (None, one.verdict)
-    ]
-    return (Text("Where the two differ:"), Listing(tuple(lines))) if lines else ()
 
 
 def settles(judged: Iterable[Judged]) -> bool:
@@ -225,7 +205,7 @@ def told_counts(judged: Iterable[Judged]) -> str:
 def _tables(
     members: Sequence[Judged],
     sentences: Mapping[Place, Interval],
-    lengths: Mapping[tuple[str, str], float],
+    lengths: Mapping[str, float],
     of: Subject,
 ) -> Iterator[Block]:
     """The verdicts, ruled between tables, then the numbers of each score; notes for the reader."""
@@ -259,7 +239,7 @@ def _seeds(one: Judged) -> str:
 def claim_numbers(
     members: Sequence[Judged],
     sentences: Mapping[Place, Interval],
-    lengths: Mapping[tuple[str, str], float] = NO_LENGTHS,
+    lengths: Mapping[str, float] = NO_LENGTHS,
 ) -> Iterator[Column]:
     """For each endpoint: our number with interval and mark, the paper's, and the detectable size.
 
@@ -311,11 +291,11 @@ def _detectable(found: Found | None) -> str:
     return "" if size is None else f"{size:.{found.endpoint.decimals}f}"
 
 
-def _length(claim: Claim, found: Found | None, lengths: Mapping[tuple[str, str], float]) -> str:
+def _length(claim: Claim, found: Found | None, lengths: Mapping[str, float]) -> str:
     """The difference of lengths, shown beside a difference in BLEU on dev, and whether it decides."""
     if found is None or found.endpoint.score != BLEU.score or len(claim.rows) != 2:
         return ""
-    better, worse = (lengths.get((found.endpoint.split, row)) for row in claim.rows)
+    better, worse = map(lengths.get, claim.rows)
     if better is None or worse is None:
         return ""
     text = f"{better - worse:+.3f}".replace("-", MINUS)
@@ -345,7 +325,7 @@ def _other_rows(answered: Iterable[Judged], evidence: Evidence, printed: Mapping
     columns = [Column("", "row", [row.split("/", 1)[1] for row in found])]
     for i, of in enumerate((LOG_PPL, BLEU)):
         here = [one[i] for one in found.values()]
-        ours = [one and one.value for one in here]
+        ours = [None if one is None else one.value for one in here]
         ends = [(one and one.over_seeds) or (None, None) for one in here]
         theirs = [_less(printed.get(row), printed[B0], of) for row in found]
         columns += [
@@ -382,41 +362,33 @@ def sheet(judged: Iterable[Judged], sentences: Mapping[Place, Interval] = NO_SEN
 
     `sentences` are the differences in BLEU with their intervals over sentences.
     """
-    columns = (
-        "claim where kind sentence rows endpoint n value low high sentences_low sentences_high paper level detectable "
-        "outcome verdict explored reason"
-    )
-    nothing, lines = dict.fromkeys(columns.split()), list[dict[str, Any]]()
+    lines = list[dict[str, Any]]()
     for one in judged:
-        claim = one.claim
-        shared = nothing | {
-            "claim": claim.id,
-            "where": claim.where,
-            "kind": claim.kind,
-            "sentence": one.sentence,
-            "rows": " ".join(claim.rows),
-            "verdict": one.verdict,
-            "explored": one.explored,
-        }
-        for found in one.found:
-            over = sentences.get((claim.id, found.endpoint.name))
-            ends = {"sentences_low": over.low, "sentences_high": over.high} if over else {}
-            lines.append(shared | _sheet_cells(found) | ends)
-        if not one.found:
-            lines.append(shared | {"reason": ": ".join([*filter(None, [" ".join(claim.tests)]), one.reason])})
+        for found in one.found or (None,):
+            over = sentences.get((one.claim.id, found.endpoint.name)) if found else None
+            lines.append(
+                {
+                    "claim": one.claim.id,
+                    "where": one.claim.where,
+                    "kind": one.claim.kind,
+                    "sentence": one.sentence,
+                    "rows": " ".join(one.claim.rows),
+                    "endpoint": found and found.endpoint.name,
+                    "n": found and " ".join(map(str, found.runs)),
+                    "value": found and found.value,
+                    "low": found and found.low,
+                    "high": found and found.high,
+                    "sentences_low": over and over.low,
+                    "sentences_high": over and over.high,
+                    "paper": found and found.printed,
+                    "level": found and found.level,
+                    "detectable": found and found.verdict.detectable,
+                    "outcome": found and found.verdict.outcome,
+                    "verdict": one.verdict,
+                    "explored": one.explored,
+                    "reason": found.verdict.reason
+                    if found
+                    else ": ".join(filter(None, [" ".join(one.claim.tests), one.reason])),
+                }
+            )
     return comma_separated(lines)
-
-
-def _sheet_cells(found: Found) -> dict[str, Any]:
-    return {
-        "endpoint": found.endpoint.name,
-        "n": " ".join(map(str, found.runs)),
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "paper": found.printed,
-        "level": found.level,
-        "detectable": found.verdict.detectable,
-        "outcome": found.verdict.outcome,
-        "reason": found.verdict.reason,
-    }

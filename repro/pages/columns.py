@@ -241,27 +241,27 @@ def verdict_columns(frame: DataFrame, judged: Sequence[Judged]) -> list[Column]:
 
     Where the verdicts of a row differ, each is shown with the scores that it is about.
     """
-    said: dict[str, list[Judged]] = {}
-    for one in judged:
-        others = [row for row in one.claim.rows if row not in BASES]
-        if one.claim.kind in DIFFERENCES and len(others) == 1:
-            said.setdefault(others[0], []).append(one)
-    rows = zip(frame["table"], frame["row"], strict=True)
-    texts = [_joined(said.get(f"{table}/{row}", ())) for table, row in rows]
+    to_base = [one for one in judged if len({*one.claim.rows} - BASES) == 1]
+    texts = [*map(_joined, _about_rows(frame, to_base))]
     return [Column("", VERDICT, texts, is_words=True)] if any(texts) else []
 
 
 def statement_columns(frame: DataFrame, stated: Sequence[Judged]) -> list[Column]:
     """The verdicts on statements of teaching texts about each row, counted; no column where there are none."""
-    said: dict[str, Counter[str]] = {}
-    for one in stated:
-        if one.claim.kind in DIFFERENCES and one.verdict != "not judged":
-            for row in one.claim.rows:
-                if row not in BASES:
-                    said.setdefault(row, Counter())[one.verdict] += 1
-    counts = [said.get(f"{table}/{row}", Counter()) for table, row in zip(frame["table"], frame["row"], strict=True)]
+    counts = [Counter(one.verdict for one in of) for of in _about_rows(frame, stated)]
+    for of in counts:
+        del of["not judged"]
     texts = [", ".join(f"{n} {word}" if of.total() > 1 else word for word, n in of.items()) for of in counts]
     return [Column("", STATED, texts, is_words=True)] if any(texts) else []
+
+
+def _about_rows(frame: DataFrame, judged: Iterable[Judged]) -> list[list[Judged]]:
+    """For each row, the verdicts on differences between it and another; nothing for a base."""
+    said: dict[str, list[Judged]] = {}
+    for one in judged:
+        for row in {*one.claim.rows} - BASES if one.claim.kind in DIFFERENCES else ():
+            said.setdefault(row, []).append(one)
+    return [said.get(f"{table}/{row}", []) for table, row in zip(frame["table"], frame["row"], strict=True)]
 
 
 def tell_exploration(frame: DataFrame, evidence: Evidence) -> None:
@@ -303,22 +303,22 @@ def sheet(frame: DataFrame) -> str:
     frame = frame.drop(columns=[name + size for name in unused(frame) for size in ("", AT_PAPER_SIZE)])
     frame = frame if has_systems(frame) else frame.drop(columns="system")
     texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
-    safe = frame.assign(**{str(name): frame[name].map(_sheet_cell) for name in texts})
+    safe = frame.assign(**{str(name): frame[name].map(_safe) for name in texts})
     return str(safe.to_csv(index=False, float_format=f"%.{SHEET_DIGITS}g", lineterminator="\n"))
 
 
-def _sheet_cell(value: Any) -> Any:
+def _safe(value: Any) -> Any:
     return sheet_text(value) if isinstance(value, str) else value
 
 
 def comma_separated(lines: Iterable[Mapping[str, Any]]) -> str:
     """A line for each mapping, under all of their names in the order of first occurrence; None gives an empty cell."""
     rows = [*lines]
-    names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer = csv.DictWriter(text, dict.fromkeys(name for row in rows for name in row), lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _value(value) for name, value in row.items()} for row in rows)
+    for row in rows:
+        writer.writerow({name: _value(value) for name, value in row.items()})
     return text.getvalue()
 
 

@@ -1,7 +1,5 @@
 """The page of published translations of newstest2017, scored here: the ladder's systems at full size."""
 
-import statistics
-
 from repro.pages.columns import comma_separated, rules_between
 from repro.render.page import Code, Column, Heading, Listing, Page, Table, Text, blocks, made_from
 from repro.results.outputs_2017 import KINDS, QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
@@ -66,13 +64,6 @@ def _said(systems: list[ScoredOutput]) -> list[str]:
         least, most = min(of["transformer"]) - max(others), max(of["transformer"]) - max(others)
         lines.append(
             f"Against the best of the others the weakest Transformer has {least:+.1f} BLEU, the strongest {most:+.1f}."
-        )
-    if of["rnn"] and of["cnn"]:
-        apart = max(of["rnn"]) - min(of["rnn"])
-        between = statistics.fmean(of["rnn"]) - statistics.fmean(of["cnn"])
-        lines.append(
-            f"Two toolkits with the same kind of recurrent system are {apart:.1f} apart; recurrent and convolutional "
-            f"ones are {between:+.1f} apart on average."
         )
     fall = [one.quarters[0] - one.quarters[-1] for one in systems]
     lines.append(

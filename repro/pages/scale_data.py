@@ -18,7 +18,6 @@ from repro.results.labels import label
 from repro.results.parts import RATIO, SPLIT, with_brackets, with_lengths, with_parts
 from repro.results.record import BASE, PaperNumbers, Record, path
 from repro.results.sentences import read_counts, read_places
-from repro.results.task import LENGTH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,18 +111,12 @@ def printed_of(result_set: ResultSet) -> dict[str, PaperNumbers]:
     return listed | {f"{one.table}/{one.row}": one.paper for one in result_set.everything}
 
 
-def lengths_of(frames: "Iterable[DataFrame]") -> dict[tuple[str, str], float]:
-    """The length of translations of dev over that of their references, by split and "table/row", where known.
-
-    The split is an endpoint's: dev by the paper's weights, or by the mean of the last checkpoints.
-    """
-    found: dict[tuple[str, str], float] = {}
-    for frame in frames:
-        names = frame["table"] + "/" + frame["row"]
-        for split, column in (("dev", RATIO), ("last_mean_dev", f"last_mean_dev/{LENGTH}")):
-            lengths = frame.get(column, ())
-            found |= {(split, name): float(of) for name, of in zip(names, lengths, strict=False) if of == of}
-    return found
+def lengths_of(frames: "Iterable[DataFrame]") -> dict[str, float]:
+    """The length of translations of dev over that of their references, by "table/row", where known."""
+    known = [frame[frame[RATIO].notna()] for frame in frames if RATIO in frame]
+    return {
+        f"{table}/{row}": float(of) for frame in known for table, row, of in frame[["table", "row", RATIO]].to_numpy()
+    }
 
 
 def check_beside(records: Iterable[Record], results: Path) -> None:

@@ -9,10 +9,7 @@ from repro.results.curves import OVERS
 from repro.results.frame import DataFrame, Series
 from repro.results.notes import SCORERS
 from repro.results.parts import DECIDES, EMPTY, KEPT, LENGTHS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
-from repro.results.record import BASE
 
-MUCH = 0.1  # relative difference in operations of training from which on a row is named
-ABOUT_OPERATIONS = "A row's own system is counted on one sentence of average length: a few per cent may be rounding."
 ABOUT_PARTS = (
     "Thirds of the sentences of dev by source length, and of each translation; kept is BLEU of the last third in per "
     "cent of that of the first."
@@ -22,18 +19,6 @@ ABOUT_PARTS = (
 def operations_column(frame: DataFrame) -> Column:
     """The operations that the training of a row took, shown beside its size."""
     return Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e"))
-
-
-def unequal(frame: DataFrame) -> Text:
-    """Names the rows whose training took more or fewer operations than the base's; empty where all took as many."""
-    of_base = frame.loc[frame["table"] == BASE, "cost/flops"]
-    if not len(of_base) or not of_base.iloc[0] > 0:
-        return Text("")
-    ratio = frame["cost/flops"] / of_base.iloc[0] - 1
-    told = [f"{row} ({100 * of:+.1f} %)" for row, of in zip(frame["row"], ratio, strict=True) if abs(of) > MUCH]
-    kept = f"differ from the base's by more than {100 * MUCH:.0f} %"
-    named = f"in: {', '.join(told)}" if told else "in no row"
-    return Text(f"Operations of training {kept} {named}. {ABOUT_OPERATIONS}")
 
 
 def by_length(frame: DataFrame, ruled: frozenset[int]) -> tuple[Block, ...]:

@@ -4,29 +4,25 @@ A name may hold characters that a terminal obeys (ESC begins its commands), a co
 streams may be closed. `open_streams` is called once, when a command begins; from then on printing is safe.
 """
 
-import codecs
 import io
 import os
 import sys
 from typing import Any
 
-from repro.render.escape import shown, spelt
-
-ERRORS = "repro.spelt"  # the name of our handler for letters that an encoding lacks
+from repro.render.escape import shown
 
 
 def open_streams() -> None:
     """Make standard output and error take any text, wherever they lead."""
     _open_what_is_closed()
     os.environ.setdefault("PYTHON_COLORS", "0")  # the colours of Python 3.13's own messages would be shown as text
-    codecs.register_error(ERRORS, _spell)
     for number, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name)
         if stream is None:  # it was closed when Python started
             stream = io.TextIOWrapper(io.BufferedWriter(io.FileIO(number, "w", closefd=False)), "utf-8")
         if not isinstance(stream, Shown):
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors=ERRORS)
+                stream.reconfigure(errors="backslashreplace")
             setattr(sys, name, Shown(stream))
 
 
@@ -62,9 +58,3 @@ def _open_what_is_closed() -> None:
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest free number
-
-
-def _spell(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(map(spelt, error.object[error.start : error.end])), error.end

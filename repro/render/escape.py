@@ -3,24 +3,12 @@
 import re
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
-SPELT = {  # in ASCII, for a console that has no more
-    "±": "+-", "−": "-", "–": "-", "—": "-", "─": "-", "×": "x", "·": "*", "…": "...", "√": "sqrt", "Δ": "d", "ε": "e",
-    "✓": "+", "✗": "-", "“": '"', "”": '"', "’": "'",
-}  # fmt: skip
 
 
 def shown(text: str) -> str:
     """The text with control characters, also those for right-to-left text, as escapes: \\x1b for ESC."""
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", lambda found: _called(found[0]), text)
-
-
-def spelt(letter: str) -> str:
-    """A letter in ASCII: its usual replacement, or its escape."""
-    return SPELT.get(letter) or _called(letter)
-
-
-def _called(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
+    controls = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+    return re.sub(controls, lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def flat(text: str) -> str:

@@ -67,46 +67,31 @@ def table(table: Table) -> str:
 
 
 def _cells(column: Column) -> list[str]:
+    """The lines of a column; a number is not broken: neither 2.14 ± 0.04 nor 1 (2)."""
     heading = "<br>".join(filter(None, (markdown_text(column.group), line(column.heading))))
-    return [heading, *(_cell(text) for text in column.texts)]
+    return [heading, *(line(unbroken(text) if type(text) is str else text) for text in column.texts)]
 
 
-def _cell(words: Words) -> str:
-    """One cell; a number is not broken into lines: neither 2.14 ± 0.04 nor 1 (2)."""
-    return line(unbroken(words) if type(words) is str else words, in_table=True)
-
-
-def line(words: Words, *, in_table: bool = False) -> str:
+def line(words: Words) -> str:
     """Text of one line with its marks."""
     line = [part for part in inlines(words) if isinstance(part, Link) or part]
     written = []
     for i, part in enumerate(line):
         before, after = line[i - 1] if i else " ", line[i + 1] if i + 1 < len(line) else " "
-        blanks = _ends_blank(before) and _begins_blank(after)
-        written.append(_inline(part, is_between_blanks=blanks, in_table=in_table))
+        blanks = type(before) is str and before[-1] in " (" and type(after) is str and after[0] in " .,;:)"
+        written.append(_inline(part, is_between_blanks=blanks))
     return "".join(written)
 
 
-def _ends_blank(part: Inline) -> bool:
-    return type(part) is str and part[-1] in " ("
-
-
-def _begins_blank(part: Inline) -> bool:
-    return type(part) is str and part[0] in " .,;:)"
-
-
-def _inline(part: Inline, *, is_between_blanks: bool, in_table: bool) -> str:
+def _inline(part: Inline, *, is_between_blanks: bool) -> str:
     match part:
         case Link():
             return f"[{markdown_text(part.text)}]({quote(part.target, safe='/#')}{'.md' * part.to_page})"
         case Code():
             code = flat(part)
-            if not is_between_blanks:  # where a backtick may stand beside it
-                return f"<code>{markdown_text(code)}</code>"
-            fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))
-            if not code.strip() or code.startswith(("`", " ")) or code.endswith(("`", " ")):
-                code = f" {code} "
-            return f"{fence}{code.replace('|', chr(92) + '|') if in_table else code}{fence}"
+            if is_between_blanks and code == code.strip() and not {*code} & {"`", "|"}:
+                return f"`{code}`"
+            return f"<code>{markdown_text(code)}</code>"
         case Formula():
             return raised(markdown_text(part))
         case Strong() | Emphasis():

@@ -16,7 +16,7 @@ from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome
 from repro.claims.evidence import Evidence
 from repro.claims.judge import Judged
 from repro.cli import report
-from repro.pages import across_scales, build
+from repro.pages import across_scales
 from repro.pages.across_scales import page, settling
 from repro.render.markdown import markdown
 from repro.render.page import Heading, Listing, Page, Table, plain
@@ -270,14 +270,6 @@ def test_report_writes_it_and_check_finds_it_missing(results: Path) -> None:
     assert report.main(["--results", str(results), "--check"]) == 1
 
 
-def test_verdicts_are_made_once_for_all_pages(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    scale_data = build.scale_data
-    monkeypatch.setattr(build, "scale_data", lambda *of: made.append(of[0].scale) or scale_data(*of))  # type: ignore[func-returns-value]
-    build.build_all(results)
-    assert sorted(made) == ["captions", "laptop"]
-
-
 def test_without_a_settled_claim_an_old_page_is_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "results"
     record = paper_run(scale="laptop")
@@ -291,14 +283,6 @@ def test_without_a_settled_claim_an_old_page_is_deleted(tmp_path: Path, capsys: 
     assert "-# What came of the paper's claims" in capsys.readouterr().out
     assert report.main(["--results", str(results)]) == 0
     assert not whole.exists()
-    whole.write_text("My runs of November.\n", "utf-8")
-    assert report.main(["--results", str(results)]) == 0
-    assert report.main(["--results", str(results), "--check"]) == 0
-    assert whole.read_text("utf-8") == "My runs of November.\n"
-
-
-def test_a_page_written_by_hand_is_not_replaced(results: Path) -> None:
-    whole = results / "README.md"
     whole.write_text("My runs of November.\n", "utf-8")
     assert report.main(["--results", str(results)]) == 0
     assert report.main(["--results", str(results), "--check"]) == 0

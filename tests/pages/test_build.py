@@ -146,16 +146,6 @@ def test_a_name_in_a_sheet_is_no_formula_and_numbers_stay_numbers(name: str) -> 
     assert not line["row"].lstrip(" ").startswith(("=", "+", "-", "@", "\t"))
 
 
-def test_tables_need_neither_torch_nor_the_tracker(tmp_path: Path) -> None:
-    code = (
-        "import sys; from repro.cli.report import main; main(['--results', sys.argv[1]]);"
-        "print({'torch', 'lightning', 'mlflow'} & {*sys.modules})"
-    )
-    command = [sys.executable, "-c", code, str(save(tmp_path))]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
-    assert done.stdout.splitlines()[-1] == "set()"
-
-
 # One's own
 
 

@@ -5,11 +5,9 @@ import io
 import math
 from typing import Any
 
-import pytest
 from table_records import cell, columns, diverged, run
 
 from repro.pages.columns import MEAN_OF_LAST, sheet
-from repro.pages.scale_data import lengths_of
 from repro.results import frame as frames
 from repro.results.record import Record
 
@@ -65,12 +63,3 @@ def test_a_row_with_a_seed_without_such_scores_has_no_mean() -> None:
 
 def test_the_heading_says_how_many_checkpoints() -> None:
     assert cell(frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0, n=4)]), f"{MEAN_OF_LAST} 4 to 10 (dev)", "BLEU")
-
-
-def test_lengths_are_those_of_either_weights() -> None:
-    lengths = lengths_of([frames.table(RUNS)])
-    assert lengths == {
-        ("last_mean_dev", "base/base"): pytest.approx(0.95),
-        ("last_mean_dev", "table3_A/h=1"): pytest.approx(0.92),
-        ("last_mean_dev", "table3_A/h=4"): 1.0,
-    }

@@ -4,44 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from kept_sentences import ladder_run
 from table_records import at_the_end, own, run, save
 
-from repro.pages import sections
 from repro.pages.build import build_scale, texts
-from repro.render.page import Text, plain
 from repro.results.frame import ResultSet
 from repro.results.record import path
-
-
-def frame(flops: dict[str, float]) -> pd.DataFrame:
-    of_rows = pd.DataFrame({"row": [*flops], "cost/flops": [*flops.values()]})
-    of_rows["table"] = ["base", *["ladder"] * (len(flops) - 1)]
-    return of_rows
 
 
 def made(results: Path) -> dict[Path, str]:
     """One's own pages, which are whole whatever their runs settle."""
     return texts(build_scale(ResultSet.read_own(results / "lab", results / "nowhere")))
-
-
-def said(text: Text) -> str:
-    return plain(text.words)
-
-
-def test_rows_that_took_a_tenth_more_or_less_are_named() -> None:
-    of = {"base": 2e12, "equal": 2.19e12, "more": 2.21e12, "less": 1.7e12, "not run": float("nan")}
-    assert said(sections.unequal(frame(of))) == (
-        "Operations of training differ from the base's by more than 10 % in: more (+10.5 %), less (-15.0 %). "
-        + sections.ABOUT_OPERATIONS
-    )
-    assert "more than 10 % in no row. A row's own system" in said(
-        sections.unequal(frame({"base": 2e12, "equal": 1.9e12}))
-    )
-    assert said(sections.unequal(frame({"base": float("nan"), "equal": 1.9e12}))) == ""
-    assert sections.operations_column(frame(of)).texts == ["2.00e12", "2.19e12", "2.21e12", "1.70e12", ""]
 
 
 def test_a_table_of_systems_shows_operations_and_parts(tmp_path: Path) -> None:

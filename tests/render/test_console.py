@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from repro.render.console import Shown, beneath
-from repro.render.escape import shown, spelt
+from repro.render.escape import shown
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "60.7 ± 1.3 Δ − ü \x1b]0;title\x07\x1b[31mred\x9b2J\r\x7f\u202e \udcff"
@@ -64,7 +64,7 @@ def test_hostile_text_is_shown_as_text_on_any_console(tmp_path: Path, surroundin
     )  # printed, warned, told, the table's name, the run's
     if surroundings:
         assert output.isascii()
-        assert output.count(rb"60.7 +- 1.3 d - \xfc") == 5
+        assert output.count(rb"60.7 \xb1 1.3 \u0394 \u2212 \xfc") == 5
     else:
         assert output.decode().count("60.7 ± 1.3 Δ − ü") == 5
 
@@ -79,7 +79,6 @@ def test_only_what_a_terminal_obeys_is_changed() -> None:
     kept = "".join(map(chr, (9, 10, *range(32, 127), 0xA0, 0xE4, 0x2028, 0x1F600)))
     assert shown(kept) == kept
     assert shown("\x1b[2J\x00\u2066") == r"\x1b[2J\x00\u2066"
-    assert [spelt(letter) for letter in "±−Δß\udcff"] == ["+-", "-", "d", r"\xdf", r"\udcff"]
 
 
 def test_a_progress_bar_can_still_command_the_terminal() -> None:
