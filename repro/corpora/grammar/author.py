@@ -39,35 +39,19 @@ from repro.corpora.grammar.tree import (
 
 T = TypeVar("T")
 
-OFTEN = [
-    Fixed("often", "oft", "souvent"), Fixed("always", "immer", "toujours"), Fixed("never", "nie", "jamais"),
-    Fixed("rarely", "selten", "rarement"),
-]  # fmt: skip
-MANNER = [
-    Fixed("quickly", "schnell", "rapidement"), Fixed("slowly", "langsam", "lentement"),
-    Fixed("quietly", "leise", "en silence"), Fixed("carefully", "vorsichtig", "avec prudence"),
-    Fixed("secretly", "heimlich", "en secret"),
-]  # fmt: skip
+
+def _fixed(group: str) -> list[Fixed]:
+    """The adverbials or conjunctions of a group of `words.txt`."""
+    return [Fixed(*line.split(" | ")) for line in lex.WORDS[group]]
+
+
+OFTEN, MANNER, JOINS, ASKED, DEGREES, LINKS = map(_fixed, ("often", "manner", "joins", "asked", "degrees", "links"))
+WHEN = LINKS[1]
+TIMES = {tense: _fixed(tense) for tense in ("present", "past", "future")}
 NOT_SO = [  # verbs that take none of these adverbs
     "sehen", "lieben", "finden", "verlieren", "gehören", "hören", "träumen", "erinnern", "vergessen",
     "verschwinden", "bleiben", "denken", "schlafen",
 ]  # fmt: skip
-TIMES = {
-    "present": [
-        Fixed("today", "heute", "aujourd'hui"), Fixed("now", "jetzt", "maintenant"),
-        Fixed("in the evening", "am Abend", "le soir"), Fixed("every day", "jeden Tag", "chaque jour"),
-        Fixed("on Sundays", "sonntags", "le dimanche"), Fixed("in summer", "im Sommer", "en été"),
-    ],
-    "past": [
-        Fixed("yesterday", "gestern", "hier"), Fixed("last week", "letzte Woche", "la semaine dernière"),
-        Fixed("this morning", "heute Morgen", "ce matin"), Fixed("at midnight", "um Mitternacht", "à minuit"),
-        Fixed("last year", "letztes Jahr", "l'année dernière"),
-    ],
-    "future": [
-        Fixed("tomorrow", "morgen", "demain"), Fixed("next week", "nächste Woche", "la semaine prochaine"),
-        Fixed("soon", "bald", "bientôt"), Fixed("next year", "nächstes Jahr", "l'année prochaine"),
-    ],
-}  # fmt: skip
 UNITS = [  # English, German dative with its "one", French with its "one"
     ("day days", "einem Tag Tagen", "un jour jours"),
     ("week weeks", "einer Woche Wochen", "une semaine semaines"),
@@ -85,16 +69,7 @@ NEAR = [  # accusative where something is put, dative where it is
     ("on", "auf", "sur"), ("under", "unter", "sous"), ("behind", "hinter", "derrière"),
     ("next to", "neben", "à côté de"), ("in front of", "vor", "devant"),
 ]  # fmt: skip
-WHEN = Fixed("when", "wenn", "quand")
-LINKS = [
-    Fixed("because", "weil", "parce que"), WHEN, Fixed("even if", "auch wenn", "même si"),
-    Fixed("while", "während", "pendant que"), Fixed("as soon as", "sobald", "dès que"),
-    Fixed("if", "wenn", "si"),
-]  # fmt: skip
-JOINS = [Fixed("and", "und", "et"), Fixed("but", "aber", "mais")]
 COUNTED = ("no", "every", "all", "many", "some")  # `every dog does not` would say two things
-ASKED = [Fixed("where", "wo", "où"), Fixed("when", "wann", "quand"), Fixed("why", "warum", "pourquoi")]
-DEGREES = [Fixed("very", "sehr", "très"), Fixed("too", "zu", "trop"), Fixed("quite", "ziemlich", "assez")]
 
 
 @cache
