@@ -158,6 +158,10 @@ def shown(uri: str, **tags: Any) -> dict[str, float]:
     runs = client.search_runs([experiment.experiment_id], view.filter)
     found = {f"{run.data.tags['row']} {run.data.tags['seed']}": run.data.metrics["final/dev_ppl"] for run in runs}
     assert len(found) == len(runs)
+    for row in {run.data.tags["row"] for run in runs}:
+        of_row = [run.data.metrics for run in runs if run.data.tags["row"] == row]
+        mean = round(sum(one["final/dev_ppl"] for one in of_row) / len(of_row), 2)
+        assert {one["row_mean/ppl"] for one in of_row if "row_mean/ppl" in one} == {mean}, "of these runs and no other"
     return found
 
 
