@@ -67,7 +67,7 @@ def made_here(table: Table, options: Options) -> Record:
     if options.processes > 1:
         raise ValueError(
             f"scale {asked.scale!r} says --devices {options.processes}: expected options of one run in this process "
-            f"alone. Leave {options.processes}-devices out of its name, or type the command of an experiment file."
+            "alone. Type the command of an experiment file."
         )
     scale = chosen_scale(options)
     [cell] = _asked([table], scale, options)

@@ -55,7 +55,7 @@ def looked_at(folder: Path, corpus: str = "grammar", system: Any = None, lines: 
     return SimpleNamespace(
         id=RUN,
         folder=folder,
-        corpus=SimpleNamespace(name=corpus, in_tokens=False),
+        corpus=SimpleNamespace(name=corpus, in_tokens=False, further={}),
         prepared=prepared,
         name="h=1 seed 1",
         task=Translation("en-de"),

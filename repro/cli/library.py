@@ -3,13 +3,9 @@
 `import repro` costs nothing: heavy modules are imported when one of them is called.
 """
 
-import difflib
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from glob import escape
-from numbers import Integral
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,8 +119,8 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
     are those of an experiment file by their names, such as `runs_dir` or `corpus`. Ctrl-C stops at the next update,
     with a checkpoint, and raises KeyboardInterrupt: the same call resumes from there.
 
-    Raises ValueError for an unknown row, scale or option, FileNotFoundError for text that is not here,
-    `repro.storage.atomic.DiskError` for a disk that refuses, and RuntimeError where the run failed.
+    Raises ValueError for an unknown row, scale or option, FileNotFoundError for text that is not here, and RuntimeError
+    where the run failed.
     """
     from repro.experiment import made_here
     from repro.runs.options import Options, Seeds
@@ -132,8 +128,8 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
     table, name = _meant(row)
     if unknown := sorted(options.keys() - {*TAKEN}):
         raise ValueError(f"{', '.join(unknown)}: expected options of one run, which are {', '.join(TAKEN)}.")
-    if not isinstance(seed, Integral) or seed < 1:
-        raise ValueError(f"expected a whole number from 1 on as seed, got {seed!r}.")
+    if seed < 1:
+        raise ValueError(f"expected a whole number from 1 on as seed, got {seed}.")
     given = {name: _as_typed(name, value) for name, value in options.items()}
     return made_here(table, Options(scale=scale, seeds=Seeds((seed,)), rows=(name,), **given))
 
@@ -151,10 +147,6 @@ def table(
     from repro.pages import table3
     from repro.results.frame import ResultSet
 
-    if Path(scale).name != scale or scale == "..":
-        raise ValueError(
-            f"expected the name of a scale, got the path {scale!r}. Give the folder that contains it as results_dir."
-        )
     places = [OWN, PUBLISHED] if results_dir is None else [Path(results_dir)]
     for place in (place for place in places if (place / scale).is_dir()):
         own = place.resolve() != PUBLISHED.resolve()
@@ -163,24 +155,10 @@ def table(
         if found is not None:
             return found.set_index("row") if every_column else _readable(found)
     where = " or ".join(str(place / scale) for place in places)
-    raise ValueError(f"expected records of {name} in {where}, found none. {_advice(name, scale, places)}")
-
-
-def _advice(name: str, scale: str, places: Sequence[Path]) -> str:
-    """What to do where a table has no records: another name, if one is nearly that, or a run."""
-    from repro.pages import table3
-    from repro.runs.scales import SCALES
-
-    tables = [*(file.stem for file in experiment_files().glob("*.py")), table3.NAME, PROGRAM]
-    there = [place for place in places if place.is_dir()]
-    scales = sorted({*SCALES, *(folder.name for place in there for folder in place.glob("*/"))})
-    wrong, known = (scale, scales) if name in tables else (name, tables)
-    meant = [] if wrong in known else difflib.get_close_matches(wrong, known, n=1)
-    if meant:
-        return f"Did you mean {meant[0]}?"
-    if others := sorted({found.parent.name for place in there for found in place.glob(f"{escape(scale)}-*/{name}/")}):
-        return f"Runs with other settings have a folder of their own, which is a scale here: {', '.join(others)}."
-    return "Run the table first, or name the folder of results with results_dir."
+    raise ValueError(
+        f"expected records of {name} in {where}, found none. Run the table first, or name the folder of results with "
+        "results_dir; runs with other settings have a folder of their own, which is a scale here."
+    )
 
 
 def _meant(row: "str | Row") -> "tuple[Table, str]":
@@ -201,29 +179,22 @@ def _meant(row: "str | Row") -> "tuple[Table, str]":
 
 
 def _as_typed(name: str, value: Any) -> Any:
-    """The value of an option as the command line gives it: a folder, a tuple of words, or one of Python's numbers."""
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return int(value)
+    """The value of an option as the command line gives it: a folder, or a tuple of words."""
     if isinstance(value, list):
         return tuple(value)
-    return Path(value) if name.endswith("_dir") and isinstance(value, str | PathLike) else value
+    return Path(value) if name.endswith("_dir") else value
 
 
 def _lines(lines: Iterable[str], name: str) -> list[str]:
-    """The lines, blank ones as "". Raises ValueError for one text instead of a list, and for what cannot be a line.
-
-    A line is what it is in a file: text of limited length, without NUL and without a line feed.
-    """
+    """The lines, blank ones as "". Raises ValueError for one text instead of a list, and for what no file may hold."""
     from repro.corpora.parallel_text import as_text
 
     if isinstance(lines, str):
         raise ValueError(f"{name}: expected a list of lines, got one text. Write [text], or text.split('\\n').")
     made = []
     for number, line in enumerate(lines, start=1):
-        if not isinstance(line, str) or "\n" in line:
-            raise ValueError(
-                f"{name}: expected lines of text, got {line!r} as number {number}. A line has no line feed."
-            )
+        if "\n" in line:
+            raise ValueError(f"{name}: expected lines of text, got {line!r} as number {number}.")
         try:
             made.append(as_text(line.encode()) if line.strip() else "")
         except ValueError as reason:
@@ -234,15 +205,7 @@ def _lines(lines: Iterable[str], name: str) -> list[str]:
 def _readable(frame: "DataFrame") -> "DataFrame":
     """The columns that a person compares, for those scores that the paper prints for some row, else for perplexity."""
     printed = [name.removeprefix("paper/") for name in frame.columns if name.startswith("paper/")]
-    printed.sort(key=lambda name: name != "ppl")
-    scores = [name for name in printed if f"dev/{name}_half_width" in frame.columns] or ["ppl"]
-    columns = [
-        name
-        for score in scores
-        for name in (
-            *(f"{split}/{score}{end}" for split in ("dev", "test") for end in ("", "_half_width")),
-            f"paper/{score}",
-        )
-        if name in frame.columns
-    ]
-    return frame.set_index("row")[["n", *columns]]
+    scores = [name for name in ("ppl", "bleu", "f1") if name in printed] or ["ppl"]
+    of_each = ("dev/{}", "dev/{}_half_width", "test/{}", "test/{}_half_width", "paper/{}")
+    columns = [name.format(score) for score in scores for name in of_each]
+    return frame.set_index("row")[["n", *(name for name in columns if name in frame.columns)]]

@@ -55,36 +55,18 @@ def repeated_lines(lines: Iterable[Line]) -> tuple[int, list[str]]:
     return n, unequal
 
 
-def lines_due(steps: int, *, log: int, validate: int, last: int) -> list[tuple[str, int]]:
-    """The lines of a journal after so many steps, by kind and step: "train" each `log` steps and at the `last` one,
-    "dev" each `validate` steps, except at the step where a run ended early.
-    """
-    train = [("train", step) for step in range(1, steps + 1) if step % log == 0 or step == last]
-    dev = [("dev", step) for step in range(validate, steps + 1, validate) if step < steps or step == last]
-    return train + dev
-
-
 def determinism(
-    report: ReproducibilityReport,
-    plan: str,
-    shares: int,
-    lines: Sequence[Line],
-    weights: str | None,
-    due: Sequence[tuple[str, int]] = (),
+    report: ReproducibilityReport, plan: str, shares: int, lines: Sequence[Line], weights: str | None
 ) -> Determinism:
     """The badge, the digests and counts it rests on, and in words what speaks against a higher one.
 
-    `plan` is the digest of what should have been read, `shares` in how many micro-batches. `due` are the lines that the
-    journal must have: somebody may have removed one.
+    `plan` is the digest of what should have been read, `shares` in how many micro-batches.
     """
     n, unequal = repeated_lines(lines)
     now = report.conditions[-1][1] if report.conditions else {}
     against = list(changes(report.conditions))
-    there = {(line["kind"], line["step"]) for line in lines}
-    if lost := [f"{kind} {step}" for kind, step in due if (kind, step) not in there]:
-        against.append(f"{len(lost)} of {len(due)} journal lines are lost: {_some(lost)}")
     if unequal:
-        against.append(f"{len(unequal)} of {n} repeated journal lines differ: {_some(unequal)}")
+        against.append(f"{len(unequal)} of {n} repeated journal lines differ: {', '.join(unequal[:SHOWN])}")
     if report.unequal:
         against.append(f"{report.unequal} of {report.replayed} micro-batches computed twice differ")
     badge: str | None = None
@@ -101,10 +83,6 @@ def determinism(
         "replayed": report.replayed,
         "repeated_lines": n,
     }
-
-
-def _some(lines: Sequence[str]) -> str:
-    return ", ".join(lines[:SHOWN]) + (f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else "")
 
 
 def _highest(report: ReproducibilityReport, n: int, now: Mapping[str, Any], against: list[str]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from repro.model.config import Hyper
 from repro.results import record
 from repro.results.places import EXPERIMENTS, experiment_files
-from repro.results.record import PROGRAM, Record
+from repro.results.record import Record
 from repro.results.systems import system_text
 from repro.tracking.run_folder import RECORD
 
@@ -100,30 +100,22 @@ def system_of(run: Record, given: Any = None) -> Any:
     """The system of a run: the one that is `given`, or that of its row in the experiment file; None: the Transformer.
 
     The file is found by the table's name alone, in the folder `experiments` here or of this code, and is executed: a
-    record names its row, never the place of code. Raises ValueError where it is gone, or has another system.
+    record names its row, never the place of code. Raises ValueError where there is none, or another system.
     """
-    if given is not None and (text := system_text(given)) != (run.system or ""):
-        raise ValueError(f"Run {run.run} is a {run.system or 'Transformer'}, got {text}. Give the system of its row.")
-    if given is not None or run.system is None:
-        return given
-    if run.table == PROGRAM:
+    system, file = given, "its file"
+    if given is None and run.system is not None:
+        places = [folder / f"{run.table}.py" for folder in (EXPERIMENTS, experiment_files())]
+        if (found := next((place for place in places if place.is_file()), None)) is None:
+            raise ValueError(
+                f"Run {run.run} is a {run.system} of {run.table}, of which there is no file in the folder experiments. "
+                f"Type the command where it is; for a row of a program, repro.load({run.run!r}, system=...)."
+            )
+        file, rows = str(found), experiment(found).get("ROWS", [])
+        system = next((row.system for row in rows if row.name == run.row), None)
+    if (now := system_text(system)) != (run.system or ""):
         raise ValueError(
-            f"Run {run.run} is a {run.system}, a row of a program. Give its system: repro.load({run.run!r}, "
-            "system=...). For commands to find it, put the row into an experiment file and run it from there."
-        )
-    places = [folder / f"{run.table}.py" for folder in (EXPERIMENTS, experiment_files())]
-    file = next((place for place in places if place.is_file()), None)
-    if file is None:
-        raise ValueError(
-            f"Run {run.run} is a {run.system}, which {run.table}.py made: expected that file in the folder "
-            "experiments, found none. Type the command where that folder is."
-        )
-    rows = experiment(file).get("ROWS", [])
-    system = next((row.system for row in rows if row.name == run.row), None)
-    if (now := system_text(system)) != run.system:
-        raise ValueError(
-            f"Run {run.run} is a {run.system}, but row {run.row!r} of {file} is "
-            f"{'a ' + now if now else 'the Transformer or gone'} now. Restore the row, or run it again."
+            f"Run {run.run} is a {run.system or 'Transformer'}, and row {run.row!r} of {file} is "
+            f"{now or 'the Transformer or gone'}. Give the system of its row, or run it again."
         )
     return system
 

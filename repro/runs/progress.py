@@ -127,9 +127,6 @@ class Lane:
         self.bar = progress.bars.add_task("", total=1, numbers="", visible=False)
         self.started = self.printed = time.monotonic()
 
-    def take(self, cell: int) -> None:
-        """Show another run from now on, known by the number of its cell."""
-
     def say(self, text: str) -> None:
         """A line that stays."""
         self.progress.say(text)

@@ -1,6 +1,5 @@
 """Makes one run, from its settings and folder to its record: train, average, decode, score."""
 
-import functools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -27,9 +26,8 @@ from repro.results.record import Record
 from repro.results.systems import system_text
 from repro.results.task import LAST_MEAN, LENGTH, TRANSLATION, Named, Scores, without_value
 from repro.runs import determinism
+from repro.runs.beside import note_beside
 from repro.runs.changed import origin
-from repro.runs.further_tests import note_further
-from repro.runs.inside import note_inside
 from repro.runs.load import TOKENIZER
 from repro.runs.progress import Watched
 from repro.runs.run_dir import RunDir
@@ -144,9 +142,8 @@ class Run:
                 done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
                 lease.check()
                 done.save(self.dir.folder / RECORD)
-            tell = functools.cache(self.progress.say)  # a message of both is printed once
-            note_inside(self.dir, done, tell)  # these are optional, so the record comes first
-            note_further(self.dir, done, self.tracker, tell, self._translating)
+            # these are optional, so the record comes first
+            note_beside(self.dir, done, self.tracker, self.progress.say, self._translating)
             # both averages are made: other checkpoints are no longer needed
             checkpoint.prune(self.dir.folder / "checkpoints", keep=self.dir.spec.hyper.averaged_steps)
         if self.group:
@@ -203,12 +200,6 @@ class Run:
                 shares=fitted.cost.steps * self.dir.spec.shares,
                 lines=read_all(self.dir.folder / "journal.jsonl"),
                 weights=weights,
-                due=determinism.lines_due(
-                    fitted.cost.steps,
-                    log=self.dir.entry.scale.log_every,
-                    validate=self.dir.entry.scale.validate_every,
-                    last=self.dir.spec.hyper.steps,
-                ),
             ),
             test_subset=subset,
             task=None if self.dir.task.facts == TRANSLATION else self.dir.task.facts,

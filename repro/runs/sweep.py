@@ -15,13 +15,12 @@ from repro.results.frame import ResultSet, note_rows
 from repro.results.places import PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path
+from repro.runs.beside import keep_beside
 from repro.runs.cards import refuse_cards
 from repro.runs.closing import pages, translations, what_next
 from repro.runs.executors.chosen import chosen
 from repro.runs.executors.executor import BUSY, DIVERGED, Job, JobResult, made_by
 from repro.runs.forecast import Estimate, duration, estimates
-from repro.runs.further_tests import keep_further
-from repro.runs.inside import keep_inside
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
@@ -158,14 +157,14 @@ class Sweep:
             note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
             outcome.record.save(path(self.results, outcome.record))  # last: where there is a record, there are both
-            tell = functools.cache(progress.say)  # a message of both is printed once
             try:  # these are optional
-                keep_inside(outcome.run, outcome.record, self.results, tell)
                 with progress.beside() as lane:
                     watch = functools.partial(_watch, lane, outcome.run.name)
-                    keep_further(outcome.run, outcome.record, self.results, tracker, tell, watch)
+                    keep_beside(outcome.run, outcome.record, self.results, tracker, progress.say, watch)
             except MemoryError as error:  # under `ulimit -v`, say
-                tell(f"{outcome.run.name} is finished. Files beside its record are missing: out of memory ({error}).")
+                progress.say(
+                    f"{outcome.run.name} is finished. Files beside its record are missing: out of memory ({error})."
+                )
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[RunDir]") -> dict[View, None]:
@@ -190,33 +189,20 @@ class Sweep:
         failed = [one.run.name for one in outcomes if one.code not in (0, BUSY)]
         finished = [one for one in outcomes if one.record and one.record.status == "finished"]
         progress.show("\n" + console(mine, names))
+        shard = self.options.shard
+        of_shard = f" of shard {shard} (the tables show every record that is there)" if shard else ""
         said = [
             *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
             *([f"Failed (see above): {', '.join(failed)}."] if failed else []),
-            f"{several(len(records), 'run')}{self._of_shard()} in {duration(seconds)}.",
+            f"{several(len(records), 'run')}{of_shard} in {duration(seconds)}.",
             *translations([(one.run, one.record) for one in finished if one.record]),
             *pages(folder if written else None, report),
-            *(self._what_next() if finished else []),
         ]
+        if finished:
+            scale, task, file = self.session.scale.name, self.cells[-1].task, self.tables[0].file
+            typed, is_file = self.options.typed, file is not None
+            said += what_next(self.name, names[0], scale, typed, task, self.peer, is_file=is_file)
         progress.say("\n".join(said))
-
-    def _what_next(self) -> list[str]:
-        table = self.tables[0]
-        return what_next(
-            self.name,
-            table.name,
-            self.session.scale.name,
-            self.options.typed,
-            self.cells[-1].task,
-            self.peer,
-            is_file=table.file is not None,
-        )
-
-    def _of_shard(self) -> str:
-        """For a shard: which part of the sweep was made, and what the tables above show."""
-        if not self.options.shard:
-            return ""
-        return f" of shard {self.options.shard} (the tables show every record that is there)"
 
 
 def exit_code(outcomes: Sequence[JobResult]) -> int:

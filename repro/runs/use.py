@@ -3,19 +3,16 @@
 Letters: H heads, Q queries (tokens that look), K keys (tokens that are looked at).
 """
 
-import html
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.data.treebank import Mended, mended
 from repro.decoding.search import Search
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.results.record import Record
-from repro.runs.line_lengths import LineLimit, as_ids
+from repro.runs.line_lengths import as_ids, n_places, refuse_long
 from repro.runs.load import Trained
 
 if TYPE_CHECKING:
@@ -25,10 +22,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from repro.data.datasets import DevBatches
-    from repro.data.shards import Side
 
 BUDGET = 4_096  # padded tokens of a batch that is scored
-WIDEST = 1_000  # hypotheses: a step ranks 2 W for each of W, which at 1,000,000 no memory holds
 PARTS = {"encoder.self_attention": "encoder", "decoder.self_attention": "decoder", "decoder.cross_attention": "cross"}
 
 
@@ -49,19 +44,14 @@ def outputs(
 ) -> Iterator[tuple[str, str]]:
     """Each line with the run's output for it; an empty line has an empty output.
 
-    Raises ValueError for a beam that is too wide and a line that is too long.
+    Raises ValueError for a line that is too long.
     """
     from repro.decoding.backend import opened
 
-    if search.beam > WIDEST:
-        raise ValueError(
-            f"expected a beam of at most {WIDEST:,}, got {search.beam:,}: memory and time grow with its square. The "
-            "paper's is 4."
-        )
-
     numbers = [number for number, line in enumerate(lines, 1) if line]
     source = as_ids(trained.tokenizer, [line for line in lines if line])
-    _refuse_long(trained, backend, source, "line", extra=search.extra, numbers=numbers)
+    if (most := n_places(trained.model, backend)) is not None:
+        refuse_long(source, max(0, most - search.extra), "line", numbers)
     with opened(backend, trained.model, bf16=bf16) as ready:
         ids = ready.translate(source, search)
     texts = map(trained.tokenizer.decode, ids)
@@ -168,14 +158,9 @@ def _batches(trained: Trained, sources: Sequence[str], targets: Sequence[str], b
     from repro.data.datasets import DevBatches
 
     source, target = as_ids(trained.tokenizer, sources), as_ids(trained.tokenizer, targets)
-    _refuse_long(trained, backend, source, "line of the source")
-    _refuse_long(trained, backend, target, "line of the target")
+    for name, side in (("source", source), ("target", target)):
+        refuse_long(side, n_places(trained.model, backend), f"line of the {name}")
     return DevBatches(source, target, budget=BUDGET, rank=0, world=1)
-
-
-def _refuse_long(trained: Trained, backend: str, side: "Side", where: str, **options: Any) -> None:
-    if len(side.lengths) and (limit := LineLimit.of(trained.model, backend, "")):
-        limit.refuse(side, where, remedy="Split that line", **options)
 
 
 @dataclass(frozen=True, eq=False)  # arrays compare element by element, and have no hash
@@ -187,23 +172,9 @@ class Attention:
     weights: "Mapping[tuple[str, int], NDArray[float32]]"  # by ("encoder" | "decoder" | "cross", layer from 1)
 
     def __repr__(self) -> str:
-        """Its tokens, layers and heads in words; the numbers are in `head`."""
-        layers = Counter((part, len(heads)) for (part, _), heads in self.weights.items())
-        parts = ", ".join(f"{part}: layers 1 to {n}, {heads} heads each" for (part, heads), n in layers.items())
+        """Its tokens and layers; the numbers are in `head`."""
+        parts = ", ".join(f"{part} {layer}" for part, layer in self.weights)
         return f"<attention from {len(self.source_tokens)} to {len(self.target_tokens)} tokens; {parts}>"
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: where the decoder looks in the source, the mean of the heads of the last layer."""
-        last = max((key for key in self.weights if key[0] == "cross"), default=None)
-        if last is None:
-            return html.escape(repr(self))
-        lines = [_table_row("<th></th>", *map(_heading, self.source_tokens))]
-        for token, weights in zip(self.target_tokens, self.weights[last].mean(0), strict=True):
-            lines.append(_table_row(_heading(token), *map(_cell, weights)))
-        return (
-            f"<p>{html.escape(repr(self))}</p><table><caption>From each target token to the source: mean of the heads "
-            f"of layer {last[1]}</caption>{''.join(lines)}</table>"
-        )
 
     def head(self, part: str, layer: int, head: int) -> "DataFrame":
         """The weights of one head: a row for each query token, a column for each key; layers and heads count from 1.
@@ -212,13 +183,12 @@ class Attention:
         """
         from pandas import DataFrame
 
-        is_name = isinstance(part, str) and isinstance(layer, Real) and isinstance(head, Real)
-        if not is_name or head not in range(1, 1 + len(self.weights.get((part, layer), ()))):
+        if head not in range(1, 1 + len(self.weights.get((part, layer), ()))):
             known = ", ".join(f"{name} {number} ({len(of)} heads)" for (name, number), of in self.weights.items())
             raise ValueError(f"expected a head, from 1 on, of one of: {known}; got {part} {layer}, head {head}.")
         looking = self.source_tokens if part == "encoder" else self.target_tokens
         seen = self.target_tokens if part == "decoder" else self.source_tokens
-        return DataFrame(self.weights[part, layer][int(head) - 1], index=list(looking), columns=list(seen))
+        return DataFrame(self.weights[part, layer][head - 1], index=list(looking), columns=list(seen))
 
     def plot(self, part: str = "cross", layer: int | None = None, head: int | None = None) -> "Figure":
         """A picture of one head, or of the mean over the heads of a layer, by default the last layer.
@@ -239,19 +209,6 @@ class Attention:
         axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False)
         axes.set_title(f"{part}, layer {layer}, {'mean of the heads' if head is None else f'head {head}'}")
         return figure
-
-
-def _table_row(*cells: str) -> str:
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _heading(token: str) -> str:
-    return f"<th>{html.escape(token)}</th>"
-
-
-def _cell(weight: float) -> str:
-    """A weight from 0 to 1 and its shade, which leaves letters readable on a light page and on a dark one."""
-    return f'<td style="background-color: rgba(0, 114, 178, {0.7 * weight:.2f})">{weight:.2f}</td>'
 
 
 def attention_of(trained: Trained, source: str, target: str) -> Attention:

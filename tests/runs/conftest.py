@@ -32,6 +32,6 @@ def typed(made_once: Callable[[str, Callable[[Path], object]], Path]) -> tuple[P
 def not_looked_inside() -> Iterator[None]:
     """What a run does inside is not written beside it: that takes a third of the time of a small run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("repro.runs.run.note_inside", lambda *_: None)
-        patch.setattr("repro.runs.sweep.keep_inside", lambda *_: None)
+        patch.setattr("repro.runs.run.note_beside", lambda *_: None)
+        patch.setattr("repro.runs.sweep.keep_beside", lambda *_: None)
         yield

@@ -1,7 +1,6 @@
 """How options are read and written down, and how a command ends whose reader has gone."""
 
 import os
-import pty
 import shlex
 import subprocess
 import sys
@@ -147,22 +146,6 @@ def test_training_goes_on_without_room_for_its_output(both: bool, unbuffered: st
         else "The output cannot be written (No space left on device): it has gaps from here on; the runs continue and "
         "write their records.\na warning\n"
     )
-
-
-def test_training_goes_on_where_its_terminal_was_closed() -> None:
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-c", TRAINS],
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    ) as process:
-        os.close(theirs)
-        os.close(ours)
-        assert process.stderr
-        said = process.stderr.read().decode()
-    assert process.returncode == 7
-    assert said == "Nobody reads the output any more; the runs continue and write their records.\n"
 
 
 SHORT_OF_ROOM = """

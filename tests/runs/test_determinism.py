@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from repro.runs.determinism import determinism, lines_due, repeated_lines, weights_digest
+from repro.runs.determinism import determinism, repeated_lines, weights_digest
 from repro.training.replay_check import ReproducibilityReport
 
 CPU = {"threads": 1, "processes": 1, "on GPU": False, "deterministic mode": False}
@@ -69,20 +69,6 @@ def test_lines_that_came_again_must_be_the_same() -> None:
     assert badge(lines=other) == ("L0", ["1 of 2 repeated journal lines differ: train 3"])
     nan = [line(1, loss=float("nan")), line(1, attempt=2, loss=float("nan"))]
     assert repeated_lines(nan) == (1, [])
-
-
-def test_a_line_that_somebody_removed_is_marked() -> None:
-    due = lines_due(10, log=4, validate=5, last=10)
-    assert due == [("train", 4), ("train", 8), ("train", 10), ("dev", 5), ("dev", 10)]
-    assert lines_due(10, log=4, validate=5, last=12) == [("train", 4), ("train", 8), ("dev", 5)]  # it diverged
-    lines = [line(step) | {"kind": kind} for kind, step in due]
-    report = ReproducibilityReport(order="ab", followed=6, replayed=1, conditions=[(0, CPU)])
-    for lost, of in enumerate(due):
-        made = determinism(report, "ab", 6, lines[:lost] + lines[lost + 1 :], "cd", due)
-        assert (made["badge"], made["against"]) == ("L0", [f"1 of 5 journal lines are lost: {of[0]} {of[1]}"])
-    assert determinism(report, "ab", 6, lines, "cd", due)["badge"] == "L1"
-    none = determinism(report, "ab", 6, [], "cd", due)["against"]
-    assert none == ["5 of 5 journal lines are lost: train 4, train 8, train 10 and 2 more"]
 
 
 def test_a_digest_tells_every_bit_name_type_and_shape() -> None:

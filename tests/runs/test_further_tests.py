@@ -1,19 +1,15 @@
 """A run on other test sets: scored as its own, kept beside its record, made once, shown and published."""
 
-import errno
-import os
 import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
-import torch
 from own_signals import own_signals
 from paper_runs import paper_run
 
@@ -32,11 +28,9 @@ from repro.results.further_tests import (
 )
 from repro.results.inside import inside_file
 from repro.results.record import Record, load, path
-from repro.runs import further_tests, outputs
-from repro.runs.afterwards import kept_weights
+from repro.runs import beside, outputs
 from repro.runs.outputs import rescored
 from repro.tracking.client import connect
-from repro.training.trial import Trial
 
 SIDES = ("en", "de")
 RUN = "00000000000000ab"
@@ -116,10 +110,8 @@ def test_another_test_set_is_scored_once_and_again_where_its_text_changed(
     record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     again: list[list[str]] = []
-    text, scored = tmp_path / "text", further_tests._scored
-    monkeypatch.setattr(
-        further_tests, "_scored", lambda run, by, of, go: again.append([*of]) or scored(run, by, of, go)
-    )
+    text, scored = tmp_path / "text", beside._scored
+    monkeypatch.setattr(beside, "_scored", lambda run, by, of, go: again.append([*of]) or scored(run, by, of, go))
     file = own_file(path(tmp_path / "results", record), "again")
     first = file.read_bytes()
     file.write_bytes(first[:-9])
@@ -140,33 +132,6 @@ def test_another_test_set_is_scored_once_and_again_where_its_text_changed(
     assert [in_mlflow(tmp_path)[f"further/{name}/nll"] for name in ("again", "absent")] == [nll, nll]
 
 
-def test_made_by_another_process_it_has_the_threads_of_the_run(
-    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sweep makes it for runs that finished before: it has as many threads as there are processors."""
-    made_with = []
-    place = path(tmp_path / "results", record)
-    first = read_further(place, record.run)["again"].scores["nll"]
-    for file in (own_file(place, "again"), own_file(tmp_path / "runs" / record.run / "record.json", "again")):
-        file.unlink()
-    score = Trial.score
-
-    def spied(trial: Trial, *of: Any, **named: Any) -> Any:
-        made_with.append(torch.get_num_threads())
-        return score(trial, *of, **named)
-
-    monkeypatch.setattr(Trial, "score", spied)
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
-        launch(tmp_path)
-        assert made_with == [1]
-        assert torch.get_num_threads() == 3, "those of the sweep are its own"
-    finally:
-        torch.set_num_threads(before)
-    assert read_further(place, record.run)["again"].scores["nll"] == first
-
-
 def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
     record: Record, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,77 +144,27 @@ def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
     capsys.readouterr()
     assert launch(tmp_path) == record
     said = capsys.readouterr()
-    told = f"Its checkpoints in {folder / 'checkpoints'} are damaged (DamagedCheckpoint)"
+    told = f"Its checkpoints in {folder / 'checkpoints'} cannot be read, so nothing "
     assert (said.out + said.err).count(told) == 1, "and not once for each of what is left out"
     assert not any(file.exists() for file in files)
-
-
-def test_checkpoints_that_cannot_be_read_now_are_not_to_be_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def averaged(*_: object) -> None:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "step-000000020.safetensors")
-
-    monkeypatch.setattr("repro.training.averaging.averaged", averaged)
-    said: list[str] = []
-    run: Any = SimpleNamespace(
-        folder=tmp_path,
-        id="a",
-        name="base seed 1",
-        spec=SimpleNamespace(hyper=SimpleNamespace(averaged_steps=[20])),
-    )
-    assert kept_weights(run, said.append) is None
-    [told] = said
-    assert "Too many open files" in told
-    assert "elete" not in told
-
-
-def test_what_is_damaged_beside_a_record_of_another_run_is_named_before_the_work(
-    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = own_file(path(tmp_path / "results", record), "again")
-    file.write_bytes(file.read_bytes()[:-9])
-    monkeypatch.setattr(Trial, "train", lambda *of, **named: pytest.fail("trained"))
-    with pytest.raises(SystemExit):
-        launch(tmp_path, "--seeds=2-2")
-    assert f"error: {file} is damaged" in capsys.readouterr().err
-
-
-def test_a_signal_while_the_sweep_makes_it_is_told_what_is_kept(
-    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """It said that it stopped before training, of a run that was trained long ago."""
-    place = path(tmp_path / "results", record)
-    for file in (own_file(place, "again"), own_file(tmp_path / "runs" / record.run / "record.json", "again")):
-        file.unlink()
-    with monkeypatch.context() as patch:
-        patch.setattr(further_tests, "_scored", lambda *of: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(SystemExit) as ended:
-            launch(tmp_path)
-    assert ended.value.code == 128 + signal.SIGTERM
-    said = capfd.readouterr().err
-    assert "Stopped between runs. What is finished is kept; the same command makes the rest." in said
-    assert "before training" not in said
-    assert launch(tmp_path) == record
-    assert own_file(place, "again").exists()
 
 
 def test_a_run_that_is_stopped_at_another_test_set_has_its_record_and_goes_on_later(
     first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(first / "text", tmp_path / "text")
-    scored = further_tests._scored
+    scored = beside._scored
 
     def stopped(*of: Any) -> Any:
         signal.raise_signal(signal.SIGTERM)
         return scored(*of)
 
-    monkeypatch.setattr(further_tests, "_scored", stopped)
+    monkeypatch.setattr(beside, "_scored", stopped)
     with pytest.raises(SystemExit):
         launch(tmp_path)
     [file] = tmp_path.glob("runs/*/record.json")
     assert not own_file(file, "again").exists()
-    monkeypatch.setattr(further_tests, "_scored", scored)
+    monkeypatch.setattr(beside, "_scored", scored)
     record = launch(tmp_path)
     assert record == replace(load(file), **{"stamp": record.stamp})
     assert read_further(path(tmp_path / "results", record), record.run).keys() == {"again"}

@@ -33,7 +33,6 @@ from repro.experiment import Paper, Row, main
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results import record
-from repro.results.inside import is_inside_of
 from repro.results.sentences import faults, read_hypotheses
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
@@ -281,15 +280,6 @@ def test_where_it_is_the_papers_mean_nothing_is_translated_again(
         assert done.last_mean[split] == {**done.scores[split], "length": length}  # type: ignore[literal-required]
 
 
-def test_dev_has_batches_whose_mean_is_another(made: Made, by_hand: ByHand) -> None:
-    # what the test above stands on: short and long sentences are batched apart and are not equally hard
-    model = with_weights(made, mean([by_hand.models[step] for step in AVERAGED]))
-    short, long = (tokens_by_hand(model, made.ids["dev"][part::2]).nll for part in range(2))
-    subwords = [sum(len(target) for _, target in made.ids["dev"][part::2]) for part in range(2)]
-    whole = (short * subwords[0] + long * subwords[1]) / sum(subwords)
-    assert abs(whole - (short + long) / 2) > 0.1 * whole
-
-
 @pytest.mark.parametrize(("split", "n"), [("dev", 3), ("test", 5)])
 def test_translations_are_those_of_the_plain_search(made: Made, split: str, n: int) -> None:
     # section 6.1: beam 4, alpha 0.6, at most 50 tokens more than the source
@@ -314,10 +304,7 @@ def test_translations_stand_beside_the_record_and_give_its_scores(made: Made) ->
 
 def test_a_finished_run_keeps_its_averaged_checkpoints_and_the_two_newest(made: Made) -> None:
     assert {*map(step_of, checkpoints(made.runs / "checkpoints"))} == {*AVERAGED, *LAST[-2:]} < {*LAST}
-
-
-def test_a_record_names_the_list_of_claims_of_its_time(made: Made) -> None:
-    assert made.record.claims == catalogue_digest()
+    assert made.record.claims == catalogue_digest(), "the list of claims of its time"
 
 
 def test_a_run_that_goes_on_is_the_same_and_no_list_of_claims_is_made_up_for_it(
@@ -421,13 +408,3 @@ def test_a_perplexity_that_no_number_holds_counts_as_diverged(
     [done] = [record.load(path) for path in (tmp_path / "results").rglob("*-seed1.json")]
     assert (done.status, done.score("dev", "ppl"), done.score("test", "bleu")) == ("diverged", None, None)
     assert "by hand seed 1 diverged: the perplexity of held-out text is not finite" in capsys.readouterr().out
-
-
-def test_the_process_that_makes_a_run_writes_what_it_does_inside(made: Made) -> None:
-    """And not the sweep, once it has the record: others are being trained there."""
-    noted = made.folder / "runs" / made.record.run / "record.inside.gz"
-    assert is_inside_of(noted.with_name("record.json"), made.record.run)
-    [beside] = (made.folder / "results").rglob(f"*-seed{SEED}.inside.gz")
-    assert beside.read_bytes() == noted.read_bytes()
-    [kept] = (made.folder / "results").rglob(f"*-seed{SEED}.json")
-    assert noted.stat().st_mtime_ns < kept.stat().st_mtime_ns

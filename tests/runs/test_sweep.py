@@ -23,7 +23,6 @@ from repro.results.places import experiment_files
 from repro.results.record import Record, load
 from repro.runs import session, sweep
 from repro.runs.closing import what_next
-from repro.runs.executors.in_process import attempt
 from repro.runs.forecast import Estimate
 from repro.runs.options import Options, Seeds, chosen_scale
 from repro.runs.parsing import Parsing
@@ -157,7 +156,7 @@ def test_rows_are_noted_with_the_first_record(
     def in_little_memory(*_: object) -> None:
         raise MemoryError("256 MiB asked for")
 
-    monkeypatch.setattr(sweep, "keep_inside", in_little_memory)  # which a reader can do without
+    monkeypatch.setattr(sweep, "keep_beside", in_little_memory)  # which a reader can do without
     shutil.copytree(launched / "cache", tmp_path / "cache")
     launch(tmp_path, experiment("table_x", "x"), rows=["x"])
     [record] = map(load, (tmp_path / "results").glob("*/table_x/*.json"))
@@ -259,24 +258,6 @@ def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
     assert views == [["table_x", "table_y"]]
 
 
-def test_one_of_several_processes_does_not_skip_a_run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # the others would wait for it in their first step, for hours
-    def taken() -> None:
-        raise BlockingIOError("journal.jsonl has a writer")
-
-    run = unfinished()
-    run.finished, run.name, run.runs = lambda: None, "base seed 1", tmp_path
-    making = SimpleNamespace(execute=taken, is_first=True, agreed_finished=lambda: None)
-    monkeypatch.setattr("repro.runs.run.Run", lambda **_: making)
-    said: list[str] = []
-    told: Any = SimpleNamespace(say=said.append)
-    group: Any = object()
-    with pytest.raises(BlockingIOError, match="has a writer"):
-        attempt(run, None, told, bool, group)  # type: ignore[arg-type]
-    assert attempt(run, None, told, bool) == (None, sweep.BUSY)  # type: ignore[arg-type]
-    assert said == ["base seed 1 is skipped. journal.jsonl has a writer"]
-
-
 def test_what_next_keeps_the_settings_and_the_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     # every option that was typed and that decides a run or says where things are, written for a shell
     monkeypatch.setattr("repro.runs.command.python", lambda: "python")
@@ -371,10 +352,3 @@ def test_a_shard_beyond_the_last_run_has_nothing_to_do(tmp_path: Path, capsys: p
     said = capsys.readouterr().out
     assert said == "all_tables at scale smoke-1-steps, shard 3/3: nothing to do, as the sweep has only 2 runs.\n"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_dry_run_shows_the_rows_of_the_shard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    launch(tmp_path, experiment("table_x", "x", "y"), rows=["base", "x", "y", "--shard=2/2", "--dry-run"])
-    head, _, *rows = capsys.readouterr().out.split("\n")
-    assert head.startswith("all_tables, shard 2/2 at scale smoke-1-steps: 1 run on grammar")
-    assert [line.split()[0] for line in rows if line.split()[1:2] == ["1"]] == ["x"]

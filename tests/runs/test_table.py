@@ -224,22 +224,6 @@ def test_a_row_that_is_the_base_or_another_row_again_is_refused() -> None:
         asked(french, pair="en-fr")
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_no_row_of_ours_is_refused_at_any_scale(scale: str) -> None:
-    files = [experiment(path) for path in sorted(EXPERIMENTS.glob("table[23]*.py"))]
-    tables = [Table(name=file["TABLE"], rows=file["ROWS"], title="") for file in files]
-    of_scale = SCALES[scale]
-    made = cells(
-        tables,
-        of_scale.base,
-        seeds=[1, 2],
-        chosen=[],
-        task=Translation("en-fr"),
-        equal_updates=of_scale.equal_updates,
-    )
-    assert len(made) == 2 * (1 + sum(len(table.rows) for table in tables))
-
-
 def test_where_updates_are_equal_no_row_makes_more_than_the_base() -> None:
     longer = Row("longer", lambda base: replace(base, steps=3 * base.steps, d_ff=2 * base.d_ff), Paper())
     tables, base = [Table(name="lab", rows=[longer], title="")], replace(BASE, steps=70)

@@ -18,7 +18,7 @@ from repro.decoding.heads import entropies
 from repro.render.escape import shown
 from repro.results.inside import first_sentences, inside_file, packed_inside, read_inside
 from repro.results.record import path
-from repro.runs.inside import keep_inside
+from repro.runs.beside import keep_beside
 from repro.web.inside import inside_section
 from repro.web.report import Section, report_html
 
@@ -28,7 +28,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inside")
     record = its_record()
     record.save(path(folder / "results", record))
-    keep_inside(looked_at(folder / "run"), record, folder / "results", print)
+    keep_beside(looked_at(folder / "run"), record, folder / "results", None, print, None)  # type: ignore[arg-type]
     return folder / "results"
 
 

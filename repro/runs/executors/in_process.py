@@ -35,7 +35,6 @@ class InProcess(ExitStack):
         """
         lane = progress.lane()
         for one in work:
-            lane.take(one.cell)
             self.signals.training = True
             try:
                 record, code = attempt(one.run, self.tracker, lane, self.signals.should_stop, self.group)

@@ -151,7 +151,6 @@ class Pool(ExitStack):
             return None
         place = self._idle.get()
         lane = self._lanes[place] = self._lanes[place] or progress.lane()
-        lane.take(work.cell)
         try:
             code = self._asked(place, lane, work)
         finally:

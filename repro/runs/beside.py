@@ -1,0 +1,184 @@
+"""What is made of a finished run after its record: scores on other test sets, and what its heads and search do inside.
+
+Both are made from the checkpoints of the run and written to its folder, last of all, so the same command makes them for
+runs that finished earlier. Other test sets lie beside the text; for Multi30k others report those of 2016, 2017 and
+MSCOCO. What is looked inside of is the paper's sentences, and of dev where the text is generated: the text of most
+corpora may not be passed on.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from repro.corpora.catalogue import CORPORA
+from repro.corpora.pair import languages
+from repro.decoding.search import Search
+from repro.paper import FIGURE_SENTENCES
+from repro.results import artifacts
+from repro.results.further_tests import FurtherTest, read_further, write_further
+from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_inside, write_inside
+from repro.results.record import Record, path
+from repro.results.sentences import has_sentences
+from repro.tracking.mirror import sync
+from repro.tracking.run_folder import RECORD
+from repro.training.checkpoint_files import path_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from repro.corpora.parallel_text import Parallel
+    from repro.decoding.inside import Glimpse, LookedAt
+    from repro.runs.run_dir import RunDir
+    from repro.tracking.tracker import Tracker
+
+Say = Callable[[str], object]
+# takes the name and size of a text; returns a callback that takes how many sentences are translated, and may raise
+Watch = Callable[[str, int], Callable[[int], None]]
+
+N_OWN, SHORTEST, LONGEST = 3, 8, 18  # sentences of dev, and tokens of one: as a page has room for
+LEARNED = 100  # updates below which a model has nothing to show on the paper's sentences, which are long
+MOST_TOKENS = 200  # of any sentence: the work grows with the square
+NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
+
+
+def note_beside(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, watch: Watch) -> None:
+    """Write to the folder of the run what is not there yet, if its checkpoints are; scores also go to MLflow."""
+    place, folder = run.folder / RECORD, run.folder / "checkpoints"
+    texts = _lacking(run, record) if record.status == "finished" else {}
+    is_lacking = has_sentences(record) and not is_inside_of(place, record.run)
+    has_checkpoints = all(path_of(folder, step).exists() for step in run.spec.hyper.averaged_steps)
+    if not (texts or is_lacking) or not has_checkpoints or (weights := _kept_weights(run, tell)) is None:
+        return
+    with _as_trained(run):
+        if is_lacking:
+            write_inside(place, seen_inside(run, record, weights))
+        if texts:
+            write_further(place, record.run, _scored(run, weights, texts, watch))
+            tracker.ask(lambda: sync(tracker.uri, run.folder))  # the mirror of the training was closed with the record
+
+
+def keep_beside(run: "RunDir", record: Record, results: Path, tracker: "Tracker", tell: Say, watch: Watch) -> None:
+    """Do the same, and copy the files beside the record under `results`; where one cannot be made, none stays there."""
+    note_beside(run, record, tracker, tell, watch)
+    place = path(results, record)
+    if not is_inside_of(place, record.run):
+        copy_inside(run.folder / RECORD, place, record.run)
+    artifacts.copy(run.folder / RECORD, place, record.run)
+
+
+def _kept_weights(run: "RunDir", tell: Say) -> "Mapping[str, Tensor] | None":
+    """The averaged weights; None where a checkpoint cannot be read: `tell` is told, and the record stands."""
+    from repro.training.averaging import averaged
+    from repro.training.checkpoint import CheckpointError
+
+    folder = run.folder / "checkpoints"
+    try:
+        return averaged(folder, run.id, run.spec.hyper.averaged_steps)
+    except (OSError, CheckpointError) as error:
+        tell(
+            f"{run.name} is finished, and its record stays. Its checkpoints in {folder} cannot be read, so nothing "
+            f"more can be made of them now ({type(error).__name__}: {error})."
+        )
+        return None
+
+
+@contextmanager
+def _as_trained(run: "RunDir") -> Iterator[None]:
+    """Use the threads and settings of the process that made the run, so that numbers are the same to the bit."""
+    import torch
+
+    before = torch.get_num_threads()
+    run.trial.tune()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# Other test sets -----------------------------------------------------------------------------------------------
+
+
+def _lacking(run: "RunDir", record: Record) -> "dict[str, Parallel]":
+    """The other test sets that the run was not scored on, or of which the text is another now."""
+    try:
+        kept = read_further(run.folder / RECORD, record.run) if run.corpus.further else {}
+    except ValueError:  # it can be made again
+        kept = {}
+    texts = run.corpus.further.items()
+    return {name: text for name, text in texts if name not in kept or kept[name].sha256 != _sha256(text)}
+
+
+def _scored(
+    run: "RunDir", weights: "Mapping[str, Tensor]", texts: "dict[str, Parallel]", watch: Watch
+) -> dict[str, FurtherTest]:
+    from repro.data.shards import Split
+    from repro.runs.line_lengths import as_ids
+
+    trial, tokenizer = run.trial, run.prepared.tokenizer
+    model = trial.module().model
+    model.load_state_dict(weights)
+    made = {}
+    with trial.opened(model) as opened:
+        for name, text in texts.items():
+            sources, targets = (as_ids(tokenizer, side) for side in zip(*text.pairs(), strict=True))
+            pieces = run.prepared.test.pieces
+            split = Split(source=sources, target=targets, text=(text,), dropped={}, pieces=pieces)
+            found = trial.score(opened, split, between=watch(name, len(split)))
+            made[name] = FurtherTest(_sha256(text), found.scores, found.hypotheses)
+    return made
+
+
+def _sha256(text: "Parallel") -> str:
+    """The hash of both sides of a text."""
+    return hashlib.sha256("".join(f"{one.sha256}\n" for one in text.fingerprints()).encode()).hexdigest()
+
+
+# Inside --------------------------------------------------------------------------------------------------------
+
+
+def seen_inside(run: "RunDir", record: Record, weights: "Mapping[str, Tensor]") -> bytes:
+    """The file, packed: as many of the sentences as fit, and which were left out."""
+    from repro.decoding.inside import look_inside
+    from repro.model.build import build
+
+    tokenizer, search = run.prepared.tokenizer, Search.of(record.settings)
+    model = build(run.spec.system, run.spec.hyper, tokenizer.size).eval()
+    model.load_state_dict(weights)
+    kept: list[Glimpse] = []
+    left_out: list[dict[str, Any]] = []
+
+    def packed(looks: "list[Glimpse]") -> bytes:
+        sentences = [look.content for look in looks]
+        content = {"run": record.run, "search": search.settings, "sentences": sentences, "left_out": left_out}
+        return packed_inside(content, b"".join(look.weights for look in looks))
+
+    for sentence in _sentences(run):
+        if len(sentence.ids) <= MOST_TOKENS:
+            with_it = [*kept, look_inside(model, tokenizer, sentence, search)]
+            if len(packed(with_it)) <= LARGEST:
+                kept = with_it
+                continue
+        left_out.append({"about": sentence.about, "tokens": len(sentence.ids)})
+    return packed(kept)
+
+
+def _sentences(run: "RunDir") -> "Iterator[LookedAt]":
+    """What is looked at, the most wanted first."""
+    from repro.decoding.inside import LookedAt
+
+    if run.corpus.name in CORPORA and CORPORA[run.corpus.name].is_generated:
+        source = run.prepared.dev.source
+        lengths = np.asarray(source.lengths)
+        fitting = np.flatnonzero((lengths >= SHORTEST) & (lengths <= LONGEST)).tolist()
+        places = [(2 * k + 1) * len(fitting) // (2 * N_OWN) for k in range(N_OWN if fitting else 0)]
+        for line in dict.fromkeys(fitting[place] for place in places):
+            yield LookedAt(f"line {line + 1} of dev", [int(id) for id in source.sentence(line)])
+    is_english = languages(run.task.name)[0] == "en" and not run.corpus.in_tokens
+    if is_english and run.spec.hyper.steps >= LEARNED:
+        for name, text in FIGURE_SENTENCES.items():
+            ids, _ = run.prepared.tokenizer.encode([text])
+            yield LookedAt(NAMES_OF_PAPER[name], [int(id) for id in ids])
