@@ -61,7 +61,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     named = []
     for name in sorted(before.keys() | now.keys()):
         one, other = before.get(name), now.get(name)
-        alike = equal_codes(other) if name in OF_CODE and name in now else [other]
+        alike = equal_codes(now[name]) if name in OF_CODE and name in now else [other]
         if one in alike or (name == "ids" and name not in before):  # runs from before the wall have none
             continue
         is_short = len(f"{one}{other}") < 2 * DIGITS

@@ -17,7 +17,7 @@ from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training
 from repro.render.grid import aligned
 from repro.render.several import several
 from repro.results.labels import label
-from repro.runs.hardware import BIG, CARDS, TRANSLATED, Card, card_of, pair_flops
+from repro.runs.hardware import BIG, CARDS, TRANSLATED, Card, pair_flops
 from repro.runs.options import Options
 from repro.runs.parallelism import makespan, ordered
 from repro.runs.rates import FLOPS_PER_CORE, Known, finished, nearest, this_machine
@@ -74,7 +74,7 @@ def card_for(scale: Scale, options: Options) -> Card | None:
     A dry run of models of the paper's size is for a card, since nobody trains those on a processor.
     """
     if options.hardware:
-        return card_of(options.hardware)
+        return CARDS[options.hardware]
     has_gpu_or_begins = this_machine().is_gpu or not options.dry_run
     if scale.base.d_model < BASE.d_model or (options.on == "here" and has_gpu_or_begins):
         return None

@@ -5,7 +5,6 @@ the P100, and are those of others' programs. Where nothing is published for a mo
 and its source says so.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -80,17 +79,3 @@ def _of_a100(name: str, why: str) -> Card:
 H100 = _of_a100("h100", "the A100's")
 H200 = _of_a100("h200", "taken as an H100, which has the same processor and less memory: the A100's")
 CARDS = {card.name: card for card in (P100, A100, H100, H200)}
-
-
-def card_of(name: str) -> Card:
-    """The card of that name. Raises ValueError for one that is not in the table."""
-    if name not in CARDS:
-        raise ValueError(f"Unknown hardware {name!r}; expected one of {', '.join(CARDS)}.")
-    return CARDS[name]
-
-
-def check_price(price: float) -> float:
-    """A price of an hour of one device. Raises ValueError for anything else."""
-    if not (math.isfinite(price) and price >= 0):
-        raise ValueError(f"--price must be a number of at least 0, money for an hour of one device, got {price}.")
-    return price

@@ -36,18 +36,12 @@ def refuse_systems(cells: Sequence[Cell], scale: Scale, options: Options) -> Non
             refuse_parts(model, options.processes * scale.micro_batches(options.processes))
             refuse_reach(model)
             _try_out(cell.row.system, replace(cell.hyper, lr_factor=1.0))
-        except ValueError as error:
-            raise ValueError(f"{_who(cell)}: {error}") from error
         except Exception as error:  # whatever somebody's class raises
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            who = f"Row {cell.row.name!r} of {cell.table} ({system_text(cell.row.system)})"
             raise ValueError(
-                f"{_who(cell)}: expected a system that can be made, read and searched, got {type(error).__name__}: "
-                f"{' '.join(str(error).split())}. Correct the class or the arguments in the row; --traceback shows "
-                "where it failed."
+                f"{who} cannot be made, read and searched. {kind}{' '.join(str(error).split())}"
             ) from error
-
-
-def _who(cell: Cell) -> str:
-    return f"Row {cell.row.name!r} of {cell.table} ({system_text(cell.row.system)})"
 
 
 @cache  # many rows are one system at several rates

@@ -65,7 +65,7 @@ def refused(runs: Path, decides: dict[str, Any] = DECIDES, **tags: Any) -> str:
 
 def test_each_field_that_differs_is_named_and_no_other(tmp_path: Path) -> None:
     for field, value in DECIDES.items():
-        folder = begun(tmp_path / field, **{field: "before"})
+        folder = begun(tmp_path / field, **{field: "before"})  # type: ignore[arg-type]
         message = refused(tmp_path / field)
         assert f"base seed 1 is not finished: {folder} holds it up to step 600, made with something else: " in message
         named = field if len(str(value)) > 30 else f"{field} (before there, {value} now)"

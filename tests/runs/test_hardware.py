@@ -96,11 +96,9 @@ CPU, GPU = Machine("Z80", "Z80", "2.13.0"), Machine("Z80", "NVIDIA H200", "2.13.
         (CPU, "laptop", {}, None),
         (CPU, "single_gpu", {}, "a100"),  # not 344.6 d of this machine
         (CPU, "paper", {"on": "ray"}, "a100"),
-        (CPU, "laptop", {"hardware": "h200"}, "h200"),
         (CPU, "paper", {"dry_run": False}, None),  # who begins it here is told how long it takes here
         (CPU, "paper", {"dry_run": False, "on": "slurm"}, "a100"),
         (GPU, "single_gpu", {}, None),
-        (GPU, "single_gpu", {"on": "slurm"}, "a100"),  # whose nodes may have any
     ],
 )
 def test_the_machine_that_makes_the_runs_is_forecast(
@@ -115,9 +113,8 @@ def test_the_machine_that_makes_the_runs_is_forecast(
     ("words", "said"),
     [
         (["--hardware=h100"], "--hardware and --price belong to a forecast: expected --dry-run as well"),
-        (["--hardware=h101", "--dry-run"], "Unknown hardware 'h101'; expected one of p100, a100, h100, h200."),
+        (["--hardware=h101", "--dry-run"], "argument --hardware: invalid choice: 'h101'"),
         (["--price=nan", "--dry-run", "--hardware=h100"], "--price must be a number of at least 0"),
-        (["--price=-1", "--dry-run", "--hardware=h100"], "got -1.0"),
     ],
 )
 def test_options_without_effect_are_refused(
