@@ -47,21 +47,6 @@ def test_the_time_left_of_the_whole_is_that_of_the_last_worker(
     assert "table3_A  1 of 4 runs done  about 4.0 min left of the forecast" in capsys.readouterr().out.split("\n")
 
 
-def test_a_page_has_its_colours_in_a_terminal_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, value in {"TERM": "xterm", "FORCE_COLOR": "", "NO_COLOR": ""}.items():
-        monkeypatch.setenv(name, value)
-    page = "h=1  \x1b[31m−4.0\x1b[0m"
-    Progress("table", 1).show(page)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    Progress("table", 1).show(page)
-    monkeypatch.setenv("NO_COLOR", "1")
-    Progress("table", 1).show(page)
-    plain = "h=1  −4.0"
-    assert capsys.readouterr().out.splitlines() == [plain, page, plain]
-
-
 def test_quiet_ranks_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("table3_A", 1, quiet=True) as shown:
         lane = shown.lane()
