@@ -100,7 +100,7 @@ def _is_printed(record: Record) -> bool:
 def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, over: OverSentences) -> Difference:
     """One difference; `row` and `base` are one record of each, which hold the paper's numbers."""
     ours, others = found.runs
-    drawn = over(map(run_key, ours), map(run_key, others)) if endpoint is BLEU else None
+    drawn = over([*map(run_key, ours)], [*map(run_key, others)]) if endpoint is BLEU else None
     # Table 2 prints scores of test, and this is dev
     printed = [None if row.table == table2.NAME else endpoint.printed(run.paper) for run in (row, base)]
     paper = printed[0] - printed[1] if printed[0] is not None and printed[1] is not None else None
