@@ -45,10 +45,10 @@ class NamedCorpus:
 
 def _named(*, further: Mapping[str, Sequence[str]] | None = None, **facts: Any) -> NamedCorpus:
     """A corpus as catalogue.toml has it."""
-    stems = {name: tuple(facts[name]) for name in ("train", "dev", "test") if name in facts}
     subwords = {pair: Subwords(*one) for pair, one in facts.pop("subwords", {}).items()}
+    stems: dict[str, Any] = {name: tuple(facts[name]) for name in ("train", "dev", "test") if name in facts}
     others = {name: tuple(one) for name, one in (further or {}).items()}
-    return NamedCorpus(**facts | stems, subwords=subwords, further=others)
+    return NamedCorpus(**{**facts, **stems}, subwords=subwords, further=others)
 
 
 _LISTED = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_bytes().decode())
@@ -325,5 +325,10 @@ def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
     code = b"".join(file.read_bytes() for file in sorted(Path(str(generate.__file__)).parent.glob("*.*")))
     numbers = "-".join(map(str, (*counts.values(), sizes.seed)))
     folder = cache / f"{name}-{numbers}-{hashlib.sha256(code).hexdigest()[:12]}"
-    made_once(folder, lambda empty: write(empty, **counts, seed=sizes.seed) or {})
+
+    def fill(empty: Path) -> dict[str, Any]:
+        write(empty, **counts, seed=sizes.seed)
+        return {}
+
+    made_once(folder, fill)
     return folder

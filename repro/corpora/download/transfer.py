@@ -4,6 +4,7 @@ A broken transfer is tried again, from where it stopped if a hash can tell wheth
 have the archive, or cannot be reached, the next one is tried.
 """
 
+import functools
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +44,7 @@ def wrong_hash(path: Path, known: Mapping[str, str]) -> str:
     """What is wrong with the hashes of a file; "" if it has those that are `known`, by algorithm."""
     for algorithm, expected in known.items():
         with open(path, "rb") as file:
-            digest = hashlib.file_digest(file, lambda of=algorithm: hashlib.new(of, usedforsecurity=False))
+            digest = hashlib.file_digest(file, functools.partial(hashlib.new, algorithm, usedforsecurity=False))
         if (found := digest.hexdigest()) != expected:
             return f"expected {algorithm} {expected}, got {found}"
     return ""
