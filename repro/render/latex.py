@@ -80,7 +80,7 @@ def latex(page: Page, name: str) -> str:
 def pieces(table: Table) -> Iterable[Table]:
     """The table in pieces no wider than a line of text, each of about as many rows, no more than a page holds."""
     n_rows = len(table.columns[0].texts)
-    n_pieces = math.ceil(n_rows / ROWS)
+    n_pieces = max(1, math.ceil(n_rows / ROWS))
     for part in parts(table, WIDTH, _wide):
         for start, end in itertools.pairwise(n_rows * i // n_pieces for i in range(n_pieces + 1)):
             columns = tuple(column._replace(texts=column.texts[start:end]) for column in part.columns)
