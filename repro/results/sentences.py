@@ -180,8 +180,8 @@ class _Indexed(NamedTuple):
 @functools.lru_cache(maxsize=16)  # the runs of a table have one text
 def _indexed(cut: _Cut, references: tuple[str, ...]) -> _Indexed:
     lines, ids = cut(references), dict[str, int]()
-    for token in chain.from_iterable(lines):
-        ids.setdefault(token, len(ids))
+    for word in chain.from_iterable(lines):
+        ids.setdefault(word, len(ids))
     lengths, line, left, token = _flat(lines, ids)
     at, begin, orders = line, np.arange(len(token)), []
     for n in range(ORDERS):
