@@ -8,8 +8,8 @@ from repro.pages.anchor import anchor_found, anchor_section
 from repro.pages.claims import ABOUT
 from repro.pages.columns import DELTA, row_column, tabled
 from repro.pages.sections import along_training, by_length, further_section, length_columns, operations_column
-from repro.pages.words import about_settings, by_chance, ending, opening
-from repro.render.page import Heading, Listing, Page, Table, Text, blocks, made_from
+from repro.pages.words import about_settings, by_chance, ending, opening, told_apart
+from repro.render.page import Better, Heading, Listing, Page, Table, Text, Worse, blocks, made_from, plain
 from repro.results.frame import DataFrame
 from repro.results.record import BASE
 
@@ -48,7 +48,14 @@ def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = (),
 
 def at_the_end(frame: DataFrame) -> Page:
     """What an experiment prints of its table at its end: for a terminal, so in one table, however wide."""
+    kinds = {"better": Better, "worse": Worse, "": str}
+    apart = told_apart(frame)
+    marks = [kinds[apart.get(row, "")] for row in zip(frame["table"], frame["row"], strict=True)]
     dev = [column for column in columns.columns_of_dev(frame) if column[:2] != ("PPL (dev)", DELTA)]
+    ours = next((i for i, column in enumerate(dev) if column.heading == DELTA), None)
+    if ours is not None:
+        texts = [mark(plain(text)) for mark, text in zip(marks, dev[ours].texts, strict=True)]
+        dev[ours] = dev[ours]._replace(texts=texts)
     table = Table((row_column(frame), *dev))
     return Page("", blocks(table, by_chance(frame), Listing(tuple(frame.attrs["notes"]))))
 

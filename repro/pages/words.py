@@ -7,12 +7,13 @@ from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.pages.columns import HEADINGS, NAMED, marked, unused
 from repro.render.page import COMMAND, Block, Code, Heading, Link, Listing, Text, Words
 from repro.results.departures import Departure
-from repro.results.frame import COSTS, DataFrame
+from repro.results.frame import CONFIDENCE, COSTS, DataFrame, Series
 from repro.results.labels import AT_PAPER_SIZE, both, command_of, listed_rows
 from repro.results.places import RETIRED
 from repro.results.record import BASE
 
 FEWEST = 3  # runs that a row needs for an interval
+NOT_TOLD_APART = "not told apart from the base by so few runs"
 READING = "How to read the tables"
 MADE_AGAIN = "How reproducible these runs are"
 EXPLORED = "explored"  # the key in the `attrs` of a frame that says that no run of its scale is evidence
@@ -54,7 +55,45 @@ def by_chance(frame: DataFrame) -> tuple[Text, ...]:
     low, high = (f"{end:.0f}" if apart.min() >= 1 else f"{end:.1f}" for end in (apart.min(), apart.max()))
     told = f"{low} to {high}" if low != high else f"about {low}"
     again = Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + SEEDS - 1}")
-    return (Text((f"Single runs of these rows differ by {told} BLEU by chance; ", again, " narrows it.")),)
+    named = {
+        sign: [row for (_, row), of in told_apart(frame).items() if of == sign] for sign in ("better", "worse", "")
+    }
+    said = (
+        f"{', '.join(rows)}: {f'{sign} than the base beyond chance' if sign else NOT_TOLD_APART}. "
+        for sign, rows in named.items()
+        if rows
+    )
+    return (Text((*said, f"Single runs of these rows differ by {told} BLEU by chance; ", again, " narrows it.")),)
+
+
+def told_apart(frame: DataFrame) -> dict[tuple[str, str], str]:
+    """Which rows, by table and name, are "better" or "worse" than the base beyond chance by published spreads, or "".
+
+    Rows with enough runs for an interval of their own are left out. A difference over n common seeds is beyond chance
+    if it exceeds t sqrt((s^2 + s_base^2) / n), with s from the published seeds of each row, at 95 % for all rows of the
+    table together (Bonferroni).
+    """
+    from scipy.special import stdtrit
+
+    def variance(row: Series) -> float:
+        n = row["published/n"]
+        return float((row["published/dev/bleu_half_width"] / stdtrit(n - 1, (1 + CONFIDENCE) / 2)) ** 2 * n)
+
+    if "published/n" not in frame:
+        return {}
+    lines = [row for _, row in frame[(frame["n"] > 0) & (frame["published/n"] >= FEWEST)].iterrows()]
+    base = next((row for row in lines if row["row"] == BASE), None)
+    if base is None:
+        return {}
+    common = [(row, len({*row["seeds"].split()} & {*base["seeds"].split()})) for row in lines if row is not base]
+    compared = [(row, n) for row, n in common if 0 < n < FEWEST]  # rows with more have an interval of their own
+    found = {}
+    for row, n in compared:
+        fewest = min(row["published/n"], base["published/n"])
+        t = stdtrit(fewest - 1, 1 - (1 - CONFIDENCE) / 2 / len(compared))
+        difference, bound = row["dev/bleu_to_base"], t * ((variance(row) + variance(base)) / n) ** 0.5
+        found[row["table"], row["row"]] = "" if abs(difference) <= bound else "better" if difference > 0 else "worse"
+    return found
 
 
 def about_settings(frame: DataFrame) -> Text:

@@ -1,4 +1,7 @@
-"""A page for a terminal: headings of groups of columns are underlined, texts are filled to the line."""
+"""A page for a terminal: headings of groups of columns are underlined, texts are filled to the line.
+
+What is better is green and what is worse red, by ANSI codes; the caller removes these when it prints to a file.
+"""
 
 import textwrap
 
@@ -6,9 +9,26 @@ from rich.cells import cell_len
 
 from repro.render.escape import flat
 from repro.render.grid import aligned
-from repro.render.page import Block, Heading, Link, Listing, Page, Picture, Table, Text, Verbatim, Words, inlines, spans
+from repro.render.page import (
+    Better,
+    Block,
+    Heading,
+    Link,
+    Listing,
+    Page,
+    Picture,
+    Table,
+    Text,
+    Verbatim,
+    Words,
+    Worse,
+    inlines,
+    spans,
+)
 
 LINE = 80  # characters of a line
+COLOURS = {Better: "\x1b[32m", Worse: "\x1b[31m"}
+PLAIN = "\x1b[0m"
 
 
 def terminal(page: Page) -> str:
@@ -40,6 +60,8 @@ def table(table: Table) -> str:
     texts = [[flat(column.heading), *map(_line, column.texts)] for column in table.columns]
     texts[0][0] = texts[0][0] or " "
     lines = aligned(texts, is_left)
+    for row, line in enumerate(lines[1:]):
+        line[:] = [_coloured(cell, column.texts[row]) for cell, column in zip(line, table.columns, strict=True)]
     if any(column.group for column in table.columns):
         widths = iter(map(cell_len, lines[0]))
         over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in spans(table.columns)]
@@ -52,3 +74,7 @@ def _line(words: Words) -> str:
     """The text without its marks; a link is followed by its target."""
     parts = inlines(words)
     return flat("".join(f"{part.text} ({part.target})" if isinstance(part, Link) else part for part in parts))
+
+
+def _coloured(cell: str, words: Words) -> str:
+    return f"{COLOURS[type(words)]}{cell}{PLAIN}" if type(words) in COLOURS else cell

@@ -83,10 +83,10 @@ class Progress:
         self.console.file.flush()
 
     def show(self, page: str) -> None:
-        """Show a page made for a terminal."""
+        """Show a page made for a terminal, in colour where the terminal has colours."""
         from rich.text import Text
 
-        self.console.print(Text(page), soft_wrap=not self.live)
+        self.console.print(Text.from_ansi(page), soft_wrap=not self.live)
 
     def lane(self) -> "Lane":
         """A lane for one more run, beside the others."""

@@ -1,5 +1,6 @@
 """The page of a table of systems: rows that took other operations are named, parts stand where there are any."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,9 +77,12 @@ def published(results: Path, spread: dict[str, tuple[float, ...]] = SPREAD, scal
     return save(results, found)
 
 
-def shown(tmp_path: Path, seeds: int, scale: float = 1) -> str:
-    mine = [run(row, seed, bleu=70.0) for row in ("base", "h=1") for seed in range(1, seeds + 1)]
-    there = published(tmp_path / "there", scale=scale)
+def shown(
+    tmp_path: Path, seeds: int, scale: float = 1, bleu: float = 70.0, spread: dict[str, tuple[float, ...]] = SPREAD
+) -> str:
+    """The end of an experiment: base 70 BLEU and all other rows of `spread` as given, over so many seeds."""
+    mine = [run(row, seed, bleu=70.0 if row == "base" else bleu) for row in spread for seed in range(1, seeds + 1)]
+    there = published(tmp_path / "there", spread, scale)
     return " ".join(at_the_end(own(save(tmp_path / "own", mine), there).frame(["table3_A"])).split())
 
 
@@ -91,6 +95,31 @@ def test_the_published_spread_stands_below_fewer_than_three_runs(
 ) -> None:
     text = shown(tmp_path, seeds, scale)
     assert f"Single runs of these rows differ by {told}" in text if told else "by chance" not in text
+
+
+@pytest.mark.parametrize(
+    ("bleu", "seeds", "told"),
+    [  # t(2, 97.5 %) sqrt(2.203^2 + 3.387^2), the deviations of the three published runs of each, is 17.4; of two 12.3
+        (70.0 - 17.3, 1, "not told apart from the base by so few runs"),
+        (70.0 - 17.5, 1, "worse than the base beyond chance"),
+        (70.0 + 17.5, 1, "better than the base beyond chance"),
+        (70.0 - 12.2, 2, "not told apart from the base by so few runs"),
+        (70.0 - 12.4, 2, "worse than the base beyond chance"),
+    ],
+)
+def test_a_difference_beyond_chance_is_said_and_coloured(tmp_path: Path, bleu: float, seeds: int, told: str) -> None:
+    text = shown(tmp_path, seeds, bleu=bleu)
+    assert f"h=1: {told}. Single runs" in text
+    colours = re.findall(r"\x1b\[(3\d)m([+−][\d.]+)\x1b\[0m", text)
+    difference = f"{bleu - 70.0:+.1f}".replace("-", "−")
+    assert colours == {"better": [("32", difference)], "worse": [("31", difference)]}.get(told.split()[0], [])
+
+
+def test_all_rows_of_a_table_are_told_apart_together(tmp_path: Path) -> None:
+    # of two t(2, 98.75 %) = 6.205 for 4.303: 25.1 and not 17.4 BLEU
+    two = {**SPREAD, "h=4": (50.0, 51.0, 56.3)}
+    assert "h=1, h=4: not told apart" in shown(tmp_path / "near", 1, bleu=70.0 - 24.9, spread=two)
+    assert "h=1, h=4: worse than the base" in shown(tmp_path, 1, bleu=70.0 - 25.2, spread=two)
 
 
 def test_nothing_is_said_where_nothing_is_published(tmp_path: Path) -> None:
