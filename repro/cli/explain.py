@@ -1,20 +1,24 @@
 """Show what a finished run computes for a sentence of one's own, step by step, and what its gradients are there.
 
 python -m repro explain laptop-base "the cat sees a dog"
-python -m repro explain best "the cat sees a dog" --without mask
+python -m repro explain best "the cat sees a dog" --without mask --html explained.html
 """
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.cli.decode import done, named_run, parsed, run_parser, warn_of_unseen
 from repro.corpora.parallel_text import as_text
+from repro.render.html import html, whole_table
 from repro.render.page import Block, Column, Heading, Page, Table, Text, Verbatim, blocks
 from repro.render.terminal import terminal
 from repro.results.latest import run_folder
 from repro.results.record import Record
+from repro.runs.command import ours
 from repro.runs.load import finished, open_run
+from repro.storage.atomic import write_text
 
 if TYPE_CHECKING:
     from repro.runs.explained import Explained
@@ -42,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--layer", type=int, default=1, help="which layer is shown (default: 1)")
     parser.add_argument("--head", type=int, default=1, help="which of its heads (default: 1)")
     parser.add_argument("--token", type=int, help="which token of the sentence asks (default: the one in the middle)")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write one page for the browser instead")
     return done(_explain, parsed(parser, argv))
 
 
@@ -73,6 +78,9 @@ def _explain(options: argparse.Namespace) -> None:
         f"{run.table}, {run.row}, seed {run.seed}, scale {run.scale}, {run.pair}. Layer {options.layer}, head "
         f"{options.head}; computed in float64, without dropout. Of a vector the first {FIRST} numbers are shown."
     )
+    if options.html:
+        _write_html(options.html, title, lead, parts)
+        return
     below = ((Heading(heading), *there) for heading, there in parts)
     print(terminal(Page("", blocks(Heading(title, 1), Text(lead), *below))), end="")
 
@@ -96,6 +104,22 @@ def _check(run: Record, options: argparse.Namespace) -> None:
 def _check_number(option: str, given: int, most: int) -> None:
     if not 1 <= given <= most:
         raise ValueError(f"{option}: expected a number from 1 to {most}, got {given}.")
+
+
+def _write_html(file: Path, title: str, lead: str, parts: Iterable[tuple[str, tuple[Block, ...]]]) -> None:
+    from markupsafe import Markup
+
+    from repro.web.report import Section, report_html
+
+    def table(of: Table) -> str:
+        return f'<div class="scroll" tabindex="0">{whole_table(of)}</div>'
+
+    sections = [
+        Section(key=f"step_{n}", title=heading, body=Markup(html(there, table)))
+        for n, (heading, there) in enumerate(parts)
+    ]
+    write_text(file, report_html(sections, title=title, lead=lead, origin=f"Made by {ours('explain')}."))
+    print(f"{file}: open it in a browser; it needs nothing else")
 
 
 def _embedded(seen: "Explained") -> tuple[Block, ...]:

@@ -236,6 +236,20 @@ def test_the_page_shows_each_step(folder: Path, seen: Explained, capsys: pytest.
     assert "never stood in the generated text" in said.err
 
 
+def test_one_page_for_the_browser_needs_nothing_else(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    assert asked(folder, "the <b>red</b> & cats", f"--html={page}") == 0
+    text = page.read_text("utf-8")
+    assert capsys.readouterr().out.startswith(f"{page}: ")
+    assert "&lt;b&gt;" in text
+    assert "<b>" not in text
+    assert "Content-Security-Policy" in text
+    assert not re.search(r"(src|href)=\"(?!#)", text)
+    assert text.count("<section") == 7
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
