@@ -1,19 +1,39 @@
 """The anchor's scores compared with those published by the authors of its recipe, on the same text. Paper: none."""
 
 import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from repro.pages.columns import numbers, spreads
 from repro.render.page import Block, Column, Listing, Strong, Table, Text, Words
-from repro.results.frame import DataFrame, Series
+from repro.results.frame import DataFrame, Series, runs_in, spread_each, whole, widened
+from repro.results.record import Record
+from repro.results.sentences import read_counts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 TABLE, ROW, CORPUS = "anchor", "tiny", "multi30k_tok"
 PUBLISHED = {"test": 41.02, "further/test_2017_flickr": 33.36}  # BLEU of one model, by the prefix of our column
 SETS = {"test": "test_2016_flickr", "further/test_2017_flickr": "test_2017_flickr"}
+OF_TEST = "test/n-grams"  # the prefix of the columns below; no score of a task has this name
+NGRAMS = {  # the components of BLEU in per cent, with those of the published model on test
+    "1-grams": 71.0,
+    "2-grams": 47.5,
+    "3-grams": 34.3,
+    "4-grams": 24.5,
+    "brevity": 99.9,
+}
+PARTS = "test_2016_flickr, % (published)"
 ABOUT = (
     "Published is the text-only Transformer-tiny of Wu et al. (2021) on the same lower-cased text, in BLEU of tokens; "
     "ours is sacreBLEU, of tokens of its own. docs/deviations.md says what their recipe does and ours does not. "
     "Theirs is one model, so the outcome is whether it lies where one more run of ours would: at 95 % the mean ± t s "
-    "√(1 + 1/n), over three runs or more. So it is asked since 28 November 2026, when most of the runs were known."
+    "√(1 + 1/n), over three runs or more. So it is asked since 28 November 2026, when most of the runs were known. BLEU "
+    "is the precision of n-grams times brevity, the penalty for short translations. Their search divides log p by length and "
+    "the paper's pays less for length; theirs is python -m repro translate RUN TEXT --search fairseq."
 )
 FEWEST = 3  # runs needed for a useful interval
 
@@ -35,7 +55,7 @@ def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
                 Column(group, "difference", numbers(rows[f"{place}/bleu"] - published, "+.1f")),
                 Column(group, "outcome", [_outcome(scored.iloc[0], place, published)], is_words=True),
             ]
-    return Text(ABOUT), Table(tuple(columns))
+    return Text(ABOUT), Table((*columns, *_ngrams(rows)))
 
 
 def anchor_found(frame: DataFrame) -> Listing:
@@ -47,6 +67,36 @@ def anchor_found(frame: DataFrame) -> Listing:
     told = [(name, of) for name, of in cells.items() if "outcome" in of]
     said = "{ours} BLEU, published {published}: {outcome}."
     return Listing(tuple((Strong(name), ": " + said.format_map(of)) for name, of in told))
+
+
+def with_ngrams(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
+    """The frame with the components of BLEU on test; empty where a run has no counts; other tables get no columns."""
+    if TABLE not in {*frame["table"]}:
+        return frame
+    lines = []
+    for runs in runs_in(frame, records):
+        kept = whole(read_counts(results, run) if run.table == TABLE else None for run in runs)
+        parts = [_parts(of["test"]["bleu"].summands.sum(axis=0)) for of in kept]
+        lines.append(spread_each({f"{OF_TEST}/{name}": [of[i] for of in parts] for i, name in enumerate(NGRAMS)}))
+    is_there = any(line[f"{OF_TEST}/brevity"] is not None for line in lines)
+    return widened(frame, lines, dtype=float) if is_there else frame
+
+
+def _parts(summands: "NDArray[np.float64]") -> list[float]:
+    """Precisions and brevity of one run, in per cent, from its sums over sentences."""
+    hypothesis, reference, *grams = map(float, summands)
+    precisions = [100 * right / of for right, of in zip(grams[:4], grams[4:], strict=True)]
+    return [*precisions, 100 * math.exp(min(0.0, 1 - reference / hypothesis))]
+
+
+def _ngrams(rows: DataFrame) -> list[Column]:
+    """Our components of BLEU on test, each with theirs in brackets; nothing where no counts are kept."""
+    if f"{OF_TEST}/brevity" not in rows or rows[f"{OF_TEST}/brevity"].isna().any():
+        return []
+    return [
+        Column(PARTS, name, [f"{ours} ({published:.1f})" for ours in spreads(rows, f"{OF_TEST}/{name}", 1)])
+        for name, published in NGRAMS.items()
+    ]
 
 
 def _one_more(row: Series, place: str) -> tuple[float, float]:

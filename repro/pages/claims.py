@@ -1,6 +1,7 @@
 """The page of verdicts: the claims that a scale can answer, one by one, then those that it cannot. Paper: all of it."""
 
 import itertools
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -124,7 +125,7 @@ def page(
             _tables(answered, sentences, lengths, of) if answered else (),
             _other_rows(answered, evidence, printed) if is_of_paper else (),
             Heading("How it was judged"),
-            Text(_not_answered(judged, runs.scale)),
+            Text(_not_answered(judged, evidence, runs.scale)),
             Text(promise(judged, runs.scale, published)),
             (*exploration(evidence), Text(sizes_here(runs))) if is_of_paper else (),
             Text((Link("How verdicts are made", f"{to_project}/{RULES}"), f". List of claims: {catalogue_digest()}.")),
@@ -344,17 +345,29 @@ def _less(row: PaperNumbers | None, base: PaperNumbers, endpoint: Endpoint) -> f
     return None if ours is None or theirs is None else ours - theirs
 
 
-def _not_answered(judged: Iterable[Judged], scale: str) -> str:
-    """One sentence on the claims about trained rows that are not answered, by what they lack; empty without any."""
+def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str) -> str:
+    """The claims about trained rows that are not answered, by what they lack, and what missing rows would cost."""
     lacking: dict[str, list[str]] = {}
+    wanted: dict[str, None] = {}
     for one in judged:
         if one.claim.is_trained and not is_answered(one, scale):
             larger = " or a larger scale" * (one.claim.scale != SCALE_ORDER[-1])
             why = TOO_FEW if one.reason.startswith(TOO_FEW) else with_minus(one.reason)
-            needs = f"needs {one.claim.scale}{larger}"
-            lacking.setdefault(why if may_judge(scale, one.claim) else needs, []).append(one.claim.id)
+            if is_here := may_judge(scale, one.claim):
+                wanted |= dict.fromkeys(one.claim.rows)
+            lacking.setdefault(why if is_here else f"needs {one.claim.scale}{larger}", []).append(one.claim.id)
+    if not lacking:
+        return ""
     told = "; ".join(f"{why}: {', '.join(ids)}" for why, ids in lacking.items())
-    return f"Not answered here: {told}." if told else ""
+    there = {f"{run.table}/{run.row}" for run in evidence.everything}
+    missing = SEEDS * len(wanted.keys() - there)
+    hours = [
+        (run.cost["train_seconds"] + run.cost["decode_seconds"]) * run.stamp["n_threads"] / 3600
+        for run in evidence.records
+        if f"{run.table}/{run.row}" == B0
+    ]
+    cost = f", about {missing * statistics.fmean(hours):.1f} core-hours" if hours else ""
+    return f"Not answered here: {told}." + f" Their rows that were not run are {missing} runs{cost}." * (missing > 0)
 
 
 def sheet(judged: Iterable[Judged], sentences: Mapping[Place, Interval] = NO_SENTENCES) -> str:

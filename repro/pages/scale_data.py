@@ -7,7 +7,7 @@ from pathlib import Path
 from repro.claims.catalogue import CLAIMS, STATEMENTS
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, read_published
 from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence_of, judge
-from repro.pages import table3
+from repro.pages import anchor, table3
 from repro.pages.columns import has_systems, tell_exploration
 from repro.pages.words import EXPLORED
 from repro.results.brackets import read_brackets
@@ -136,4 +136,5 @@ def _with_details(frame: DataFrame, records: Sequence[Record], results: Path) ->
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)
     frame = with_lengths(with_further(frame, records, results), records, results)
+    frame = anchor.with_ngrams(frame, records, results)
     return with_comparisons(with_parts(frame, records, results), records) if has_systems(frame) else frame
