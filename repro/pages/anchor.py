@@ -31,9 +31,9 @@ ABOUT = (
     "Published is the text-only Transformer-tiny of Wu et al. (2021) on the same lower-cased text, in BLEU of tokens; "
     "ours is sacreBLEU, of tokens of its own. docs/deviations.md says what their recipe does and ours does not. "
     "Theirs is one model, so the outcome is whether it lies where one more run of ours would: at 95 % the mean ± t s "
-    "√(1 + 1/n), over three runs or more. So it is asked since 28 November 2026, when most of the runs were known. BLEU "
-    "is the precision of n-grams times brevity, the penalty for short translations. Their search divides log p by length and "
-    "the paper's pays less for length; theirs is python -m repro translate RUN TEXT --search fairseq."
+    "√(1 + 1/n), over three runs or more. So it is asked since 28 November 2026, when most of the runs were known. "
+    "BLEU is the precision of n-grams times brevity, the penalty for short translations. Their search divides log p by "
+    "length and the paper's pays less for length; theirs is python -m repro translate RUN TEXT --search fairseq."
 )
 FEWEST = 3  # runs needed for a useful interval
 
