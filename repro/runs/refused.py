@@ -39,9 +39,7 @@ def refuse_systems(cells: Sequence[Cell], scale: Scale, options: Options) -> Non
         except Exception as error:  # whatever somebody's class raises
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
             who = f"Row {cell.row.name!r} of {cell.table} ({system_text(cell.row.system)})"
-            raise ValueError(
-                f"{who} cannot be made, read and searched. {kind}{' '.join(str(error).split())}"
-            ) from error
+            raise ValueError(f"{who}: {kind}{' '.join(str(error).split())}") from error
 
 
 @cache  # many rows are one system at several rates

@@ -73,7 +73,7 @@ class Worker:
         for line in self._from:
             if not line.endswith("\n"):
                 break  # it was killed within a line
-            message = json.loads(line[1:]) if line.startswith(MARK) else {"say": line.rstrip("\n")}
+            message: dict[str, Any] = json.loads(line[1:]) if line.startswith(MARK) else {"say": line.rstrip("\n")}
             if "ended" in message:
                 return int(message["ended"])
             if "ready" in message:

@@ -54,7 +54,8 @@ while True:
 
 def test_a_cancelled_task_asks_its_run_to_stop_and_waits_for_it(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text(
-        "import sys; from repro.runs.executors.on_ray import make_run\n"
+        "import signal, sys; from repro.runs.executors.on_ray import make_run\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which a shell's background programs are without
         f"sys.exit(make_run([sys.executable, '-c', {LOOP.format(first='', look='')!r}], '.', 'log', {{}}))"
     )
     task = subprocess.Popen([sys.executable, "task.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)})
