@@ -102,6 +102,7 @@ def test_too_little_room_is_refused_before_a_run(
         assert written(disk) == []
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_during_a_run(
     tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ def made(folder: Path, **surroundings: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_same_bytes_in_other_surroundings(tmp_path: Path) -> None:
     here = {"PYTHONHASHSEED": "0", "LC_ALL": "C", "TZ": "UTC", "LISTED": "as it comes", "WORKERS": "1"}
     there = {

@@ -136,6 +136,7 @@ def check_killed(folder: Path, unbroken: Outcome, seed: int, kills: int) -> None
     assert shown["replayed"] >= 1
 
 
+@pytest.mark.slow
 def test_killed_at_random_places_it_ends_where_the_unbroken_run_ends(folder: Path, unbroken: Outcome) -> None:
     check_killed(folder, unbroken, seed=int.from_bytes(os.urandom(4)), kills=2)
 
@@ -202,6 +203,7 @@ def test_of_two_launches_one_trains_and_the_other_says_who(
     assert outcome(folder) == unbroken
 
 
+@pytest.mark.slow
 def test_an_owner_that_slept_may_write_no_more(folder: Path, unbroken: Outcome) -> None:
     # locks are no help here: everybody gets them
     plan = Plan(folder=folder, slow=0.03, without_locks=True, beat=0.2)

@@ -99,6 +99,7 @@ def tables(path: Path) -> list[tuple[str]]:
         return database.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall()
 
 
+@pytest.mark.slow
 def test_a_new_database_is_absent_or_whole(tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """K6: MLflow makes its tables one by one, and goes on with none that was left half made."""
     monkeypatch.setattr(client, "_tables", client._tables.__wrapped__)  # each time anew

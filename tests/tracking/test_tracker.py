@@ -81,6 +81,7 @@ print("the end")
 """
 
 
+@pytest.mark.slow
 def test_a_process_ends_though_its_tracker_drips(tmp_path: Path) -> None:
     """No read ever times out, as each brings a byte."""
     for i in range(3):
