@@ -83,7 +83,7 @@ MOST_LINES = {
     "web": 1_601,
     "experiment": 230,
     "cli": 1_922,
-    "tests": 41_284,
+    "tests": 41_287,
 }
 
 

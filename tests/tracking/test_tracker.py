@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from loopback import LoopbackServer
 from tracked_runs import describe, python
 from tracking_server import Handler
