@@ -55,7 +55,7 @@ def search(records: Mapping[str, Record]) -> list[str]:
             f"{last['extra_length']} tokens more than its input. In brackets the 95 % interval of the difference, over "
             "sentences. *cut*: per cent of outputs that had not ended when the limit came. *times*: processor time "
             f"relative to the first search, the median of {len(last['cpu_seconds'])} turn(s); the target for the last "
-            f"is at most {record['bound']}. `python benchmarks/parse_search.py runs/<id>`. {machine(record)}."
+            f"is at most {record['bound']}. `python benchmarks/parse_search.py runs/<id>`. {machine(record)}"
         ),
         "",
         *grid(
@@ -86,7 +86,7 @@ def by_step(records: Mapping[str, Record]) -> list[str]:
             f"{whose(record)}: perplexity of dev, and what greedy search makes of its first {record['sentences']} "
             "sentences, after so many updates. *cut*: per cent of outputs that had not ended at the limit; then, by "
             "kind, per cent of outputs that had it; an output may have several. "
-            f"`python benchmarks/parse_by_step.py`. {machine(record)}."
+            f"`python benchmarks/parse_by_step.py`. {machine(record)}"
         ),
         "",
         *grid(("updates", "PPL", "F1", "exact", "mended", "cut", *kinds), rows),
@@ -112,7 +112,7 @@ def trees(records: Mapping[str, Record]) -> list[str]:
         *prose(
             f"Seconds of processor time, the median of {record['turns']} turn(s), to read, clean and linearise trees "
             f"(target: at most {bounds['reading']:g}), and to score sentences (at most {bounds['scoring']:g}). "
-            f"`python benchmarks/trees.py`. {machine(record)}."
+            f"`python benchmarks/trees.py`. {machine(record)}"
         ),
         "",
         *grid(("text", "trees", "words", "reading", "sentences", "scoring"), rows),

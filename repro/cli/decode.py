@@ -29,12 +29,21 @@ from repro.runs.use import check_parses, check_translates, outputs, score_text, 
 STDIN = Path("/dev/stdin")
 
 
+def text_file(typed: str) -> Path:
+    """A file of sentences. Raises ArgumentTypeError for a folder, and where there is none."""
+    file = Path(typed)
+    if not file.exists() or file.is_dir():
+        found = "a folder" if file.is_dir() else "no such file"
+        raise argparse.ArgumentTypeError(f"{typed}: expected a file of sentences, one per line; got {found}")
+    return file
+
+
 def translate(argv: Sequence[str] | None = None) -> int:
     """Translate each line of a text with a finished run, to standard output."""
     parser = run_parser("translate", translate.__doc__)
     _add_engine(parser, "what translates")
     parser.add_argument(
-        "source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip (default: standard input)"
+        "source", type=text_file, nargs="?", default=STDIN, help="text, plain or gzip (default: standard input)"
     )
     known = "; ".join(f"{name}: {one}" for name, one in SEARCHES.items())
     parser.add_argument("--search", choices=SEARCHES, default="paper", help=f"{known} (default: paper)")
@@ -49,7 +58,7 @@ def parse(argv: Sequence[str] | None = None) -> int:
     _add_engine(parser, "what parses")
     parser.add_argument(
         "source",
-        type=Path,
+        type=text_file,
         nargs="?",
         default=STDIN,
         help="sentences, one per line, their words split by spaces as the treebank splits them (default: stdin)",
@@ -61,8 +70,8 @@ def score(argv: Sequence[str] | None = None) -> int:
     """Perplexity and mean loss of given translations under a finished run."""
     parser = run_parser("score", score.__doc__)
     _add_engine(parser, "what scores")
-    parser.add_argument("source", type=Path, help="sentences, one per line")
-    parser.add_argument("target", type=Path, help="their translations, line by line")
+    parser.add_argument("source", type=text_file, help="sentences, one per line")
+    parser.add_argument("target", type=text_file, help="their translations, line by line")
     return done(_score, parsed(parser, argv))
 
 

@@ -56,6 +56,11 @@ def import_text(
     much of the training text becomes one of them. Which pairs do is decided by a hash of the source's words: the same
     in every run, and copies of a source sentence always go to the same split.
     """
+    if not text.parent.exists() or (text.suffix and not text.exists()):
+        raise ValueError(
+            f"{text}: no such file. Expected a folder, a table ({', '.join(TABLES)}, plain or packed), or what the "
+            "names of two files of lines share."
+        )
     texts = _found(text, pair) | {split: one for split, one in (held_out or {}).items() if one is not None}
     drawn = {split: share for split, share in (shares or {}).items() if share is not None and split not in texts}
     if lacking := [split for split in SPLITS if split not in texts | drawn]:

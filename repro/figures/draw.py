@@ -18,6 +18,7 @@ from repro.claims.evidence import read_published
 from repro.claims.judge import evidence_of
 from repro.claims.to_base import Distances
 from repro.figures import (
+    activations,
     alignments,
     attention_maps,
     checkpoints,
@@ -83,12 +84,16 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
         ),
         "softmax saturation": partial(lab.draw_saturation, to),
         "mask": partial(lab.draw_mask, to),
+        "norms": partial(lab.draw_norms, to),
         "softmax of unequal scores": partial(lab.draw_sharpness, to),
         "position codes": partial(lab.draw_codes, to),
         "where the source enters": partial(decoders.draw_decoders, to),
         "head similarity": lambda: likeness.draw_similarity(to, of(BASE), results),
         "soft alignment": lambda: alignments.draw_alignments(
             to, of(alignments.TABLE), of(BASE), results, command=f"{alignments.COMMAND} {at_scale}"
+        ),
+        "activations": lambda: activations.draw_activations(
+            to, measured(activations, checkpoints.runs_of_rows(activations.ROWS, of, runs))
         ),
         "gradients of the first word": lambda: source_gradients.draw_gradients(
             to, measured(source_gradients, checkpoints.runs_of_rows(source_gradients.ROWS, of, runs))

@@ -1,6 +1,6 @@
-"""Pictures of single mechanisms: mask, softmax and its saturation, positional encodings.
+"""Pictures of single mechanisms: mask, norms, softmax and its saturation, positional encodings.
 
-The numbers come from the model's own modules and are written beside each picture as CSV. Paper: sections 3.2, 3.5.
+The numbers come from the model's own modules and are written beside each picture as CSV. Paper: sections 3.1, 3.2, 3.5.
 """
 
 from collections.abc import Sequence
@@ -96,6 +96,80 @@ def _square(axes: Axes, title: str) -> None:
     axes.tick_params(length=0)
     axes.set_title(title)
     axes.spines[:].set_visible(False)
+
+
+# ---- norms: section 3.1
+
+
+REAL = 4, 3, 4  # tokens of each sentence; the rest of a sentence is padding
+
+
+def shared_cells() -> Array:
+    """Which cells of a batch the normalised cell (1, 1, 2) depends on: [2, sentence, token, dimension], 0 or 1.
+
+    First by layer normalisation, then by batch normalisation in training mode, which leaves padding out; found by
+    differentiating the modules.
+    """
+    import torch
+
+    from repro.model.ablations.batch_norm import TokenBatchNorm
+    from repro.model.layers import PostNorm
+
+    generator, length, width = torch.Generator().manual_seed(5), max(REAL), 6
+    x = torch.randn(len(REAL), length, width, dtype=torch.float64, generator=generator).requires_grad_()
+    over_tokens = TokenBatchNorm(width).double()
+    over_tokens.real = (torch.arange(length) < torch.tensor(REAL)[:, None]).unsqueeze(-1)
+    found = []
+    for norm in (PostNorm.norm(width).double(), over_tokens):
+        [gradient] = torch.autograd.grad(norm.train()(x)[1, 1, 2], x)
+        found.append((gradient != 0).double().numpy())
+    return np.stack(found)
+
+
+def draw_norms(folder: Path) -> list[Path]:
+    """Draw a batch of three sentences twice, with the cells that share a mean with one cell."""
+    found = shared_cells()
+    _, n_sentences, length, width = found.shape
+
+    def paint(figure: Figure) -> None:
+        from matplotlib.patches import Rectangle
+
+        for side, (axes, title) in enumerate(
+            zip(figure.subplots(1, 2), ("layer normalisation", "batch normalisation, in training"), strict=True)
+        ):
+            for b, t, d in np.ndindex(n_sentences, length, width):
+                x, y = d, -(b * (length + 0.7) + t)
+                is_pad, is_it = t >= REAL[b], (b, t, d) == (1, 1, 2)
+                face = style.COLOURS[1] if found[side, b, t, d] else "#f4f4f4" if is_pad else style.PALE
+                how: dict[str, Any] = {"edgecolor": "white", "hatch": "/////" if is_pad else None, "linewidth": 0.4}
+                axes.add_patch(Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, facecolor=face, **how))
+                if is_it:
+                    axes.plot(x, y, "o", color="white", ms=4)
+            for b in range(n_sentences):
+                axes.text(-0.9, -(b * (length + 0.7) + 1.5), f"sentence {b + 1}", rotation=90, ha="center", va="center")
+            axes.set(
+                xlim=(-1.4, width - 0.4), ylim=(0.4 - n_sentences * (length + 0.7), 0.7), title=title, aspect="equal"
+            )
+            axes.set_xlabel("dimension of the model", labelpad=2)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            axes.spines[:].set_visible(False)
+        style.note(
+            figure,
+            "Blue: the cells that the marked one depends on. A line is a token; hatched is padding.\nOver the "
+            "batch a token meets those of other sentences, and in a decoder those that come later.",
+        )
+        figure.tight_layout(rect=(0, 0.1, 1, 1))
+
+    cells = [
+        (b + 1, t + 1, d + 1, int(t >= REAL[b]), int(found[0, b, t, d]), int(found[1, b, t, d]))
+        for b, t, d in np.ndindex(n_sentences, length, width)
+    ]
+    columns = ("sentence", "token", "dimension", "padding", "layer", "batch")
+    return [
+        style.save_figure(folder, "norms", (5.6, 4.9), paint),
+        save_numbers(folder, "norms", columns, cells),
+    ]
 
 
 # ---- saturation: section 3.2.1

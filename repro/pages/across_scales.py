@@ -228,16 +228,17 @@ def _untrained(one: ScaleData) -> Iterator[Block]:
         for about, members in groups.items():
             yield Text((Strong(about),))
             yield tabled(_settled(members))
-        yield Text(f"Not judged: {', '.join(waiting)}; the CSV beside a page says what each needs." if waiting else "")
+        yield Text(f"Not judged: {', '.join(waiting)}." if waiting else "")
 
 
 def _settled(members: Sequence[Judged]) -> Iterator[Column]:
-    """Claims that no run settles; those about printed numbers with these."""
+    """Claims that no run settles, with the printed numbers that do and with what is right."""
     yield Column("", "claim", [one.claim.id for one in members])
     yield Column("", "what is said", [one.sentence for one in members], is_words=True)
     yield Column("", "verdict", [(Strong(one.verdict),) for one in members], is_words=True)
-    by = [with_minus(one.reason) if one.claim.kind == "arithmetic" else "" for one in members]
-    yield Column("", "by", by, is_words=True)
+    numbers_of = [with_minus(one.reason) if one.claim.kind == "arithmetic" else "" for one in members]
+    told = [". ".join(filter(None, (by, one.claim.note))) for by, one in zip(numbers_of, members, strict=True)]
+    yield Column("", "by, and what is right", told, is_words=True)
 
 
 # Claim by claim

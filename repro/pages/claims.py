@@ -360,14 +360,15 @@ def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str) -> s
         return ""
     told = "; ".join(f"{why}: {', '.join(ids)}" for why, ids in lacking.items())
     there = {f"{run.table}/{run.row}" for run in evidence.everything}
-    missing = SEEDS * len(wanted.keys() - there)
+    rows = [row.split("/", 1)[1] for row in wanted if row not in there]
+    missing = SEEDS * len(rows)
     hours = [
         (run.cost["train_seconds"] + run.cost["decode_seconds"]) * run.stamp["n_threads"] / 3600
         for run in evidence.records
         if f"{run.table}/{run.row}" == B0
     ]
     cost = f", about {missing * statistics.fmean(hours):.1f} core-hours" if hours else ""
-    return f"Not answered here: {told}." + f" Their rows that were not run are {missing} runs{cost}." * (missing > 0)
+    return f"Not answered here: {told}." + f" Not run: {', '.join(rows)}; {missing} runs{cost}." * bool(rows)
 
 
 def sheet(judged: Iterable[Judged], sentences: Mapping[Place, Interval] = NO_SENTENCES) -> str:

@@ -40,11 +40,13 @@ PICTURES = {  # name of the file -> what it shows; the paper's figures first, th
     "figure5_different_heads": "The two heads that differ most on the paper's sentence (figure 5)",
     "softmax_saturation": "What dividing by √d_k prevents (section 3.2.1)",
     "mask": "Scores of six words, what the mask leaves of them, and the softmax of that (section 3.2.3)",
+    "norms": "Which cells of a batch share a mean: layer and batch normalisation (section 3.1)",
     "softmax_of_unequal": "The softmax of two equal scores and one twice as large, and its Jacobian",
     "position_codes": "Position codes, and how similar that of one position is to those around it",
     "where_the_source_enters": "Three decoders: where the source enters each of them",
     "soft_alignment": "Where soft alignment looks while it translates, beside the base's mean head (section 3.2.3)",
     "source_gradients": "Which positions of the source the first word written depends on, in three systems",
+    "activations": "Mean and variance of the activations between sub-layers, with norms and without (section 3.1)",
     "head_similarity": "How similar the heads of our base are, within a layer and between layers (section 3.2.2)",
     "differences": "Each row of Table 3 against the base, beside what the paper prints. Each interval is of one row by "
     "itself, at 95 %; verdicts ask for wider ones, so one that leaves out 0 may be undetermined",

@@ -9,7 +9,9 @@ from repro.results.curves import OVERS
 from repro.results.frame import DataFrame, Series
 from repro.results.notes import SCORERS
 from repro.results.parts import DECIDES, EMPTY, KEPT, LENGTHS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
+from repro.results.record import BASE
 
+MUCH = 0.1  # relative difference in operations of training from which on a row is named
 ABOUT_PARTS = (
     "Thirds of the sentences of dev by source length, and of each translation; kept is BLEU of the last third in per "
     "cent of that of the first."
@@ -19,6 +21,16 @@ ABOUT_PARTS = (
 def operations_column(frame: DataFrame) -> Column:
     """The operations that the training of a row took, shown beside its size."""
     return Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e"))
+
+
+def unequal(frame: DataFrame) -> Text:
+    """Names the rows whose training took more or fewer operations than the base's by a tenth; empty without any."""
+    of_base = frame.loc[frame["table"] == BASE, "cost/flops"]
+    if not len(of_base) or not of_base.iloc[0] > 0:
+        return Text("")
+    ratio = frame["cost/flops"] / of_base.iloc[0] - 1
+    told = [f"{row} ({100 * of:+.1f} %)" for row, of in zip(frame["row"], ratio, strict=True) if abs(of) > MUCH]
+    return Text(f"More than {100 * MUCH:.0f} % from the base's operations: {', '.join(told)}." if told else "")
 
 
 def by_length(frame: DataFrame, ruled: frozenset[int]) -> tuple[Block, ...]:

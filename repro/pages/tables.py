@@ -7,7 +7,7 @@ from repro.pages import columns, table2, table3, table4
 from repro.pages.anchor import anchor_found, anchor_section
 from repro.pages.claims import ABOUT
 from repro.pages.columns import DELTA, row_column, tabled
-from repro.pages.sections import along_training, by_length, further_section, length_columns, operations_column
+from repro.pages.sections import along_training, by_length, further_section, length_columns, operations_column, unequal
 from repro.pages.words import about_settings, by_chance, ending, opening, told_apart
 from repro.render.page import Better, Heading, Listing, Page, Table, Text, Worse, blocks, made_from, plain
 from repro.results.frame import DataFrame
@@ -37,7 +37,7 @@ def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = (),
             Heading("What the rows are"),
             tabled([row, *size, *([operations_column(frame)] if systems else [])], ruled),
             about_settings(frame),
-            (*by_length(frame, ruled), *along_training(frame)) if systems else (),
+            (unequal(frame), *by_length(frame, ruled), *along_training(frame)) if systems else (),
             Heading("Test set and time"),
             tabled([row, *last], ruled),
             further_section(frame, ruled),

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 HIDE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}  # no card for this process and those that it starts
 OF_BF16 = (8, 0)  # compute capability from which a card has products of bfloat16, and FlashAttention a kernel
+AMD = Path("/sys/class/kfd/kfd/topology/nodes")
+OF_WSL = "/usr/lib/wsl/lib"  # where Windows keeps the driver's command, which is not on every PATH
 PATIENCE = 60.0  # seconds for the answer of the driver, which may have to wake many cards
 
 
@@ -31,12 +34,18 @@ def visible(environment: Mapping[str, str]) -> dict[str, str]:
 
 @cache
 def present() -> tuple[str, ...]:
-    """The names of the cards that NVIDIA's driver knows, in its order; none where there is no driver."""
-    if (program := shutil.which("nvidia-smi")) is None:
-        return ()
+    """The names of the cards that NVIDIA's driver knows, in its order, or else AMD's; none without a driver."""
+    if (program := shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path=OF_WSL)) is None:
+        return of_amd()
     words = [program, "--query-gpu=name", "--format=csv,noheader"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
     return tuple(done.stdout.strip().split("\n")) if done.returncode == 0 else ()
+
+
+def of_amd(nodes: Path = AMD) -> tuple[str, ...]:
+    """AMD's cards. The processor is listed as a node, too, but without a number of a GPU."""
+    numbers = [file.read_bytes().strip() for file in sorted(nodes.glob("*/gpu_id"))]
+    return ("AMD GPU",) * sum(number not in (b"", b"0") for number in numbers)
 
 
 def refuse_cards(precision: "Precision") -> None:
@@ -51,6 +60,8 @@ def refuse_cards(precision: "Precision") -> None:
 
     if not torch.cuda.is_available():
         raise ValueError(f"expected PyTorch to find {', '.join(there.values())}, got no GPU. {_why_not()} {TO_CPU}")
+    if torch.version.hip is not None:
+        return
     kernels = torch.cuda.get_arch_list()
     for i in range(torch.cuda.device_count()):
         card, has = torch.cuda.get_device_name(i), torch.cuda.get_device_capability(i)
@@ -72,7 +83,7 @@ TO_CPU = "To train on the processor all the same, type --device cpu."
 def _why_not() -> str:
     import torch
 
-    if torch.version.cuda is None:
+    if torch.version.cuda is None and torch.version.hip is None:
         return (
             f"PyTorch {torch.__version__} was built without CUDA. Install the same version from PyTorch's own index "
             "for a CUDA that the driver knows (nvidia-smi names the newest): docs/gpu.md."

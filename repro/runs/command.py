@@ -31,6 +31,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and end with 2."""
+        if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
+            message += guess(unknown[1], self._option_string_actions).rstrip(".")
         self.exit(BAD_INPUT, f"error: {message}; --help says what is expected\n")
 
 

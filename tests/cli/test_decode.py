@@ -287,8 +287,6 @@ def test_an_export_is_recognised_where_whole_and_named_where_damaged(
     [
         (("score", "{good}", "{short}"), "has 4 lines"),
         (("translate", "{bad}"), "line 2 is not UTF-8"),
-        (("translate", "{none}"), "No such file or directory"),
-        (("score", "{good}", "{full}"), "Is a directory"),
         (("export", "--format=safetensors", "{full}"), "folder that is new, empty or holds the export of run"),
     ],
 )
@@ -314,3 +312,16 @@ def test_bad_input_is_named_before_the_model_is_built(
 def test_a_folder_that_is_no_finished_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", str(tmp_path)]) == 2
     assert "expected the folder of a finished run" in capsys.readouterr().err
+
+
+def test_a_sentence_or_a_folder_in_the_place_of_a_file_is_named(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, found in (
+        (("translate", "the dog sees"), "the dog sees: expected a file of sentences, one per line; got no such file"),
+        (("score", tmp_path, tmp_path), f"{tmp_path}: expected a file of sentences, one per line; got a folder"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            asked(run, *words)
+        assert ended.value.code == 2
+        assert found in capsys.readouterr().err

@@ -25,7 +25,7 @@ EACH = [
     "figure4_sharp_heads",
     "figure5_different_heads",
     "softmax_saturation",
-    *(LAB := ["mask", "softmax_of_unequal", "position_codes", "where_the_source_enters"]),
+    *(LAB := ["mask", "norms", "softmax_of_unequal", "position_codes", "where_the_source_enters"]),
     "curves_table3_A",
     "differences",
     "quality_and_cost",
@@ -59,7 +59,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory, a_record: Make) -> tuple[Pat
 def test_everything_is_made_from_records_and_a_measurement(drawn: tuple[Path, list[Path], list[str]]) -> None:
     results, made, skipped = drawn
     assert [said.partition(":")[0] for said in skipped] == [
-        "head similarity", "soft alignment", "gradients of the first word",
+        "head similarity", "soft alignment", "activations", "gradients of the first word",
     ]  # fmt: skip
     forms = {name: ("svg", "csv") if name in WITH_NUMBERS else ("svg",) for name in EACH}
     assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in forms[name]]
@@ -95,14 +95,14 @@ def test_a_disk_that_fails_is_no_figure_that_was_skipped(tmp_path: Path) -> None
 def only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the drawings that stand on nothing."""
     monkeypatch.setattr(draw, "_of_modules", lambda to: [])
-    for name in ("draw_saturation", "draw_mask", "draw_sharpness", "draw_codes"):
+    for name in ("draw_saturation", "draw_mask", "draw_norms", "draw_sharpness", "draw_codes"):
         monkeypatch.setattr(draw.lab, name, lambda to: [])
     monkeypatch.setattr(draw.decoders, "draw_decoders", lambda to: [])
 
 
 def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     only(monkeypatch)
-    made, [attention, similarity, alignment, gradients, differences, quality] = draw.draw_figures(
+    made, [attention, similarity, alignment, norms, gradients, differences, quality] = draw.draw_figures(
         tmp_path / "results", "laptop", tmp_path / "runs", tmp_path / "cache"
     )
     assert made == []
@@ -111,6 +111,7 @@ def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.Mon
     assert similarity.startswith("head similarity: no run of committed code of the base row left ")
     assert alignment.startswith("soft alignment: no run of committed code of the row 'soft alignment' of ladder left ")
     assert alignment.endswith('Run `python experiments/ladder.py --rows base "soft alignment" --scale laptop`.')
+    assert norms.endswith('Run `python experiments/lab_parts.py --rows base "no norm" --scale laptop`.')
     assert gradients.startswith("gradients of the first word: no ")
     assert gradients.endswith('`python experiments/ladder.py --rows base simple "soft alignment" --scale laptop`.')
     assert differences.startswith("differences: ")
@@ -134,6 +135,7 @@ def test_a_damaged_record_costs_its_own_figures_only(
         "figures 3 to 5",
         "head similarity",
         "soft alignment",
+        "activations",
         "gradients of the first word",
         "curves of table3_B",
         "operations of table3_B",
@@ -141,7 +143,7 @@ def test_a_damaged_record_costs_its_own_figures_only(
         "differences",
         "quality and cost",
     ]
-    assert "h=4-seed1.json" in skipped[4]
+    assert "h=4-seed1.json" in skipped[5]
 
 
 def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

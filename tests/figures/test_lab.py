@@ -34,6 +34,15 @@ def test_weights_are_the_softmax_of_what_the_mask_leaves(tmp_path: Path) -> None
     assert [cell["hidden"] for cell in cells if cell["query"] == "Law"] == ["0", "0", "1", "1", "1", "1"]
 
 
+def test_a_layer_norm_asks_its_token_and_a_batch_norm_every_real_token(tmp_path: Path) -> None:
+    layer, batch = lab.shared_cells()
+    for b, t, d in np.ndindex(layer.shape):
+        assert layer[b, t, d] == ((b, t) == (1, 1))
+        assert batch[b, t, d] == (d == 2 and t < lab.REAL[b])
+    lab.draw_norms(tmp_path)
+    assert sum(int(cell["batch"]) for cell in numbers(tmp_path, "norms")) == sum(lab.REAL)
+
+
 def test_two_equal_scores_and_one_twice_as_large() -> None:
     one, twice, jacobian = lab.two_and_twice(np.array([0.0, np.log(2.0), 800.0]))
     np.testing.assert_allclose(one, [1 / 3, 1 / 4, 0], atol=1e-12)

@@ -170,7 +170,7 @@ def test_what_is_not_answered_stands_in_one_sentence() -> None:
     told = {"too few runs that count: C28b", "needs captions or a larger scale: C28c", "needs paper: C19"}
     listed, _, cost = said.removeprefix("Not answered here: ").partition(". ")
     assert {*listed.split("; ")} == told
-    assert cost == "Their rows that were not run are 5 runs, about 10.0 core-hours."
+    assert cost == "Not run: h=1; 5 runs, about 10.0 core-hours."
 
 
 def test_a_row_that_no_claim_compares_has_its_numbers() -> None:

@@ -130,3 +130,10 @@ def test_cards_are_refused_before_processes_begin(
         experiment.main("t", [], ["--scale=smoke", *places, "--devices=2"])
     assert ended.value.code == 2
     assert capsys.readouterr().err == "error: no card for fp32\n"
+
+
+def test_cards_of_amd_are_counted(tmp_path: Path) -> None:
+    for node, number in {"0": "0", "1": "41811", "2": "5"}.items():
+        (tmp_path / node).mkdir()
+        (tmp_path / node / "gpu_id").write_text(f"{number}\n")
+    assert cards.of_amd(tmp_path) == ("AMD GPU", "AMD GPU")

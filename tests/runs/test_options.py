@@ -131,3 +131,10 @@ def test_an_update_has_room_for_the_longest_pair() -> None:
         chosen_scale(Options(batch_tokens=127))
     with pytest.raises(ValueError, match=r"--device-tokens 255: expected at least 256, since training pairs"):
         chosen_scale(Options(scale="single_gpu", device_tokens=255))
+
+
+def test_rows_may_be_named_one_by_one_and_a_misspelt_option_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert Options.read("t", ["--rows", "base", "--rows", "h=1", "h=4"]).rows == ("base", "h=1", "h=4")
+    with pytest.raises(SystemExit):
+        Options.read("t", ["--rowz", "base"])
+    assert "unrecognized arguments: --rowz base; did you mean --rows?" in capsys.readouterr().err

@@ -177,7 +177,7 @@ class Pool(ExitStack):
                 break
             by = f"by signal {signal.Signals(-ended).name}" if ended < 0 else f"with exit code {ended}"
             said = f"The worker of {work.run.name} ended {by}; log {worker.log}"
-            if not worker.is_ready:
+            if not worker.is_ready and self._n_started == len(self._workers):  # none has been replaced yet
                 raise OSError(
                     f"{said}\n{tail(worker.log)}\nIt had not begun. Correct that, and type the command again."
                 )
