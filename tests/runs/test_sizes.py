@@ -40,7 +40,7 @@ def test_what_the_machine_has_and_what_its_control_group_leaves(
     [
         "captions-6000-steps-bf16/base/base-seed4",
         "captions-bf16/table3_C/n=8--*-seed4",
-        "captions-bf16/table3_B/d_k=16--*-seed4",
+        "captions-bf16/table3_B/d_k=16-seed4",
         "laptop-5000-pairs/base/base-seed8",
     ],
 )
