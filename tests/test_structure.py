@@ -83,7 +83,7 @@ MOST_LINES = {
     "web": 1_601,
     "experiment": 230,
     "cli": 1_931,
-    "tests": 41_499,
+    "tests": 41_498,
 }
 
 
