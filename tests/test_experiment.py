@@ -184,7 +184,7 @@ def refused(
         (["--corpus", "europarl"], "Unknown corpus 'europarl'; expected one of grammar"),
         (["--steps", "-3"], "--steps must be at least 1, got -3."),
         (["--tracking-uri", "mysql://x"], "sqlite:///mlflow.db"),
-        (["--sedes", "4"], "unrecognized arguments: --sedes 4; --help says"),
+        (["--sedes", "4"], "unrecognized arguments: --sedes 4; did you mean --seeds"),
     ],
 )
 def test_bad_options_are_named(

@@ -111,8 +111,8 @@ def page(frame: DataFrame, scale: str, *, name: str = NAME) -> Page:
         made_from(f"the records in {name}/"),
         blocks(
             Heading(f"{ABOUT.get(name, name)} at scale {scale}", 1),
-            opening(frame, columns.scored(frame, "test/f1", "F1 on test")),
             Text(which_text(frame)),
+            opening(frame, columns.scored(frame, "test/f1", "F1 on test")),
             [Text(TREEBANKS[of].attribution) for of in _corpora(frame) if of in TREEBANKS],  # as licences ask
             Text(ABOUT_TREES),
             Heading("Our runs"),
