@@ -1,5 +1,6 @@
 """How many runs this machine bears: processors or GPUs, memory, and what was asked for; which of them begins when."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -92,3 +93,5 @@ def test_of_each_seed_the_longest_come_first() -> None:
     assert [(one.seed, one.position) for one in found] == [(7, 2), (7, 0), (7, 1), (3, 1), (3, 0), (3, 2)]
     assert ordered(cells, seconds, 1) == cells  # one after the other is as long in any order
     assert ordered([], [], 2) == []
+    many, few = (replace(cells[0], hyper=replace(cells[0].hyper, n_heads=n)) for n in (32, 1))
+    assert ordered([few, many], [2, 2], 2) == [many, few]
