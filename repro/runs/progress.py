@@ -64,7 +64,8 @@ class Progress:
         )
         self.lanes: list[Lane] = []
         self.expected: dict[int, float] = {}  # seconds of each run that is not done, by the number of its cell
-        self.told_left = time.monotonic()
+        self.told_left = self.began = self.last_end = time.monotonic()
+        self.made: list[float] = []  # seconds that were forecast for the runs made here so far
         self.one_at_a_time = threading.RLock()  # a pool has a thread for each lane
         self.table_task = self.bars.add_task(escape(shown(table)), total=n_runs, numbers="runs", visible=n_runs > 1)
 
@@ -105,16 +106,22 @@ class Progress:
     def finish_run(self, cell: int) -> None:
         """One more run of the table is done."""
         self.n_done += 1
-        self.expected.pop(cell, None)
+        if cell in self.expected:
+            self.made.append(self.expected.pop(cell))
+            self.last_end = time.monotonic()
         self.bars.update(self.table_task, completed=self.n_done)
 
     def tell_left(self) -> None:
-        """Show what the forecast says of the runs that are not done: beside the bar, or as a plain line each minute."""
+        """Show the time left, by the forecast and the pace of runs made: beside the bar, or as a line each minute."""
         if not self.expected or self.n_runs < 2:
             return
-        left = f"about {duration(makespan([*self.expected.values()], max(1, len(self.lanes))))} left of the forecast"
+        now, n_lanes = time.monotonic(), max(1, len(self.lanes))
+        spent = (self.last_end - self.began) * min(n_lanes, len(self.made))
+        pace = spent / sum(self.made) if any(self.made) else 1.0
+        seconds = makespan([*self.expected.values()], n_lanes) * pace - (now - self.last_end)
+        left = f"about {duration(seconds)} left" if seconds > 0 else "longer than forecast"
         self.bars.update(self.table_task, numbers=f"runs  {left}")
-        if not self.live and (now := time.monotonic()) - self.told_left >= WHOLE_EVERY:
+        if not self.live and now - self.told_left >= WHOLE_EVERY:
             self.told_left = now
             self.say(f"{self.table}  {self.n_done} of {self.n_runs} runs done  {left}")
 

@@ -32,19 +32,27 @@ def test_time_left_counts_the_steps_of_this_attempt(
     ]
 
 
-def test_the_time_left_of_the_whole_is_that_of_the_last_worker(
+def test_the_time_left_of_the_whole_is_that_of_the_last_worker_at_the_pace_seen(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
-    with Progress("table3_A", 4) as shown:
-        shown.expected = {cell: 120.0 for cell in range(4)}
+    with Progress("table3_A", 5) as shown:
+        shown.expected = {cell: 120.0 for cell in range(5)}
         one, _ = shown.lane(), shown.lane()
-        shown.finish_run(0)
         one.begin("h=1 seed 1", 1_000)
-        clock[0] = 61.0
-        one.step(250)
-    assert "table3_A  1 of 4 runs done  about 4.0 min left of the forecast" in capsys.readouterr().out.split("\n")
+        for seconds, ended in ((61.0, ()), (240.0, (0, 1)), (301.0, ()), (1_000.0, ())):
+            clock[0] = seconds
+            for cell in ended:
+                shown.finish_run(cell)
+            one.step(250)
+    lines = [line for line in capsys.readouterr().out.split("\n") if "runs done" in line]
+    assert lines == [
+        "table3_A  0 of 5 runs done  about 5.0 min left",  # three runs of 120 s for one of two workers, less 61 s
+        "table3_A  2 of 5 runs done  about 8.0 min left",  # a run takes 240 s: two of them
+        "table3_A  2 of 5 runs done  about 7.0 min left",
+        "table3_A  2 of 5 runs done  longer than forecast",
+    ]
 
 
 def test_quiet_ranks_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
