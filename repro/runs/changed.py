@@ -9,31 +9,28 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from repro.results.kinds import OF_CODE, equal_codes
-from repro.results.provenance import Provenance, fingerprints
+from repro.results.provenance import Provenance
 from repro.tracking.run_folder import RECORD, describe
 from repro.training.checkpoint_files import checkpoints, step_of
 
 SAME = ("table", "row", "seed", "scale", "corpus", "pair")  # the tags by which a person knows a run
-DIGITS = 16  # of a file's hash
+SHORT = 32  # characters of two values that a sentence has room for: no hashes
 
 
 class Origin(TypedDict):
     """What a run is made of."""
 
     decides: dict[str, Any]  # all that decides the result, the code as one hash
-    code: dict[str, str]  # the first digits of each deciding file's hash
     commit: str | None
-    dirty: bool
 
 
 class Changed(ValueError):
     """An unfinished run has other settings, text or code than the same command has now."""
 
 
-def origin(decides: Mapping[str, Any], stamp: Provenance, system: Any = None) -> Origin:
+def origin(decides: Mapping[str, Any], stamp: Provenance) -> Origin:
     """What `run.json` keeps of what a run is made of."""
-    code = {name: digest[:DIGITS] for name, digest in fingerprints(system).items()}
-    return {"decides": dict(decides), "code": code, "commit": stamp["commit"], "dirty": stamp["dirty"]}
+    return {"decides": dict(decides), "commit": stamp["commit"]}
 
 
 def refuse_changed(runs: Path, run: str, tags: Mapping[str, object], decides: Mapping[str, Any]) -> None:
@@ -62,8 +59,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     for name in sorted(before.keys() | now.keys()):
         one, other = before.get(name), now.get(name)
         alike = equal_codes(now[name]) if name in OF_CODE and name in now else [other]
-        if one in alike or (name == "ids" and name not in before):  # runs from before the wall have none
+        if one in alike:
             continue
-        is_short = len(f"{one}{other}") < 2 * DIGITS
+        is_short = len(f"{one}{other}") < SHORT
         named.append(f"{name} ({one} there, {other} now)" if is_short else name)
     return named

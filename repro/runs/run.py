@@ -363,7 +363,7 @@ class Run:
             },
             paper={name: entry.paper.get(name) for name in PRINTED_SCORES},
             order=entry.position,
-            origin=origin(self.dir.decides, stamp, spec.system),
+            origin=origin(self.dir.decides, stamp),
             claims=None if self.dir.last_step() else catalogue_digest(),  # a resumed run may have had another
         )
 

@@ -127,8 +127,6 @@ class RunDir:
         names = [name for name in OF_CODE if name in self.decides]
         alike = product(*(equal_codes(self.decides[name]) for name in names))
         named = [{**self.decides, **dict(zip(names, codes, strict=True))} for codes in alike]
-        # runs from before the wall have no field `ids`: the code that made the ids was named instead
-        named += [{name: value for name, value in one.items() if name != "ids"} for one in named]
         ids = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()[:16] for one in named]
         return next((one for one in ids if (self.runs / one / "run.json").exists()), ids[0])
 

@@ -89,16 +89,6 @@ def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pyt
     assert now() == own
 
 
-def test_a_run_of_before_the_wall_is_found_without_the_digest_of_its_ids(tmp_path: Path) -> None:
-    older = {name: value for name, value in DECIDES.items() if name != "ids"}
-    before = hashlib.sha256(json.dumps(older, sort_keys=True).encode()).hexdigest()[:16]
-    folder = begun(tmp_path, run=before, seed=2)
-    assert RunDir.id.func(SimpleNamespace(decides=DECIDES, runs=tmp_path)) == before  # type: ignore[attr-defined]
-    made = origin({**older, "seed": 2}, STAMP)
-    write_run(folder, before, tags=TAGS, params={}, paper={}, origin=made)
-    assert "something else: seed (2 there, 1 now). Undo" in refused(tmp_path)
-
-
 def test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle(tmp_path: Path) -> None:
     (begun(tmp_path, "finished", code="x") / "record.json").touch()
     begun(tmp_path, "empty", step=0, code="x")
