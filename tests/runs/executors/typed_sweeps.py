@@ -120,7 +120,7 @@ def cluster(n_nodes: int, **of_last: Any) -> Iterator[Any]:
     os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     from ray.cluster_utils import Cluster
 
-    usual = {"num_cpus": 1, "memory": 2 * 10**9, "object_store_memory": 80 * 2**20}
+    usual = {"num_cpus": 1, "memory": 4 * 10**9, "object_store_memory": 80 * 2**20}
     found = Cluster(
         initialize_head=True, head_node_args={**usual, "include_dashboard": False} | (of_last if n_nodes == 1 else {})
     )
