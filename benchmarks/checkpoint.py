@@ -1,17 +1,14 @@
 """Seconds and memory of a checkpoint: weights and both moments of Adam, written, read back, compared, on the disk.
 
 The base model at the paper's vocabulary, 65 million parameters, is about 780 MB. It prints median and extremes of
-writing and of loading, the processor time of writing (which other work does not change), what each part of it
-takes by itself, and the most memory beyond the state itself. Each turn has a process of its own. `--folder`
-says which disk.
+writing and of loading, the processor time of writing (which other work does not change), and the most memory beyond
+the state itself. Each turn has a process of its own. `--folder` says which disk.
 
 Run:  python benchmarks/checkpoint.py --json checkpoint.json
 """
 
 import argparse
-import hashlib
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -69,13 +66,6 @@ def turn(folder: Path) -> dict[str, float]:
     found["cpu of save"] = time.process_time() - spent
     found["bytes"] = path.stat().st_size
     found["load"] = seconds(lambda: checkpoint.load(path, RUN))
-    # by themselves: the same bytes hashed, written and pushed, read back from the disk
-    content = path.read_bytes()
-    found["hash"] = seconds(lambda: hashlib.sha256(content).digest())
-    handle = os.open(folder / "plain", os.O_WRONLY | os.O_CREAT)
-    found["write"] = seconds(lambda: os.write(handle, content))
-    found["push"] = seconds(lambda: os.fsync(handle))
-    os.close(handle)
     return found
 
 
@@ -97,7 +87,7 @@ def main() -> None:
         for _ in range(options.turns)
     ]
     print(f"{turns[0]['bytes'] / 1e6:.0f} MB, {options.turns} turns; seconds: median, least, most")
-    for part in ("save", "cpu of save", "load", "hash", "write", "push"):
+    for part in ("save", "cpu of save", "load"):
         found = [one[part] for one in turns]
         print(f"{part:<12}{statistics.median(found):>8.2f}{min(found):>8.2f}{max(found):>8.2f}")
     print(f"most memory beyond the state while saving: {max(one['memory'] for one in turns) / 1e6:.0f} MB")

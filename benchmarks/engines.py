@@ -11,7 +11,6 @@ Run:  python benchmarks/engines.py runs/<id> --json benchmarks/records/engines.j
 """
 
 import argparse
-import itertools
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,13 +18,12 @@ from typing import Any
 
 from repro.decoding.ctranslate import load, translate_ctranslate2
 from repro.decoding.search import PAPER_SEARCH, Search
+from repro.figures.checkpoints import dev_pairs
 from repro.model.layers import NORM_EPS
 from repro.results.provenance import provenance
 from repro.runs.export import FORMATS, export_run
 from repro.runs.line_lengths import as_ids
 from repro.runs.load import Trained, open_run
-from repro.runs.scales import SCALES
-from repro.runs.task import Translation
 from repro.runs.use import check_translates, outputs, score_sentences
 from repro.storage import atomic
 
@@ -101,20 +99,6 @@ def compared(
     }
 
 
-def dev_sources(trained: Trained, cache: Path, data_dir: Path | None, n: int) -> list[str]:
-    """The first sources of the run's dev text. Raises ValueError if the text at hand is not the run's."""
-    run = trained.record
-    sizes = SCALES[run.scale.partition("-")[0]].grammar  # "laptop-2-threads" has the text of laptop
-    corpus = Translation(run.pair).open_corpus(
-        run.corpus["name"], data_dir=data_dir, cache=cache, sizes=sizes, tell=print
-    )
-    if corpus.sha256 != run.corpus["sha256"]:
-        raise ValueError(
-            f"Run {run.run} read the text {run.corpus['sha256'][:12]}, here is {corpus.sha256[:12]}. Give --data-dir."
-        )
-    return [source for source, _ in itertools.islice(corpus.dev.pairs(), n)]
-
-
 def main() -> None:
     """Export, translate, compare, print and write down."""
     parser = argparse.ArgumentParser(
@@ -123,13 +107,12 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="folder of a finished run that translates: runs/<id>")
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--cache-dir", type=Path, default=Path("cache"))
-    parser.add_argument("--data-dir", type=Path, help="where the run's text is, if it is not generated")
     parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()
     stamp, trained = provenance("cpu"), open_run(options.run, options.cache_dir)
     run = trained.record
     check_translates(run)
-    lines = dev_sources(trained, options.cache_dir, options.data_dir, options.sentences)
+    lines = [source for source, _ in dev_pairs(run, options.cache_dir)[: options.sentences]]
     with tempfile.TemporaryDirectory() as folder:
         places = {to: Path(folder) / to for to in FORMATS}
         for to, place in places.items():

@@ -5,15 +5,12 @@
 3. `steps`: the paper's base and big models at 25,000 + 25,000 tokens a step, loader included; base also without each
    technique. MFU counts the model's operations on real tokens only (`repro/model/cost.py`), of the measured rate.
 4. `parts`: the time of a step by kind of kernel, and the gaps between kernels.
-5. `together`: small models in 1, 2, 4 and 8 processes at once: what share of its speed alone each keeps.
 
-Run:  python benchmarks/gpu.py --json gpu.json          (about six minutes)
+Run:  python benchmarks/gpu.py --json gpu.json          (minutes)
       python benchmarks/gpu.py --rehearse               (tiny, on whatever is there: shows that the script runs)
 """
 
 import argparse
-import multiprocessing
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -42,7 +39,6 @@ from repro.training import cpu_tuning
 from repro.training.module import TranslationModule
 
 BIG = replace(BASE, d_model=1024, d_ff=4096, n_heads=16, dropout=0.3)
-SMALL = replace(BASE, n_layers=3, d_model=256, d_ff=1024, n_heads=8, d_k=32, d_v=32)  # of the captions' size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,23 +47,14 @@ class Plan:
 
     models: dict[str, tuple[Hyper, int]]  # hyper-parameters, vocabulary
     tokens: int  # a side, in a step
-    small: tuple[Hyper, int]
-    small_tokens: int
     pairs: int
     warm: int = 10
     steps: int = 20
-    at_once: tuple[int, ...] = (1, 2, 4, 8)
 
 
-WHOLE = Plan(
-    models={"base": (BASE, 37_000), "big": (BIG, 37_000)}, tokens=25_000, small=(SMALL, 8_000), small_tokens=4_096,
-    pairs=200_000,
-)  # fmt: skip
+WHOLE = Plan(models={"base": (BASE, 37_000), "big": (BIG, 37_000)}, tokens=25_000, pairs=200_000)
 TINY_HYPER = replace(BASE, n_layers=1, d_model=64, d_ff=64, n_heads=2, d_k=32, d_v=32)
-REHEARSAL = Plan(
-    models={"tiny": (TINY_HYPER, 500)}, tokens=600, small=(TINY_HYPER, 500), small_tokens=300, pairs=900,
-    at_once=(1, 2), warm=2, steps=2,
-)  # fmt: skip
+REHEARSAL = Plan(models={"tiny": (TINY_HYPER, 500)}, tokens=600, pairs=900, warm=2, steps=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +149,7 @@ def timed(work: Callable[[], object], device: torch.device, times: int) -> float
     return (time.perf_counter() - start) / times
 
 
-# ---- the five questions
+# ---- the questions
 
 
 def correct(plan: Plan, device: torch.device) -> dict[str, dict[str, float]]:
@@ -302,51 +289,23 @@ def parts(plan: Plan, device: torch.device) -> dict[str, dict[str, float]]:
     return found
 
 
-def _one_of_many(plan: Plan, device: str, n: int, start: Any, result: Any) -> None:
-    hyper, vocab_size = plan.small
-    step = Step(hyper, vocab_size, Ways(), torch.device(device))
-    stream = batches(*text(plan.pairs // 10, vocab_size), plan.small_tokens, packed=True)
-    for batch in islice(stream, plan.warm):
-        step(moved(batch, step.device))
-    wait(step.device)
-    start.wait()
-    begun, tokens = time.perf_counter(), 0
-    for batch in islice(stream, 10 * plan.steps):
-        step(moved(batch, step.device))
-        tokens += batch.n_source + batch.n_target
-    wait(step.device)
-    result.put(tokens / (time.perf_counter() - begun))
-
-
-def together(plan: Plan, device: torch.device) -> list[dict[str, float]]:
-    """Small models at once, each in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    lines: list[dict[str, float]] = []
-    for n in plan.at_once:
-        start, result = context.Barrier(n), context.Queue()
-        processes = [context.Process(target=_one_of_many, args=(plan, device.type, n, start, result)) for _ in range(n)]
-        for process in processes:
-            process.start()
-        rates = [result.get(timeout=300) for _ in processes]
-        for process in processes:
-            process.join()
-        alone = lines[0]["each"] if lines else statistics.median(rates)
-        each = statistics.median(rates)
-        lines.append({"processes": n, "each": each, "all": sum(rates), "share_of_lone_speed": each / alone})
-    return lines
-
-
-QUESTIONS = ("correct", "steps", "parts", "together")
+QUESTIONS: dict[str, Callable[[Plan, torch.device, float], Any]] = {  # the last argument is the rate of the card
+    "correct": lambda plan, device, peak: correct(plan, device),
+    "steps": steps,
+    "parts": lambda plan, device, peak: parts(plan, device),
+}
 
 
 def main() -> None:
-    """Ask all five questions in turn; a failure is named, and the rest goes on."""
+    """Ask all questions in turn; a failure is named, and the rest goes on."""
     parser = argparse.ArgumentParser(
         allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", type=Path, help="write the record there")
     parser.add_argument("--rehearse", action="store_true", help="tiny, also without a GPU")
-    parser.add_argument("--ask", nargs="+", choices=QUESTIONS, default=QUESTIONS, help="only these, beside the limits")
+    parser.add_argument(
+        "--ask", nargs="+", choices=QUESTIONS, default=list(QUESTIONS), help="only these, beside the limits"
+    )
     options = parser.parse_args()
     plan = REHEARSAL if options.rehearse else WHOLE
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -356,17 +315,11 @@ def main() -> None:
     peak = limits(device)
     record: dict[str, Any] = {"limits": peak}
     print(peak, flush=True)
-    questions: dict[str, Callable[[], Any]] = {
-        "correct": lambda: correct(plan, device),
-        "steps": lambda: steps(plan, device, peak["tflops"]),
-        "parts": lambda: parts(plan, device),
-        "together": lambda: together(plan, device),
-    }
     failed = []
-    for name, ask in ((name, questions[name]) for name in options.ask):
+    for name in options.ask:
         started = time.perf_counter()
         try:
-            record[name] = ask()
+            record[name] = QUESTIONS[name](plan, device, peak["tflops"])
         except Exception as error:  # device time is dear: the rest is measured, and the command fails at the end
             record[name] = {"failed": f"{type(error).__name__}: {error}"}
             failed.append(name)

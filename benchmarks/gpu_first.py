@@ -236,8 +236,7 @@ def loop(asked: Asked) -> dict[str, Any]:
     """Two runs in one process: neither may slow the other."""
     sizes, found = asked.sizes, {}
     [other] = [row for row in rows("table3_A") if row.name == "h=16"]
-    base = Row("base", lambda base: base, other.paper)
-    for row in (base, other):
+    for row in (base_row(), other):
         clock: dict[int, float] = {}
         looked_at = range(sizes.updates * 3 // 4, sizes.updates - 1)
 
@@ -284,6 +283,11 @@ def peak_gib() -> float:
     peak = torch.cuda.max_memory_allocated() / 2**30
     torch.cuda.reset_peak_memory_stats()
     return peak
+
+
+def base_row() -> Row:
+    """The base as a row."""
+    return Row("base", lambda base: base, rows("table3_A")[0].paper)
 
 
 # ---- 4: every row
@@ -422,17 +426,14 @@ def _searches(asked: Asked) -> dict[str, Any]:
 # ---- 6: interruptions
 
 
-def _recoverable(sizes: Sizes) -> Sizes:
-    return replace(sizes, base=replace(sizes.base, n_layers=1), vocabulary=min(sizes.vocabulary, 8_000))
-
-
-def _run_of(sizes: Sizes, folder: Path, watch: Callable[[TranslationModule, int], bool]) -> TranslationModule:
-    row = Row("base", lambda base: base, rows("table3_A")[0].paper)
-    module, _ = trained(
-        _recoverable(sizes), row, folder, Lines(), updates=8, tokens=max(120, sizes.tokens // 10), pairs=400,
+def _run_of(
+    sizes: Sizes, folder: Path, watch: Callable[[TranslationModule, int], bool] = lambda module, step: False
+) -> tuple[TranslationModule, Fitted]:
+    small = replace(sizes, base=replace(sizes.base, n_layers=1), vocabulary=min(sizes.vocabulary, 8_000))
+    return trained(
+        small, base_row(), folder, Lines(), updates=8, tokens=max(120, sizes.tokens // 10), pairs=400,
         compile_layers=False, watch=watch,
     )  # fmt: skip
-    return module
 
 
 def _killed(rehearse: bool, folder: str) -> None:
@@ -448,12 +449,13 @@ def recovery(asked: Asked) -> dict[str, Any]:
     """The largest difference of weights from those of an unbroken run, and whether NaN ends a run."""
     sizes, found = asked.sizes, {}
 
-    def weights(module: TranslationModule) -> Tensor:
+    def weights(folder: Path) -> Tensor:
+        module, _ = _run_of(sizes, folder)
         return torch.cat([one.detach().double().cpu().flatten() for one in module.parameters()])
 
     with tempfile.TemporaryDirectory() as place:
         folders = [Path(place) / name for name in ("unbroken", "again", "stopped", "killed", "nan")]
-        unbroken, again = (weights(_run_of(sizes, folder, lambda module, step: False)) for folder in folders[:2])
+        unbroken, again = map(weights, folders[:2])
         found["made again"] = float((again - unbroken).abs().max())
         _run_of(sizes, folders[2], lambda module, step: step == 5)
         process = multiprocessing.get_context("spawn").Process(target=_killed, args=(sizes is TINY, str(folders[3])))
@@ -461,8 +463,7 @@ def recovery(asked: Asked) -> dict[str, Any]:
         process.join(min(120.0, max(1.0, asked.left)))
         found["exit code of the killed"] = process.exitcode
         for folder in folders[2:4]:
-            made = weights(_run_of(sizes, folder, lambda module, step: False))
-            found[folder.name] = float((made - unbroken).abs().max())
+            found[folder.name] = float((weights(folder) - unbroken).abs().max())
 
         def spoil(module: TranslationModule, step: int) -> bool:
             if step == 3:
@@ -470,11 +471,7 @@ def recovery(asked: Asked) -> dict[str, Any]:
                     next(module.parameters()).fill_(torch.nan)
             return False
 
-        row = Row("base", lambda base: base, rows("table3_A")[0].paper)
-        _, fitted = trained(
-            _recoverable(sizes), row, folders[4], Lines(), updates=8, tokens=max(120, sizes.tokens // 10), pairs=400,
-            compile_layers=False, watch=spoil,
-        )  # fmt: skip
+        _, fitted = _run_of(sizes, folders[4], spoil)
         found["NaN"] = fitted.diverged.what if fitted.diverged else "not noticed"
     return found
 
@@ -486,11 +483,9 @@ def of_gpu(name: str) -> Callable[[Asked], Any]:
     """One question of `gpu.py`."""
 
     def ask(asked: Asked) -> Any:
-        plan, device = asked.sizes.plan, asked.device
-        if name == "steps":
-            limits = gpu.limits(device)
-            return {"limits": limits, "lines": gpu.steps(plan, device, limits["tflops"])}
-        return {"correct": gpu.correct, "parts": gpu.parts}[name](plan, device)
+        limits = gpu.limits(asked.device)
+        lines = gpu.QUESTIONS[name](asked.sizes.plan, asked.device, limits["tflops"])
+        return {"limits": limits, "lines": lines} if name == "steps" else lines
 
     return ask
 
@@ -518,7 +513,6 @@ def share(sizes: Sizes) -> None:
     peer = membership(None, None, os.environ)
     clock: dict[int, float] = {}
     assert peer is not None
-    row = Row("base", lambda base: base, rows("table3_A")[0].paper)
 
     def watch(module: TranslationModule, step: int) -> bool:
         clock[step] = time.monotonic()
@@ -529,10 +523,10 @@ def share(sizes: Sizes) -> None:
             "updates": max(8, sizes.updates // 3), "tokens": sizes.tokens, "pairs": sizes.pairs // 2, "watch": watch,
         }  # fmt: skip
         if peer.processes == 1:
-            trained(sizes, row, Path(folder), Lines(), **options)
+            trained(sizes, base_row(), Path(folder), Lines(), **options)
         else:
             with Group(peer) as group:
-                trained(sizes, row, Path(folder), Lines(), devices=peer.processes, group=group, **options)
+                trained(sizes, base_row(), Path(folder), Lines(), devices=peer.processes, group=group, **options)
     steps = sorted(clock)[len(clock) // 2 + 1 :]
     each = [clock[b] - clock[a] for a, b in pairwise(steps)]
     if peer.is_first:

@@ -3,19 +3,16 @@
 Each part is between two marks that name it. A record is written by the benchmark of its name; to measure again, run
 the command shown beside a table, and this one after it.
 
-Run:  python benchmarks/parsing.py            (--check: only say whether the page is what the records make)
+Run:  python benchmarks/parsing.py
 """
 
-import argparse
-import re
 import runpy
 import statistics
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from performance import Record, grid, load, machine, prose
+from performance import Record, grid, load, machine, prose, renewed
 
 from repro.model.cost import n_parameters
 from repro.runs.forecast import expected_flops, hours_of
@@ -29,7 +26,6 @@ from repro.storage import atomic
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "parsing.md"
 EXPERIMENT = HERE.parent / "experiments" / "table4.py"
-END = "\n<!-- end -->"
 PLACES = (("p100", 8), ("a100", 8), ("h100", 1), ("h100", 8))  # cards, the paper's own first, and how many
 
 
@@ -93,32 +89,6 @@ def by_step(records: Mapping[str, Record]) -> list[str]:
     ]
 
 
-def trees(records: Mapping[str, Record]) -> list[str]:
-    """How long reading and scoring trees takes."""
-    record = records["trees"]
-    bounds = record["bounds"]
-    rows = [
-        (
-            line["text"],
-            f"{line['trees']:,}",
-            f"{line['words']:,}",
-            f"{line['reading']['median']:.1f}",
-            f"{line['scored']:,}",
-            f"{line['scoring']['median']:.2f}",
-        )
-        for line in record["lines"]
-    ]
-    return [
-        *prose(
-            f"Seconds of processor time, the median of {record['turns']} turn(s), to read, clean and linearise trees "
-            f"(target: at most {bounds['reading']:g}), and to score sentences (at most {bounds['scoring']:g}). "
-            f"`python benchmarks/trees.py`. {machine(record)}"
-        ),
-        "",
-        *grid(("text", "trees", "words", "reading", "sentences", "scoring"), rows),
-    ]
-
-
 def forecast(records: Mapping[str, Record]) -> list[str]:
     """The time of the row on the paper's text, computed as `--dry-run` does."""
     found, scale = runpy.run_path(str(EXPERIMENT), run_name=EXPERIMENT.stem), SCALES["paper"]
@@ -146,7 +116,6 @@ def forecast(records: Mapping[str, Record]) -> list[str]:
 PARTS: dict[str, tuple[str, Callable[[Mapping[str, Record]], list[str]]]] = {  # name -> its record ("": none), its text
     "search": ("parse_search", search),
     "by step": ("parse_by_step", by_step),
-    "trees": ("trees", trees),
     "forecast": ("", forecast),
 }
 
@@ -164,28 +133,15 @@ def _difference(of: Mapping[str, Any]) -> str:
 def rendered(text: str, records: Mapping[str, Record]) -> str:
     """The page with its made parts renewed. Raises ValueError if a mark is missing, or there twice."""
     for name, (needed, made) in PARTS.items():
-        begin = f"<!-- made by benchmarks/parsing.py: {name} -->\n"
-        if text.count(begin) != 1:
-            raise ValueError(f"{PAGE}: expected one mark {begin.strip()}, got {text.count(begin)}. Restore the page.")
         is_there = not needed or needed in records
-        lines = "\n".join(made(records) if is_there else [f"Not measured yet: `python benchmarks/{needed}.py`."])
-        pattern = f"(?<={re.escape(begin)}).*?(?={re.escape(END)})"
-        text = re.sub(pattern, lambda _, lines=lines: lines, text, count=1, flags=re.DOTALL)
+        lines = made(records) if is_there else [f"Not measured yet: `python benchmarks/{needed}.py`."]
+        text = renewed(PAGE, text, f"parsing.py: {name}", lines)
     return text
 
 
 def main() -> None:
-    """Renew the page, or check it."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    options = parser.parse_args()
-    text = PAGE.read_bytes().decode()
-    made = rendered(text, load())
-    if options.check:
-        sys.exit(0 if made == text else f"{PAGE} is not what the records make. Run: python benchmarks/parsing.py")
-    atomic.write_text(PAGE, made)
+    """Renew the page."""
+    atomic.write_text(PAGE, rendered(PAGE.read_bytes().decode(), load()))
     print(PAGE)
 
 

@@ -5,13 +5,11 @@ pages with any wrong verdict on any score, and claims that are found. Difference
 rows, or independent in each. Writes `benchmarks/records/verdicts.json` and the section of docs/claims.md made of it.
 
 Run:  python benchmarks/verdicts.py                    (ten minutes, one core)
-      python benchmarks/verdicts.py --render           (only the section, from the record; --check: is it that?)
+      python benchmarks/verdicts.py --render           (only the section, from the record)
 """
 
 import argparse
 import json
-import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from performance import renewed
 
 from repro.claims.blocks import slope_weights
 from repro.claims.catalogue import CLAIMS, ENDPOINTS
@@ -173,8 +172,8 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in (head, [":--", *["--:"] * (len(head) - 1)], *rows)]
 
 
-def section(record: Mapping[str, Any]) -> str:
-    """The text between the marks of docs/claims.md."""
+def section(record: Mapping[str, Any]) -> list[str]:
+    """The lines between the marks of docs/claims.md."""
     by = {(line["world"], line["shared"]): line for line in record["lines"]}
     unsure = 1.96 * (0.05 * 0.95 / record["pages"]) ** 0.5
     promised, beyond = (
@@ -186,55 +185,42 @@ def section(record: Mapping[str, Any]) -> str:
         by[name, True]["found"] for name in ("effects as printed", "a quarter of the printed effects")
     )
     found = [[id, f"{as_printed[id]:.2f}", f"{quarter[id]:.2f}"] for id in as_printed]
-    return "\n".join(
-        [
-            f"{record['pages']:,} pages of `{SCALE}` a cell, all its rows with {SEEDS} seeds, spread between seeds "
-            f"{record['spread']} BLEU, of which seeds that are shared have {100 * SHARED:.0f} % of the variance in "
-            "common; of three rows one run diverged. A page is wrong if a verdict on any score is. With so many pages "
-            f"a share of 0.05 is known to within ± {unsure:.3f}. List of claims {record['claims']}.",
-            "",
-            *grid(head, promised),
-            "",
-            "Beyond the model: rows that share seeds with some rows alone; and, which no analysis of these numbers "
-            "holds, a shift of a whole row by its commit or its processor, which looks like an effect. So the rows of "
-            "one table are run from one commit on one kind of processor, or seeds are spread over both alike.",
-            "",
-            *grid(head, beyond),
-            "",
-            "How often a claim comes out as printed, where seeds are shared:",
-            "",
-            *grid(["claim", "effects as printed", "a quarter of them"], found),
-        ]
-    )
+    return [
+        f"{record['pages']:,} pages of `{SCALE}` a cell, all its rows with {SEEDS} seeds, spread between seeds "
+        f"{record['spread']} BLEU, of which seeds that are shared have {100 * SHARED:.0f} % of the variance in "
+        "common; of three rows one run diverged. A page is wrong if a verdict on any score is. With so many pages "
+        f"a share of 0.05 is known to within ± {unsure:.3f}. List of claims {record['claims']}.",
+        "",
+        *grid(head, promised),
+        "",
+        "Beyond the model: rows that share seeds with some rows alone; and, which no analysis of these numbers "
+        "holds, a shift of a whole row by its commit or its processor, which looks like an effect. So the rows of "
+        "one table are run from one commit on one kind of processor, or seeds are spread over both alike.",
+        "",
+        *grid(head, beyond),
+        "",
+        "How often a claim comes out as printed, where seeds are shared:",
+        "",
+        *grid(["claim", "effects as printed", "a quarter of them"], found),
+    ]
 
 
 def rendered(text: str, record: Mapping[str, Any]) -> str:
     """The page with its section renewed."""
-    begin, end = "<!-- made by benchmarks/verdicts.py -->\n", "\n<!-- end -->"
-    if text.count(begin) != 1:
-        raise ValueError(f"{PAGE}: expected one mark {begin.strip()}, got {text.count(begin)}. Restore the page.")
-    pattern = f"(?<={re.escape(begin)}).*?(?={re.escape(end)})"
-    return re.sub(pattern, lambda _: section(record), text, count=1, flags=re.DOTALL)
+    return renewed(PAGE, text, "verdicts.py", section(record))
 
 
 def main() -> None:
-    """Measure, or only render the section or check it."""
+    """Measure, or only render the section."""
     parser = argparse.ArgumentParser(
         allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pages", type=int, default=1_000, help="of each world")
     parser.add_argument("--render", action="store_true", help="measure nothing")
-    parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
-    if not (options.render or options.check):
+    if not options.render:
         atomic.write_json(RECORD, measure(options.pages))
-    record, text = json.loads(RECORD.read_bytes()), PAGE.read_bytes().decode()
-    made = rendered(text, record)
-    if options.check:
-        sys.exit(
-            0 if made == text else f"{PAGE} is not what {RECORD} makes. Run: python benchmarks/verdicts.py --render"
-        )
-    atomic.write_text(PAGE, made)
+    atomic.write_text(PAGE, rendered(PAGE.read_bytes().decode(), json.loads(RECORD.read_bytes())))
 
 
 if __name__ == "__main__":
