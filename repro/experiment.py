@@ -29,7 +29,6 @@ from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.session import Session
 from repro.runs.signals import Signals
-from repro.runs.standing import standings
 from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1, shard_of
 from repro.runs.task import Task, Translation, searching_at
 from repro.runs.world import spelled_out
@@ -176,7 +175,7 @@ def _show(
     read = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # not for other hardware
     found = dict.fromkeys(_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in read)
     at_a_time = parallelism(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
-    print(forecast(name, asked, scale, options, at_a_time, standings(asked, scale, options)))
+    print(forecast(name, asked, scale, options, at_a_time))
     for said in found:
         print(said)
     if options.on == "slurm" and again:

@@ -17,7 +17,6 @@ SENTENCE = 28  # tokens, on average: WMT 2014
 PAPER = "arXiv 1706.03762, section 5.2"
 NVIDIA = "github.com/NVIDIA/DeepLearningExamples PyTorch/Translation/Transformer README, pytorch-22.06, 1 A100 40 GB"
 MPT = "github.com/mosaicml/llm-foundry scripts/train/benchmarking README: 760m, 2,048 long, 8 GPUs: 63,147 and 32,434"
-TRANSLATED = 7_988 / 82_059  # target tokens while one pair token is trained on: the big model of NVIDIA's README, FP16
 
 
 def pair_flops(hyper: Hyper, vocabulary: int = VOCABULARY) -> float:
@@ -33,9 +32,7 @@ class Card:
     base: float  # operations a second of the base model's training
     big: float
     source: str
-    is_published: bool = False  # all of it; False: one rate or both are extrapolated
     scaling: Mapping[int, float]  # cards -> the share of its speed that each keeps, updates growing with their number
-    scaling_tokens: int  # of an update, for each card
     note: str = ""
 
     def rate(self, hyper: Hyper) -> float:
@@ -52,9 +49,7 @@ P100 = Card(
     base=25_000 / 0.4 / 8 * pair_flops(BASE),  # 25,000 pair tokens a step on 8 cards, in 0.4 s and 1.0 s
     big=25_000 / 1.0 / 8 * pair_flops(BIG),
     source=f"{PAPER}, of 8 cards together, in float32",
-    is_published=True,
     scaling={8: 1.0},  # the rates are of 8 cards as they are
-    scaling_tokens=25_000 // 8,
     note="The paper's own card, for comparison: this PyTorch has no kernels for it.",
 )
 _BIG = 82_059 * pair_flops(BIG, 33_708)
@@ -65,7 +60,6 @@ A100 = Card(
     source=f"big model {NVIDIA}; base model extrapolated: its operations a second times {P100.base / P100.big:.2f}, as "
     f"on the paper's own cards ({PAPER})",
     scaling={1: 1.0, 4: 3.49 / 4, 8: 6.72 / 8},
-    scaling_tokens=10_240,
 )
 
 

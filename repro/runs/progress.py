@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from repro.render.console import beneath
 from repro.render.escape import shown
@@ -173,45 +173,29 @@ class Lane:
 # Before a sweep begins ----------------------------------------------------------------------------------------
 
 
-class _State(NamedTuple):
-    """Where one run stands, and the seconds that it took and will take."""
-
-    what: str
-    spent: float = 0.0
-    to_come: float = 0.0
-
-
-def _state(run: "RunDir", expected: Estimate) -> _State:
-    steps = run.spec.hyper.steps
-    if done := run.finished():
-        return _State("done", spent=done.cost["train_seconds"] + done.cost["decode_seconds"])
-    if run.is_in_hand():
-        return _State("running")
-    step = run.last_step()
-    return _State(f"at step {step:,} of {steps:,}" if step else "missing", to_come=expected.to_come(step / steps))
-
-
 def overview(
     runs: "Sequence[RunDir]", expected: Sequence[Estimate], n_workers: int = 1, shard: str | None = None
 ) -> str:
-    """What is done, running, begun and missing, row by row, with what it took and what it will take.
-
-    For a shard it says that the sweep has more runs than these; for several workers, when the last run is done.
-    """
-    states = [_state(run, one) for run, one in zip(runs, expected, strict=True)]
-    rows: dict[str, list[_State]] = {}
-    seeds: dict[str, dict[str, list[str]]] = {}
-    for run, state in zip(runs, states, strict=True):
-        rows.setdefault(run.entry.row, []).append(state)
-        seeds.setdefault(run.entry.row, {}).setdefault(state.what, []).append(str(run.spec.seed))
-    told = {row: ", ".join(f"{' '.join(of)} {what}" for what, of in by.items()) for row, by in seeds.items()}
-    left = [state.to_come for state in states if state.to_come]
-    several = n_workers > 1 and len(left) > 1
-    guessed = any(one.measured is False for one, state in zip(expected, states, strict=True) if state.to_come)
-    of_all = [f"{duration(makespan(left, n_workers))} with {n_workers} at a time"] * several + ["guessed"] * guessed
-    width = max(len(row) for row in rows) + 2
-    lines = [f"{'row':<{width}}{'spent':>9}{'to come':>9}  seeds"]
-    for row, of in [*rows.items(), ("in all", states)]:
-        spent, rest = duration(sum(one.spent for one in of)), duration(sum(one.to_come for one in of))
-        lines.append(f"{row:<{width}}{spent:>9} {rest:>8}  {told.get(row, ', '.join(of_all))}".rstrip())
-    return "\n".join([*([f"Shard {shard}: only these runs of the sweep."] if shard else []), *lines])
+    """What is done, running, begun and missing, row by row, by seeds; and how long what is left will take."""
+    rows: dict[str, dict[str, list[str]]] = {}
+    left, measured = [], True
+    for run, estimate in zip(runs, expected, strict=True):
+        step, steps = run.last_step(), run.spec.hyper.steps
+        what = "done" if run.finished() else "running" if run.is_in_hand() else ""
+        if not what:
+            what = f"at step {step:,} of {steps:,}" if step else "missing"
+            left.append(estimate.to_come(step / steps))
+            measured &= estimate.measured
+        rows.setdefault(run.entry.row, {}).setdefault(what, []).append(str(run.spec.seed))
+    width = max(map(len, rows)) + 2
+    told = {row: ", ".join(f"{' '.join(seeds)} {what}" for what, seeds in by.items()) for row, by in rows.items()}
+    at_a_time = f" with {n_workers} at a time" * (n_workers > 1 and len(left) > 1)
+    end = f"To come: about {duration(makespan(left, n_workers))}{at_a_time}{', guessed' * (not measured)}."
+    return "\n".join(
+        [
+            *([f"Shard {shard}: only these runs of the sweep."] if shard else []),
+            f"{'row':<{width}}seeds",
+            *(f"{row:<{width}}{of}" for row, of in told.items()),
+            *([end] if left else []),
+        ]
+    )

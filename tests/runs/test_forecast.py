@@ -1,23 +1,41 @@
-"""What a dry run says of rows by what is known of this machine, and of runs that are done or half made."""
+"""What a dry run says of rows, by what finished runs tell of this machine, or by what is published of cards."""
 
-from dataclasses import replace
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from repro.corpora.catalogue import GrammarSizes
+from repro.experiment import main
+from repro.model.config import BASE as BASE_HYPER
 from repro.model.config import Hyper
 from repro.runs import forecast as forecasts
-from repro.runs.forecast import Estimate, duration, estimate, expected_flops, forecast, held_out, rate_here, rate_on
-from repro.runs.hardware import CARDS
+from repro.runs.forecast import (
+    FLOPS_PER_CORE,
+    Estimate,
+    Known,
+    Machine,
+    card_for,
+    duration,
+    estimate_here,
+    expected_flops,
+    finished,
+    forecast,
+    hours_of,
+    row_of,
+    this_machine,
+)
+from repro.runs.hardware import BIG, CARDS, pair_flops
 from repro.runs.options import Options, Seeds
-from repro.runs.rates import FLOPS_PER_CORE, Known, Machine, row_of, this_machine
-from repro.runs.scales import SCALES, Scale
-from repro.runs.standing import NOT_BEGUN, Standing
+from repro.runs.scales import SCALES
+from repro.runs.sizes import size, sweep_bytes
 from repro.runs.table import Cell, Paper, Row, Table, cells
 from repro.runs.task import Translation
+from repro.storage import signed_json
 
-LAPTOP = replace(SCALES["laptop"], grammar=GrammarSizes(n_train=20_000, n_dev=500, n_test=500))  # of hand's numbers
+LAPTOP, PAPER, A100 = SCALES["laptop"], SCALES["paper"], CARDS["a100"]
 
 
 def heads(base: Hyper) -> Hyper:
@@ -34,128 +52,248 @@ def asked(base: Hyper = LAPTOP.base, seeds: int = 1) -> list[Cell]:
 BASE, H32 = asked()
 
 
-def known(cell: Cell, step: float, sentence: float = 0.004, scale: Scale = LAPTOP) -> Known:
-    """What a run of the cell took, an update and a sentence of it."""
-    flops = expected_flops(cell.hyper, scale, "en-de") / cell.hyper.steps
-    return Known(
-        row=row_of(vars(cell.hyper), None),
-        flops=flops,
-        tokens=scale.batch_tokens,
-        train=flops / step,
-        search=flops / scale.batch_tokens / sentence,
-    )
+def known(cell: Cell, seconds: float) -> Known:
+    """A run of the cell that took so long."""
+    flops = expected_flops(cell.hyper, LAPTOP, "en-de")
+    return Known(row_of(vars(cell.hyper), None), flops / cell.hyper.steps, flops / seconds)
 
 
-def expected(cell: Cell, *runs: Known, scale: Scale = LAPTOP, **options: int) -> Estimate:
-    """Of the cell, where these runs are known."""
-    return estimate(cell, scale, rate_here(cell, scale, replace(Options(), **options), runs))
+def expected(cell: Cell, *runs: Known, **options: int) -> Estimate:
+    """Of the cell, where these runs are known, the newest first."""
+    return estimate_here(cell, LAPTOP, replace(Options(), **options), runs)
 
 
-def test_an_estimate_has_training_validation_and_translation() -> None:
-    both = known(BASE, 0.03), known(H32, 0.06)
-    base, h32 = (expected(cell, *both) for cell in (BASE, H32))
-    assert base.measured and h32.measured  # noqa: PT018 (one fact of two rows)
-    assert base.training == pytest.approx(0.03 * 1800)
-    assert h32.training == pytest.approx(2 * base.training)
-    assert base.scoring == pytest.approx(2 * 1000 * 0.004)
-    assert base.seconds == base.to_come(0.0) == base.training + base.scoring
-    assert base.to_come(0.75) == pytest.approx(base.training / 4 + base.scoring)
+# ---- this machine, by runs that finished here
 
 
-def test_other_test_sets_are_translated_too() -> None:
-    captions = SCALES["captions"]
-    cell, _ = asked(captions.base)
-    found = expected(cell, known(cell, 0.03, scale=captions), scale=captions)
-    assert found.scoring == pytest.approx((2 * (1_014 + 1_000) + 1_000) * 0.004)
+def test_a_run_takes_as_long_as_the_newest_of_its_row_whatever_the_schedule() -> None:
+    runs = known(BASE, 60.0), known(H32, 120.0), known(BASE, 30.0)
+    assert expected(BASE, *runs) == (pytest.approx(60.0), True)
+    assert expected(H32, *runs) == (pytest.approx(120.0), True)
+    half = replace(BASE, hyper=replace(BASE.hyper, steps=900, warmup=7))
+    assert expected(half, *runs).seconds == pytest.approx(30.0)
+    assert expected(BASE, *runs).to_come(0.75) == pytest.approx(15.0)
 
 
-def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_another() -> None:
-    base, beside = (expected(cell, known(BASE, 0.08)) for cell in (BASE, H32))
+def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_the_most_alike() -> None:
     fewer = expected_flops(H32.hyper, LAPTOP, "en-de") / expected_flops(BASE.hyper, LAPTOP, "en-de")
-    assert beside.measured
-    assert beside.training == pytest.approx(base.training * fewer)
-    assert beside.scoring == pytest.approx(2 * 1000 * 0.004 * fewer)
+    wide = replace(BASE, hyper=replace(BASE.hyper, d_ff=4 * BASE.hyper.d_ff))
+    assert expected(H32, known(wide, 500.0), known(BASE, 80.0)) == (pytest.approx(80.0 * fewer), True)
 
 
-def test_without_known_runs_times_are_guessed() -> None:
-    guess = expected(BASE)
-    assert not guess.measured
-    assert guess.training == pytest.approx(expected_flops(LAPTOP.base, LAPTOP, "en-de") / FLOPS_PER_CORE)
-    assert expected(BASE, threads=2).training == pytest.approx(guess.training / 2)
-    assert 0 < guess.scoring < guess.training
-    assert expected(BASE, devices=2).scoring == pytest.approx(guess.scoring), "one translates"
-
-
-def test_without_known_runs_a_card_is_as_fast_as_those_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for device, name in (("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA RTX 4090", "a100")):
+def test_without_known_runs_times_are_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    guess = expected_flops(LAPTOP.base, LAPTOP, "en-de") / FLOPS_PER_CORE
+    assert expected(BASE) == (pytest.approx(guess), False)
+    assert expected(BASE, threads=2, devices=3).seconds == pytest.approx(guess / 6)
+    for device, name in (("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA RTX 4090", "a100")):  # a card, by its name
         monkeypatch.setattr(forecasts, "this_machine", lambda device=device: Machine("Z80", device, "2.13.0"))
-        guess, published = expected(BASE), estimate(BASE, LAPTOP, rate_on(CARDS[name], BASE, LAPTOP, 1))
-        assert guess == replace(published, measured=False)
+        assert expected(BASE) == (3600 * hours_of(BASE, LAPTOP, CARDS[name], 1), False)
 
 
-def test_how_much_is_translated() -> None:
-    assert held_out(LAPTOP, "en-de") == (500, 500, 0)
-    assert held_out(SCALES["captions"], "en-de") == (1014, 1000, 1000)
-    assert held_out(SCALES["paper"], "en-fr") == (3000, 3003, 0)
-    assert held_out(replace(LAPTOP, corpus="folder"), "en-de") == (3000, 3000, 0)
+HERE = this_machine()
+RECORD: dict[str, Any] = {  # of a run of the base at `laptop` here; what nobody asks for is left out
+    "format": 2,
+    "hyper": asdict(LAPTOP.base),
+    "settings": {"devices": 1, "precision": "fp32"},
+    "cost": {"steps": 1800, "train_seconds": 90.0, "decode_seconds": 10.0, "flops": 3.6e12},
+    "stamp": {
+        "cpu": HERE.cpu,
+        "device": HERE.device,
+        "n_threads": 1,
+        "versions": {"torch": HERE.torch},
+        "started": "2026-11-22T17:00:00+00:00",
+    },
+    "status": "finished",
+}
+Keep = Callable[..., list[Known]]
 
 
 @pytest.fixture
-def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Options:
-    """Of a dry run in which an update of both rows is known to take 0.1 s, and a sentence 0.004 s."""
-    monkeypatch.setattr(forecasts, "finished", lambda options: [known(cell, 0.1) for cell in asked()])
-    return Options(runs_dir=tmp_path / "runs", seeds=Seeds.span(1, 2), dry_run=True)
+def keep(tmp_path: Path) -> Keep:
+    """Keeps a run's record, with other values at some places (stamp__cpu is that of the stamp); what is known then."""
+
+    def one_more(number: int = 1, **changes: Any) -> list[Known]:
+        content = json.loads(json.dumps(RECORD))
+        for path, value in changes.items():
+            *parts, last = path.split("__")
+            place = content
+            for part in parts:
+                place = place[part]
+            place[last] = value
+        signed_json.write(tmp_path / f"{number:016}" / "record.json", content)
+        return finished(Options(runs_dir=tmp_path))
+
+    return one_more
 
 
-def said(options: Options, at_a_time: tuple[int, str] = (1, ""), **standing: Standing) -> str:
-    """The forecast of two seeds of both rows; `standing` of the base by seed: s1, s2."""
-    runs = asked(seeds=2)
-    found = {cell: standing.get(f"s{cell.seed}", NOT_BEGUN) for cell in runs if cell.row.name == "base"}
-    return forecast("t", runs, LAPTOP, options, at_a_time, found)
+def test_a_finished_run_says_how_fast_its_row_is(keep: Keep) -> None:
+    row = row_of(asdict(LAPTOP.base), None)
+    assert keep(hyper__steps=900, hyper__warmup=7) == [Known(row, 2e9, 3.6e10)]  # in 90 s and 10 s
+    older = keep(2, stamp__started="2026-11-22T16:00:00+00:00", cost__train_seconds=30.0)
+    assert [one.rate for one in older] == [3.6e10, 9e10], "the newest first"
+    assert keep(system="toy.Toy")[0].row != row
 
 
-def test_each_row_is_there_once_by_hand(options: Options) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stamp__cpu": "Z80"},
+        {"stamp__device": "NVIDIA H100"},
+        {"stamp__versions__torch": "2.11.0"},
+        {"stamp__n_threads": 2},
+        {"settings__devices": 2},
+        {"settings__precision": "bf16"},
+        {"status": "diverged"},
+        {"cost__steps": 0},
+        {"cost__train_seconds": 9.0},  # mostly the beginning of a process
+    ],
+)
+def test_runs_of_other_machines_and_short_runs_are_ignored(keep: Keep, change: dict[str, Any]) -> None:
+    assert keep(**change) == []
+
+
+@pytest.mark.parametrize("damage", ["", "[]", '{"format": 3, "sha256": "0"}'])
+def test_damaged_files_are_ignored(keep: Keep, tmp_path: Path, damage: str) -> None:
+    keep(1)
+    (tmp_path / f"{1:016}" / "record.json").write_text(damage)
+    assert len(keep(2)) == 1
+
+
+def test_a_gpu_is_found_without_asking_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("repro.runs.cards.present", lambda: ("NVIDIA H100 80GB HBM3",))
+    for hidden, device in ((None, "NVIDIA H100 80GB HBM3"), ("", HERE.cpu)):
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if hidden is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert this_machine.__wrapped__().device == device
+
+
+# ---- cards that are not here, against what their sources say
+
+
+def of_paper() -> list[Cell]:
+    big = Row("big", lambda base: replace(BIG, steps=3 * base.steps), Paper())
+    return cells([replace(TABLE, rows=[big])], PAPER.base, seeds=[1], chosen=[], task=Translation("en-de"))
+
+
+def test_the_papers_own_machine_takes_as_long_as_the_paper_says() -> None:
+    # section 5.2: "100,000 steps or 12 hours", and "300,000 steps (3.5 days)", on 8 P100
+    base, big = (hours_of(cell, PAPER, CARDS["p100"], 8) for cell in of_paper())
+    assert base == pytest.approx(12, rel=0.1)
+    assert big == pytest.approx(3.5 * 24, rel=0.05)
+
+
+def test_published_rates_in_operations() -> None:
+    assert A100.big / 1e12 == pytest.approx(104.2, rel=0.01)
+    assert CARDS["p100"].base / 1e12 == pytest.approx(2.97, rel=0.01)
+    assert CARDS["p100"].big / pair_flops(BIG) == pytest.approx(3_125)  # 25,000 a second on 8
+    for card in CARDS.values():
+        assert (card.name == "p100") == ("extrapolated" not in card.source), card.name
+        assert card.rate(BASE_HYPER) == card.base
+        assert card.rate(replace(BASE_HYPER, d_model=1024)) == card.rate(BIG) == card.big > card.base
+
+
+def test_several_cards_keep_less_each() -> None:
+    assert [A100.efficiency(n) for n in (1, 2, 4, 5, 8, 64)] == [1, 0.8725, 0.8725, 0.84, 0.84, 0.84]
+    [cell, _] = of_paper()
+    one, eight = (hours_of(cell, PAPER, A100, n) for n in (1, 8))
+    assert one / eight == pytest.approx(8 * 0.84)
+
+
+def test_hours_and_money_are_of_the_card_and_no_line_is_of_this_machine() -> None:
+    def lines(**options: Any) -> list[str]:
+        return forecast("t", of_paper(), PAPER, replace(Options(dry_run=True), **options)).split("\n")
+
+    hours = sum(hours_of(cell, PAPER, A100, 8) for cell in of_paper())
+    found = lines(hardware="a100", devices=8, price=2.0)
+    [whole] = [line for line in found if line.startswith("Times are those of training on 8 a100, by published rates, ")]
+    assert whole.endswith(f"{hours:,.1f} hours, {8 * hours:,.1f} device-hours, {16 * hours:,.2f} in money.")
+    assert not [line for line in found if "Memory" in line or "free" in line or "at a time" in line]
+    assert "Of 8 each keeps 84% of its speed." in "".join(found)
+    assert "money" not in "".join(lines(hardware="h100"))
+    assert "this PyTorch has no kernels for it" in "".join(lines(hardware="p100"))
+    kept = sweep_bytes((cell.hyper, PAPER, "en-de", None) for cell in of_paper())
+    assert f"Disk: checkpoints at most {size(kept)}; wmt14 en-de " in found[-1]
+
+
+CPU, GPU = Machine("Z80", "Z80", "2.13.0"), Machine("Z80", "NVIDIA H200", "2.13.0")
+
+
+@pytest.mark.parametrize(
+    ("machine", "scale", "options", "card"),
+    [
+        (CPU, "laptop", {}, None),
+        (CPU, "single_gpu", {}, "a100"),  # not 344.6 d of this machine
+        (CPU, "paper", {"on": "ray"}, "a100"),
+        (CPU, "paper", {"dry_run": False}, None),  # who begins it here is told how long it takes here
+        (CPU, "paper", {"dry_run": False, "on": "slurm"}, "a100"),
+        (GPU, "single_gpu", {}, None),
+    ],
+)
+def test_the_machine_that_makes_the_runs_is_forecast(
+    machine: Machine, scale: str, options: dict[str, Any], card: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecasts, "this_machine", lambda: machine)
+    found = card_for(SCALES[scale], replace(Options(dry_run=True), **options))
+    assert (found.name if found else None) == card
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--hardware=h100"], "--hardware and --price belong to a forecast: expected --dry-run as well"),
+        (["--hardware=h101", "--dry-run"], "argument --hardware: invalid choice: 'h101'"),
+        (["--price=nan", "--dry-run", "--hardware=h100"], "--price must be a number of at least 0"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main("t", TABLE.rows, ["--scale=smoke", f"--cache-dir={tmp_path}", f"--runs-dir={tmp_path}", *words])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+# ---- what is said
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """The forecast of two seeds of both rows, where a run of the base is known to take 180 s and one of h=32 360 s."""
+    monkeypatch.setattr(forecasts, "finished", lambda options: [known(BASE, 180.0), known(H32, 360.0)])
+    usual = Options(runs_dir=tmp_path / "runs", seeds=Seeds.span(1, 2), dry_run=True)
+    return lambda *at_a_time, **more: forecast("t", asked(seeds=2), LAPTOP, replace(usual, **more), *at_a_time)
+
+
+def test_each_row_is_there_once_by_hand(said: Callable[..., str]) -> None:
     # 1,800 updates of 512 tokens a side, in sentences of 16. Multiplications of a source token: 3 layers of
     # 2 * 8,192 + 2 * 4,096 + 32,768 + 16 * 128; of a target token: 3,000 * 64 and 3 layers of
     # 8,192 + 4 * 4,096 + 32,768 + (8 + 16) * 128
     flops = 3 * 2 * 1_800 * 512 * (3 * 59_392 + 192_000 + 3 * 60_416)
     assert expected_flops(LAPTOP.base, LAPTOP, "en-de") == flops
-    lines = said(options).split("\n")
+    lines = said().split("\n")
     assert lines[0] == "t at scale laptop: 4 runs on grammar, 2 seeds: 1 to 2; shows the sign of large effects."
     assert [line.split() for line in lines[2:4]] == [
-        ["base", "2", "1,800", "0.54M", "65.1M", "1.8e+06", "3.0e+12", "3.1", "min", "6.3", "min"],
-        ["h=32", "2", "1,800", "0.50M", "48.0M", "1.8e+06", "2.8e+12", "3.1", "min", "6.3", "min"],
+        ["base", "2", "1,800", "0.54M", "65.1M", "1.8e+06", "3.0e+12", "3.0", "min"],
+        ["h=32", "2", "1,800", "0.50M", "48.0M", "1.8e+06", "2.8e+12", "6.0", "min"],
     ]
-    assert lines[4] == (
-        "In all about 12.5 min to come (0 of 4 finished), one run after the other: 12.0 min of training, 32 s of "
-        "translating and scoring."
-    )
+    assert lines[4] == "In all about 18.0 min, one run after the other."
 
 
-def test_finished_and_half_made_runs_shorten_the_forecast(options: Options) -> None:
-    done, half = Standing(done=True, step=1_800, trained=1.0), Standing(done=False, step=900, trained=0.5)
-    lines = said(options, s1=done, s2=half).split("\n")
-    # left of the base: 90 s of training, 8 of translation by two weights; of h=32: two runs of 188 s
-    assert lines[2].endswith("     98 s  seed 1 done, seed 2 at step 900 of 1,800")
-    assert "In all about 7.9 min to come (1 of 4 finished), one run after the other" in lines[4]
-    assert said(options, s1=done, s2=done).split("\n")[2].split()[-8:-6] == ["0", "s"]
+def test_runs_side_by_side_end_sooner(said: Callable[..., str]) -> None:
+    text = said((2, "2 processors"))
+    # 180 s of the base and 360 s of h=32, twice: longest first, 540 s each
+    assert "With 2 runs at a time (2 processors) about 9.0 min, if nothing else" in text
+    assert "at a time" not in said()
 
 
-def test_runs_side_by_side_end_sooner(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecasts, "finished", lambda options: [known(BASE, 0.1), known(H32, 0.2)])
-    text = said(options, at_a_time=(2, "2 processors"))
-    # 188 s of the base and 368 s of h=32, twice: longest first, 556 s each
-    assert "In all about 18.5 min to come (0 of 4 finished), one run after the other" in text
-    assert "With 2 runs at a time (2 processors) about 9.3 min, if nothing else" in text
-    assert "at a time" not in said(options)
-
-
-@pytest.mark.parametrize(("on", "jobs", "expected"), [("ray", None, "4 runs"), ("slurm", 2, "2 runs")])
+@pytest.mark.parametrize(("on", "jobs", "n"), [("ray", None, 4), ("slurm", 2, 2)])
 def test_runs_elsewhere_are_not_forecast_by_what_is_free_here(
-    options: Options, on: str, jobs: int | None, expected: str
+    said: Callable[..., str], on: str, jobs: int | None, n: int
 ) -> None:
-    text = said(replace(options, on=on, jobs=jobs))
-    assert f"With {expected} at a time ({'--jobs' if jobs else '--on ray, if it gives as many'}) about " in text
+    text = said(on=on, jobs=jobs)
+    assert f"With {n} runs at a time ({'--jobs' if jobs else '--on ray, if it gives as many'}) about " in text
     assert f"Times are those of a machine like this one, {this_machine().device}." in text
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from repro.runs.options import Options
 from repro.runs.rates import (
     Known,
     finished,
@@ -15,6 +13,8 @@ from repro.runs.rates import (
     row_of,
     this_machine,
 )
+
+from repro.runs.options import Options
 from repro.runs.scales import SCALES
 from repro.storage import signed_json
 

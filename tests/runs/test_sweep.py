@@ -51,33 +51,27 @@ def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: i
     )
 
 
-def expected(training: float, scoring: float = 0.0, *, measured: bool = True) -> Estimate:
-    return Estimate(training=training, scoring=scoring, measured=measured)
-
-
-def test_the_overview_tells_done_running_begun_and_missing() -> None:
-    done = paper_run(cost=paper_run().cost | {"train_seconds": 61.0, "decode_seconds": 6.0})
+def test_the_overview_tells_done_running_begun_and_missing_and_when_the_last_ends() -> None:
     runs = [
-        *(run("base", seed, done=done) for seed in (1, 2)),
+        *(run("base", seed, done=True) for seed in (1, 2)),
         run("base", 3, in_hand=True),
-        run("h=1", 1, done=done),
+        run("h=1", 1, done=True),
         run("h=1", 2, step=30),
         run("h=1", 3),
     ]
-    times = [expected(90.0, 10.0)] * 6
-    assert [line.split(maxsplit=1) for line in overview(runs, times).split("\n")] == [
-        ["row", "spent  to come  seeds"],
-        ["base", "2.2 min      0 s  1 2 done, 3 running"],
-        ["h=1", "67 s  2.2 min  1 done, 2 at step 30 of 40, 3 missing"],  # 90 / 4 + 10 and 100
-        ["in", "all  3.4 min  2.2 min"],
+    known = [Estimate(80.0, measured=True)] * 6
+    said = [
+        "row   seeds",
+        "base  1 2 done, 3 running",
+        "h=1   1 done, 2 at step 30 of 40, 3 missing",
+        "To come: about 100 s.",  # a quarter of 80, and 80
     ]
-
-
-def test_the_overview_tells_when_the_last_of_several_ends_and_what_is_guessed() -> None:
-    runs = [run("base", 1), run("h=1", 1), run("h=4", 1)]
-    times = [expected(50.0), expected(60.0), expected(70.0, measured=False)]
-    last = overview(runs, times, n_workers=2).split("\n")[-1]
-    assert last.split(maxsplit=3)[2:] == ["0", "s  3.0 min  2.0 min with 2 at a time, guessed"]  # 50 + 70, beside 60
+    assert overview(runs, known).split("\n") == said
+    guessed = [*known[:-1], Estimate(80.0, measured=False)]
+    assert overview(runs, guessed, n_workers=2).endswith("\nTo come: about 80 s with 2 at a time, guessed.")
+    guessed = [Estimate(80.0, measured=False), *known[1:]]  # of what is done
+    assert overview(runs, guessed, shard="1/3").split("\n") == ["Shard 1/3: only these runs of the sweep.", *said]
+    assert overview(runs[:2], known[:2]).split("\n") == ["row   seeds", "base  1 2 done"]
 
 
 def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
@@ -263,7 +257,7 @@ def test_what_next_keeps_the_settings_and_the_folders(monkeypatch: pytest.Monkey
     monkeypatch.setattr("repro.runs.command.python", lambda: "python")
     options = Options.read("all_tables", [
         "--results-dir=my results", "--runs-dir", "r", "--cache-dir=c", "--tracking-uri=sqlite:///my runs.db",
-        "--scale=smoke", "--steps=1", "--vocab-size=700", "--clean", "length_ratio", "duplicates",
+        "--scale=smoke", "--steps=1", "--vocab-size=700", "--clean", "length_ratio", "fairseq",
         "--batch-by=tokens", "--rows", "base", "two words", "--seeds=1", "--fork", "--traceback", "--shard=1/1",
     ])  # fmt: skip
     after = what_next("all_tables", "table_x", chosen_scale(options).name, options.typed, EN_DE, is_file=True)
@@ -271,12 +265,12 @@ def test_what_next_keeps_the_settings_and_the_folders(monkeypatch: pytest.Monkey
     assert used == ["python", "-m", "repro", "translate", "best", "FILE", "--runs-dir", "r"]
     assert shown == [
         "python", "-m", "repro", "ui", "--table", "table_x", "--scale",
-        "smoke-1-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",
+        "smoke-1-steps-700-pieces-by-tokens-clean-length_ratio-fairseq", "--tracking-uri", "sqlite:///my runs.db",
     ]  # fmt: skip
     assert more == [
         "python", os.path.relpath(experiment_files() / "all_tables.py"),
         "--scale", "smoke", "--rows", "base", "two words", "--steps", "1",
-        "--vocab-size", "700", "--clean", "length_ratio", "duplicates", "--batch-by", "tokens", "--tracking-uri",
+        "--vocab-size", "700", "--clean", "length_ratio", "fairseq", "--batch-by", "tokens", "--tracking-uri",
         "sqlite:///my runs.db", "--results-dir", "my results", "--runs-dir", "r", "--cache-dir", "c",
         "--seeds", "9-13",
     ]  # fmt: skip
