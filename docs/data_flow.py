@@ -47,7 +47,7 @@ ARROWS = (
         "an address or your own files -> text",
         "Archives are identified by their hashes; your own tables and compressed files become the same folder of files of lines. "
         "[WMT 2014 step by step](wmt14.md), [text of your own](own_text.md). The embedded corpus is written by a grammar.",
-        "corpora/download/sources corpora/download/fetch corpora/importer corpora/grammar/generate",
+        "corpora/sources corpora/fetch corpora/importer corpora/grammar/generate",
     ),
     Arrow(
         "text -> lines",

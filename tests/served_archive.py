@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from repro.corpora.download.sources import Member, Source
+from repro.corpora.sources import Member, Source
 
 N_LINES = 4_000
 PATH, MIRROR = "/wmt13/x.tgz", "/mirror/x.tgz"

@@ -134,7 +134,7 @@ RULES = {
         lambda call: called(".replace")(call) and len(call.args) == 1 and not call.keywords,
         "path.replace(other)",
         # an archive takes its name when its hash is known
-        allowed=("corpora/download/transfer.py",),
+        allowed=("corpora/fetch.py",),
     ),
     "to_csv": Rule(
         HALF,

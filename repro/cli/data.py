@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.corpora.catalogue import CORPORA, FETCHED, GIVEN, PROJECT
-from repro.corpora.download.sources import COLLECTIONS, Collection
 from repro.corpora.filters import FILTER_RULES, check_rules
+from repro.corpora.sources import COLLECTIONS, Collection, craft_sources, missing_of_craft
 from repro.corpora.treebanks import TREEBANKS, TREES
 from repro.runs.command import Parser, code_of, experiment_command, folder_named, hinted, ours
 from repro.runs.options import USUAL, add_options
@@ -150,7 +150,7 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _fetch(options: argparse.Namespace) -> None:
-    from repro.corpora.download.fetch import by_hand, missing, text
+    from repro.corpora.fetch import by_hand, missing, text
 
     if options.list and not options.corpus:
         return _list(*COLLECTIONS.values())
@@ -181,7 +181,7 @@ def _fetch(options: argparse.Namespace) -> None:
 
 def _list(*collections: Collection) -> None:
     """Print every archive: what it is, where, how large, its licence and hash, who reads it."""
-    from repro.corpora.download.fetch import described
+    from repro.corpora.fetch import described
 
     archives = {source.archive: source for one in collections for source in one.sources}
     for archive, source in archives.items():
@@ -191,16 +191,16 @@ def _list(*collections: Collection) -> None:
 
 def _fetch_craft(options: argparse.Namespace) -> None:
     """Fetch the files of the treebank into its own folder, each known by its hash."""
-    from repro.corpora.download.craft import fetch_craft, missing_of_craft
-    from repro.corpora.download.fetch import by_hand
+    from repro.corpora.fetch import by_hand, fetch
 
     folder = options.data_dir / "craft"
     lacking = missing_of_craft(folder)
     print(f"craft: licence {CORPORA['craft'].licence}; still to fetch: {len(lacking)} files, 13 MB in all")
     if options.dry_run or options.list:
-        print(by_hand([*lacking.values()], folder) if lacking else "Everything is there.")
+        print(by_hand(lacking.values(), folder) if lacking else "Everything is there.")
         return
-    fetch_craft(folder, offline=options.offline, mirror=options.mirror)
+    for path, source in craft_sources().items():
+        fetch(source, (folder / path).parent, offline=options.offline, mirror=options.mirror)
     print(
         f"All of it is in {folder}. {TREEBANKS['craft'].attribution}\n"
         f"What next:\n  {ours('data', 'prepare')} craft {_data_dir(options.data_dir)}\n"

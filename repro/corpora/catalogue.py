@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from repro.corpora.cut_text import Cut, form_of, refuse_mixed
-from repro.corpora.download.sources import COLLECTIONS, KNOWN
 from repro.corpora.pair import languages
-from repro.corpora.parallel_text import Fingerprint, Parallel, slow_to_read
-from repro.corpora.same_sentence import Subset, same_spelling, subset_of
+from repro.corpora.parallel_text import Fingerprint, Parallel, Subset, same_spelling, slow_to_read, subset_of
+from repro.corpora.sources import COLLECTIONS, KNOWN
 from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, verified
 

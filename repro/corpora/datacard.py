@@ -15,7 +15,7 @@ import numpy as np
 
 from repro.corpora.filters import FILTER_RULES
 from repro.corpora.pair import languages
-from repro.corpora.same_sentence import normalised
+from repro.corpora.parallel_text import normalised
 from repro.render.markdown import markdown
 from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, blocks
 from repro.storage import atomic
@@ -39,7 +39,7 @@ LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz0123456789")) 
 class Overlap:
     """The held-out pairs, to be looked for in training text.
 
-    Lines are compared by their words (`same_sentence.py`). A line without a word is never found. Memory
+    Lines are compared by their words (`parallel_text.py`). A line without a word is never found. Memory
     holds the held-out text only, however long the training text is.
     """
 

@@ -1,28 +1,19 @@
 """Cleaning: which training pairs are dropped besides those that are no text or too long. By default none.
 
 Paper: section 5.1 trains on WMT 2014 as it stands, and so does the first public code; every rule here is an option
-with a name. A rule looks at one pair only, so text may be read in chunks of any size by any number of processes;
-only `duplicates` needs all of the text, and works on the hashes of all pairs. A rule decides the same on every
-machine, as it decides which data a model sees.
+with a name. A rule looks at one pair only, so text may be read in chunks of any size by any number of processes, and
+decides the same on every machine, as it decides which data a model sees.
 """
 
 import functools
-import hashlib
 import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from repro.corpora.pair import languages
-from repro.corpora.same_sentence import same_spelling
 from repro.data.unspaced import tokeniser_of
-
-STOOD_BEFORE = "stood before"  # the reason of `duplicates`
-AT_ONCE = 1 << 22  # hashes that are sorted together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +21,7 @@ class Rule:
     """One reason to drop a pair."""
 
     meaning: str  # one sentence
-    why: Callable[[str, str], str | None] | None  # what is wrong with a pair; None: the rule needs all of the text
+    why: Callable[[str, str], str | None]  # what is wrong with a pair
     version: int = 1  # raise it when the rule decides otherwise; older caches are then not used
 
 
@@ -73,11 +64,6 @@ FILTER_RULES = {
         why=_fairseq,
         version=2,  # 1 counted each combining mark as a word
     ),
-    "duplicates": Rule(
-        meaning="The pair stood before, but for blanks and kinds of quotes, somewhere in the training text.",
-        why=None,
-        version=2,
-    ),
 }
 
 
@@ -97,10 +83,9 @@ def identity(names: Iterable[str]) -> dict[str, str]:
 def reasons(names: Iterable[str], pair: str, sources: Sequence[str], targets: Sequence[str]) -> list[str | None]:
     """For each pair why it is dropped, by the first rule that it breaks, or None.
 
-    For the rules that look at one pair; `duplicates` is the work of `first_occurrences`. Raises ValueError for
-    languages whose words cannot be counted: correct pairs would be dropped.
+    Raises ValueError for languages whose words cannot be counted: correct pairs would be dropped.
     """
-    checks = [rule.why for name in check_rules(names) if (rule := FILTER_RULES[name]).why]
+    checks = [FILTER_RULES[name].why for name in check_rules(names)]
     if checks and (unspaced := [language for language in languages(pair) if tokeniser_of(language)]):
         raise ValueError(
             f"Rules of length compare numbers of words and {unspaced[0]!r} of pair {pair!r} is written without blanks "
@@ -108,33 +93,3 @@ def reasons(names: Iterable[str], pair: str, sources: Sequence[str], targets: Se
         )
     pairs = zip(sources, targets, strict=True)
     return [next((why for check in checks if (why := check(*one))), None) for one in pairs]
-
-
-def pair_hashes(sources: Sequence[str], targets: Sequence[str]) -> NDArray[np.uint64]:
-    """[pairs] a 64-bit hash of each, the same in every process; among 36 million pairs two different ones collide with
-    a probability of 36e6^2 / 2^65, or 1 in 28,000."""
-    digests = (
-        hashlib.blake2b(f"{same_spelling(source)}\n{same_spelling(target)}".encode(), digest_size=8).digest()
-        for source, target in zip(sources, targets, strict=True)
-    )
-    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
-
-
-def first_occurrences(hashes: Sequence[NDArray[np.uint64]]) -> list[NDArray[np.bool_]]:
-    """For each array, in order, which of its hashes did not occur before.
-
-    The hashes are sorted in classes that share their high bits, one class at a time, so that memory-mapped arrays
-    stay on disk and 36 million take 200 MB. Equal pairs break the same rules, so it makes no difference whether
-    pairs that other rules drop are included.
-    """
-    keep = [np.zeros(len(part), np.bool_) for part in hashes]
-    bits = max(1, (sum(map(len, hashes)) // AT_ONCE).bit_length())
-    for high in range(1 << bits) if hashes else ():
-        places = [np.flatnonzero(part >> np.uint64(64 - bits) == high) for part in hashes]
-        together = np.concatenate([part[place] for part, place in zip(hashes, places, strict=True)])
-        is_first = np.zeros(len(together), np.bool_)
-        is_first[np.unique(together, return_index=True)[1]] = True
-        shares = np.split(is_first, np.cumsum([len(place) for place in places[:-1]], dtype=np.intp))
-        for kept, place, share in zip(keep, places, shares, strict=True):
-            kept[place] = share
-    return keep

@@ -20,8 +20,7 @@ import pyarrow.parquet
 from repro.corpora.catalogue import DEV_NAMES, GIVEN, refuse_several, sides_of
 from repro.corpora.cut_text import CUT
 from repro.corpora.pair import languages
-from repro.corpora.parallel_text import Parallel, as_text
-from repro.corpora.same_sentence import normalised
+from repro.corpora.parallel_text import Parallel, as_text, normalised
 from repro.storage import atomic
 from repro.storage.folder_cache import made_new
 

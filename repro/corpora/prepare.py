@@ -16,23 +16,24 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.corpora import parallel_text
-from repro.corpora.catalogue import Corpus
+from repro.corpora.catalogue import Corpus, GrammarSizes, open_corpus
 from repro.corpora.datacard import SEEN, Overlap, card, refuse_unlisted, repeats, unlisted, write_card
-from repro.corpora.filters import STOOD_BEFORE, check_rules, first_occurrences, identity, pair_hashes, reasons
-from repro.corpora.parallel_text import Chunk, Parallel
-from repro.corpora.same_sentence import same_spelling
-from repro.data.shards import SHARD, SIDES, Ids, Prepared, Shards, Split, Store, mapped, shard_folder, write_shard
+from repro.corpora.filters import check_rules, identity, reasons
+from repro.corpora.parallel_text import Chunk, Parallel, same_spelling
+from repro.data.shards import SHARD, SIDES, Ids, Prepared, Shards, Split, Store, shard_folder, write_shard
 from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
 from repro.data.vocabulary import Subwords
-from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, alone, is_made, made_once, stated, verified
 from repro.storage.process_pool import check_main_is_guarded, process_pool
+
+if TYPE_CHECKING:
+    from repro.data.datamodule import TranslationData
 
 FolderFacts = dict[str, Any]  # what a step returns about the folder that it filled
 Tasks = Mapping[Path, Callable[[Path], FolderFacts]]  # folder -> what fills it
@@ -136,6 +137,30 @@ def prepare(
     )
 
 
+def corpus_data(
+    corpus: str,
+    pair: str,
+    subwords: Subwords,
+    *,
+    cache: Path | str = "cache",
+    data_dir: Path | str | None = None,
+    sizes: GrammarSizes | None = None,
+    max_length: int = 128,
+    **plan: Any,
+) -> "TranslationData":
+    """The corpus as a LightningDataModule for any `Trainer`, as runs train on it (`docs/lightning.md`).
+
+    It is prepared once: one of several processes prepares it, and the others wait and read its cache.
+
+    Arguments are those of `open_corpus` and `prepare`; `plan` is for `TranslationData`, `budget` and `seed` first.
+    """
+    from repro.data.datamodule import TranslationData  # Lightning, which other processes do without
+
+    cache, data_dir = Path(cache), Path(data_dir) if data_dir else None
+    opened = open_corpus(corpus, pair, data_dir=data_dir, cache=cache, sizes=sizes)
+    return TranslationData.from_prepared(prepare(opened, subwords=subwords, cache=cache, max_length=max_length), **plan)
+
+
 def _hash(of_shards: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(of_shards).encode()).hexdigest()
 
@@ -190,31 +215,20 @@ class Encoder:
     limit: int | None = None  # most tokens of a side
     overlap: Overlap | None = None  # with the held-out text
 
-    def hashes(self, chunk: Chunk, folder: Path) -> FolderFacts:
-        """Write the hash of every pair that is text; rules need not be asked, as equal pairs break the same ones."""
-        found = [pair_hashes(*lines) for lines in _chunks(chunk, Counter())]
-        atomic.write_bytes(folder / "hashes", np.concatenate([np.empty(0, np.uint64), *found]).tobytes())
-        return {}
-
-    def shard(self, chunk: Chunk, part: str, firsts: Path | None, folder: Path) -> FolderFacts:
-        """Write the ids of both sides; `firsts` says which of the pairs are first occurrences.
+    def shard(self, chunk: Chunk, part: str, folder: Path) -> FolderFacts:
+        """Write the ids of both sides.
 
         The facts are numbers of pairs, of those dropped by reason, of those that are one text on both sides, the
         held-out lines that were seen, and for each side counts of tokens and how many sentences have i of them.
         """
         tokenizer = loaded_tokenizer(self.tokenizer, self.sha256)
-        is_first = np.fromfile(firsts, bool) if firsts else None
         dropped: Counter[str] = Counter()
         sides = (_Side(tokenizer), _Side(tokenizer))
         seen: dict[str, dict[str, set[int]]] = {what: {"dev": set(), "test": set()} for what in SEEN}
-        n_read = same_sides = 0
+        same_sides = 0
         for sources, targets in _chunks(chunk, dropped):
             # 1. the rules
             broken = reasons(self.rules, self.pair, sources, targets)
-            if is_first is not None:
-                before = (~is_first[n_read : n_read + len(sources)]).tolist()
-                broken = [why or (STOOD_BEFORE if stood else None) for why, stood in zip(broken, before, strict=True)]
-            n_read += len(sources)
             dropped.update(why for why in broken if why)
             lines = [[line for line, why in zip(side, broken, strict=True) if not why] for side in (sources, targets)]
 
@@ -288,14 +302,8 @@ def _split(
 ) -> tuple[Split, list[FolderFacts]]:
     """Make the shards of a split that are lacking; returns the split and the facts of each shard."""
     chunks = [(part.name, chunk) for part in parts for chunk in part.chunks()]
-    firsts = folder.with_name("first-occurrences")
-    if is_once := "duplicates" in encoder.rules:
-        made_once(firsts, functools.partial(_first_occurrences, [one for _, one in chunks], encoder, folder, made))
     tasks = {
-        shard_folder(folder, i): functools.partial(
-            encoder.shard, chunk, part, shard_folder(firsts, i) if is_once else None
-        )
-        for i, (part, chunk) in enumerate(chunks)
+        shard_folder(folder, i): functools.partial(encoder.shard, chunk, part) for i, (part, chunk) in enumerate(chunks)
     }
     fetched = {place for part in parts if is_made(place := part.source.parent)}
     facts = made(tasks, before=lambda: [verified(place) for place in fetched])
@@ -309,18 +317,6 @@ def _split(
     shards = Shards(folder, n_shards=len(facts), dtype=dtype)
     source, target = (Store(shards, side) for side in SIDES)
     return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped)), facts
-
-
-def _first_occurrences(
-    chunks: Sequence[Chunk], encoder: Encoder, folder: Path, made: Callable[..., object], empty: Path
-) -> FolderFacts:
-    """Write a file for each shard: whether each clean pair is its first occurrence."""
-    places = [shard_folder(folder.with_name("hashes"), i) for i in range(len(chunks))]
-    made({place: functools.partial(encoder.hashes, one) for place, one in zip(places, chunks, strict=True)})
-    found = [mapped(place / "hashes", np.dtype(np.uint64)) for place in places]
-    for i, first in enumerate(first_occurrences(found)):
-        atomic.write_bytes(shard_folder(empty, i), first.tobytes())
-    return {}
 
 
 # Processes -------------------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from repro.corpora.catalogue import CORPORA, PROJECT, Corpus, GrammarSizes, generated
-from repro.corpora.download.craft import check_craft
 from repro.corpora.pair import languages
 from repro.corpora.parallel_text import Parallel, text_fingerprint
+from repro.corpora.sources import craft_sources, missing_of_craft
 from repro.data.treebank import EMPTY_ELEMENT, Tree, cleaned, linearised, trees_of
 from repro.storage import atomic
 from repro.storage.folder_cache import made_once, verified
@@ -47,6 +47,23 @@ class Treebank:
 
 
 # Splits ------------------------------------------------------------------------------------------------------
+
+
+def check_craft(folder: Path) -> None:
+    """Check that a copy is the published one: raises FileNotFoundError if files are missing, ValueError if changed.
+
+    Windows line ends are accepted.
+    """
+    again = "Get the corpus again with: python -m repro data fetch craft"
+    if missing := list(missing_of_craft(folder)):
+        raise FileNotFoundError(f"{len(missing):,} files are missing, the first is {folder / missing[0]}. {again}.")
+    for path, source in craft_sources().items():
+        found = hashlib.sha256((folder / path).read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+        if found != source.sha256:
+            raise ValueError(
+                f"{folder / path} is not the published file: expected SHA-256 {source.sha256}, got {found}. {again}, "
+                "or leave other trees out of this folder."
+            )
 
 
 def _craft(folder: Path) -> Files:

@@ -6,7 +6,7 @@ from typing import Any
 
 import psutil
 
-from repro.corpora.download.sources import COLLECTIONS
+from repro.corpora.sources import COLLECTIONS
 from repro.model.config import Hyper
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.runs.scales import Scale

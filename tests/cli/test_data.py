@@ -14,8 +14,8 @@ from file_server import FileServer
 from own_limits import files_of
 
 from repro.cli.data import main
+from repro.corpora import sources
 from repro.corpora.catalogue import open_corpus
-from repro.corpora.download import sources
 from repro.corpora.grammar.generate import write_grammar
 from repro.corpora.prepare import prepare
 from repro.experiment import Paper, Row

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from repro.corpora.datacard import Overlap, card, page, repeats, write_card
 from repro.corpora.filters import FILTER_RULES
-from repro.corpora.same_sentence import normalised
+from repro.corpora.parallel_text import normalised
 from repro.render.escape import NO_BREAK, markdown_text
 from repro.render.markdown import markdown
 from repro.results.notes import repeated

@@ -1,25 +1,14 @@
-"""A rule decides about a pair alone, the same on every machine; duplicates are found in bounded memory."""
+"""A rule decides about a pair alone, the same on every machine."""
 
-import hashlib
-import tracemalloc
 import unicodedata
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
-from repro.corpora import filters
-from repro.corpora.filters import (
-    FILTER_RULES,
-    check_rules,
-    first_occurrences,
-    identity,
-    pair_hashes,
-    reasons,
-)
+from repro.corpora.filters import FILTER_RULES, check_rules, identity, reasons
 from repro.corpora.parallel_text import Parallel
 
 ENGLISH = "The committee will meet again on Thursday to discuss the report."
@@ -109,14 +98,13 @@ def test_fairseqs_words_are_near_those_of_moses(real_text: Path) -> None:
 
 
 def test_rules_are_applied_in_one_order_and_have_a_version() -> None:
-    assert tuple(FILTER_RULES) == ("length_ratio", "fairseq", "duplicates")
-    assert check_rules(["duplicates", "length_ratio"]) == ("length_ratio", "duplicates")
-    assert identity(["duplicates", "length_ratio"]) == {"length_ratio": "1", "duplicates": "2"}
-    assert reasons(["duplicates"], "en-de", ["a", "a"], ["b", "b"]) == [None, None]  # no work of one pair
+    assert tuple(FILTER_RULES) == ("length_ratio", "fairseq")
+    assert check_rules(["fairseq", "length_ratio"]) == ("length_ratio", "fairseq")
+    assert identity(["fairseq", "length_ratio"]) == {"length_ratio": "1", "fairseq": "2"}
 
 
 def test_unknown_rules_are_refused() -> None:
-    with pytest.raises(ValueError, match="Unknown cleaning rule 'ratio'; expected some of length_ratio, fairseq, dup"):
+    with pytest.raises(ValueError, match="Unknown cleaning rule 'ratio'; expected some of length_ratio, fairseq"):
         check_rules(["ratio"])
 
 
@@ -130,51 +118,3 @@ def test_reasons_do_not_depend_on_the_chunks(pairs: list[tuple[str, str]], cut: 
 
     assert of(pairs) == of(pairs[:cut]) + of(pairs[cut:])
     assert of(pairs) == [reason for pair in pairs for reason in of([pair])]
-
-
-# Duplicates ------------------------------------------------------------------------------------------------
-
-
-def test_the_hash_of_a_pair_for_ever() -> None:
-    # pinned: BLAKE2b with 8 bytes of "source, line feed, target", the first byte the least
-    found = pair_hashes(["a", "ä"], ["b", ""])
-    expected = [hashlib.blake2b(text, digest_size=8).digest() for text in (b"a\nb", b"\xc3\xa4\n")]
-    assert [int(n) for n in found] == [int.from_bytes(digest, "little") for digest in expected]
-    assert int(found[0]) == 6_888_081_726_617_775_527
-    assert found.dtype == np.uint64
-    assert len(pair_hashes([], [])) == 0
-
-
-hashes = st.sampled_from([n << shift for n in range(4) for shift in (0, 60, 62)])
-
-
-@given(st.lists(st.lists(hashes, max_size=20), max_size=6), st.sampled_from([1, 3, 1 << 22]))
-def test_first_occurrences_equal_a_loop_over_a_set(parts: list[list[int]], at_once: int) -> None:
-    stood: set[int] = set()
-    expected: list[list[bool]] = []
-    for part in parts:
-        expected.append([])
-        for one in part:
-            expected[-1].append(one not in stood)
-            stood.add(one)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filters, "AT_ONCE", at_once)
-        found = first_occurrences([np.array(part, np.uint64) for part in parts])
-    assert [part.tolist() for part in found] == expected
-
-
-def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filters, "AT_ONCE", 1 << 12)
-    n, n_parts = 1 << 18, 16
-    numbers = np.random.default_rng(1).integers(0, 1 << 64, n, np.uint64)
-    numbers[n // 2 :] = numbers[: n // 2]  # each stood once before
-    numbers.tofile(tmp_path / "hashes")
-    parts = np.split(np.memmap(tmp_path / "hashes", "<u8", mode="r"), n_parts)
-    tracemalloc.start()
-    try:
-        found = first_occurrences(parts)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert np.array_equal(np.concatenate(found), np.arange(n) < n // 2)
-    assert peak < numbers.nbytes / 2  # a byte for each result, and one class of hashes at a time

@@ -19,8 +19,8 @@ from pyarrow import parquet
 from repro.cli.data import main
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.importer import Imported, import_text, share_of
+from repro.corpora.parallel_text import normalised
 from repro.corpora.prepare import prepare
-from repro.corpora.same_sentence import normalised
 from repro.runs.options import Options, chosen_scale
 
 PAIRS = [(f'line "{i}" \u2028 here', f"Zeile {i}\u00a0da") for i in range(400)]

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.datacard import Overlap
-from repro.corpora.filters import first_occurrences, pair_hashes
 from repro.corpora.importer import share_of
-from repro.corpora.parallel_text import Parallel
+from repro.corpora.parallel_text import QUOTES, Parallel, normalised, same_spelling, subset_of
 from repro.corpora.prepare import prepare
-from repro.corpora.same_sentence import QUOTES, normalised, same_spelling, subset_of
 from repro.data.vocabulary import Subwords
 from repro.runs.run import Run
 from repro.runs.task import Translation
@@ -55,10 +53,9 @@ def test_one_sentence_in_two_spellings_is_one(twin: str) -> None:
 
 def test_all_that_compares_text_has_this_definition(tmp_path: Path) -> None:
     twin = TWINS["all of it"]
-    # shares of the importer    duplicates of the cleaner    what the card says is repeated
+    # shares of the importer    what the card says is repeated
     drawn = {"dev": 0.4, "test": 0.4}
     assert share_of(twin, drawn) == share_of(FRENCH, drawn)
-    assert [kept.tolist() for kept in first_occurrences([pair_hashes([FRENCH, twin], ["x", "x"])])] == [[True, False]]
     seen = Overlap({"dev": [(twin, twin)]}).seen([FRENCH], [FRENCH])
     assert seen == {"seen": {"dev": [1]}, "seen_pairs": {"dev": [1]}}
 

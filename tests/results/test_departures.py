@@ -65,7 +65,7 @@ def test_the_papers_own_run_departs_from_nothing() -> None:
     [
         ("data", {"corpus": CORPUS | {"name": "multi30k", "n_train": 29_000}}, "multi30k en-de, 29,000 pairs"),
         ("test set", {"corpus": CORPUS | {"n_test": 2_737}}, "2,737 lines of it"),
-        ("cleaning", {"settings": PAPER_SETTINGS | {"rules": "duplicates"}}, "pairs left out by duplicates"),
+        ("cleaning", {"settings": PAPER_SETTINGS | {"rules": "fairseq"}}, "pairs left out by fairseq"),
         ("sub-words", {"tokenizer": {"sha256": "cd", "size": 10_000}}, "10,000"),
         ("system", {"system": "rivals.Recurrent"}, "Recurrent"),
         ("gradient", {"settings": PAPER_SETTINGS | {"gradient_norm": 1.0}}, "cut to norm 1"),

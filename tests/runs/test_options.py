@@ -18,12 +18,12 @@ def test_the_command_line_is_made_of_the_fields() -> None:
     assert read() == USUAL == Options()
     assert read().typed == {}
     typed = read(
-        "--rows", "base", "a b", "--seeds=3", "--data-dir", "my texts", "--clean", "duplicates", "--fork",
+        "--rows", "base", "a b", "--seeds=3", "--data-dir", "my texts", "--clean", "fairseq", "--fork",
         "--batch-by=tokens", "--steps=7",
     )  # fmt: skip
     assert typed.typed == {
         "data_dir": Path("my texts"), "rows": ("base", "a b"), "seeds": Seeds((1, 2, 3)), "steps": 7,
-        "clean": ("duplicates",), "batch_by": "tokens", "fork": True,
+        "clean": ("fairseq",), "batch_by": "tokens", "fork": True,
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ SPELLED = [
     Options(pair="en-fr", steps=9, precision="bf16", backend="ctranslate2-int8", vocab_size=700),
     Options(scale="single_gpu", batch_by="padded_tokens", precision="fp32"),
     Options(scale="single_gpu", batch_tokens=9_000, device_tokens=3_000, devices=2),
-    Options(batch_by="tokens", clean=("length_ratio", "duplicates")),
+    Options(batch_by="tokens", clean=("length_ratio", "fairseq")),
     Options(devices=2, backend="ctranslate2"),
 ]
 

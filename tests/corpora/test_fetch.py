@@ -12,8 +12,8 @@ import pytest
 from file_server import FileServer
 from served_archive import ARCHIVE, DE, EN, MD5, N_LINES, OTHER, PATH, SHA256, lines, source_at, tar_of
 
-from repro.corpora.download.fetch import fetch, missing, read_sgm, text, unpack
-from repro.corpora.download.sources import COLLECTIONS, Source
+from repro.corpora.fetch import fetch, missing, read_sgm, text, unpack
+from repro.corpora.sources import COLLECTIONS, Source
 from repro.storage.folder_cache import verified
 
 
@@ -33,16 +33,6 @@ def test_a_mirror_is_asked_first_by_our_names(tmp_path: Path, server: FileServer
     assert [path for path, _ in server.log] == [*["/copies/x.tgz"] * 2, "/empty/x.tgz", PATH]
     server.files["/copies/x.tgz"] = OTHER
     assert fetch(one, tmp_path, mirror=server.url("/copies"), tell=quiet).read_bytes() == ARCHIVE
-
-
-def test_a_mirror_without_tls_gives_only_what_a_sha256_identifies(tmp_path: Path, server: FileServer) -> None:
-    one = source_at(server.url(PATH), sha256=None, md5=MD5)
-    assert fetch(one, tmp_path / "md5", mirror=server.url("/copies"), tell=quiet).read_bytes() == ARCHIVE
-    assert [path for path, _ in server.log] == [PATH]
-    sides = tuple(replace(member, sha256="0" * 64) for member in one.members["en-de"])
-    by_text = replace(one, md5=None, members={"en-de": (sides[0], sides[1])})
-    server.files["/copies/x.tgz"] = OTHER
-    assert fetch(by_text, tmp_path / "text", mirror=server.url("/copies"), tell=quiet).read_bytes() == OTHER
 
 
 @pytest.mark.parametrize("changed", [{}, {"sha256": None, "md5": MD5, "size": None}], ids=["sha256", "md5"])
