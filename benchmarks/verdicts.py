@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 from performance import renewed
 
 from repro.claims.blocks import slope_weights
-from repro.claims.catalogue import CLAIMS, ENDPOINTS
+from repro.claims.catalogue import CLAIMS, ENDPOINTS, catalogue_digest
 from repro.claims.claim import B0, Claim, Endpoint
 from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_SIGN, SEEDS
 from repro.claims.judge import Found, Suite, judge_suite, may_judge
-from repro.claims.lists import catalogue_digest
 from repro.results.frame import noted_rows
 from repro.results.provenance import provenance
 from repro.storage import atomic

@@ -4,15 +4,25 @@ The printed numbers of systems come from `repro.paper`, those of rows from their
 """
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from repro import paper
-from repro.claims.claim import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8, Checked, PrintedRows
+from repro.claims.claim import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8
 from repro.model.config import BASE as BASE_HYPER
 from repro.paper import TABLE_2, TABLE_4, Pair, PrintedParser, System
+from repro.results.record import PaperNumbers
+
+PrintedRows = Mapping[str, PaperNumbers]  # "table/row" -> what the paper prints for it
 
 BASE_MODEL, BIG_MODEL = (line for line in TABLE_2 if line.kind == "ours")
+
+
+class Checked(NamedTuple):
+    """The result of checking a claim about the paper's own numbers."""
+
+    holds: bool
+    text: str
 
 
 def _best(pair: Pair, *, singles_only: bool = False) -> System:
@@ -23,21 +33,21 @@ def _best(pair: Pair, *, singles_only: bool = False) -> System:
     )
 
 
-def two_above_all(_: PrintedRows) -> Checked:
+def _two_above_all() -> Checked:
     """The lead of the big model on English-German, section 6.1."""
     ours, best = BIG_MODEL.bleu["en-de"], _best("en-de")
     lead = ours - best.bleu["en-de"]
     return Checked(lead > 2.0, f"{ours} - {best.bleu['en-de']} ({best.name}) = {lead:.2f}")
 
 
-def best_single_french(_: PrintedRows) -> Checked:
+def _best_single_french() -> Checked:
     """The big model's two printed scores on English-French against single models, Table 2."""
     best, ours = _best("en-fr", singles_only=True), (BIG_MODEL.bleu["en-fr"], BIG_MODEL.other_bleu["en-fr"])
     theirs = best.bleu["en-fr"]
     return Checked(min(ours) > theirs, f"{ours[0]} and {ours[1]}, as it is printed, are above {theirs} ({best.name})")
 
 
-def one_french_score(_: PrintedRows) -> Checked:
+def _one_french_score() -> Checked:
     """Whether all editions print the same English-French score of the big model, Table 2 and section 6.1."""
     ours, other, best = BIG_MODEL.bleu["en-fr"], BIG_MODEL.other_bleu["en-fr"], _best("en-fr")
     theirs = best.bleu["en-fr"]
@@ -49,42 +59,27 @@ def one_french_score(_: PrintedRows) -> Checked:
     )
 
 
-def base_above_all(_: PrintedRows) -> Checked:
+def _base_above_all() -> Checked:
     """The base model on English-German against all earlier systems, section 6.1."""
     ours, best = BASE_MODEL.bleu["en-de"], _best("en-de")
     return Checked(ours > best.bleu["en-de"], f"{ours} against {best.bleu['en-de']} ({best.name})")
 
 
-def base_is_cheapest(_: PrintedRows) -> Checked:
-    """Floating point operations on English-German, Table 2."""
+def _cheapest() -> System:
+    """The earlier system with the fewest floating point operations on English-German, Table 2."""
     others = (line for line in TABLE_2 if line.kind != "ours" and "en-de" in line.flops)
-    return _costs_less(BASE_MODEL, min(others, key=lambda line: line.flops["en-de"]), "en-de", 1)
+    return min(others, key=lambda line: line.flops["en-de"])
 
 
-def quarter_of_the_cost(_: PrintedRows) -> Checked:
-    """Floating point operations on English-French against the best single model, section 6.1."""
-    return _costs_less(BIG_MODEL, _best("en-fr", singles_only=True), "en-fr", 1 / 4)
-
-
-def _costs_less(model: System, other: System, pair: Pair, share: float) -> Checked:
-    """Whether the model costs less than this share of what the other costs."""
+def _costs_less(model: System, other: System, pair: Pair, share: float = 1) -> Checked:
+    """Whether the model costs less than this share of what the other costs, Table 2 and section 6.1."""
     ours, theirs = model.flops[pair], other.flops[pair]
     text = f"{ours:.1e} / {theirs:.1e} ({other.name}) = {ours / theirs:.2f}"
     return Checked(ours / theirs < share, text.replace("e+", "e"))
 
 
-def base_takes_its_hours(_: PrintedRows) -> Checked:
-    """Hours divided by steps, compared with the printed seconds per step, for base."""
-    return _step_time(BASE_MODEL)
-
-
-def big_takes_its_days(_: PrintedRows) -> Checked:
-    """Days divided by steps, compared with the printed seconds per step, for big."""
-    return _step_time(BIG_MODEL)
-
-
 def _step_time(model: System) -> Checked:
-    """The step time compared with the printed one, which is rounded to a tenth of a second, section 5.2."""
+    """Its time divided by its steps, compared with the printed step time in tenths of a second, section 5.2."""
     steps, printed = paper.PRINTED_STEPS[model.name], paper.SECONDS_A_STEP[model.name]
     hours = 24 * model.hardware["en-de"].days
     seconds = hours * paper.SECONDS_A_DAY / 24 / steps
@@ -95,23 +90,11 @@ def _step_time(model: System) -> Checked:
     )
 
 
-def costs_of_ours(_: PrintedRows) -> Checked:
-    """GPUs x days x rate of the Transformers, compared with the cost column, Table 2."""
-    return _costs([BASE_MODEL, BIG_MODEL])
-
-
-def costs_of_singles(_: PrintedRows) -> Checked:
-    """The same for the earlier single models whose own papers print GPUs and days, Table 2."""
-    return _costs([line for line in TABLE_2 if line.kind == "single"])
-
-
-def costs_of_ensembles(_: PrintedRows) -> Checked:
-    """Eight times the printed cost of the single model, Table 2."""
-    return _costs([line for line in TABLE_2 if line.kind == "ensemble"])
-
-
 def _costs(lines: Sequence[System]) -> Checked:
-    """Both cost columns, to the two printed digits; costs that are unknown or were fitted to the print are left out."""
+    """Both cost columns of Table 2, to the two printed digits: GPUs x days x rate, of an ensemble eight times a single.
+
+    Costs that are unknown or were fitted to the print are left out.
+    """
     as_printed, told = True, []
     for line in lines:
         for pair, printed in line.flops.items():
@@ -122,7 +105,7 @@ def _costs(lines: Sequence[System]) -> Checked:
     return Checked(as_printed, "; ".join(told).replace("e+", "e"))
 
 
-def regularisers_are_as_many(_: PrintedRows) -> Checked:
+def _regularisers_are_as_many() -> Checked:
     """How many kinds of regularisation are announced and how many described, section 5.4."""
     return Checked(
         len(paper.REGULARISERS) == paper.N_REGULARISERS,
@@ -131,13 +114,13 @@ def regularisers_are_as_many(_: PrintedRows) -> Checked:
     )
 
 
-def longest_wave(_: PrintedRows) -> Checked:
+def _longest_wave() -> Checked:
     """The last wavelength of the printed formula, section 3.5."""
     longest, d = 10_000 ** ((BASE_HYPER.d_model - 2) / BASE_HYPER.d_model), BASE_HYPER.d_model
     return Checked(round(longest) == 10_000, f"the printed formula ends at {longest:,.0f} x 2 pi for d_model {d}")
 
 
-def one_head_against_the_best(printed: PrintedRows) -> Checked:
+def _one_head_against_the_best(printed: PrintedRows) -> Checked:
     """How much one head loses against the best setting, section 6.2."""
     best = max((B0, H4, H16, H32), key=lambda row: _printed(printed, row, "bleu"))
     loss = _printed(printed, best, "bleu") - _printed(printed, H1, "bleu")
@@ -150,18 +133,8 @@ def one_head_against_the_best(printed: PrintedRows) -> Checked:
 LADDERS = ((N2, N4, B0, N8), (D256, B0, D1024), (F1024, B0, F4096))  # of Table 3 (C), each from small to large
 
 
-def bigger_has_more_bleu(printed: PrintedRows) -> Checked:
-    """BLEU of the largest row of each ladder of sizes against the smallest, Table 3 (C)."""
-    return _bigger("BLEU", lambda row: _printed(printed, row, "bleu"), +1)
-
-
-def bigger_has_less_ppl(printed: PrintedRows) -> Checked:
-    """Perplexity of the largest row of each ladder of sizes against the smallest, Table 3 (C)."""
-    return _bigger("PPL", lambda row: _printed(printed, row, "ppl"), -1)
-
-
 def _bigger(score: str, printed: Callable[[str], float], sign: int) -> Checked:
-    """Bigger models are better, as the paper says; single steps need not be, but those against it are named."""
+    """The largest row of each ladder of sizes is better than the smallest, Table 3 (C); steps against it are named."""
     ends = [(ladder[0], ladder[-1]) for ladder in LADDERS]
     told = [f"{_label(large)} has {printed(large)} and {_label(small)} {printed(small)}" for small, large in ends]
     steps = [step for ladder in LADDERS for step in itertools.pairwise(ladder)]
@@ -179,14 +152,14 @@ def _parsers(training: str) -> tuple[PrintedParser, list[PrintedParser]]:
     return ours, sorted((line for line in TABLE_4 if not line.ours), key=lambda line: -line.f1)
 
 
-def above_berkeley(_: PrintedRows) -> Checked:
+def _above_berkeley() -> Checked:
     """F1 of training on WSJ alone, compared with the BerkeleyParser, Table 4."""
     ours, earlier = _parsers("WSJ only")
     berkeley = next(line for line in earlier if line.name.startswith("Petrov"))
     return Checked(ours.f1 > berkeley.f1, f"{ours.f1} against {berkeley.f1} ({berkeley.name})")
 
 
-def above_all_parsers_but_one(_: PrintedRows) -> Checked:
+def _above_all_parsers_but_one() -> Checked:
     """F1 of semi-supervised training, compared with all earlier parsers, Table 4."""
     ours, earlier = _parsers("semi-supervised")
     better = [f"{line.name}, {line.training}: {line.f1}" for line in earlier if line.f1 > ours.f1]
@@ -201,3 +174,25 @@ def _printed(printed: PrintedRows, row: str, score: Literal["ppl", "bleu"]) -> f
 
 def _label(row: str) -> str:
     return row.split("/", 1)[1]
+
+
+CHECKS: Mapping[str, Callable[[PrintedRows], Checked]] = {  # by the names in claims.toml and statements.toml
+    "two_above_all": lambda _: _two_above_all(),
+    "best_single_french": lambda _: _best_single_french(),
+    "one_french_score": lambda _: _one_french_score(),
+    "base_above_all": lambda _: _base_above_all(),
+    "base_is_cheapest": lambda _: _costs_less(BASE_MODEL, _cheapest(), "en-de"),
+    "quarter_of_the_cost": lambda _: _costs_less(BIG_MODEL, _best("en-fr", singles_only=True), "en-fr", 1 / 4),
+    "base_takes_its_hours": lambda _: _step_time(BASE_MODEL),
+    "big_takes_its_days": lambda _: _step_time(BIG_MODEL),
+    "costs_of_ours": lambda _: _costs([BASE_MODEL, BIG_MODEL]),
+    "costs_of_singles": lambda _: _costs([line for line in TABLE_2 if line.kind == "single"]),
+    "costs_of_ensembles": lambda _: _costs([line for line in TABLE_2 if line.kind == "ensemble"]),
+    "regularisers_are_as_many": lambda _: _regularisers_are_as_many(),
+    "longest_wave": lambda _: _longest_wave(),
+    "one_head_against_the_best": _one_head_against_the_best,
+    "bigger_has_more_bleu": lambda printed: _bigger("BLEU", lambda row: _printed(printed, row, "bleu"), +1),
+    "bigger_has_less_ppl": lambda printed: _bigger("PPL", lambda row: _printed(printed, row, "ppl"), -1),
+    "above_berkeley": lambda _: _above_berkeley(),
+    "above_all_parsers_but_one": lambda _: _above_all_parsers_but_one(),
+}

@@ -3,10 +3,10 @@
 import math
 import re
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from repro.model.config import BASE as PAPER_BASE
 from repro.results.labels import FIELDS
@@ -37,7 +37,6 @@ Kind = Literal[
     "measured",
     "qualitative",
 ]
-PrintedRows = Mapping[str, PaperNumbers]  # "table/row" -> what the paper prints for it
 
 
 # Endpoints
@@ -113,13 +112,6 @@ def _gap(runs: Sequence[Record]) -> float | None:
     return dev - train
 
 
-class Checked(NamedTuple):
-    """The result of checking a claim about the paper's own numbers."""
-
-    holds: bool
-    text: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """One sentence of the paper, in our own words, and what would settle it."""
@@ -134,7 +126,7 @@ class Claim:
     needs: ByHeart | None = None  # a further condition on the scale
     named: tuple[str, ...] = ()  # for a family, the rows said to be best
     sizes: tuple[float, ...] = ()  # for a trend, the paper's sizes; a scale divides them all by one number
-    compute: Callable[[PrintedRows], Checked] | None = None  # checks it by the printed numbers of systems and rows
+    compute: str | None = None  # the check of `arithmetic.CHECKS` on the printed numbers that settles it
     tests: tuple[str, ...] = ()  # the tests that settle it
     holds: bool = True  # whether passing tests show that it holds
     missing: str = ""  # what it would take to settle it, where nothing here does

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from repro.claims import decisions
+from repro.claims.arithmetic import CHECKS
 from repro.claims.blocks import Blocks, Contrast, slope_weights
-from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER
+from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER, held, lists
 from repro.claims.claim import Claim, Endpoint, rows_scored
 from repro.claims.decisions import OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome, OutcomeWords, Verdict
 from repro.claims.decisions import OUTCOMES as OUTCOMES
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, gather, unlike
-from repro.claims.lists import held, lists
 from repro.claims.tested import NOT_RUN
 from repro.results.frame import NO_ROWS, Rows, whole
 from repro.results.record import PaperNumbers, Record
@@ -311,7 +311,7 @@ def verdicts_of_print(printed: Mapping[str, PaperNumbers], claims: Iterable[Clai
     found: dict[str, tuple[Outcome, str]] = {}
     for claim in claims:
         if claim.compute and printed.keys() >= {*claim.rows}:
-            holds, text = claim.compute(printed)
+            holds, text = CHECKS[claim.compute](printed)
             found[claim.id] = (OF_PRINT.yes if holds else OF_PRINT.no, text)
     return found
 

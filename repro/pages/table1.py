@@ -77,10 +77,10 @@ PICTURE = Picture("table1.svg", "What a layer costs over the length of a sequenc
 
 def page(measured: Measured) -> Page:
     """The page: printed and counted orders, verdicts, the exponents of all costs, and how they were measured."""
-    said: dict[str, list[str]] = {}
+    says, said = {one.id: one.says for one in CLAIMS}, dict[str, list[str]]()
     judged = verdicts(measured).items()
     for claim, (word, _) in judged:
-        said.setdefault(word, []).append(LAYER_CLAIMS[claim])
+        said.setdefault(word, []).append(says[claim])
     notes = {one.id: f" {one.note}" for one in CLAIMS if one.note}
     return Page(
         made_from("the measurements beside it"),

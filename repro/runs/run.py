@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import torch
 
-from repro.claims.lists import catalogue_digest
+from repro.claims.catalogue import catalogue_digest
 from repro.corpora.pair import languages
 from repro.data.batch_by import RECORDED
 from repro.data.shards import Split

@@ -13,11 +13,11 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest, _bootstrap_resample
 
 from repro.claims.bootstrap import OverSentences, over_sentences
+from repro.claims.catalogue import catalogue_digest
 from repro.claims.claim import B0, K16
 from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.claims.evidence import Evidence
 from repro.claims.judge import evidence_of, judge
-from repro.claims.lists import catalogue_digest
 from repro.results import artifacts
 from repro.results.record import Record, path
 from repro.results.resampled import RESAMPLES, Interval, draws

@@ -2,8 +2,10 @@
 
 import ast
 import dataclasses
+import json
 import re
 import runpy
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +13,20 @@ import pytest
 from claims.test_judge import some
 from printed_rows import PRINTED
 
-from repro.claims.catalogue import CLAIMS, LISTED, SCALE_ORDER, STATEMENTS
+from repro.claims.catalogue import (
+    CLAIMS,
+    FILE,
+    LISTED,
+    SCALE_ORDER,
+    STATEMENTS,
+    catalogue_digest,
+    claim_digest,
+    held,
+    lists,
+    note,
+)
 from repro.claims.claim import ACCURACY, B0, BLEU, F1, LOG_PPL, TABLE3, Claim, printed_sizes
 from repro.claims.judge import evidence_of, judge
-from repro.claims.lists import catalogue_digest
 from repro.model.config import BASE, Hyper
 from repro.results.record import PaperNumbers
 from repro.runs.scales import SCALES
@@ -140,3 +152,45 @@ def test_they_take_no_level_from_a_claim_and_claims_none_from_them() -> None:
     assert judge(together, claims=STATEMENTS) == judge(evidence_of([*base, *of_the_lab]), claims=STATEMENTS)
     dot = next(one for one in judge(together, claims=STATEMENTS) if one.claim.id == "S13a")
     assert dot.verdict == "reproduced"
+
+
+# All lists so far: a claim that comes later voids no run, and no list can be made up
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty file of lists, which is read anew."""
+    (tmp_path / "lists.json").write_text("{}")
+    monkeypatch.setattr("repro.claims.catalogue.FILE", tmp_path / "lists.json")
+    lists.cache_clear()
+    yield tmp_path / "lists.json"
+    lists.cache_clear()
+
+
+def test_the_list_of_today_is_noted() -> None:
+    noted = json.loads(FILE.read_bytes())
+    assert catalogue_digest() in noted, "before any run under it, type: python -m repro.claims.catalogue"
+
+
+def test_a_list_holds_its_claims_as_they_were() -> None:
+    first = CLAIMS[0]
+    assert all(held(catalogue_digest(), one) for one in LISTED)
+    assert held(catalogue_digest(), replace(first, says="in other words"))
+    assert not held(catalogue_digest(), replace(first, endpoints=(replace(BLEU, margin=7.0),)))
+    assert not held("0" * 16, first)
+    assert not held(None, first)
+
+
+def test_an_older_list_stays_beside_that_of_today(file: Path) -> None:
+    older = note(CLAIMS[1:])
+    assert {*lists()} == {older, catalogue_digest()}
+    assert not held(older, CLAIMS[0])
+    assert held(older, CLAIMS[1])
+    assert note() == catalogue_digest()
+    assert {*json.loads(file.read_bytes())} == {older, catalogue_digest()}
+
+
+def test_a_list_that_was_edited_is_refused(file: Path) -> None:
+    file.write_text(json.dumps({"a" * 16: [claim_digest(claim) for claim in CLAIMS]}))
+    with pytest.raises(ValueError, match="does not hold the claims it should"):
+        lists()

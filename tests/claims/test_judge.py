@@ -13,13 +13,11 @@ from paper_runs import paper_run, perplexity, that_counts, told_apart
 from printed_rows import PRINTED
 
 from repro.claims import judge as judging
-from repro.claims import lists as lists_of_claims
 from repro.claims.blocks import ALPHA
-from repro.claims.catalogue import CLAIMS, ENDPOINTS
+from repro.claims.catalogue import CLAIMS, ENDPOINTS, catalogue_digest, claim_digest
 from repro.claims.claim import B0, BLEU, DROP_0, H1, H32, LOG_PPL, N2, N4, N8, TEST_BLEU, Claim
 from repro.claims.decisions import FIRST_SEED, OF_SIGN, OF_SIZE, SEEDS
 from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
-from repro.claims.lists import catalogue_digest, claim_digest
 from repro.results.record import PaperNumbers, Record
 
 
@@ -279,8 +277,9 @@ def test_a_claim_that_came_later_is_not_judged_by_the_runs_before_it(monkeypatch
     # the list that was there held all claims but this one
     before = "a" * 16
     others = frozenset(claim_digest(one) for one in CLAIMS if one.id != "C28b")
-    monkeypatch.setattr(lists_of_claims, "lists", lambda: {LIST: {claim_digest(one) for one in CLAIMS}, before: others})
-    monkeypatch.setattr(judging, "lists", lists_of_claims.lists)
+    known = {LIST: {claim_digest(one) for one in CLAIMS}, before: others}
+    for module in ("catalogue", "judge"):
+        monkeypatch.setattr(f"repro.claims.{module}.lists", lambda: known)
     base = some(B0, 25.8)
     older = [replace(record, claims=before) for record in (*some(H1, 14.9), *some(H32, 14.9))]
     results = judge([*base, *older])

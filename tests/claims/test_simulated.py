@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from benchmark_files import opened
 
+from repro.claims.catalogue import catalogue_digest
 from repro.claims.claim import B0, BLEU
 from repro.claims.decisions import FIRST_SEED, SEEDS
-from repro.claims.lists import catalogue_digest
 
 ROOT = Path(__file__).parents[2]
 

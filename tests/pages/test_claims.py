@@ -10,12 +10,11 @@ import pytest
 from paper_runs import changed, paper_run, perplexity, that_counts
 from printed_rows import PRINTED
 
-from repro.claims.catalogue import CLAIMS
+from repro.claims.catalogue import CLAIMS, catalogue_digest
 from repro.claims.claim import B0, BLEU, H1
 from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome, Verdict
 from repro.claims.evidence import Evidence, Published
 from repro.claims.judge import Found, Judged, evidence_of, judge
-from repro.claims.lists import catalogue_digest
 from repro.pages import build, claims
 from repro.pages.scale_data import Summary
 from repro.render.markdown import markdown

@@ -19,7 +19,7 @@ from decoding.plain import plain_search
 from own_signals import own_signals
 from torch import Tensor
 
-from repro.claims.lists import catalogue_digest
+from repro.claims.catalogue import catalogue_digest
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.prepare import prepare
 from repro.data.batch import Batch
