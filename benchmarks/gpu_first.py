@@ -510,7 +510,7 @@ def share(sizes: Sizes) -> None:
     """The work of one of several processes; the first prints."""
     from repro.runs.launch import membership
 
-    peer = membership(None, None, os.environ)
+    peer = membership(os.environ)
     clock: dict[int, float] = {}
     assert peer is not None
 

@@ -106,7 +106,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         os.environ.update(HIDE)  # before anybody asks CUDA
     try:
         signals = Signals()
-        peer = None if options.dry_run else membership(options.devices, options.num_nodes, os.environ)
+        peer = None if options.dry_run else membership(os.environ)
         options = spelled_out(options.started_as(peer))
         refuse_other_processes(peer, options.processes)
         scale = chosen_scale(options)

@@ -15,10 +15,8 @@ from repro.results.latest import BEST
 from repro.results.record import Record
 from repro.results.sentences import has_sentences
 from repro.runs import command
-from repro.runs.launch import started_again
 from repro.runs.options import USUAL
 from repro.runs.task import Task
-from repro.training.peer import Peer
 
 if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 SHOWN, LONGEST = 3, 74  # sentences, and the places that each takes at most: a line each
 # options that do not belong to the next command
 ONCE = ("fork", "dry_run", "hardware", "price", "traceback", "shard", "on")
-OF_NODES = ("devices", "num_nodes")  # nor do these where a launcher sets them
 
 
 def translations(finished: "Sequence[tuple[RunDir, Record]]") -> Iterator[str]:
@@ -57,27 +54,20 @@ def pages(folder: Path | None, report: Path | None) -> list[str]:
     return ["", *(f"{what}:\n  {where}" for what, where in there.items() if where), ""]
 
 
-def what_next(
-    name: str, table: str, scale: str, typed: Mapping[str, Any], task: Task, peer: Peer | None = None, *, is_file: bool
-) -> list[str]:
+def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any], task: Task, *, is_file: bool) -> list[str]:
     """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
 
-    `task` is that of the runs. If `peer` is one of several processes on several nodes, the command includes
-    what starts those. Rows of a program (not `is_file`) have no command that makes or opens them.
+    `task` is that of the runs. Rows of a program (not `is_file`) have no command that makes or opens them.
     """
     again = {option: value for option, value in typed.items() if option not in ONCE}
-    start, where = "", ""
-    if peer is not None and peer.nodes > 1:
-        start, where = started_again(peer)
-        again = {option: value for option, value in again.items() if option not in OF_NODES}
     more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, SEEDS)}
     view = {"table": table, "scale": scale} | _kept(typed, "tracking_uri")
     use = f"{command.ours(task.command, BEST, 'FILE')} {command.command_line(_kept(typed, 'runs_dir'))}".rstrip()
     commands = {"compare the runs in MLflow": f"{command.ours('ui')} {command.command_line(view)}"}
     if is_file:
-        seeds = f"intervals over seeds{where}; those from {FIRST_SEED} on count as evidence"
+        seeds = f"intervals over seeds; those from {FIRST_SEED} on count as evidence"
         commands[f"{task.command} with the best run"] = use
-        commands[seeds] = f"{command.experiment_command(name, start)} {command.command_line(more)}"
+        commands[seeds] = f"{command.experiment_command(name)} {command.command_line(more)}"
     return ["What next:", *(f"  {why}:\n    {line}" for why, line in commands.items())]
 
 

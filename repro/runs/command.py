@@ -93,16 +93,16 @@ def hinted(error: Exception) -> str:
     return re.sub(r"(?<![\w/])python -m repro\b", lambda _: ours(), str(error))
 
 
-def experiment_command(name: str, start: str = "") -> str:
-    """How the user starts the experiment file of that name, with an interpreter, or with the words of `start`."""
+def experiment_command(name: str) -> str:
+    """How the user starts the experiment file of that name."""
     running = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
     installed = PACKAGE / EXPERIMENTS  # where there is no clone, whatever calls this
     file = PACKAGE.parent / EXPERIMENTS / f"{name}.py"
     if running.stem == name and running.parent != installed:
         file = running
     elif installed.is_dir():
-        return f"{start} -m repro run {name}" if start else ours("run", name)
-    return f"{start or python()} {shlex.quote(os.path.relpath(file))}"
+        return ours("run", name)
+    return f"{python()} {shlex.quote(os.path.relpath(file))}"
 
 
 # How it ends -----------------------------------------------------------------------------------------------

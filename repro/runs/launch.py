@@ -6,12 +6,10 @@ it.
 """
 
 import re
-import shlex
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 
-from repro.runs import command
 from repro.runs.signals import STOPPING
 from repro.training.peer import Peer
 
@@ -29,40 +27,22 @@ NAMES = {
 }
 
 
-def membership(devices: int | None, nodes: int | None, environment: Environment) -> Peer | None:
+def membership(environment: Environment) -> Peer | None:
     """Which process this is among those that share each update; None where no launcher started it.
 
-    `devices` and `nodes` are what was asked for, None: whatever there is. Raises ValueError where the launcher started
-    other numbers. Leftover variables in a process that no launcher started are refused: as rank 1 it would wait
-    silently for a rank 0 that never comes. A single task of srun may start its own processes.
+    Raises ValueError for leftover variables in a process that no launcher started: as rank 1 it would wait silently for
+    a rank 0 that never comes. A single task of srun may start its own processes.
     """
     if "TORCHELASTIC_RUN_ID" in environment:
-        found = _read("torchrun", environment)
-    elif environment.get("SLURM_STEP_NUM_TASKS", "1") != "1":
-        found = _read("srun", environment)
-    elif left := [name for name, value in ALONE.items() if environment.get(name, value) != value]:
+        return _read("torchrun", environment)
+    if environment.get("SLURM_STEP_NUM_TASKS", "1") != "1":
+        return _read("srun", environment)
+    if left := [name for name, value in ALONE.items() if environment.get(name, value) != value]:
         raise ValueError(
             f"The environment has {' and '.join(f'{name}={environment[name]}' for name in left)}, but neither torchrun "
             f"nor srun started this process. Type: unset {' '.join(left)}. For several processes use --devices N."
         )
-    elif (nodes or 1) > 1:
-        this = shlex.join(sys.argv)
-        raise ValueError(
-            f"--num-nodes {nodes}: this command starts processes on its own machine only. Type on each node, with K "
-            f"from 0 to {nodes - 1 if nodes else 0} and the name of node 0 for HOST:\n"
-            f"  {torchrun(devices or 1, nodes or 1)} {this}\n"
-            f"or once, under Slurm:\n  {srun(devices or 1, nodes or 1)} {this}"
-        )
-    else:
-        return None
-    for option, asked, there in (("devices", devices, found.devices), ("num-nodes", nodes, found.nodes)):
-        if asked not in (None, there):
-            raise ValueError(
-                f"{found.launcher} started {found.processes} processes on {found.nodes} nodes, but --{option} is "
-                f"{asked}. If they share each update, leave --{option} out: the number is found. If they share the "
-                "runs of a table, start them one by one, with --shard."
-            )
-    return found
+    return None
 
 
 def _read(launcher: str, environment: Environment) -> Peer:
@@ -103,31 +83,14 @@ def _head(environment: Environment) -> tuple[str, int]:
 def refuse_other_processes(found: Peer | None, processes: int) -> None:
     """Raise ValueError where a launcher started a different number of processes from what the run waits for.
 
-    The name of a scale may ask for more, such as smoke-2-devices, or nodes have unequal numbers.
+    `--devices` may say another, or the name of a scale, such as smoke-2-devices.
     """
     if found is not None and found.processes != processes:
         raise ValueError(
-            f"{found.launcher} started {found.processes} in all, but the run asks for {processes} processes. Start as "
-            "many, the same number on each node, and leave the number out of the name of the scale: it is found."
+            f"{found.launcher} started {found.processes} in all, but the run asks for {processes} processes. If they "
+            "share each update, leave --devices out, and the number out of the name of the scale: it is found. If they "
+            "share the runs of a table, start them one by one, with --shard."
         )
-
-
-def torchrun(devices: int, nodes: int) -> str:
-    """The words before a script that start it on many nodes; typed on each, with K and HOST filled in."""
-    return f"torchrun --nnodes={nodes} --node-rank=K --master-addr=HOST --master-port=29500 --nproc-per-node={devices}"
-
-
-def srun(devices: int, nodes: int) -> str:
-    """The same under Slurm, typed once."""
-    return f"srun --nodes={nodes} --ntasks-per-node={devices} {command.python()}"
-
-
-def started_again(peer: Peer) -> tuple[str, str]:
-    """How to start processes on several nodes again: the words before the script, and a remark."""
-    if peer.launcher == "srun":
-        return srun(peer.devices, peer.nodes), ""
-    where = f", typed on each node with K from 0 to {peer.nodes - 1} and the name of node 0 for HOST"
-    return torchrun(peer.devices, peer.nodes), where
 
 
 def launch(command: Sequence[str], devices: int) -> int:

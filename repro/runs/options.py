@@ -25,9 +25,9 @@ from repro.training.peer import Peer
 Device = Literal["auto", "cpu"]
 Precision = Literal["fp32", "bf16"]
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
-CLEANING = ("length_ratio", "fairseq", "duplicates")  # `repro/corpora/filters.py`, which brings numpy
+CLEANING = ("length_ratio", "fairseq")  # `repro/corpora/filters.py`, which brings numpy
 MOST_SEEDS = 10_000  # each is a run of every row, and all are listed before the first begins
-AT_LEAST_1 = ("devices", "num_nodes", "jobs", "steps", "batch_tokens", "device_tokens", "vocab_size")
+AT_LEAST_1 = ("devices", "jobs", "steps", "batch_tokens", "device_tokens", "vocab_size")
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,9 @@ class Options:
     )
     devices: int | None = _option(
         None,
-        "processes on each node that share each update, one per GPU or on the CPU; default: as many as torchrun or "
-        "srun started, else 1",
+        "processes that share each update, one per GPU or on the CPU; default: as many as torchrun or srun started, on "
+        "one machine or several, else 1",
         metavar="N",
-    )
-    num_nodes: int | None = _option(
-        None, "machines that share each update; default: as torchrun or srun say, else 1", metavar="N"
     )
     threads: int = _option(
         1,
@@ -206,8 +203,8 @@ class Options:
 
     @property
     def processes(self) -> int:
-        """Number of processes that share each update, over all nodes; it decides a result, their spread does not."""
-        return (self.devices or 1) * (self.num_nodes or 1)
+        """Number of processes that share each update; it decides a result, how many machines they are on does not."""
+        return self.devices or 1
 
     @property
     def products(self) -> Precision:
@@ -215,10 +212,8 @@ class Options:
         return self.precision or SCALES[self.scale].precision
 
     def started_as(self, peer: Peer | None) -> Self:
-        """The options with the launcher's numbers of devices and nodes, as if these had been typed."""
-        if peer is None or peer.processes == 1:
-            return self
-        return replace(self, devices=peer.devices, num_nodes=peer.nodes if peer.nodes > 1 else None)
+        """The options with the launcher's number of processes, unless another was typed."""
+        return self if peer is None or peer.processes == 1 or self.devices else replace(self, devices=peer.processes)
 
     @property
     def typed(self) -> dict[str, Any]:

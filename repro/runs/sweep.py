@@ -201,7 +201,7 @@ class Sweep:
         if finished:
             scale, task, file = self.session.scale.name, self.cells[-1].task, self.tables[0].file
             typed, is_file = self.options.typed, file is not None
-            said += what_next(self.name, names[0], scale, typed, task, self.peer, is_file=is_file)
+            said += what_next(self.name, names[0], scale, typed, task, is_file=is_file)
         progress.say("\n".join(said))
 
 

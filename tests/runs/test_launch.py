@@ -1,6 +1,7 @@
 """Several processes have one exit code, and it says what happened."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -112,11 +113,9 @@ FOUR = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_LOCALID": "1"}
     ],
 )
 def test_a_process_finds_its_rank(environment: dict[str, str], found: tuple[int, ...] | None) -> None:
-    peer = membership(None, None, environment)
+    peer = membership(environment)
     names = ("number", "processes", "local_number", "devices", "node", "nodes")
     assert (peer and tuple(getattr(peer, name) for name in names)) == found
-    if peer:  # what was asked for as well is no contradiction
-        assert membership(peer.devices, peer.nodes, environment) == peer
 
 
 @pytest.mark.parametrize(
@@ -131,61 +130,61 @@ def test_a_process_finds_its_rank(environment: dict[str, str], found: tuple[int,
 def test_all_processes_find_the_same_meeting(
     environment: dict[str, str], address: str, port: int, met_already: bool
 ) -> None:
-    peer = membership(None, None, environment)
+    peer = membership(environment)
     assert peer
     assert (peer.address, peer.port, peer.met_already) == (address, port, met_already)
 
 
 @pytest.mark.parametrize(
-    ("asked", "environment", "said"),
+    ("environment", "said"),
     [
-        ((1, None), TORCHRUN, "^torchrun started 2 processes on 1 nodes, but --devices is 1. .* leave --devices out"),
-        ((2, None), TORCHRUNS, "^torchrun started 2 processes on 2 nodes, but --devices is 2"),
-        ((None, 2), SRUN, "^srun started 2 processes on 1 nodes, but --num-nodes is 2"),
-        ((None, None), TORCHRUN | {"RANK": "x"}, "^torchrun: expected whole numbers in RANK, .*, got .*'x'"),
-        ((None, None), TORCHRUN | {"GROUP_WORLD_SIZE": "0"}, "^torchrun: expected whole numbers in .*by zero"),
-        ((None, None), {"SLURM_STEP_NUM_TASKS": "2"}, "SLURM_PROCID"),
-        ((2, 2), {}, r"^--num-nodes 2: (.|\n)*torchrun --nnodes=2 --node-rank=K (.|\n)*srun --nodes=2 --ntasks-per-"),
-        ((1, None), {"WORLD_SIZE": "2"}, "^The environment has WORLD_SIZE=2, .* unset WORLD_SIZE"),
-        ((2, None), {"LOCAL_RANK": "1", "RANK": "x"}, "^The environment has RANK=x and LOCAL_RANK=1,.* unset RANK LOC"),
-        ((1, None), RANKS, "^The environment has RANK=1 .* nor srun started"),
+        (TORCHRUN | {"RANK": "x"}, "^torchrun: expected whole numbers in RANK, .*, got .*'x'"),
+        (TORCHRUN | {"GROUP_WORLD_SIZE": "0"}, "^torchrun: expected whole numbers in .*by zero"),
+        ({"SLURM_STEP_NUM_TASKS": "2"}, "SLURM_PROCID"),
+        ({"WORLD_SIZE": "2"}, "^The environment has WORLD_SIZE=2, .* unset WORLD_SIZE"),
+        ({"LOCAL_RANK": "1", "RANK": "x"}, "^The environment has RANK=x and LOCAL_RANK=1,.* unset RANK LOC"),
+        (RANKS, "^The environment has RANK=1 .* nor srun started"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_is_refused_with_what_to_type(
-    asked: tuple[int | None, int | None], environment: dict[str, str], said: str
-) -> None:
+)
+def test_what_cannot_be_is_refused_with_what_to_type(environment: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        membership(*asked, environment)
+        membership(environment)
 
 
-def test_a_scale_of_more_processes_than_were_started_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("asked", "started"),
+    [
+        (["--scale=smoke-2-devices"], TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"}),  # would train alone
+        (["--scale=smoke", "--devices=2"], SRUNS | FOUR),
+    ],
+)
+def test_other_processes_than_were_asked_for_are_refused(
+    asked: list[str],
+    started: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The name of a scale may say a number: the one that torchrun started would train alone as if there were two."""
-    alone = TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"}
-    for name, value in alone.items():
+    for name, value in started.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(experiment, "Signals", lambda: None)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="2"):
-        experiment.main("table3_A", [], ["--scale=smoke-2-devices", "--steps=1"])
-    said = "torchrun started 1 in all, but the run asks for 2 processes. Start as many, the same number on each node"
-    assert said in capsys.readouterr().err
+        experiment.main("table3_A", [], [*asked, "--steps=1"])
+    said = capsys.readouterr().err
+    assert re.search(r"(torchrun started 1|srun started 4) in all, but the run asks for 2 processes\. If they", said)
     assert list(tmp_path.iterdir()) == []
-    for options in (Options(), Options(devices=2), Options(num_nodes=2)):
-        refuse_other_processes(None, options.processes)  # none was started, so it starts its own
-    with pytest.raises(ValueError, match="same number on each node"):
-        refuse_other_processes(membership(None, None, SRUNS | {"SLURM_STEP_NUM_TASKS": "3"}), 2)
-    refuse_other_processes(membership(None, None, SRUNS | FOUR), Options(devices=2, num_nodes=2).processes)
+    refuse_other_processes(None, 2)  # none was started, so it starts its own
+    refuse_other_processes(membership(SRUNS | FOUR), 4)
 
 
 def test_a_run_is_the_same_however_its_processes_are_spread() -> None:
-    spread = [Options(devices=4), Options(devices=2, num_nodes=2), Options(num_nodes=4)]
-    spread += [Options().started_as(membership(None, None, SRUNS | FOUR))]
+    spread = [
+        Options(devices=4),
+        *(one.started_as(membership(SRUNS | FOUR)) for one in (Options(), Options(devices=4))),
+    ]
     assert {chosen_scale(one).name for one in spread} == {"laptop-4-devices"}
-    assert Options().started_as(membership(None, None, TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"})) == USUAL
-    with pytest.raises(ValueError, match="^--num-nodes must be at least 1, got 0"):
-        chosen_scale(Options(num_nodes=0))
+    assert Options().started_as(membership(TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"})) == USUAL
 
 
 def test_rank_0_of_1_starts_its_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

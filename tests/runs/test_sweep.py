@@ -13,7 +13,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from paper_runs import paper_run
 
 from repro.experiment import Paper, Row, main_of
 from repro.model.config import Hyper
@@ -34,7 +33,6 @@ from repro.runs.task import Translation
 from repro.storage import atomic
 from repro.storage.journal import Journal
 from repro.tracking.tracker import Tracker
-from repro.training.peer import Peer
 
 pytestmark = pytest.mark.usefixtures("not_looked_inside")
 SCALE, EN_DE = SCALES["smoke"], Translation("en-de")
@@ -289,31 +287,6 @@ def test_what_next_uses_the_best_run_for_what_it_learned() -> None:
     _, of_parsing, _ = what_next("table4", "table4", "smoke", {}, Parsing(), is_file=True)[1:]
     assert "repro translate best FILE" in of_translation
     assert "repro parse best FILE" in of_parsing
-
-
-@pytest.mark.parametrize(
-    ("launcher", "start"),
-    [
-        ("torchrun", "torchrun --nnodes=2 --node-rank=K --master-addr=HOST --master-port=29500 --nproc-per-node=3"),
-        ("srun", "srun --nodes=2 --ntasks-per-node=3 python"),
-    ],
-)
-def test_what_next_starts_the_processes_of_many_nodes(
-    launcher: str, start: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("repro.runs.command.python", lambda: "python")
-    numbers = {"number": 0, "processes": 6, "local_number": 0, "devices": 3, "node": 0, "nodes": 2}
-    peer = Peer(launcher=launcher, address="127.0.0.1", port=1, met_already=True, **numbers)  # type: ignore[arg-type]
-    typed = Options(steps=7).started_as(peer).typed
-    line = what_next("table_x", "table_x", "smoke", typed, EN_DE, peer, is_file=True)[-1]
-    assert line.startswith("  intervals over seeds")
-    assert line.endswith(f":\n    {start} experiments/table_x.py --steps 7 --seeds 9-13")
-    assert ("K from 0 to 1" in line) == (launcher == "torchrun")
-    # on one node this command starts them itself
-    alone = replace(peer, processes=3, nodes=1)
-    line = what_next("table_x", "table_x", "smoke", Options().started_as(alone).typed, EN_DE, alone, is_file=True)[-1]
-    assert line.startswith("  intervals over seeds; those from 9 on count as evidence:\n")
-    assert line.endswith(":\n    python experiments/table_x.py --devices 3 --seeds 9-13")
 
 
 def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,10 +44,10 @@ def chosen(
         )
     if on == "here":
         return Pool(again, options.runs_dir, n_jobs, signals, why)
-    if group or (options.num_nodes or 1) > 1:
+    if group:
         raise ValueError(
-            f"--on {on}: the processes of a run share one machine, and are started there. Leave --num-nodes out, and "
-            "type the command once; a run on several machines is started by torchrun or srun, without --on."
+            f"--on {on}: the processes of a run share one machine, and are started there. Type the command once; a run "
+            "on several machines is started by torchrun or srun, without --on."
         )
     numbers = [session.whole.index(cell) + 1 for cell in cells]
     if on == "slurm":
