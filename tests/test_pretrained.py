@@ -15,8 +15,8 @@ from repro.corpora.grammar.generate import sentences
 from repro.decoding.bleu import sacrebleu_score
 from repro.results.latest import pretrained
 from repro.results.record import load
+from repro.runs.export import model_card
 from repro.runs.load import open_run
-from repro.runs.model_card import model_card
 from repro.storage.folder_cache import verified
 
 NAME = "laptop-base"

@@ -3,8 +3,6 @@
 import functools
 import importlib.util
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +15,9 @@ from results.test_departures import parsed
 from repro.cli.commands import main
 from repro.data.tokenizer import train_tokenizer
 from repro.data.vocabulary import Subwords
-from repro.decoding.search import Search
-from repro.decoding.translate import translate
 from repro.results.record import load
-from repro.runs.export import FORMATS
-from repro.runs.line_lengths import as_ids
+from repro.runs.export import FORMATS, model_card
 from repro.runs.load import open_run
-from repro.runs.model_card import model_card
 
 NEEDS = {"huggingface": "transformers", "ctranslate2": "ctranslate2", "safetensors": "safetensors"}
 
@@ -66,21 +60,6 @@ def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: 
         open_run(tmp_path / "out", tmp_path)
 
 
-def test_the_example_translates_without_this_project(run: Run, exported: Callable[[str], Path]) -> None:
-    script = exported("safetensors") / "example.py"
-    assert b"repro" not in script.read_bytes()
-    lines = [line for line in LINES if "\u2028" not in line] + ["", " \t"]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", script], input="\n".join(lines) + "\n", capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    said = done.stdout.split("\n")
-    assert len(said) == len(lines) + 1
-    assert said[-3:] == ["", "", ""]
-    greedy = translate(run.model, as_ids(run.tokenizer, lines[:-2]), Search(beam=1))
-    assert said[:-3] == [run.tokenizer.decode(ids) for ids in greedy]
-
-
 @pytest.mark.parametrize("to", FORMATS)
 def test_the_card_is_made_from_the_record(run: Run, to: str) -> None:
     record = load(run.folder / "record.json")
@@ -93,7 +72,6 @@ def test_the_card_is_made_from_the_record(run: Run, to: str) -> None:
         assert told in page, told
     assert "<script>" not in page
     assert f"A model of {record.params['here']:,} parameters (Transformer), trained to reproduce a row" in page
-    assert ("python example.py" in page) == (to == "safetensors")
 
 
 def test_the_card_of_a_parser_speaks_of_trees() -> None:
