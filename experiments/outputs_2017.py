@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from repro.pages.build import build_outputs_2017, write
-from repro.results.outputs_2017 import save_outputs
-from repro.results.scored_2017 import found_outputs, score_outputs
+from repro.results.outputs_2017 import found_outputs, save_outputs, score_outputs
 from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options, check_place, refuse_published
 

@@ -4,7 +4,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-from repro.results.systems import system_text
+from repro.results.provenance import system_text
 from repro.runs.table import Row
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"

@@ -50,7 +50,6 @@ SHOWN = (
     "repro.figures.table1.",
     "repro.pages.build.",
     "repro.results.layer_costs.",
-    "repro.results.scored_2017.",
     "repro.results.outputs_2017.",
 )
 # names of several modules that other folders import: the same thing, for each of them

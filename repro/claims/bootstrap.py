@@ -12,7 +12,7 @@ from pathlib import Path
 from repro.claims.claim import Kind
 from repro.claims.evidence import Evidence
 from repro.claims.judge import Judged
-from repro.results.resampled import Floats, Interval, over_draws, resampled
+from repro.results.parts import Floats, Interval, over_draws, resampled
 from repro.results.sentences import SMOOTHED, RunKey, Scorers, bleu, counts_of_runs, run_key
 
 Place = tuple[str, str]  # the id of a claim, the name of an endpoint

@@ -16,6 +16,7 @@ from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome
 from repro.model.config import written
 from repro.results.frame import NO_ROWS, Rows
 from repro.results.kinds import by_cell, differences, newest
+from repro.results.notes import seeds_of_rows
 from repro.results.record import Record
 from repro.results.task import SPLITS, signature
 
@@ -173,23 +174,10 @@ def why_apart(apart: Sequence[Apart]) -> list[str]:
     return [f"{len(of)} {why}: {_rows(of)}" for why, of in found.items()]
 
 
-def _rows(records: Iterable[Record]) -> str:
-    """The rows and seeds: base (seeds 1 to 3), h=1 (seed 1); from six rows on only how many."""
-    seeds: dict[str, list[int]] = {}
-    for record in records:
-        seeds.setdefault(record.row, []).append(record.seed)
-    if len(seeds) > 5:
-        return f"{len(seeds)} rows, {_span(sorted({seed for of in seeds.values() for seed in of}))}"
-    return ", ".join(f"{row} ({_span(sorted(of))})" for row, of in seeds.items())
-
-
-def _span(seeds: Sequence[int]) -> str:
-    """The seeds in words: seed 1; seeds 1 to 3; seeds 1, 3."""
-    if len(seeds) == 1:
-        return f"seed {seeds[0]}"
-    if [*seeds] == [*range(seeds[0], seeds[-1] + 1)]:
-        return f"seeds {seeds[0]} to {seeds[-1]}"
-    return f"seeds {', '.join(map(str, seeds))}"
+def _rows(records: Sequence[Record]) -> str:
+    """The rows and their seeds: base (seed 1, 2), h=1 (seed 1); from six rows on only how many rows."""
+    rows, seeds = {record.row for record in records}, sorted({record.seed for record in records})
+    return seeds_of_rows(records) if len(rows) <= 5 else f"{len(rows)} rows, seeds {', '.join(map(str, seeds))}"
 
 
 # What rows have in common

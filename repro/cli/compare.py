@@ -10,8 +10,8 @@ from typing import Any
 
 from repro.render.grid import aligned
 from repro.results.latest import run_folder, run_names
+from repro.results.parts import Interval, over_draws, resampled
 from repro.results.record import Record
-from repro.results.resampled import Interval, over_draws, resampled
 from repro.results.sentences import NgramCounts, bleu, has_sentences
 from repro.runs.command import Parser, code_of, ours
 from repro.runs.load import finished

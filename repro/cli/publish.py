@@ -16,7 +16,6 @@ from repro.cli.report import write_changed
 from repro.render.several import several
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
-from repro.results.publish import changed_files, contents
 from repro.runs.command import Parser, code_of, folder_named, ours
 from repro.runs.options import add_options
 from repro.storage.atomic import DiskError
@@ -71,10 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.dry_run:
             print("Nothing was written: --dry-run.")
             return 0
-        before = contents(options.to)
         for plan in plans:
             plan.write()
-        for line in (*changed_files(before, contents(options.to)), *write_changed(build_all(options.to))):
+        for line in write_changed(build_all(options.to)):
             print(line)
     except (ValueError, DiskError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -128,15 +126,16 @@ def _plan_of_scale(name: str, options: argparse.Namespace) -> _Plan:
 def _plan_of_layers(options: argparse.Namespace) -> _Plan:
     from repro.claims.layers import verdicts
     from repro.results import layer_costs
-    from repro.results.publish import layers_to_publish, replaced_layers
+    from repro.results.publish import layers_to_publish
 
     mine, place = layers_to_publish(options.source, options.to), options.to / LAYER_COSTS_FOLDER / FILE
     theirs = layer_costs.load(place) if place.exists() else None
     before, after = ({claim: one[0] for claim, one in verdicts(of).items()} if of else {} for of in (theirs, mine))
+    commits = [(of.stamp["commit"] or "none")[:12] for of in (theirs, mine) if of]
     return _Plan(
         LAYER_COSTS_FOLDER,
         [] if theirs else ["new: the measurement"],
-        replaced_layers(mine, theirs) if theirs else [],
+        [f"the measurement of commit {' -> '.join(commits)}"] if theirs and mine != theirs else [],
         _differing(before, after),
         partial(_publish_layers, mine, options.to),
     )

@@ -17,10 +17,10 @@ from repro.claims.to_base import Distances, ToBase
 from repro.figures import style
 from repro.figures.style import Axes, Figure, save_numbers
 from repro.pages import table2
+from repro.results.curves import OnText, Worth, on_texts
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 from repro.results.sentences import counts_of_runs, run_key
-from repro.results.texts import OnText, Worth, on_texts
 
 NAME = "differences"
 ENDPOINTS = (LOG_PPL, BLEU)

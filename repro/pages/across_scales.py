@@ -32,7 +32,7 @@ from repro.render.page import (
     made_from,
 )
 from repro.render.several import several
-from repro.results.texts import Worth, on_texts
+from repro.results.curves import Worth, on_texts
 
 NAME = "README"
 LADDER = "ladder"  # the systems before the Transformer

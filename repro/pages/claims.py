@@ -21,7 +21,7 @@ from repro.render.page import Block, Column, Heading, Link, Listing, Page, Stron
 from repro.render.several import several
 from repro.results.parts import length_decides
 from repro.results.record import PaperNumbers
-from repro.results.resampled import Interval
+from repro.results.parts import Interval
 
 NAME = "claims"
 ABOUT = {  # the title of each group of the page, in the page's order, and of the page of a table

@@ -10,10 +10,10 @@ from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence
 from repro.pages import anchor, table3
 from repro.pages.columns import has_systems, tell_exploration
 from repro.pages.words import EXPLORED
+from repro.results.artifacts import read_further
 from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
 from repro.results.frame import DataFrame, ResultSet
-from repro.results.further_tests import read_further, with_further
 from repro.results.labels import label
 from repro.results.parts import RATIO, SPLIT, with_brackets, with_lengths, with_parts
 from repro.results.record import BASE, PaperNumbers, Record, path

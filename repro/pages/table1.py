@@ -4,8 +4,20 @@ import math
 from typing import Any
 
 from repro.claims.catalogue import CLAIMS
-from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, longest_path, order, steps_of
-from repro.claims.layers import LAYER_CLAIMS, ROWS, WINDOWS, in_words, verdicts
+from repro.claims.layers import (
+    LABELS,
+    QUANTITIES,
+    ROWS,
+    WINDOWS,
+    Fit,
+    Growth,
+    fits,
+    in_words,
+    longest_path,
+    order,
+    steps_of,
+    verdicts,
+)
 from repro.pages.columns import comma_separated, marked
 from repro.render.page import (
     Code,

@@ -4,7 +4,7 @@ results/<scale>/<table>/<text>.parquet                      published: a table's
 results/own/<scale>/<table>/<row>-seed<k>.<text>.parquet    one's own: a file for each run, written as it finishes
 
 A line is a sentence, and `pandas.read_parquet` opens each file: `row`, `seed`, then what the task keeps of a sentence
-(`repro/results/sentences.py`, `brackets.py`, `further_tests.py`). A table's runs stand side by side, sentence after
+(`repro/results/sentences.py`, `brackets.py`; `FurtherTest` here). A table's runs stand side by side, sentence after
 sentence: alike translations together take two thirds of the room. Facts about a whole run, such as its id, are stored
 in the file's metadata. Parquet's pages carry checksums, and readers check what they read against the record's scores.
 """
@@ -17,6 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from repro.results.task import SPLITS, Named
 from repro.storage import atomic, signed_json
 
 if TYPE_CHECKING:  # imported late, so that `--help` waits for neither
@@ -131,6 +132,43 @@ def publish(folder: Path, own: Path, runs: Mapping[str, str], left_out: Containe
             if found and text not in left_out:
                 content[stem] = found[-1]
         _write(folder / f"{text}{SUFFIX}", content)
+
+
+# Other test sets than that of the corpus, such as the other two of Multi30k; they decide nothing
+
+
+class FurtherTest(NamedTuple):
+    """One run on one test set."""
+
+    sha256: str  # of the text, both sides
+    scores: Named  # as those of the record's own test set
+    hypotheses: list[str]  # in the order of the text
+
+
+def write_further(place: Path, run: str, tests: Mapping[str, FurtherTest]) -> None:
+    """Write the further tests of a run beside its record at `place`."""
+    for name, test in tests.items():
+        about = {"run": run, "sha256": test.sha256, "scores": test.scores}
+        write(place, name, Artifact(about, {"hypothesis": test.hypotheses}))
+
+
+def read_further(place: Path, run: str) -> dict[str, FurtherTest]:
+    """The run's further tests by name, from beside its record at `place`; empty where there are none.
+
+    Raises ValueError for a file that is damaged or of another run.
+    """
+    made = {}
+    for name in texts(place):
+        if name in SPLITS or (found := read(place, name)) is None:
+            continue
+        if found.about["run"] != run:
+            raise ValueError(
+                f"{place}: expected {name} of run {run}, got that of run {found.about['run']}. Restore its file from "
+                "git, or delete it and run the row again."
+            )
+        hypotheses = [*map(str, found.columns["hypothesis"])]
+        made[name] = FurtherTest(found.about["sha256"], found.about["scores"], hypotheses)
+    return made
 
 
 def _own_files(place: Path) -> list[Path]:

@@ -6,14 +6,16 @@ operations of their training.
 """
 
 import itertools
+import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from repro.results.frame import DataFrame, common, runs_in, widened
+from repro.results.frame import DataFrame, common, interval, runs_in, whole, widened
 from repro.results.labels import label
 from repro.results.record import BASE, Record
+from repro.results.task import LAST_MEAN, TRANSLATION
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -152,3 +154,61 @@ def _gaps(one: Band, other: Band, x: Sequence[float]) -> "NDArray[float64]":
     import numpy as np
 
     return np.interp(x, one.step, one.mean) - np.interp(x, other.step, other.mean)
+
+
+# How rows compare with the base on little text and on much: each with the base that was trained on the same text
+
+SCORES = ("nll", "bleu")  # of dev; the first is log PPL
+Worth = Mapping[str, tuple[float, float | None]]  # by score: the mean, and half the width of its 95 % interval
+
+
+class OnText(NamedTuple):
+    """A row minus the base, after the same number of updates on the same text."""
+
+    pairs: int
+    n: int  # seeds that both have
+    found: Worth  # by the paper's weights
+    of_mean: Worth | None  # by the mean of the last checkpoints; None where a run was not scored by it
+
+
+def on_texts(records: Iterable[Record]) -> dict[str, list[OnText]]:
+    """Each row that translates, on each text, smallest text first; rows are named as on the smallest text.
+
+    A row is recognised by its hyper-parameters and system. All texts are of the base's corpus and language pair. Empty
+    where there is no base; a text is left out for a row that shares no seed with the base there.
+    """
+    finished = [one for one in records if one.status == "finished" and one.about == TRANSLATION]
+    base = next((one for one in finished if one.table == BASE), None)
+    if base is None:
+        return {}
+    runs: dict[str, dict[int, dict[int, Record]]] = {}
+    names: dict[str, str] = {}
+    for one in sorted(finished, key=lambda one: (one.corpus["n_train"], one.table, one.position, one.seed)):
+        if (one.corpus["name"], one.pair) == (base.corpus["name"], base.pair):
+            names.setdefault(_setting(one), one.row)
+            runs.setdefault(_setting(one), {}).setdefault(one.corpus["n_train"], {})[one.seed] = one
+    of_base = runs.pop(_setting(base))
+    found = {
+        names[what]: [
+            OnText(pairs, len(both), _to_base(both, "dev") or {}, _to_base(both, next(iter(LAST_MEAN))))
+            for pairs, of in by_text.items()
+            if (both := common(of, of_base.get(pairs, {})))
+        ]
+        for what, by_text in runs.items()
+    }
+    return {name: of for name, of in found.items() if of}
+
+
+def _setting(record: Record) -> str:
+    return json.dumps([record.hyper, record.system], sort_keys=True)
+
+
+def _to_base(both: Sequence[tuple[Record, Record]], split: str) -> Worth | None:
+    """Each score's mean difference and its interval; None where a run lacks one of the scores."""
+    found = {}
+    for score in SCORES:
+        ours, base = (whole(run.score(split, score) for run in runs) for runs in zip(*both, strict=True))
+        if not (ours and base):
+            return None
+        found[score] = interval([one - other for one, other in zip(ours, base, strict=True)])
+    return found

@@ -4,20 +4,31 @@ These parts show what a system forgets: a single vector has less room for a long
 with every word written. Parts are thirds. Sentences are split by the length of their source into equally many; each
 translation is split by its tokens, and each third is compared with the same third of its reference. For parsers: F1 of
 the thirds of sentences, and how much F1 depends on which sentences were parsed.
+
+Also what scores would have been on other sentences of the same kind. The counts behind a score are summed over the
+sentences of a draw, and the sums are scored; the mean of sentence scores would be another number. All runs see the same
+draws, so differences between runs are paired. The method is that of Koehn (2004), with sacreBLEU's draws.
 """
 
+import functools
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from repro.results.artifacts import read_further
 from repro.results.brackets import Brackets, read_brackets, shares_of_mendings
-from repro.results.frame import DataFrame, common, runs_in, spread_each, whole, widened
-from repro.results.record import Record
-from repro.results.resampled import Floats, Interval, over_draws, resampled
+from repro.results.frame import DataFrame, common, runs_in, spread, spread_each, whole, widened
+from repro.results.notes import SCORERS
+from repro.results.record import Record, path
 from repro.results.sentences import SMOOTHED, NgramCounts, bleu, read_counts, read_places
+from repro.results.task import number
+
+Floats = NDArray[np.float64]
 
 SPLIT, SCORER = "dev", "bleu"  # sacreBLEU's
 LENGTHS, PLACES = ("shortest", "middle", "longest"), ("first", "second", "last")
@@ -26,6 +37,15 @@ F1_OVER, F1_TO_FIRST = f"{SPLIT}/f1/sentences", f"{SPLIT}/f1_to_first/sentences"
 MENDED = f"{SPLIT}/mended/"  # the prefix of a column's name; the kind of mending follows
 THIRDS = tuple(f"{SPLIT}/{SCORER}/{part}" for part in (*LENGTHS, *PLACES))
 KEPT = f"{SPLIT}/{SCORER}/kept"  # BLEU of the last third of translations, in per cent of BLEU of the first third
+
+
+class Interval(NamedTuple):
+    """A score, or a difference of two, on all sentences, with its 95 % interval over resampled sentences."""
+
+    value: float
+    low: float
+    high: float
+    n_sentences: int
 
 
 def by_length(counts: NgramCounts, source: Sequence[int], n: int = 3) -> list[float]:
@@ -52,6 +72,25 @@ def _kept(parts: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     """BLEU of the last third in per cent of the first, one value per run; none where a first third has BLEU 0."""
     first, last = THIRDS[-len(PLACES)], THIRDS[-1]
     return {KEPT: [100 * one[last] / one[first] for one in parts] if all(one[first] for one in parts) else []}
+
+
+def with_further(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
+    """The frame with the scores of each row on other test sets: `further/<set>/<score>`, and `further/<set>/n`.
+
+    `n` is how many of the row's runs were scored on the set, maybe not all. No column where none was.
+    """
+    lines = []
+    for runs in runs_in(frame, records):
+        found = [read_further(path(results, record), record.run) for record in runs]
+        line: dict[str, float | None] = {}
+        for name in dict.fromkeys(name for tests in found for name in tests):
+            scores = [tests[name].scores for tests in found if name in tests]
+            line[f"further/{name}/n"] = len(scores)
+            for score in SCORERS:
+                values = [number(one, score) for one in scores]
+                line |= spread(f"further/{name}/{score}", [value for value in values if value is not None])
+        lines.append(line)
+    return widened(frame, lines, dtype=float) if any(lines) else frame
 
 
 def with_brackets(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
@@ -175,3 +214,37 @@ def length_decides(difference: float, bleus: tuple[float, float], lengths: tuple
         return False
     ours, other = (math.log(bleu) - min(0.0, 1 - 1 / length) for bleu, length in zip(bleus, lengths, strict=True))
     return (ours - other) * difference < 0
+
+
+# Scores on other sentences of the same kind
+
+RESAMPLES, SEED = 1_000, 12_345  # sacreBLEU's
+OUTSIDE = 40  # a 95 % interval leaves out one fortieth of the resamples at each end, as sacreBLEU counts them
+
+
+@functools.lru_cache(maxsize=4)
+def draws(n_sentences: int) -> Floats:
+    """How often each sentence is drawn in each resample, [R, S], as sacreBLEU draws them."""
+    chosen = np.random.default_rng(SEED).choice(n_sentences, size=(RESAMPLES, n_sentences), replace=True)
+    return np.stack([np.bincount(one, minlength=n_sentences) for one in chosen]).astype(np.float64)
+
+
+def resampled(summands: Floats, score: Callable[[Floats], Floats]) -> Floats:
+    """The score of all sentences, then of each resample of them, [1 + R].
+
+    `summands` [S, C] are the counts that the score sums; `score` maps sums [..., C] to scores [...].
+    """
+    return score(np.concatenate([summands.sum(axis=0, keepdims=True), draws(len(summands)) @ summands]))
+
+
+def over_draws(row: Sequence[Floats], n_sentences: int, less: Sequence[Floats]) -> Interval:
+    """The mean over the runs of a row, minus that over the runs of another row, `less`, if it is not empty.
+
+    It is computed draw by draw. The runs are as `resampled` gives them; the row has at least one. With the same seeds
+    in both rows this is the mean of the seeds' paired differences.
+    """
+    of_row = np.mean(row, axis=0)
+    value, *drawn = (of_row - np.mean(less, axis=0) if less else of_row).tolist()
+    outside = len(drawn) // OUTSIDE
+    ordered = sorted(drawn)
+    return Interval(value, ordered[outside], ordered[-outside - 1], n_sentences)

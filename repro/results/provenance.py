@@ -10,6 +10,7 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
+import inspect
 import json
 import os
 import platform
@@ -20,11 +21,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, TypeVar
+from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from repro.results.places import PACKAGE
-from repro.results.processor import processor
-from repro.results.systems import modules, named_parts
 
 # The folders behind the wall. Whatever else an experiment, a task or a program imports decides nothing that the run's
 # id does not record.
@@ -211,12 +210,12 @@ def _ours() -> _Code:
 @functools.cache
 def _with(parts: tuple[Any, ...]) -> _Code:
     """The deciding code of a row whose system has these parts: the code that all rows share, and what they import."""
-    own = {name: folder for part in parts for name, folder in modules(part).items()}
+    own = {name: folder for part in parts for name, folder in _modules(part).items()}
     return _read([*ROOTS, *own], _Code(dict(sorted(own.items())))) if own else _ours()
 
 
 def _code_of(system: Any) -> _Code:
-    return _with(parts) if (parts := tuple(named_parts(system))) else _ours()
+    return _with(parts) if (parts := tuple(_named_parts(system))) else _ours()
 
 
 def _code_of_task(task: Any) -> _Code:
@@ -227,7 +226,7 @@ def _code_of_task(task: Any) -> _Code:
 @functools.cache
 def _code_of_kind(kind: Any) -> _Code:
     """The module of a task and what it imports; of ours, outside the wall, only what it takes from behind it."""
-    [module] = own = modules(kind)
+    [module] = own = _modules(kind)
     if not _is_ours(module):
         return _read(own, _Code(own, is_of_task=True))
     code = _Code(is_of_task=True)
@@ -266,7 +265,7 @@ def task_digest(task: Any) -> str:
 
     Our own tasks lie outside the wall; for them, SHA-256 of what they import from behind it.
     """
-    code, [module] = _code_of_task(task), modules(type(task))
+    code, [module] = _code_of_task(task), _modules(type(task))
     return _sha256("".join(sorted(code.taken(module)))) if _is_ours(module) else _digest(code)
 
 
@@ -349,3 +348,106 @@ def _device(torch: Any, device_type: str | None, cpu: str) -> str:
     if device_type in (None, "cuda") and torch.cuda.is_available():
         return str(torch.cuda.get_device_name())
     return cpu
+
+
+# A row's system: a class or a `functools.partial` of one; None is the Transformer
+
+_ADVICE = "Give the row's system as a class at the top of a module, or as functools.partial of one."
+
+
+def system_text(system: Any) -> str:
+    """The qualified name of a system with its arguments, "rivals.Recurrent(width=96)"; empty for None.
+
+    Raises ValueError for anything without such a name: a lambda, a local class or function, an instance, a function
+    instead of a class, arguments other than classes, functions and numbers.
+    """
+    if system is None:
+        return ""
+    called = system
+    while isinstance(called, functools.partial):
+        called = called.func
+    if not inspect.isclass(called):
+        raise ValueError(f"A system: expected a class, got {called!r}. {_ADVICE}")
+    return _value(system)
+
+
+def _modules(system: Any) -> dict[str, Path]:
+    """The modules of the system and of its arguments, with the folders below which they lie.
+
+    Raises ValueError for classes and functions that were typed into a notebook or a shell.
+    """
+    found = {}
+    for part in _named_parts(system):
+        module = sys.modules.get(part.__module__)
+        file = getattr(module, "__file__", None)
+        if part.__module__ == "__main__" and not (file and Path(file).is_file()):
+            raise ValueError(f"A system: {part.__qualname__} was typed in. Put it into a file and import it.")
+        if file is not None:
+            name = _module(part)
+            found[name] = Path(file).resolve().parents[name.count(".") + (Path(file).name == "__init__.py")]
+    return found
+
+
+def _named_parts(value: Any) -> Iterator[Any]:
+    """The classes and functions that a system is made of."""
+    if isinstance(value, functools.partial):
+        for part in (value.func, *value.args, *value.keywords.values()):
+            yield from _named_parts(part)
+    elif inspect.isclass(value) or inspect.isfunction(value):
+        yield value
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, functools.partial):
+        named = [f"{name}={_value(value.keywords[name])}" for name in sorted(value.keywords)]
+        return f"{_value(value.func)}({', '.join([*map(_value, value.args), *named])})"
+    if inspect.isclass(value) or inspect.isfunction(value):
+        if "<" in value.__qualname__:
+            name = value.__qualname__
+            raise ValueError(f"A system: expected something with a name of its own, got {name}. {_ADVICE}")
+        return f"{_module(value)}.{value.__qualname__}"
+    if value is None or isinstance(value, int | float):
+        return repr(value)
+    raise ValueError(f"A system: expected classes, functions and numbers as its arguments, got {value!r}. {_ADVICE}")
+
+
+def _module(part: Any) -> str:
+    """The name of the part's module; if it is the running experiment file, the name of that file."""
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    name: str = part.__module__
+    return Path(file).stem if name == "__main__" and file else name
+
+
+# The processor, on whose model and vector units the last digits of a sum depend
+
+CPUINFO = Path("/proc/cpuinfo")
+MODEL = {"vendor_id": "", "cpu family": "family ", "model": "model ", "stepping": "stepping "}  # of x86
+MODEL_OF_ARM = {"CPU implementer": "implementer ", "CPU variant": "variant ", "CPU part": "part "}
+OF_VECTORS = r"sse4\w*|avx\w*|fma\w*|f16c|amx\w*|asimd\w*|sve\w*|bf16|i8mm"  # by which a library picks its products
+
+
+class Processor(NamedTuple):
+    """The first processor of a machine."""
+
+    name: str  # as the system reports it, if it does
+    model: str | None  # rented machines often share a name; None where the system does not report it
+    vectors: tuple[str, ...]  # the flags of its vector units, sorted; empty where the system does not report them
+
+
+@functools.cache
+def processor(cpuinfo: Path = CPUINFO) -> Processor:
+    """The processor of this machine, as Linux describes it in `cpuinfo`, else only its name."""
+    text = cpuinfo.read_bytes().decode("ascii", "replace") if cpuinfo.exists() else ""
+    lines = (line.partition(":") for line in text.partition("\n\n")[0].split("\n"))
+    told = {key.strip(): value.strip() for key, _, value in lines}
+    named = (
+        ", ".join(word + told[key] for key, word in keys.items())
+        for keys in (MODEL, MODEL_OF_ARM)
+        if keys.keys() <= told.keys()
+    )
+    flags = told.get("flags", told.get("Features", "")).split()
+    return Processor(
+        name=told.get("model name") or platform.processor() or platform.machine(),
+        model=next(named, None),
+        vectors=tuple(sorted(flag for flag in flags if re.fullmatch(OF_VECTORS, flag))),
+    )

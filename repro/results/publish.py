@@ -3,19 +3,17 @@
 Paper: none. These rules ensure that a published cell is a mean over seeds of one experiment that anybody can repeat.
 """
 
-import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from repro.results import artifacts, layer_costs, provenance, sentences
 from repro.results.brackets import fault_of_brackets
-from repro.results.frame import ResultSet, Rows, note_rows
+from repro.results.frame import ResultSet, note_rows
 from repro.results.inside import copy_inside, first_sentences, inside_file, n_published, write_inside
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.labels import seeds_option
 from repro.results.notes import computed_on, seeds_of_rows
-from repro.results.places import OWN
 from repro.results.record import BASE, PROGRAM, Record, path, save_together
 from repro.results.task import SPLITS
 
@@ -48,27 +46,22 @@ def added(own: ResultSet, published: ResultSet) -> list[str]:
 
 def replaced(own: ResultSet, published: ResultSet) -> list[str]:
     """The published records that these would replace, each with its differences old -> new."""
-    there = _by_seed(published)
-    changed = [(old, record) for record in own.everything if (old := there.get(_cell(record), record)) != record]
-    return [f"{_of(new)}: {_told(_facts(old), _facts(new))}" for old, new in changed]
-
-
-def replaced_layers(mine: layer_costs.Measured, theirs: layer_costs.Measured) -> list[str]:
-    """As `replaced`, for the measurement of Table 1."""
-    old, new = (
-        {**_origin(one.stamp), "rounds": f"{one.grid['rounds']}", "started": one.stamp["started"]}
-        for one in (theirs, mine)
-    )
-    return [f"the measurement: {_told(old, new)}"] if mine != theirs else []
+    there, lines = _by_seed(published), []
+    for record in own.everything:
+        if (before := there.get(_cell(record), record)) != record:
+            old, new = _facts(before), _facts(record)
+            changes = [f"{name} {old[name]} -> {new[name]}" for name in old if old[name] != new[name]]
+            lines.append(f"{_of(record)}: {', '.join(changes) or 'other content'}")
+    return lines
 
 
 def published_with(own: ResultSet, published: ResultSet) -> ResultSet:
     """The published results as they would be with these records."""
-    tables = {}
+    tables, rows = {}, {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}}
     for name in {**published.tables, **own.tables}:
         records = {_cell(record): record for of in (published, own) for record in of.tables.get(name, ())}
         tables[name] = list(records.values())
-    return replace(published, tables=tables, rows={**published.rows, **_rows_of(own)})
+    return replace(published, tables=tables, rows={**published.rows, **rows})
 
 
 def publish(own: ResultSet, published: ResultSet) -> None:
@@ -87,7 +80,7 @@ def publish(own: ResultSet, published: ResultSet) -> None:
         if is_exploration(table):
             save_together(published.folder / table, own.tables[table])
     if own.everything:
-        note_rows(published.folder, _rows_of(own))
+        note_rows(published.folder, published_with(own, published).rows)
 
 
 def is_exploration(table: str) -> bool:
@@ -100,11 +93,6 @@ def _left_out(table: str) -> tuple[str, ...]:
     return SPLITS[1:] if is_exploration(table) else ()
 
 
-def _rows_of(own: ResultSet) -> Rows:
-    """The rows that are published with these records."""
-    return {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}}
-
-
 def _cell(record: Record) -> tuple[str, str, int]:
     return record.table, record.row, record.seed
 
@@ -115,26 +103,14 @@ def _by_seed(published: ResultSet) -> dict[tuple[str, str, int], Record]:
 
 def _facts(record: Record) -> dict[str, str]:
     """The facts by which records of the same row and seed may differ."""
-    scores = ("ppl", *record.about["scores"])
-    told = {f"dev {name}": record.score("dev", name) for name in scores}
+    scores = {f"dev {name}": record.score("dev", name) for name in ("ppl", *record.about["scores"])}
     return {
-        **_origin(record.stamp),
+        "commit": (record.stamp["commit"] or "none")[:12],
+        "processor": computed_on(record.stamp),
         "status": record.status,
-        **{name: "none" if value is None else f"{value:.2f}" for name, value in told.items()},
+        **{name: "none" if value is None else f"{value:.2f}" for name, value in scores.items()},
         "run": record.run,
-        "started": record.stamp["started"],
     }
-
-
-def _origin(stamp: provenance.Provenance) -> dict[str, str]:
-    """Code and processor; processors of one name may have different instructions."""
-    on = f"{computed_on(stamp)} with {instructions}" if (instructions := stamp.get("instructions")) else ""
-    return {"commit": (stamp["commit"] or "none")[:12], "processor": on or computed_on(stamp)}
-
-
-def _told(old: dict[str, str], new: dict[str, str]) -> str:
-    """The differences in words: commit 12ab34cd56ef -> ab12, dev bleu 54.27 -> 53.11."""
-    return ", ".join(f"{name} {old[name]} -> {new[name]}" for name in old if old[name] != new[name]) or "other content"
 
 
 def keep_few_insides(folder: Path) -> None:
@@ -227,23 +203,3 @@ def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) ->
 
 def _of(record: Record) -> str:
     return f"{record.table}, row {record.row!r}, seed {record.seed}"
-
-
-Contents = Mapping[Path, bytes]  # the digest of each file's content
-
-
-def contents(folder: Path) -> Contents:
-    """Every file under a folder of results, except one's own records and files that are being written."""
-    files = (file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.startswith("."))
-    return {
-        file: hashlib.sha256(file.read_bytes()).digest()
-        for file in files
-        if file.relative_to(folder).parts[0] != OWN.name
-    }
-
-
-def changed_files(before: Contents, after: Contents) -> Iterator[str]:
-    """The differences in words: new: results/x.md; changed: results/y.md; gone: results/z.md."""
-    for file in sorted({*before, *after}):
-        if before.get(file) != after.get(file):
-            yield f"{'new' if file not in before else 'changed' if file in after else 'gone'}: {file}"

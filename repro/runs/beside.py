@@ -19,7 +19,7 @@ from repro.corpora.pair import languages
 from repro.decoding.search import Search
 from repro.paper import FIGURE_SENTENCES
 from repro.results import artifacts
-from repro.results.further_tests import FurtherTest, read_further, write_further
+from repro.results.artifacts import FurtherTest, read_further, write_further
 from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_inside, write_inside
 from repro.results.record import Record, path
 from repro.results.sentences import has_sentences

@@ -19,8 +19,7 @@ from repro.render.grid import aligned
 from repro.render.several import several
 from repro.results import record
 from repro.results.labels import label
-from repro.results.processor import processor
-from repro.results.systems import system_text
+from repro.results.provenance import processor, system_text
 from repro.runs.cards import visible
 from repro.runs.hardware import BIG, CARDS, Card, pair_flops
 from repro.runs.options import Options

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from repro.model.config import Hyper
 from repro.results import record
 from repro.results.places import EXPERIMENTS, experiment_files
+from repro.results.provenance import system_text
 from repro.results.record import Record
-from repro.results.systems import system_text
 from repro.tracking.run_folder import RECORD
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, open_corpus
 from repro.corpora.pair import languages
 from repro.results import artifacts
+from repro.results.artifacts import read_further
 from repro.results.brackets import Brackets, are_brackets_of, has_brackets, write_brackets
-from repro.results.further_tests import read_further
 from repro.results.parts import SPLIT
 from repro.results.record import Record, path
 from repro.results.sentences import (

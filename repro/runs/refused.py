@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from repro.results.systems import system_text
+from repro.results.provenance import system_text
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.table import Cell

@@ -21,9 +21,8 @@ from repro.model.cost import TextSizes, training_flops
 from repro.model.ragged import WIDEST
 from repro.results import record
 from repro.results.labels import relation
-from repro.results.provenance import Provenance, provenance
+from repro.results.provenance import Provenance, provenance, system_text
 from repro.results.record import Record
-from repro.results.systems import system_text
 from repro.results.task import LAST_MEAN, LENGTH, TRANSLATION, Named, Scores, without_value
 from repro.runs import determinism
 from repro.runs.beside import note_beside

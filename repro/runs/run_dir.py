@@ -19,9 +19,8 @@ from repro.model.config import Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
 from repro.results.kinds import OF_CODE, code_name, equal_codes
-from repro.results.provenance import cleared, fingerprint, task_digest
+from repro.results.provenance import cleared, fingerprint, system_text, task_digest
 from repro.results.record import Record
-from repro.results.systems import system_text
 from repro.results.task import TRANSLATION
 from repro.runs.changed import refuse_changed
 from repro.runs.options import Options

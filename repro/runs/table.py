@@ -8,8 +8,8 @@ from typing import Any
 
 from repro.model.config import BASE, Hyper, written
 from repro.paper import Pair, Training, parser, system
-from repro.results import systems
 from repro.results.frame import FIGURES, Listed
+from repro.results.provenance import system_text
 from repro.results.record import BASE as BASE_TABLE
 from repro.results.record import FOLDER, PROGRAM, PaperNumbers
 from repro.results.task import TRANSLATION
@@ -118,7 +118,7 @@ def cells(
     at_scale, twins = [], []
     for of, i, row in placed:
         try:
-            hyper, system = row.at(base, equal_updates=equal_updates), systems.system_text(row.system)
+            hyper, system = row.at(base, equal_updates=equal_updates), system_text(row.system)
         except ValueError:
             if not chosen or row.name in chosen:
                 raise

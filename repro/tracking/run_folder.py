@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from repro.results.artifacts import state
-from repro.results.further_tests import read_further
+from repro.results.artifacts import read_further, state
 from repro.storage import atomic, signed_json
 from repro.storage.journal import FINAL, FRAME, Line
 from repro.storage.lock import locked

@@ -13,7 +13,7 @@ from repro.pages.columns import with_minus
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
 from repro.render.page import Block, Column, Table, Text
-from repro.results.resampled import Interval
+from repro.results.parts import Interval
 from repro.web.report import Section
 from repro.web.tables import SCRIPT, FirstRuns, first_runs, lower, outcome_html, verdict_class
 

@@ -19,8 +19,8 @@ from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.claims.evidence import Evidence
 from repro.claims.judge import evidence_of, judge
 from repro.results import artifacts
+from repro.results.parts import RESAMPLES, Interval, draws
 from repro.results.record import Record, path
-from repro.results.resampled import RESAMPLES, Interval, draws
 from repro.results.sentences import NgramCounts, RunKey, Scorers, counts_of_runs, ngram_counts
 
 WORDS = ["der", "die", "das", "Hund", "Katze", "Mann", "läuft", "schläft", "sieht", "heute", "schnell", "und", "gut"]

@@ -66,14 +66,14 @@ def test_seeds_that_were_looked_at_before_do_not_count() -> None:
     assert seeds(found) == [9, 10, 11]
     assert why_apart(found.apart) == [
         f"3 of seeds below {FIRST_SEED}, whose runs were looked at when scales, claims and analysis were chosen: "
-        "h=1 (seeds 6 to 8)"
+        "h=1 (seed 6, 7, 8)"
     ]
 
 
 def test_after_a_gap_nothing_counts() -> None:
     found = gather([run(12), run(9), run(10), run(13)], {LIST})
     assert seeds(found) == [9, 10]
-    assert why_apart(found.apart) == ["2 after a gap in the seeds, which count from 9 on: h=1 (seeds 12 to 13)"]
+    assert why_apart(found.apart) == ["2 after a gap in the seeds, which count from 9 on: h=1 (seed 12, 13)"]
     # who throws a seed away that displeases keeps only those before it
     assert seeds(gather([run(9), replace(run(10), claims=None), run(11), run(12)], {LIST})) == [9]
 
@@ -85,7 +85,7 @@ def test_seeds_that_are_no_repetitions_of_the_newest_do_not_count() -> None:
     base = run(9, "base", "base", stamp={**run(9).stamp, "n_threads": 2})  # another row, which nobody compares with
     found = gather([base, *old, *new], {LIST})
     assert [(record.row, record.seed) for record in found.records] == [("base", 9)]
-    assert why_apart(found.apart)[0] == "2 unlike the newest run of their row in precision: h=1 (seeds 9 to 10)"
+    assert why_apart(found.apart)[0] == "2 unlike the newest run of their row in precision: h=1 (seed 9, 10)"
 
 
 def test_a_run_has_the_hyper_parameters_that_its_row_makes() -> None:
@@ -157,7 +157,7 @@ def test_a_run_in_another_order_than_its_seed_is_renumbered_and_settles_nothing(
 def test_seeds_that_have_one_order_are_copies() -> None:
     same = [ordered(seed, row, "o9") for seed in (9, 10) for row in ("h=1", "h=4")]
     assert why_apart(gather(same, {LIST}).apart) == [
-        "4 of seeds that have one order of the data, 9, 10: h=1 (seeds 9 to 10), h=4 (seeds 9 to 10)"
+        "4 of seeds that have one order of the data, 9, 10: h=1 (seed 9, 10), h=4 (seed 9, 10)"
     ]
 
 
@@ -208,9 +208,9 @@ def test_a_row_with_a_system_of_its_own_is_of_the_same_world_as_the_base() -> No
 
 def test_many_rows_are_counted() -> None:
     found = gather([run(1, f"h={h}") for h in (1, 2, 4, 8, 16, 32)], {LIST})
-    assert why_apart(found.apart)[0].endswith(": 6 rows, seed 1")
+    assert why_apart(found.apart)[0].endswith(": 6 rows, seeds 1")
     five = [run(seed, f"h={h}") for seed in (3, 1) for h in (1, 2, 4, 8, 16)]
-    assert why_apart(gather(five, {LIST}).apart)[0].endswith("h=8 (seeds 1, 3), h=16 (seeds 1, 3)")
+    assert why_apart(gather(five, {LIST}).apart)[0].endswith("h=8 (seed 3, 1), h=16 (seed 3, 1)")
 
 
 # Verdicts of before

@@ -104,7 +104,7 @@ def play(plan: Plan) -> None:
     from repro import experiment
     from repro.model.config import Hyper
     from repro.results import provenance
-    from repro.results.processor import processor
+    from repro.results.provenance import processor
     from repro.runs import run, scales, sweep
     from repro.storage import lease
 

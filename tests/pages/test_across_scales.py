@@ -20,8 +20,8 @@ from repro.pages import across_scales
 from repro.pages.across_scales import page, settling
 from repro.render.markdown import markdown
 from repro.render.page import Heading, Listing, Page, Table, plain
+from repro.results.curves import OnText
 from repro.results.record import PaperNumbers, path
-from repro.results.texts import OnText
 
 TRAINED = [claim for claim in CLAIMS if claim.is_trained]
 

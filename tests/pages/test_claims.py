@@ -20,7 +20,7 @@ from repro.pages.scale_data import Summary
 from repro.render.markdown import markdown
 from repro.results.frame import ResultSet
 from repro.results.record import PaperNumbers, Record, path
-from repro.results.resampled import Interval
+from repro.results.parts import Interval
 
 
 def some(table: str, row: str, bleu: float, position: int = 0, **other: object) -> list[Record]:

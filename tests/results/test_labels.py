@@ -13,9 +13,7 @@ from table_records import columns
 
 from repro.model.config import BASE
 from repro.pages import build, tables
-from repro.pages.claims import sizes_here
 from repro.pages.columns import HEADINGS, sheet
-from repro.pages.scale_data import summary
 from repro.render.escape import NO_BREAK
 from repro.render.latex import latex
 from repro.render.markdown import markdown
@@ -155,14 +153,6 @@ def test_at_the_papers_own_size_nothing_is_in_brackets() -> None:
     frame = frames.table([replace(base, hyper=changed()), replace(shallow, hyper=changed(n_layers=2))], rows=ROWS)
     shown = {column.heading: column.texts for column in columns(frame)}
     assert (shown["row"], shown["N"]) == (["base", "N=2", "P_drop=0.2"], ["6", "2", ""])
-
-
-def test_verdicts_say_what_the_sizes_of_their_claims_are_here(result_set: ResultSet) -> None:
-    told = summary(ResultSet.read(result_set.folder))
-    assert told
-    assert "At this scale they are N=2 (here 1), P_drop=0.2 (here 0.4)." in sizes_here(told)
-    at_paper_size = [replace(record, hyper=changed()) for record in runs()[:1]]
-    assert summary(replace(result_set, tables={"base": at_paper_size})).rows_here == ()  # type: ignore[union-attr]
 
 
 # The list of rows

@@ -8,9 +8,8 @@ import pytest
 from kept_sentences import REFERENCES, ladder_run, with_scores
 from paper_runs import paper_run
 
-from repro.pages.columns import DELTA
-from repro.pages.sections import OF_TRANSLATIONS, lengths_section
-from repro.render.page import Table
+from repro.pages.columns import DELTA, row_column, tabled
+from repro.pages.tables import OF_TRANSLATIONS, length_columns
 from repro.results import parts
 from repro.results.frame import table
 from repro.results.parts import (
@@ -109,9 +108,7 @@ def test_empty_ones_are_counted_and_all_tokens_are_held_against_the_references(t
     assert found.loc["h=1", [f"{RATIO}_min", f"{RATIO}_max"]].tolist() == pytest.approx([8 / 17, 1])
     assert found.loc["h=4", [EMPTY, RATIO]].tolist() == pytest.approx([0, 23 / 17])
     assert found.loc["h=16", [EMPTY, RATIO]].isna().all(), "one of its runs is not known"
-    _, shown, *_ = lengths_section(made, ())
-    assert isinstance(shown, Table)
-    names, *others = shown.columns
+    names, *others = tabled([row_column(made), *length_columns(made)]).columns
     columns = {column.heading: dict(zip(names.texts, column.texts, strict=True)) for column in others}
     assert {column.group for column in others} == {OF_TRANSLATIONS}
     assert [*columns["empty (%)"].values()] == ["16.7 [0.0, 33.3]", "0.0"], "of h=16 there is nothing to show"
@@ -127,9 +124,7 @@ def test_a_difference_of_lengths_is_over_common_seeds_and_says_where_it_decides(
     of_other_text = {**records[0].corpus, "sha256": "cd"}
     records.append(replace(run("other", 1, wrong, tmp_path), corpus=of_other_text))
     made = with_lengths(table(records, base=base), [*base, *records], tmp_path)
-    _, shown, *_ = lengths_section(made, ())
-    assert isinstance(shown, Table)
-    assert [column.texts for column in shown.columns if column.heading == DELTA] == [["", "+0.059", "", ""]]
+    assert [column.texts for column in length_columns(made) if column.heading == DELTA] == [["", "+0.059", "", ""]]
 
 
 @pytest.mark.parametrize(

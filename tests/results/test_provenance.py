@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from repro.results import provenance as stamp
-from repro.results.processor import Processor, processor
+from repro.results.provenance import Processor, processor
 
 LAYER = b'''"""A layer."""
 

@@ -10,9 +10,8 @@ from repro.pages.table4 import page
 from repro.render.markdown import markdown
 from repro.results.brackets import Brackets
 from repro.results.frame import table
-from repro.results.parts import F1_OVER, F1_TO_FIRST, f1_over_sentences, with_brackets
+from repro.results.parts import F1_OVER, F1_TO_FIRST, Interval, f1_over_sentences, with_brackets
 from repro.results.record import Record
-from repro.results.resampled import Interval
 
 N = 23  # sentences
 LENGTHS = np.random.default_rng(5).integers(1, 40, N)  # words, and about as many brackets: F1 of sums is of the long

@@ -9,8 +9,8 @@ import pytest
 from table_records import run
 
 from repro.figures.forest import draw_text_sizes
+from repro.results.curves import on_texts
 from repro.results.record import Record
-from repro.results.texts import on_texts
 
 
 def on(pairs: int, row: str, seed: int, bleu: float, *, is_base: bool, **other: Any) -> Record:

@@ -18,15 +18,10 @@ from repro.experiment import main
 from repro.pages.sections import further_section
 from repro.render.page import Table
 from repro.results import artifacts
-from repro.results.artifacts import Artifact, own_file
+from repro.results.artifacts import Artifact, FurtherTest, own_file, read_further, write_further
 from repro.results.frame import table
-from repro.results.further_tests import (
-    FurtherTest,
-    read_further,
-    with_further,
-    write_further,
-)
 from repro.results.inside import inside_file
+from repro.results.parts import with_further
 from repro.results.record import Record, load, path
 from repro.runs import beside, outputs
 from repro.runs.outputs import rescored

@@ -29,7 +29,7 @@ from repro.model.config import BASE, Hyper
 from repro.model.protocol import refuse_parts
 from repro.model.rivals.recurrent import Simple
 from repro.model.transformer import Transformer
-from repro.results import provenance, record, systems
+from repro.results import provenance, record
 from repro.results.kinds import differences
 from repro.results.record import Record
 from repro.runs import load
@@ -268,7 +268,7 @@ def test_what_needs_whole_updates_is_not_shared_out(tmp_path: Path, capsys: pyte
 
 def test_systems_are_told_apart_by_class_and_arguments() -> None:
     names = [
-        systems.system_text(one) for one in (None, Toy, partial(Toy, depth=2), partial(Transformer, positions=Toy))
+        provenance.system_text(one) for one in (None, Toy, partial(Toy, depth=2), partial(Transformer, positions=Toy))
     ]
     assert names == [
         "", "toy_system.Toy", "toy_system.Toy(depth=2)",

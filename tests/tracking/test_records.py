@@ -10,7 +10,7 @@ from paper_runs import paper_run
 from tracked_runs import describe, stored
 
 from repro.cli.tracking import main
-from repro.results.further_tests import FurtherTest, write_further
+from repro.results.artifacts import FurtherTest, write_further
 from repro.results.record import path
 from repro.tracking.client import connect, experiment_name
 from repro.tracking.mirror import sync

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from repro.decoding.bleu import sacrebleu_score
-from repro.pages import outputs_2017 as page_of
+from repro.pages.of_others import outputs_page, outputs_sheet
 from repro.render.markdown import markdown
-from repro.results.outputs_2017 import load_outputs, save_outputs
-from repro.results.scored_2017 import found_outputs, score_outputs
+from repro.results.outputs_2017 import found_outputs, load_outputs, save_outputs, score_outputs
 
 WORDS = ["der", "Hund", "läuft", "heute", "sehr", "schnell", "nach", "Hause", "und", "die", "Katze", "schläft"]
 REFERENCES = [" ".join(WORDS[: 4 + i]) for i in range(8)]
@@ -34,9 +33,9 @@ def test_each_is_scored_whole_and_by_quarter(tmp_path: Path) -> None:
     assert other.quarters[1:] == pytest.approx([100] * 3)
     save_outputs(tmp_path, scored)
     assert load_outputs(tmp_path) == scored
-    page = markdown(page_of.page(scored))
+    page = markdown(outputs_page(scored))
     assert "8 sentences" in page
-    assert page_of.sheet(scored).split("\n")[1].startswith("rnn,one,100")
+    assert outputs_sheet(scored).split("\n")[1].startswith("rnn,one,100")
 
 
 def test_what_is_not_there_or_not_parallel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
