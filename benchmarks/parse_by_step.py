@@ -26,7 +26,7 @@ from repro.runs.outputs import brackets_of
 from repro.runs.parsing import PARSING_SEARCH
 from repro.runs.run_dir import RunDir
 from repro.runs.session import Session
-from repro.runs.silence import Silence
+from repro.runs.run import Silence
 from repro.runs.table import Table, cells
 from repro.runs.task import Translation
 from repro.storage import atomic

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from repro.render.several import several
 from repro.runs.cards import visible
 from repro.runs.options import Options
-from repro.runs.processors import processors
 from repro.runs.scales import Scale
-from repro.runs.sizes import cell_memory, free_memory, size
+from repro.runs.sizes import cell_memory, free_memory, processors, size
 from repro.runs.table import Cell
 
 SPARE_MEMORY = 0.1  # share of what is free that is left alone: a forecast is not exact

@@ -13,7 +13,7 @@ from repro.corpora.catalogue import CORPORA, GrammarSizes
 from repro.data.vocabulary import Subwords
 from repro.model.config import BASE, Hyper
 
-ABOUT_37000 = Subwords("bpe", 37_000)  # "about 37000 tokens": section 5.1
+ABOUT_37000 = ("bpe", 37_000)  # "about 37000 tokens": section 5.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Scale:
 
     def subwords(self, pair: str) -> Subwords:
         """The vocabulary of a language pair."""
-        own = CORPORA[self.corpus].subwords.get(pair, ABOUT_37000)
+        own = Subwords(*CORPORA[self.corpus].subwords.get(pair, ABOUT_37000))
         return replace(own, size=self.vocab_size or own.size)
 
     def micro_batches(self, devices: int) -> int:

@@ -47,20 +47,15 @@ class Session:
             self.texts[task] = self._prepare(task, tell)
         self.scale = self._named_after_text()
 
-    def _open(self, task: Task, tell: Tell) -> "Corpus":
+    def _open(self, task: Task) -> "Corpus":
         scale = task.at(self.scale)
-        return task.open_corpus(
-            scale.corpus,
-            data_dir=self.options.data_dir,
-            cache=self.options.cache_dir,
-            sizes=scale.grammar,
-            tell=tell,
-        )
+        where = {"data_dir": self.options.data_dir, "cache": self.options.cache_dir}
+        return task.open_corpus(scale.corpus, sizes=scale.grammar, **where)
 
     def _prepare(self, task: Task, tell: Tell) -> "tuple[Corpus, Prepared]":
         from repro.results.notes import repeated
 
-        options, scale, corpus = self.options, task.at(self.scale), self._open(task, tell)
+        options, scale, corpus = self.options, task.at(self.scale), self._open(task)
         prepared = task.prepare(
             corpus,
             subwords=corpus.subwords(scale.subwords(task.name), asked=options.vocab_size),

@@ -1,5 +1,6 @@
-"""A forecast of the memory and disk that runs take, and what is free. Measured constants; no torch."""
+"""The memory and disk that runs take, by measured constants, and what this machine has and what is free. No torch."""
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,26 @@ def free_memory(cgroup: Path = CGROUP) -> int:
         return free
     cached = sum(int(line.split()[1]) for line in lines if line.startswith(b"inactive_file "))
     return min(free, max(0, most - used + cached))
+
+
+def processors() -> int:
+    """How many processors this process may use: more threads than that wait for each other.
+
+    The size of its CPU set, or the number that its control group grants, whichever is less.
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, granted() or usable)
+
+
+def granted(root: Path = CGROUP) -> int | None:
+    """How many processors' time the control group of this process may use, rounded up; None if there is no limit."""
+    both = root / "cpu.max"  # version 2: quota and period
+    files = [both] if both.exists() else [root / "cpu" / f"cpu.cfs_{name}_us" for name in ("quota", "period")]
+    try:
+        quota, period = (int(word) for file in files for word in file.read_bytes().split())
+    except (OSError, ValueError):  # no such file, or "max"
+        return None
+    return max(1, -(-quota // period)) if quota > 0 else None
 
 
 def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None, *, in_training: bool = False) -> int:

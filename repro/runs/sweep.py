@@ -18,18 +18,20 @@ from repro.results.record import Record, path
 from repro.runs.beside import keep_beside
 from repro.runs.cards import refuse_cards
 from repro.runs.closing import pages, translations, what_next
-from repro.runs.executors.chosen import chosen
-from repro.runs.executors.executor import BUSY, DIVERGED, Job, JobResult, made_by
+from repro.runs.executors.executor import BUSY, DIVERGED, Executor, InProcess, Job, JobResult, made_by
+from repro.runs.executors.pool import Pool
+from repro.runs.executors.slurm import Slurm, array_for
 from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
-from repro.runs.parallelism import ordered
+from repro.runs.parallelism import ordered, parallelism
 from repro.runs.progress import Lane, Progress, overview
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.session import Session, check_room
 from repro.runs.signals import Signals
+from repro.runs.sizes import cell_memory
 from repro.runs.table import Cell, Table, listed, shard_of
 from repro.storage import atomic
 from repro.storage.lock import locked
@@ -203,6 +205,46 @@ class Sweep:
             typed, is_file = self.options.typed, file is not None
             said += what_next(self.name, names[0], scale, typed, task, is_file=is_file)
         progress.say("\n".join(said))
+
+
+def chosen(
+    session: Session,
+    cells: Sequence[Cell],
+    again: Sequence[str] | None,
+    tracker: Tracker,
+    signals: Signals,
+    group: "Group | None" = None,
+) -> Executor:
+    """Start the executor that the options ask for. Raises ValueError for impossible options.
+
+    `again` is the command line that starts this command again, None where nothing can.
+    """
+    options = session.options
+    in_process = InProcess(tracker, signals, group)
+    on = options.on
+    if on == "here":
+        n_jobs, why = parallelism(cells, session.scale, options)
+        if n_jobs == 1 or (again is None and options.jobs is None):
+            return in_process
+    if again is None:
+        raise ValueError(
+            f"{f'--jobs {options.jobs}' if on == 'here' else f'--on {on}'}: each run starts the experiment's file "
+            "again, but this was not started from one. Type: python FILE.py and the same options."
+        )
+    if on == "here":
+        return Pool(again, options.runs_dir, n_jobs, signals, why)
+    if group:
+        raise ValueError(
+            f"--on {on}: the processes of a run share one machine, and are started there. Type the command once; a run "
+            "on several machines is started by torchrun or srun, without --on."
+        )
+    numbers = [session.whole.index(cell) + 1 for cell in cells]
+    if on == "slurm":
+        return Slurm(array_for(session.whole, session.scale, options, again), numbers)
+    from repro.runs.executors.on_ray import OnRay
+
+    memory = max(cell_memory(cell, session.scale) for cell in cells)
+    return OnRay(options, memory, numbers, len(session.whole), again, signals)
 
 
 def exit_code(outcomes: Sequence[JobResult]) -> int:

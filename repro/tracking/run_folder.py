@@ -51,7 +51,7 @@ def write_run(
     `tags` has table, row, seed, scale, the code that decided the result and those in `APART` (and tables, if several
     tables show the row).
     `paper` has the printed numbers of the row, by the names in `PRINTED_SCORES`; `order` is its place in the table, 0
-    for the base row. `origin` is what the run's id was made of, and where its code came from (`repro/runs/changed.py`).
+    for the base row. `origin` is what the run's id was made of, and where its code came from (`repro/runs/run_dir.py`).
     `claims` is the digest of today's list of claims, None if the run began earlier. A new folder keeps it; a folder
     that was described before keeps the digest that it has, or none. Returns the digest that is kept. Raises ValueError
     if the earlier run.json is damaged: the execution's id would be lost, and MLflow would show one run as two.

@@ -14,8 +14,7 @@ from repro.decoding.search import Search
 from repro.model.config import BASE, written
 from repro.model.rivals.convs2s import ConvS2S
 from repro.results import kinds
-from repro.runs.changed import Changed, origin, refuse_changed
-from repro.runs.run_dir import RunDir, made_of
+from repro.runs.run_dir import Changed, RunDir, made_of, origin, refuse_changed
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
 from repro.tracking.run_folder import write_run

@@ -9,7 +9,7 @@ from repro.model.config import Hyper
 from repro.results import record
 from repro.runs import sizes
 from repro.runs.scales import SCALES
-from repro.runs.sizes import disk_needed, free_memory, run_memory, size
+from repro.runs.sizes import disk_needed, free_memory, granted, run_memory, size
 from repro.runs.table import Cell, cells
 from repro.runs.task import Translation
 
@@ -70,3 +70,21 @@ def test_sizes_are_said_as_a_person_says_them() -> None:
     assert [size(n) for n in (64_000, 1e6, 2.56e8, 1e9, 1.57e10)] == [
         "64 kB", "1.0 MB", "256.0 MB", "1.0 GB", "15.7 GB",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ({"cpu.max": b"max 100000\n"}, None),
+        ({"cpu.max": b"150000 100000\n"}, 2),
+        ({"cpu.max": b"50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": b"-1\n", "cpu/cpu.cfs_period_us": b"100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": b"400000\n", "cpu/cpu.cfs_period_us": b"100000\n"}, 4),
+        ({}, None),
+    ],
+)
+def test_what_a_container_grants(tmp_path: Path, files: dict[str, bytes], wanted: int | None) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    assert granted(tmp_path) == wanted

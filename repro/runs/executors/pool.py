@@ -26,8 +26,7 @@ from typing import Any
 from repro.render.console import beneath
 from repro.runs.cards import refuse_cards, visible
 from repro.runs.command import code_of
-from repro.runs.executors.executor import FAILED, Job, JobResult, log_file, tail
-from repro.runs.executors.in_process import attempt
+from repro.runs.executors.executor import FAILED, Job, JobResult, attempt, log_file, tail
 from repro.runs.progress import Lane, Progress
 from repro.runs.session import Session
 from repro.runs.signals import PARENT, Signals

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from repro.runs.executors.in_process import InProcess
+from repro.runs.executors.executor import InProcess
 from repro.runs.run import Run
 from repro.storage.journal import Journal
 
@@ -23,7 +23,7 @@ def made_here(
             raise end
         return None, end
 
-    monkeypatch.setattr("repro.runs.executors.in_process.attempt", ends)
+    monkeypatch.setattr("repro.runs.executors.executor.attempt", ends)
     said: list[str] = []
     lane = SimpleNamespace(take=lambda cell: None, say=said.append)
     progress: Any = SimpleNamespace(lane=lambda: lane, say=said.append)
