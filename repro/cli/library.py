@@ -144,14 +144,14 @@ def table(
     records of the scale where there are some, else from the published ones, or from those under `results_dir`. Raises
     ValueError where there is no record.
     """
-    from repro.pages import table3
+    from repro.pages.columns import PARTS, TABLE_3
     from repro.results.frame import ResultSet
 
     places = [OWN, PUBLISHED] if results_dir is None else [Path(results_dir)]
     for place in (place for place in places if (place / scale).is_dir()):
         own = place.resolve() != PUBLISHED.resolve()
         results = ResultSet.read_own(place / scale, PUBLISHED) if own else ResultSet.read(place / scale)
-        found = results.frame(results.named(table3.PARTS) if name == table3.NAME else [name])
+        found = results.frame(results.named(PARTS) if name == TABLE_3 else [name])
         if found is not None:
             return found.set_index("row") if every_column else _readable(found)
     where = " or ".join(str(place / scale) for place in places)

@@ -33,7 +33,7 @@ from repro.figures import (
     style,
 )
 from repro.model.config import BASE as PAPER_BASE
-from repro.pages.table3 import has_part
+from repro.pages.columns import has_part
 from repro.results.frame import FIGURES, ResultSet, load_records, noted_rows, record_folders
 from repro.results.places import PUBLISHED
 from repro.results.record import BASE, Record

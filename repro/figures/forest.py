@@ -16,7 +16,7 @@ from repro.claims.claim import BLEU, LOG_PPL, Endpoint
 from repro.claims.to_base import Distances, ToBase
 from repro.figures import style
 from repro.figures.style import Axes, Figure, save_numbers
-from repro.pages import table2
+from repro.pages.tables import TABLE_2_NAME
 from repro.results.curves import OnText, Worth, on_texts
 from repro.results.labels import label
 from repro.results.record import BASE, Record
@@ -102,7 +102,7 @@ def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, ov
     ours, others = found.runs
     drawn = over([*map(run_key, ours)], [*map(run_key, others)]) if endpoint is BLEU else None
     # Table 2 prints scores of test, and this is dev
-    printed = [None if row.table == table2.NAME else endpoint.printed(run.paper) for run in (row, base)]
+    printed = [None if row.table == TABLE_2_NAME else endpoint.printed(run.paper) for run in (row, base)]
     paper = printed[0] - printed[1] if printed[0] is not None and printed[1] is not None else None
     return Difference(
         value=found.value,

@@ -10,19 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from repro.claims.blocks import ALPHA
 from repro.claims.decisions import OF_SIGN, OF_SIZE, Outcome
 from repro.claims.judge import OUTCOMES, Judged, may_judge, place_of_scale
-from repro.pages.claims import ABOUT, RULES, agreement, group_of, settles, told_counts
-from repro.pages.claims import NAME as OF_CLAIMS
-from repro.pages.columns import MEAN_OF_LAST, numbers, tabled, with_minus
-from repro.pages.scale_data import ScaleData, printed_of
+from repro.pages.claims import ABOUT, OF_PAPER, RULES, agreement, group_of, settles, told_counts
+from repro.pages.columns import numbers, rules_between, tabled, with_minus
+from repro.pages.scale import PICTURES
+from repro.pages.scale_data import ScaleData
 from repro.render.page import (
-    COMMAND,
     Block,
-    Code,
     Column,
     Heading,
     Link,
     Listing,
     Page,
+    Picture,
     Strong,
     Table,
     Text,
@@ -32,21 +31,16 @@ from repro.render.page import (
     made_from,
 )
 from repro.render.several import several
-from repro.results.curves import Worth, on_texts
+from repro.results.frame import FIGURES
 
 NAME = "README"
 LADDER = "ladder"  # the systems before the Transformer
 SCORES_OF_DEV = (("PPL", "dev/ppl", 2), ("BLEU", "dev/bleu", 1))
-WORTH = (("nll", "log PPL", 3), ("bleu", "BLEU", 1))
-WITHOUT = {"P_drop=0.0": "no dropout", "eps_ls=0.0": "no smoothing"}
+WORTH = "text_sizes"  # the picture of what rows are worth on little text and on much
 TRIED = "laptop-20000-pairs"  # the first text of laptop; its present one was chosen for the effect of dropout on it
 ABOUT_LADDER = (
     "Systems before the Transformer that are as large as the base and see as much text: means over seeds on dev, and "
     "the update after which the base's dev loss is the lower one. Where none stands, one of the two led throughout."
-)
-ABOUT_TEXTS = (
-    "What a row has more than the base of the same text on dev, with its 95 % interval over the seeds that both have. "
-    "At one scale all texts are learned from for as many updates, so that less text is seen more often."
 )
 ABOUT_TRIED = (
     "The generated text of laptop had 20,000 pairs at first, then 5,000, and has 3,000 now: it became smaller until "
@@ -59,19 +53,17 @@ NEITHER = {OF_SIZE.neither, OF_SIGN.neither}
 Verdicts = tuple[Judged, ...]  # the verdicts on one claim, scale by scale
 
 
-def page(scales: Sequence[ScaleData], *, is_own: bool = False) -> Page | None:
+def page(scales: Sequence[ScaleData]) -> Page | None:
     """The page: counts by scale, findings, then claim by claim; None where no scale settles a claim about rows.
 
-    `scales` are all scales with records, and have judged the same claims; `is_own` says that the records are one's own,
-    not the published ones.
+    `scales` are all scales with records, and have judged the same claims.
     """
     if not (shown := settling(scales)):
         return None
     every = [of for of in zip(*(one.judged for one in shown), strict=True) if of[0].claim.is_trained]
     lines = sorted(every, key=lambda of: [*ABOUT].index(group_of(of[0].claim)))
     judged_here = [line for line in lines if any(map(_is_judged, line))]
-    again = (" A sweep makes only the pages of its scale: ", Code(f"{COMMAND} --own"), " makes this one again.")
-    rules = Link("How verdicts are made", f"{'../..' if is_own else '..'}/{RULES}")
+    rules = Link("How verdicts are made", f"{'../..' if shown[0].result_set.own else '..'}/{RULES}")
     return Page(
         made_from("the verdicts of the scales in this folder"),
         blocks(
@@ -87,7 +79,7 @@ def page(scales: Sequence[ScaleData], *, is_own: bool = False) -> Page | None:
             Text(_missing(shown, lines)),
             Text(_others(shown, scales)),
             tuple(_untrained(shown[0])),
-            Text((_promise(shown), rules, ".", *(again if is_own else ()))),
+            Text((_promise(shown), rules, ".")),
         ),
     )
 
@@ -105,13 +97,10 @@ def _is_judged(one: Judged) -> bool:
 def _of_scale(one: ScaleData) -> Words:
     """A scale in one line: laptop, which shows the sign of large effects: sign as printed 10, undetermined 9."""
     trained = [of for of in one.judged if of.claim.is_trained and _is_judged(of)]
-    scale, agrees = one.runs.scale, agreement(one.evidence, printed_of(one.result_set))
-    return (
-        Link(scale, f"{scale}/README", to_page=True),
-        f", which shows {one.runs.claim}: {told_counts(trained)} {agrees} ".replace("  ", " "),
-        Link("Each with its numbers", f"{scale}/{OF_CLAIMS}", to_page=True),
-        ".",
-    )
+    scale = one.runs.scale
+    said = f", which shows {one.runs.claim}: {told_counts(trained)}"
+    each = Link("Each with its numbers", f"{scale}/{OF_PAPER.name}", to_page=True), "."
+    return joined([(Link(scale, f"{scale}/README", to_page=True), said), agreement(one), each])
 
 
 # Findings beyond single verdicts
@@ -139,44 +128,13 @@ def _attention(scales: Sequence[ScaleData]) -> Iterator[Block]:
 
 
 def _texts(scales: Iterable[ScaleData]) -> Iterator[Block]:
-    """The effect of dropout and of smoothing on each text; nothing where no scale has a row without them."""
-    lines = [line for one in _by_size(scales) for line in _on_texts(one)]
-    if not lines:
+    """The effect of dropout and of smoothing over the size of the text, as a picture; nothing where there is none."""
+    drawn = [one.runs.scale for one in _by_size(scales) if (one.result_set.folder / FIGURES / f"{WORTH}.svg").exists()]
+    if not drawn:
         return
-    columns = [
-        Column("", "scale", [name for name, *_ in lines]),
-        Column("", "pairs", [f"{pairs:,}" for _, pairs, _ in lines]),
-    ]
-    for row, name in WITHOUT.items():
-        columns += [
-            Column(name, title, [_told(of.get(row), score, n) for *_, of in lines]) for score, title, n in WORTH
-        ]
     yield Heading("What depends on how often the text is seen")
-    yield Text(ABOUT_TEXTS)
-    yield Table(tuple(columns))
-    if any(name == TRIED for name, *_ in lines):
-        yield Text(ABOUT_TRIED)
-
-
-def _on_texts(one: ScaleData) -> Iterator[tuple[str, int, dict[str, Worth]]]:
-    """Name of the weights, sentence pairs of the text, and each row's difference there; the paper's weights first."""
-    texts = {row: of for row, of in on_texts(one.result_set.everything).items() if row in WITHOUT}
-    scale = one.runs.scale
-    for name, weights in ((scale, "found"), (f"{scale}, {MEAN_OF_LAST} checkpoints", "of_mean")):
-        by_pairs: dict[int, dict[str, Worth]] = {}
-        for row, of in texts.items():
-            for on in of:
-                if found := getattr(on, weights):
-                    by_pairs.setdefault(on.pairs, {})[row] = found
-        yield from ((name, pairs, by_pairs[pairs]) for pairs in sorted(by_pairs))
-
-
-def _told(of: Worth | None, score: str, decimals: int) -> str:
-    """A difference as text, -1.2 ± 0.3; for fewer than three seeds only the mean."""
-    if of is None:
-        return ""
-    mean, half = of[score]
-    return numbers([mean], f"+z.{decimals}f")[0] + ("" if half is None else f" ± {half:.{decimals}f}")
+    yield Text(ABOUT_TRIED if any(one.runs.scale == TRIED for one in scales) else "")
+    yield from (Picture(f"{scale}/{FIGURES}/{WORTH}.svg", f"{PICTURES[WORTH]} ({scale})") for scale in drawn)
 
 
 def _by_size(scales: Iterable[ScaleData]) -> list[ScaleData]:
@@ -214,31 +172,27 @@ def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
 
 
 def _untrained(one: ScaleData) -> Iterator[Block]:
-    """The claims and statements that no run settles, those that were not judged by their ids alone."""
+    """The claims and statements that no run settles, with what settles them; those not judged by their ids alone."""
     for title, judged in (("claims", one.judged), ("statements of teaching texts, and ours", one.stated)):
-        groups: dict[str, list[Judged]] = {}
-        for of in judged:
-            if not of.claim.is_trained and _is_judged(of):
-                groups.setdefault(ABOUT[of.claim.kind], []).append(of)
-        if not groups:
+        untrained = [of for of in judged if not of.claim.is_trained]
+        settled, waiting = ([of for of in untrained if _is_judged(of) == is_so] for is_so in (True, False))
+        settled.sort(key=lambda of: [*ABOUT].index(of.claim.kind))
+        if not settled:
             continue
-        waiting = [of.claim.id for of in judged if not of.claim.is_trained and not _is_judged(of)]
+        reasons = [with_minus(of.reason) if of.claim.kind == "arithmetic" else "" for of in settled]
+        told = [". ".join(filter(None, (by, of.claim.note))) for by, of in zip(reasons, settled, strict=True)]
+        kinds = [ABOUT[of.claim.kind] for of in settled]
+        columns = (
+            Column("", "claim", [of.claim.id for of in settled]),
+            Column("", "kind", kinds, is_words=True),
+            Column("", "what is said", [of.sentence for of in settled], is_words=True),
+            Column("", "verdict", [(Strong(of.verdict),) for of in settled], is_words=True),
+            Column("", "by, and what is right", told, is_words=True),
+        )
         yield Heading(f"What needs no trained row: {title}")
-        yield Text(f"Alike at every scale: {told_counts([of for group in groups.values() for of in group])}")
-        for about, members in groups.items():
-            yield Text((Strong(about),))
-            yield tabled(_settled(members))
-        yield Text(f"Not judged: {', '.join(waiting)}." if waiting else "")
-
-
-def _settled(members: Sequence[Judged]) -> Iterator[Column]:
-    """Claims that no run settles, with the printed numbers that do and with what is right."""
-    yield Column("", "claim", [one.claim.id for one in members])
-    yield Column("", "what is said", [one.sentence for one in members], is_words=True)
-    yield Column("", "verdict", [(Strong(one.verdict),) for one in members], is_words=True)
-    numbers_of = [with_minus(one.reason) if one.claim.kind == "arithmetic" else "" for one in members]
-    told = [". ".join(filter(None, (by, one.claim.note))) for by, one in zip(numbers_of, members, strict=True)]
-    yield Column("", "by, and what is right", told, is_words=True)
+        yield Text(f"Alike at every scale: {told_counts(settled)}")
+        yield tabled(columns, rules_between(kinds))
+        yield Text(f"Not judged: {', '.join(of.claim.id for of in waiting)}." if waiting else "")
 
 
 # Claim by claim

@@ -8,18 +8,16 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from repro.claims import tested
-from repro.claims.bootstrap import over_sentences
 from repro.claims.catalogue import CLAIMS, LISTED, STATEMENTS
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge, verdicts_of_print
 from repro.claims.layers import verdicts
-from repro.pages import across_scales, claims, outputs_2017, scale, statements, table1, table3, tables
-from repro.pages.columns import sheet
-from repro.pages.scale_data import ScaleData, lengths_of, printed_of, scale_data
+from repro.pages import across_scales, claims, of_others, scale, table1, tables
+from repro.pages.columns import has_part, sheet
+from repro.pages.scale_data import ScaleData, scale_data
 from repro.pages.tables import is_like_others, page_of_table, special_at_the_end
-from repro.pages.words import to_project
 from repro.render.latex import latex
 from repro.render.markdown import markdown
 from repro.render.page import Page, Table, is_generated
@@ -41,7 +39,7 @@ class Document(NamedTuple):
     is_article: bool = False  # whether it is written as LaTeX too
 
 
-VERDICTS = (claims.NAME, statements.NAME)
+VERDICTS = (claims.OF_PAPER.name, claims.OF_TEXTS.name)
 Documents = dict[Path, Document]  # by the file without its suffix
 
 
@@ -59,16 +57,17 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
 
 def _pages_of_scale(data: ScaleData) -> Documents:
     result_set = data.result_set
-    judged, stated = ((), ()) if data.is_exploration else (data.judged, data.stated)
+    judged = () if data.is_exploration else (*data.judged, *data.stated)
     # a published part of Table 3 stands on that table's page alone
-    frames = {name: frame for name, frame in data.frames.items() if result_set.own or not table3.has_part(name)}
-    pages = {name: page_of_table(frame, data.runs.scale, name, judged, stated) for name, frame in frames.items()}
+    frames = {name: frame for name, frame in data.frames.items() if result_set.own or not has_part(name)}
+    pages = {name: page_of_table(frame, data.runs.scale, name, judged) for name, frame in frames.items()}
     if data.is_exploration and not result_set.own:
         pages = {name: brief(page) for name, page in pages.items()}
     pictures = {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
     made = {name: Document(pages[name], sheet(frame), is_article=True) for name, frame in frames.items()}
     if not data.is_exploration:
-        made |= _verdicts(data)
+        for of, verdicts in ((claims.OF_PAPER, data.judged), (claims.OF_TEXTS, data.stated)):
+            made[of.name] = Document(claims.page(data, of), claims.sheet(verdicts))
     made[scale.NAME] = Document(scale.page(data, _pages(result_set.folder.parent, frames), pictures, pages))
     if gallery := scale.figures_page(data, pictures):
         made[FIGURES] = Document(gallery)
@@ -81,31 +80,11 @@ def brief(page: Page) -> Page:
     return replace(page, blocks=(*page.blocks[:end], page.blocks[-1]))
 
 
-def _verdicts(data: ScaleData) -> dict[str, Document]:
-    """The page of claims and the page of statements; a scale of exploration has neither."""
-    results = data.result_set.folder.parent
-    shared: dict[str, Any] = {
-        "to_project": to_project(own=data.result_set.own),
-        "published": data.published,
-        "lengths": lengths_of(data.frames.values()),
-    }
-    over, stated_over = (over_sentences(of, data.evidence, results) for of in (data.judged, data.stated))
-    printed, answers = printed_of(data.result_set), statements.answers(data.stated)
-    of_claims = claims.page(data.judged, data.evidence, data.runs, over, printed=printed, **shared)
-    of_texts = claims.page(
-        data.stated, data.evidence, data.runs, stated_over, of=statements.OF_TEXTS, answers=answers, **shared
-    )
-    return {
-        claims.NAME: Document(of_claims, claims.sheet(data.judged, over)),
-        statements.NAME: Document(of_texts, claims.sheet(data.stated, stated_over)),
-    }
-
-
 def _pages(results: Path, tables: Iterable[str]) -> list[str]:
     """The pages of tables, as the page of the scale links to them: those that are no scale's own come first."""
     shared = {
         f"../{layer_costs.LAYER_COSTS_FOLDER}/{table1.NAME}": measured_layers(results),
-        f"../{FOLDER_2017}/{outputs_2017.NAME}": load_outputs(results),
+        f"../{FOLDER_2017}/{of_others.OUTPUTS}": load_outputs(results),
     }
     return [*(place for place, there in shared.items() if there), *tables]
 
@@ -122,8 +101,8 @@ def build_outputs_2017(results: Path) -> Documents:
     """The page of published translations from their scores under `results`; nothing where there are none."""
     if (scored := load_outputs(results)) is None:
         return {}
-    document = Document(outputs_2017.page(scored), outputs_2017.sheet(scored), is_article=True)
-    return {results / FOLDER_2017 / outputs_2017.NAME: document}
+    document = Document(of_others.outputs_page(scored), of_others.outputs_sheet(scored), is_article=True)
+    return {results / FOLDER_2017 / of_others.OUTPUTS: document}
 
 
 def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
@@ -209,7 +188,7 @@ def scales(results: Path) -> list[Path]:
     return sorted(folder for folder in results.glob("*/") if folder.name != OWN.name and record_folders(folder))
 
 
-def build_pages(results: Path, result_sets: Iterable[ResultSet], *, own: bool = False) -> Documents:
+def build_pages(results: Path, result_sets: Iterable[ResultSet]) -> Documents:
     """Every page made from the files under `results`; the verdicts of each scale are computed once for all pages."""
     made = build_layers(results) | build_outputs_2017(results)
     known: list[ScaleData] = []
@@ -217,7 +196,7 @@ def build_pages(results: Path, result_sets: Iterable[ResultSet], *, own: bool = 
         if data := scale_data(result_set, judged_without_runs(result_set)):
             made |= _pages_of_scale(data)
             known.append(data)
-    whole = across_scales.page(known, is_own=own)
+    whole = across_scales.page(known)
     return made | ({results / across_scales.NAME: Document(whole)} if whole else {})
 
 
@@ -236,7 +215,7 @@ def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
     written by hand stays.
     """
     result_sets = read_results(results, own=own)
-    made = texts(build_pages(results, result_sets, own=own))
+    made = texts(build_pages(results, result_sets))
     for one, end in itertools.product(result_sets, ("md", "csv", "tex")):
         for file in (one.folder / f"{name}.{end}" for name in (*VERDICTS, *one.tables)):
             if file.exists():

@@ -1,27 +1,27 @@
-"""The page of verdicts: the claims that a scale can answer, one by one, then those that it cannot. Paper: all of it."""
+"""The pages of verdicts, on the claims of the paper and on statements of teaching texts. Paper: all of it.
+
+Claims that a scale can answer come first, then those that it cannot. Each page has an error rate of its own.
+"""
 
 import itertools
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from repro.claims.blocks import ALPHA
-from repro.claims.bootstrap import Place
 from repro.claims.catalogue import SCALE_ORDER, catalogue_digest
 from repro.claims.claim import B0, BLEU, LOG_PPL, TABLE3, Claim, Endpoint
 from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, why_apart
 from repro.claims.judge import OUTCOMES, TOO_FEW, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.to_base import Distances
-from repro.pages.columns import MINUS, comma_separated, marked, rules_between, tabled, with_minus
-from repro.pages.scale_data import Summary
+from repro.pages.columns import comma_separated, marked, numbers, rules_between, tabled, with_minus
+from repro.pages.scale_data import ScaleData, printed_of
+from repro.pages.words import to_project
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.render.several import several
-from repro.results.parts import length_decides
-from repro.results.record import PaperNumbers
-from repro.results.parts import Interval
+from repro.results.parts import RATIO, length_decides
 
 NAME = "claims"
 ABOUT = {  # the title of each group of the page, in the page's order, and of the page of a table
@@ -56,11 +56,12 @@ class Subject(NamedTuple):
     """The subject of a page of verdicts, with the words for it."""
 
     title: str
-    name: str  # of its sentences
+    name: str  # of its sentences, and of the page
     said: str
 
 
-OF_PAPER = Subject("The claims of the paper", "claims", "what the paper says")
+OF_PAPER = Subject("The claims of the paper", NAME, "what the paper says")
+OF_TEXTS = Subject("Statements of teaching texts, and ours", "statements", "what is said")
 MARKS: dict[Outcome, str] = {
     **{words.yes: "✓" for words in (OF_SIZE, OF_SIGN, OF_PRINT, OF_HOUSE)},
     **{words.no: "✗" for words in (OF_SIZE, OF_SIGN, OF_PRINT, OF_HOUSE)},
@@ -75,8 +76,6 @@ ABOUT_NUMBERS = marked(
     "same as printed, **ratio** ours over it, **found from** the size that would have been found with a chance of 80 % "
     "where nothing was."
 )
-OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
-NO_LENGTHS = MappingProxyType[str, float]({})
 PROMISE = (
     f"Judged by rows + seeds on seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} of every row, as declared before the "
     f"runs; the chance of any wrong verdict about trained rows on this page is meant to be {100 * ALPHA:g} %."
@@ -89,47 +88,40 @@ AS_PUBLISHED = (
 BELOW = " At this scale a verdict speaks of the sign of a difference: model and text are not the paper's."
 
 
-def page(
-    judged: Sequence[Judged],
-    evidence: Evidence,
-    runs: Summary,
-    sentences: Mapping[Place, Interval] = NO_SENTENCES,
-    *,
-    to_project: str = "../..",
-    of: Subject = OF_PAPER,
-    answers: Sequence[Block] = (),
-    published: Published = NOTHING_PUBLISHED,
-    printed: Mapping[str, PaperNumbers] = MappingProxyType({}),
-    lengths: Mapping[str, float] = NO_LENGTHS,
-) -> Page:
-    """The verdicts of one scale; `to_project` leads from the page to the project's folder.
+def page(data: ScaleData, of: Subject = OF_PAPER) -> Page:
+    """The verdicts of one scale on the claims of the paper, or on the statements of other texts, as `of` says.
 
-    `sentences` are the differences in BLEU with their intervals over sentences. `of` is the subject, and `answers` are
-    shown before the tables. `printed` are the paper's numbers for rows, and `lengths` those of the rows' translations.
     Which runs settle nothing, and why, stands on the page of claims alone.
     """
-    order = [*ABOUT].index
-    answered = sorted(
-        (one for one in judged if is_answered(one, runs.scale)), key=lambda one: order(group_of(one.claim))
-    )
-    is_of_paper = of is OF_PAPER
+    is_of_paper, scale = of is OF_PAPER, data.runs.scale
+    judged, order = data.judged if is_of_paper else data.stated, [*ABOUT].index
+    answered = sorted((one for one in judged if is_answered(one, scale)), key=lambda one: order(group_of(one.claim)))
+    rules = Link("How verdicts are made", f"{to_project(own=data.result_set.own)}/{RULES}")
     return Page(
         made_from("the records in this folder"),
         blocks(
-            Heading(f"{of.title} at scale {runs.scale}", 1),
-            Text(agreement(evidence, printed) if is_of_paper else ""),
+            Heading(f"{of.title} at scale {scale}", 1),
+            Text(agreement(data) if is_of_paper else ""),
             Text(f"{several(len(answered), of.name[:-1])} can be answered here: {told_counts(answered)}"),
-            answers,
+            () if is_of_paper else outcomes(answered, of),
             Text(ABOUT_NUMBERS if answered else ""),
-            _tables(answered, sentences, lengths, of) if answered else (),
-            _other_rows(answered, evidence, printed) if is_of_paper else (),
+            _tables(answered, _lengths(data), of) if answered else (),
+            _other_rows(answered, data) if is_of_paper else (),
             Heading("How it was judged"),
-            Text(_not_answered(judged, evidence, runs.scale)),
-            Text(promise(judged, runs.scale, published)),
-            (*exploration(evidence), Text(sizes_here(runs))) if is_of_paper else (),
-            Text((Link("How verdicts are made", f"{to_project}/{RULES}"), f". List of claims: {catalogue_digest()}.")),
+            Text(_not_answered(judged, data.evidence, scale)),
+            Text(promise(judged, scale, data.published)),
+            exploration(data.evidence) if is_of_paper else (),
+            Text((rules, f". List of claims: {catalogue_digest()}.")),
         ),
     )
+
+
+def _lengths(data: ScaleData) -> dict[str, float]:
+    """The length of translations of dev over that of their references, by "table/row", where known."""
+    known = [frame[frame[RATIO].notna()] for frame in data.frames.values() if RATIO in frame]
+    return {
+        f"{table}/{row}": float(of) for frame in known for table, row, of in frame[["table", "row", RATIO]].to_numpy()
+    }
 
 
 def is_answered(one: Judged, scale: str) -> bool:
@@ -139,10 +131,10 @@ def is_answered(one: Judged, scale: str) -> bool:
     return one.verdict != "not judged" or one.explored not in (None, "not judged")
 
 
-def agreement(evidence: Evidence, printed: Mapping[str, PaperNumbers]) -> str:
+def agreement(data: ScaleData) -> str:
     """The first sentence: how our differences to the base agree with the printed ones; empty without such numbers."""
-    found = {one.name: Distances(evidence).agreement(printed, one) for one in (LOG_PPL, BLEU)}
-    known = {name: of for name, of in found.items() if of}
+    distances, printed = Distances(data.evidence), printed_of(data.result_set)
+    known = {one.name: of for one in (LOG_PPL, BLEU) if (of := distances.agreement(printed, one))}
     if not known:
         return ""
     said = " and ".join(f"{with_minus(f'{of.rank_correlation:.2f}')} in {name}" for name, of in known.items())
@@ -150,6 +142,21 @@ def agreement(evidence: Evidence, printed: Mapping[str, PaperNumbers]) -> str:
     return (
         f"Over {rows} rows of Table 3, our differences to the base and those that the paper prints have a rank "
         f"correlation of {said}."
+    )
+
+
+def outcomes(judged: Iterable[Judged], of: Subject = OF_PAPER) -> Listing:
+    """The judged claims or statements about trained rows in their own words, by outcome."""
+    said: dict[Outcome, list[str]] = {outcome: [] for outcome in OUTCOMES if outcome != "not judged"}
+    for one in judged:
+        if one.claim.is_trained and one.verdict in said:
+            said[one.verdict].append(one.sentence)
+    return Listing(
+        tuple(
+            (Strong(outcome), f", {several(len(claims), of.name[:-1])}: {'; '.join(claims)}.")
+            for outcome, claims in said.items()
+            if claims
+        )
     )
 
 
@@ -177,23 +184,9 @@ def exploration(evidence: Evidence) -> Sequence[Block]:
     return Text("Exploratory runs, which settle nothing:"), Listing(lines)
 
 
-def sizes_here(runs: Summary) -> str:
-    """The sizes at this scale of rows that are named after the paper's sizes; empty where they are the same."""
-    others = ", ".join(runs.rows_here)
-    return f"Rows keep the paper's names. At this scale they are {others}." if others else ""
-
-
 def group_of(claim: Claim) -> str:
     """The heading of the page under which a claim stands, a key of `ABOUT`."""
     return claim.table if claim.is_trained else claim.kind
-
-
-def by_subject(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
-    """Claims grouped into those that runs of this scale settle, and those that are the same at every scale."""
-    return {
-        "about trained rows": [one for one in judged if one.claim.is_trained],
-        "about arithmetic, code and layers": [one for one in judged if not one.claim.is_trained],
-    }
 
 
 def told_counts(judged: Iterable[Judged]) -> str:
@@ -202,12 +195,7 @@ def told_counts(judged: Iterable[Judged]) -> str:
     return ", ".join(f"{outcome} {counts[outcome]}" for outcome in OUTCOMES if counts[outcome]) + "."
 
 
-def _tables(
-    members: Sequence[Judged],
-    sentences: Mapping[Place, Interval],
-    lengths: Mapping[str, float],
-    of: Subject,
-) -> Iterator[Block]:
+def _tables(members: Sequence[Judged], lengths: Mapping[str, float], of: Subject) -> Iterator[Block]:
     """The verdicts, ruled between tables, then the numbers of each score; notes for the reader."""
     tables, names = [one.claim.table for one in members], Column("", "claim", [one.claim.id for one in members])
     what = (
@@ -218,8 +206,8 @@ def _tables(
         Column("", "verdict", [_verdict(one) for one in members], is_words=True),
     )
     yield Table(what, rules_between(tables))
-    for _, numbers in itertools.groupby(claim_numbers(members, sentences, lengths), key=lambda column: column.group):
-        yield tabled([names, *numbers])
+    for _, shown in itertools.groupby(claim_numbers(members, lengths), key=lambda column: column.group):
+        yield tabled([names, *shown])
     yield Listing(tuple(f"{one.claim.id}: {one.claim.note}" for one in members if one.claim.note))
 
 
@@ -236,14 +224,11 @@ def _seeds(one: Judged) -> str:
     return str(counts[0]) if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
 
 
-def claim_numbers(
-    members: Sequence[Judged],
-    sentences: Mapping[Place, Interval],
-    lengths: Mapping[str, float] = NO_LENGTHS,
-) -> Iterator[Column]:
+def claim_numbers(members: Sequence[Judged], lengths: Mapping[str, float]) -> Iterator[Column]:
     """For each endpoint: our number with interval and mark, the paper's, and the detectable size.
 
-    No columns where no claim has a number; a claim that names the best of several rows has none.
+    `lengths` are those of the rows' translations. No columns where no claim has a number; a claim that names the best
+    of several rows has none.
     """
     for endpoint in dict.fromkeys(one.endpoint for member in members for one in member.found):
         found = [{one.endpoint: one for one in member.found}.get(endpoint) for member in members]
@@ -251,36 +236,33 @@ def claim_numbers(
             continue
         yield Column(endpoint.name, "ours", [_ours(one) for one in found])
         columns = {
-            OVER_SENTENCES: [_over_sentences(member, endpoint, sentences) for member in members],
             "length": [_length(member.claim, one, lengths) for member, one in zip(members, found, strict=True)],
             "paper": [_number(one.printed, endpoint) if one else "" for one in found],
             "ratio": [_ratio(one.value, one.printed) if one else "" for one in found],
             "found from": [_detectable(one) for one in found],
         }
-        for heading, texts in columns.items():
-            if any(texts):
-                yield Column(endpoint.name, heading, texts)
+        yield from (Column(endpoint.name, heading, texts) for heading, texts in columns.items() if any(texts))
 
 
 def _number(value: float | None, endpoint: Endpoint) -> str:
-    return "" if value is None else format(value, f"+z.{endpoint.decimals}f").replace("-", MINUS)
+    return numbers([value], f"+z.{endpoint.decimals}f")[0]
+
+
+def _with_interval(value: float | None, low: float | None, high: float | None, endpoint: Endpoint) -> str:
+    """+1.2 [+0.3, +2.1], or the number alone where there is no interval."""
+    ends = f" [{_number(low, endpoint)}, {_number(high, endpoint)}]" if low is not None else ""
+    return f"{_number(value, endpoint)}{ends}"
 
 
 def _ours(found: Found | None) -> str:
     if found is None:
         return ""
-    text = _number(found.value, found.endpoint) + _interval((found.low, found.high), found.endpoint)
+    text = _with_interval(found.value, found.low, found.high, found.endpoint)
     return f"{text} {MARKS.get(found.verdict.outcome, '')}".strip()
 
 
-def _interval(ends: tuple[float | None, float | None], endpoint: Endpoint) -> str:
-    """The interval as text with a leading space, to follow a number; empty where there is none."""
-    low, high = (_number(end, endpoint) for end in ends)
-    return f" [{low}, {high}]" if low else ""
-
-
 def _ratio(ours: float | None, printed: float | None) -> str:
-    return "" if ours is None or not printed else f"{ours / printed:.1f}".replace("-", MINUS)
+    return "" if ours is None or not printed else numbers([ours / printed], ".1f")[0]
 
 
 def _detectable(found: Found | None) -> str:
@@ -298,50 +280,40 @@ def _length(claim: Claim, found: Found | None, lengths: Mapping[str, float]) -> 
     better, worse = map(lengths.get, claim.rows)
     if better is None or worse is None:
         return ""
-    text = f"{better - worse:+.3f}".replace("-", MINUS)
+    text = numbers([better - worse], "+.3f")[0]
     if not found.value or len(found.means) != 2:
         return text
     bleus = found.means[0], found.means[1]
     return f"{text}, decides" if length_decides(found.value, bleus, (better, worse)) else text
 
 
-def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, Interval]) -> str:
-    """The interval over sentences, [-0.3, +1.2]; empty without it."""
-    interval = sentences.get((one.claim.id, endpoint.name))
-    return _interval((interval.low, interval.high), endpoint).lstrip() if interval else ""
-
-
 # Rows that no claim compares, and claims that cannot be answered
 
 
-def _other_rows(answered: Iterable[Judged], evidence: Evidence, printed: Mapping[str, PaperNumbers]) -> Iterator[Block]:
+def _other_rows(answered: Iterable[Judged], data: ScaleData) -> Iterator[Block]:
     """The rows of Table 3 that have runs but that no claim here compares with the base, compared with it."""
-    told = {row for one in answered if len(one.claim.rows) == 2 for row in one.claim.rows if B0 in one.claim.rows}
-    distances = Distances(evidence)
-    found = {row: [distances(row, of) for of in (LOG_PPL, BLEU)] for row in TABLE3 if row not in told and row != B0}
-    found = {row: of for row, of in found.items() if any(of)}
-    if not found or B0 not in printed:
+    told = {
+        B0,
+        *(row for one in answered if len(one.claim.rows) == 2 and B0 in one.claim.rows for row in one.claim.rows),
+    }
+    printed, distances = printed_of(data.result_set), Distances(data.evidence)
+    rows = [row for row in TABLE3 if row not in told and any(distances(row, of) for of in (LOG_PPL, BLEU))]
+    if not rows or B0 not in printed:
         return
-    columns = [Column("", "row", [row.split("/", 1)[1] for row in found])]
-    for i, of in enumerate((LOG_PPL, BLEU)):
-        here = [one[i] for one in found.values()]
-        ours = [None if one is None else one.value for one in here]
-        ends = [(one and one.over_seeds) or (None, None) for one in here]
-        theirs = [_less(printed.get(row), printed[B0], of) for row in found]
-        columns += [
-            Column(of.name, "ours", [_number(one, of) + _interval(at, of) for one, at in zip(ours, ends, strict=True)]),
-            Column(of.name, "paper", [_number(one, of) for one in theirs]),
-            Column(of.name, "ratio", [_ratio(one, other) for one, other in zip(ours, theirs, strict=True)]),
-        ]
+    columns = [Column("", "row", [row.split("/", 1)[1] for row in rows])]
+    for of in (LOG_PPL, BLEU):
+        shown: dict[str, list[str]] = {"ours": [], "paper": [], "ratio": []}
+        for row in rows:
+            one, paper = distances(row, of), [of.printed(printed[name]) for name in (row, B0) if name in printed]
+            value, ends = (one.value, one.over_seeds or (None, None)) if one else (None, (None, None))
+            theirs = paper[0] - paper[1] if len(paper) == 2 and paper[0] is not None and paper[1] is not None else None
+            shown["ours"].append(_with_interval(value, *ends, of))
+            shown["paper"].append(_number(theirs, of))
+            shown["ratio"].append(_ratio(value, theirs))
+        columns += [Column(of.name, heading, texts) for heading, texts in shown.items()]
     yield Heading("Rows that no claim here compares")
     yield Text("Each less the base, above zero where the row is better; printed differences this small ask more runs.")
     yield Table(tuple(columns))
-
-
-def _less(row: PaperNumbers | None, base: PaperNumbers, endpoint: Endpoint) -> float | None:
-    """The printed difference of a row to the base; None where the paper does not print both."""
-    ours, theirs = (one and endpoint.printed(one) for one in (row, base))
-    return None if ours is None or theirs is None else ours - theirs
 
 
 def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str) -> str:
@@ -370,38 +342,21 @@ def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str) -> s
     return f"Not answered here: {told}." + f" Not run: {', '.join(rows)}; {missing} runs{cost}." * bool(rows)
 
 
-def sheet(judged: Iterable[Judged], sentences: Mapping[Place, Interval] = NO_SENTENCES) -> str:
-    """One line for each claim and endpoint, in full precision, as comma-separated values.
-
-    `sentences` are the differences in BLEU with their intervals over sentences.
-    """
+def sheet(judged: Iterable[Judged]) -> str:
+    """One line for each claim and endpoint, in full precision, as comma-separated values."""
+    names = ("endpoint", "n", "value", "low", "high", "paper", "level", "detectable", "outcome")
     lines = list[dict[str, Any]]()
     for one in judged:
-        for found in one.found or (None,):
-            over = sentences.get((one.claim.id, found.endpoint.name)) if found else None
-            lines.append(
-                {
-                    "claim": one.claim.id,
-                    "where": one.claim.where,
-                    "kind": one.claim.kind,
-                    "sentence": one.sentence,
-                    "rows": " ".join(one.claim.rows),
-                    "endpoint": found and found.endpoint.name,
-                    "n": found and " ".join(map(str, found.runs)),
-                    "value": found and found.value,
-                    "low": found and found.low,
-                    "high": found and found.high,
-                    "sentences_low": over and over.low,
-                    "sentences_high": over and over.high,
-                    "paper": found and found.printed,
-                    "level": found and found.level,
-                    "detectable": found and found.verdict.detectable,
-                    "outcome": found and found.verdict.outcome,
-                    "verdict": one.verdict,
-                    "explored": one.explored,
-                    "reason": found.verdict.reason
-                    if found
-                    else ": ".join(filter(None, [" ".join(one.claim.tests), one.reason])),
-                }
-            )
+        claim = one.claim
+        about = {"claim": claim.id, "where": claim.where, "kind": claim.kind, "sentence": one.sentence}
+        about["rows"] = " ".join(claim.rows)
+        verdict = {"verdict": one.verdict, "explored": one.explored}
+        for found in one.found:
+            runs, of = " ".join(map(str, found.runs)), found.verdict
+            ours = (found.endpoint.name, runs, found.value, found.low, found.high)
+            values = (*ours, found.printed, found.level, of.detectable, of.outcome)
+            lines.append({**about, **dict(zip(names, values, strict=True)), **verdict, "reason": of.reason})
+        if not one.found:
+            reason = ": ".join(filter(None, [" ".join(claim.tests), one.reason]))
+            lines.append({**about, **dict.fromkeys(names), **verdict, "reason": reason})
     return comma_separated(lines)

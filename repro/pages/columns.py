@@ -5,23 +5,23 @@ import io
 import itertools
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from repro.claims.bootstrap import DIFFERENCES
 from repro.claims.claim import B0, BASE_DE, BASE_FR
 from repro.claims.evidence import Apart, Evidence, why_apart
 from repro.claims.judge import Judged
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
 from repro.render.escape import sheet_text
-from repro.render.page import Column, Formula, Inline, Listing, Strong, Table, Words, joined, plain
+from repro.render.page import Column, Formula, Inline, Listing, Strong, Table, joined, plain
 from repro.results.frame import BESIDE, DataFrame, Series, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
 from repro.results.record import BASE
 from repro.results.task import LENGTH
 
+TABLE_3 = "table3"  # all of Table 3 on one page: base, the groups (A) to (E), big
+PARTS = "table3_"  # the prefix of its experiment files
 MINUS = "\N{MINUS SIGN}"
 MISSING = "missing"
 EXPLORATORY = "exploratory"
@@ -32,6 +32,11 @@ DELTA = Formula("Δ")
 HEADINGS = {  # for the fields of Hyper: those that the paper writes as symbols are formulas
     name: Formula(symbol) if len(symbol) == 1 or "_" in symbol else symbol for name, symbol in SYMBOLS.items()
 }
+
+
+def has_part(table: str) -> bool:
+    """Whether an experiment's rows belong to Table 3: those of the base and of its parts do."""
+    return table == BASE or table.startswith(PARTS)
 
 
 def marked(*parts: str | Inline) -> tuple[Inline, ...]:
@@ -232,36 +237,23 @@ def has_systems(frame: DataFrame) -> bool:
     return bool(frame["system"].notna().any())
 
 
-VERDICT, STATED = "verdict", "statements"
+VERDICT = "verdict"
 BASES = {B0, BASE_DE, BASE_FR}  # rows that others are compared with, each in its own language pair
 
 
-def verdict_columns(frame: DataFrame, judged: Sequence[Judged]) -> list[Column]:
-    """The verdicts on claims that compare a row with the base; no column where there is no such claim.
+def verdict_columns(frame: DataFrame, judged: Iterable[Judged]) -> list[Column]:
+    """The verdicts on claims and statements that compare a row with the base; no column where none was judged.
 
     Where the verdicts of a row differ, each is shown with the scores that it is about.
     """
-    to_base = [one for one in judged if len({*one.claim.rows} - BASES) == 1]
-    texts = [*map(_joined, _about_rows(frame, to_base))]
-    return [Column("", VERDICT, texts, is_words=True)] if any(texts) else []
-
-
-def statement_columns(frame: DataFrame, stated: Sequence[Judged]) -> list[Column]:
-    """The verdicts on statements of teaching texts about each row, counted; no column where there are none."""
-    counts = [Counter(one.verdict for one in of) for of in _about_rows(frame, stated)]
-    for of in counts:
-        del of["not judged"]
-    texts = [", ".join(f"{n} {word}" if of.total() > 1 else word for word, n in of.items()) for of in counts]
-    return [Column("", STATED, texts, is_words=True)] if any(texts) else []
-
-
-def _about_rows(frame: DataFrame, judged: Iterable[Judged]) -> list[list[Judged]]:
-    """For each row, the verdicts on differences between it and another; nothing for a base."""
     said: dict[str, list[Judged]] = {}
     for one in judged:
-        for row in {*one.claim.rows} - BASES if one.claim.kind in DIFFERENCES else ():
-            said.setdefault(row, []).append(one)
-    return [said.get(f"{table}/{row}", []) for table, row in zip(frame["table"], frame["row"], strict=True)]
+        others = {*one.claim.rows} - BASES
+        if one.claim.kind in ("direction", "equivalence") and len(others) == 1:
+            said.setdefault(others.pop(), []).append(one)
+    rows = zip(frame["table"], frame["row"], strict=True)
+    texts = [_joined(said.get(f"{table}/{row}", ())) for table, row in rows]
+    return [Column("", VERDICT, texts, is_words=True)] if {*texts} - {"", "not judged"} else []
 
 
 def tell_exploration(frame: DataFrame, evidence: Evidence) -> None:
@@ -318,14 +310,9 @@ def comma_separated(lines: Iterable[Mapping[str, Any]]) -> str:
     writer = csv.DictWriter(text, dict.fromkeys(name for row in rows for name in row), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _value(value) for name, value in row.items()})
+        values = {name: f"{of:.{SHEET_DIGITS}g}" if isinstance(of, float) else _safe(of) for name, of in row.items()}
+        writer.writerow(values)
     return text.getvalue()
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.{SHEET_DIGITS}g}" if isinstance(value, float) else sheet_text(str(value))
 
 
 # The beginning of a page: findings in sentences, made from its records
@@ -334,9 +321,13 @@ NAMED = 6  # rows that are named with their numbers; of further rows only the co
 
 
 def found(frame: DataFrame) -> Listing:
-    """Which rows are better than the base, which worse, and which are undecided; empty without a base."""
-    groups: dict[str, list[tuple[float, str]]] = {"Better": [], "Worse": [], "Not told apart from the base": []}
-    few: list[tuple[float, str]] = []
+    """Which rows are better than the base, which worse, and which are undecided; empty without a base.
+
+    Each line begins with the largest difference: soft alignment +16.6 ± 2.0, ConvS2S +6.8 ± 1.4 (paper +0.3), ...
+    """
+    better, worse = "Better than the base", "Worse than the base"
+    near, few = "Not told apart from the base", "Too few seeds to tell"
+    groups: dict[str, list[tuple[float, str]]] = {side: [] for side in (better, worse, near, few)}
     names, printed = labels(frame), numbers(frame["paper/bleu_to_base"], "+z.1f")
     for name, difference, paper in zip(names, frame.attrs["bleu_to_base"], printed, strict=True):
         if difference is None:
@@ -344,21 +335,15 @@ def found(frame: DataFrame) -> Listing:
         mean, half = difference
         told = numbers([mean], "+z.1f")[0] + (f" ± {half:.1f}" if half is not None else "")
         said = f"{listed_rows([name])} {told}" + (f" (paper {paper})" if paper else "")
-        if half is None:
-            few.append((mean, said))
-        else:
-            side = "Not told apart from the base" if abs(mean) <= half else "Better" if mean > 0 else "Worse"
-            groups[side].append((mean, said))
-    return Listing(tuple(_lines(groups | {"Too few seeds to tell": few})))
-
-
-def _lines(groups: "dict[str, list[tuple[float, str]]]") -> Iterator[Words]:
-    """Lines such as **Better than the base** in BLEU on dev: soft alignment +16.6 ± 2.0, ConvS2S +6.8 ± 1.4, ..."""
-    for what, rows in groups.items():
-        if rows:
-            ordered = [said for _, said in sorted(rows, key=lambda row: abs(row[0]), reverse=True)]
-            than = " than the base" if what in ("Better", "Worse") else ""
-            yield Strong(f"{what}{than}"), f", in BLEU on dev: {counted(ordered)}."
+        side = few if half is None else near if abs(mean) <= half else better if mean > 0 else worse
+        groups[side].append((-abs(mean), said))
+    return Listing(
+        tuple(
+            (Strong(side), f", in BLEU on dev: {counted([said for _, said in sorted(rows, key=lambda row: row[0])])}.")
+            for side, rows in groups.items()
+            if rows
+        )
+    )
 
 
 def counted(said: Sequence[str]) -> str:

@@ -3,13 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 
-from repro.claims.decisions import Outcome
-from repro.claims.judge import OUTCOMES, Judged
-from repro.pages import outputs_2017, table1
-from repro.pages.claims import NAME as CLAIMS
-from repro.pages.claims import agreement, settles
-from repro.pages.scale_data import ScaleData, printed_of
-from repro.pages.statements import NAME as STATEMENTS
+from repro.pages import of_others, table1
+from repro.pages.claims import OF_PAPER, OF_TEXTS, agreement, outcomes, settles
+from repro.pages.scale_data import ScaleData
 from repro.pages.words import reading
 from repro.render.page import (
     Block,
@@ -57,7 +53,7 @@ PICTURES = {  # name of the file -> what it shows; the paper's figures first, th
 SHOWN = ("differences", "text_sizes", "quality_and_cost")  # the page of the scale shows the first two that exist
 ELSEWHERE = {
     table1.NAME: "Table 1: layers",
-    outputs_2017.NAME: "Published translations of newstest2017",
+    of_others.OUTPUTS: "Published translations of newstest2017",
 }  # not of one scale
 FIGURES_LINK = Link(f"{FIGURES}.md", FIGURES, to_page=True)
 OF_A_TABLE = {  # by the prefix of the file's name, which ends with the table's name
@@ -78,8 +74,8 @@ def page(data: ScaleData, names: Sequence[str], pictures: Collection[str], table
         made_from("the records beside it"),
         blocks(
             Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
-            Text(_agreement(data).rstrip()),
-            _found_in(tables) if data.is_exploration else _outcomes(data.judged),
+            Text(_agreement(data)),
+            _found_in(tables) if data.is_exploration else outcomes(data.judged),
             Text((count, *_standing(data))),
             _pictures_shown(pictures),
             Heading("Tables"),
@@ -107,13 +103,13 @@ def figures_page(data: ScaleData, pictures: Collection[str]) -> Page | None:
     """The page of all pictures of a scale, the paper's first, after a summary; None where there are none."""
     shown = [Picture(f"{FIGURES}/{name}.svg", text) for name, text in _captions(pictures).items()]
     heading = Heading(f"Figures at scale {data.runs.scale}", 1)
-    said = Text((_agreement(data), *_standing(data)))
+    said = Text(joined([_agreement(data), _standing(data)]))
     return Page(made_from("the pictures beside it"), blocks(heading, said, shown)) if shown else None
 
 
 def _agreement(data: ScaleData) -> str:
     """A sentence on how our differences agree with the printed ones; empty for exploration."""
-    return "" if data.is_exploration else f"{agreement(data.evidence, printed_of(data.result_set))} ".lstrip()
+    return "" if data.is_exploration else agreement(data)
 
 
 def _standing(data: ScaleData) -> Words:
@@ -124,27 +120,12 @@ def _standing(data: ScaleData) -> Words:
         return ("No claim about trained rows has all the runs that it needs, so nothing is settled here.",)
     more: Words = (
         " Each claim with its numbers: ",
-        Link(f"{CLAIMS}.md", CLAIMS, to_page=True),
+        Link(f"{OF_PAPER.name}.md", OF_PAPER.name, to_page=True),
         "; each statement: ",
-        Link(f"{STATEMENTS}.md", STATEMENTS, to_page=True),
+        Link(f"{OF_TEXTS.name}.md", OF_TEXTS.name, to_page=True),
         ".",
     )
     return "A page of this scale shows ", Strong(data.runs.claim), ".", *more
-
-
-def _outcomes(judged: Sequence[Judged]) -> Listing:
-    """The judged claims about trained rows, by outcome."""
-    said: dict[Outcome, list[str]] = {outcome: [] for outcome in OUTCOMES if outcome != "not judged"}
-    for one in judged:
-        if one.claim.is_trained and one.verdict in said:
-            said[one.verdict].append(one.sentence)
-    return Listing(
-        tuple(
-            (Strong(outcome), f", {several(len(claims), 'claim')}: {'; '.join(claims)}.")
-            for outcome, claims in said.items()
-            if claims
-        )
-    )
 
 
 def _links(names: Sequence[str], tables: Mapping[str, Page], scale: str) -> Iterable[Words]:

@@ -7,15 +7,14 @@ from pathlib import Path
 from repro.claims.catalogue import CLAIMS, STATEMENTS
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, read_published
 from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence_of, judge
-from repro.pages import anchor, table3
-from repro.pages.columns import has_systems, tell_exploration
+from repro.pages.columns import PARTS, TABLE_3, has_systems, tell_exploration
+from repro.pages.of_others import with_ngrams
 from repro.pages.words import EXPLORED
 from repro.results.artifacts import read_further
 from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
 from repro.results.frame import DataFrame, ResultSet
-from repro.results.labels import label
-from repro.results.parts import RATIO, SPLIT, with_brackets, with_lengths, with_parts
+from repro.results.parts import SPLIT, with_brackets, with_further, with_lengths, with_parts
 from repro.results.record import BASE, PaperNumbers, Record, path
 from repro.results.sentences import read_counts, read_places
 
@@ -29,7 +28,6 @@ class Summary:
     n: int
     n_rows: int
     hours: float  # of training and decoding
-    rows_here: tuple[str, ...]  # rows named after the paper's size, with the size here: N=2 (here 1)
 
     @property
     def took(self) -> tuple[str, str]:
@@ -43,14 +41,12 @@ def summary(result_set: ResultSet) -> Summary | None:
     records = sorted(result_set.everything, key=lambda record: (record.table, record.position))
     if not records:
         return None
-    named = {record.row: label(record.row, record.hyper) for record in records}
     return Summary(
         scale=result_set.scale,
         claim=str(records[0].settings["claim"]),
         n=len(records),
         n_rows=len({(record.table, record.row) for record in records}),
         hours=sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600,
-        rows_here=tuple(text for row, text in named.items() if text != row),
     )
 
 
@@ -81,11 +77,11 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
     if (runs := summary(result_set)) is None:
         return None
     names = [name for name, records in result_set.tables.items() if records and name != BASE]
-    third = {BASE, *result_set.named(table3.PARTS)}
+    third = {BASE, *result_set.named(PARTS)}
     whole, *single = map(result_set.frame, [third, *({name} for name in names)])
     frames = {
         name: _with_details(frame, result_set.everything, result_set.folder.parent)
-        for name, frame in zip((*names, table3.NAME), (*single, whole), strict=True)
+        for name, frame in zip((*names, TABLE_3), (*single, whole), strict=True)
         if frame is not None
     }
     published = NOTHING_PUBLISHED if result_set.own else read_published(result_set.folder, result_set.everything)
@@ -111,14 +107,6 @@ def printed_of(result_set: ResultSet) -> dict[str, PaperNumbers]:
     return listed | {f"{one.table}/{one.row}": one.paper for one in result_set.everything}
 
 
-def lengths_of(frames: "Iterable[DataFrame]") -> dict[str, float]:
-    """The length of translations of dev over that of their references, by "table/row", where known."""
-    known = [frame[frame[RATIO].notna()] for frame in frames if RATIO in frame]
-    return {
-        f"{table}/{row}": float(of) for frame in known for table, row, of in frame[["table", "row", RATIO]].to_numpy()
-    }
-
-
 def check_beside(records: Iterable[Record], results: Path) -> None:
     """Raise ValueError for a file beside these records that pages need but cannot read."""
     records = list(records)
@@ -136,5 +124,5 @@ def _with_details(frame: DataFrame, records: Sequence[Record], results: Path) ->
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)
     frame = with_lengths(with_further(frame, records, results), records, results)
-    frame = anchor.with_ngrams(frame, records, results)
+    frame = with_ngrams(frame, records, results)
     return with_comparisons(with_parts(frame, records, results), records) if has_systems(frame) else frame

@@ -5,8 +5,6 @@ from typing import Any
 
 from repro.claims.catalogue import CLAIMS
 from repro.claims.layers import (
-    LABELS,
-    QUANTITIES,
     ROWS,
     WINDOWS,
     Fit,
@@ -59,19 +57,6 @@ def columns(measured: Measured) -> list[Column]:
     ]
 
 
-def cost_columns(measured: Measured) -> list[Column]:
-    """The exponents of everything counted and timed, for every layer."""
-    found = fits(measured)
-    layers = [layer for layer in LABELS if any(key[0] == layer for key in found)]
-    sizes = {"n": Formula("n"), "d": Formula("d"), "window": "k or r"}
-    shown = [Column("", "layer", [LABELS[layer] for layer in layers])]
-    for quantity in (*QUANTITIES, "time"):
-        for size, heading in sizes.items():
-            texts = [_exponent(found.get((layer, quantity)), size) for layer in layers]
-            shown += [Column(quantity, heading, texts)] if any(texts) else []
-    return shown
-
-
 ABOUT = marked(
     "**complexity**: operations of the products that bring positions together; each exponent is a least-squares fit "
     "over logarithms, **±** the half-width of its 95 % t-interval, which is 0 where the points lie on the law. "
@@ -79,16 +64,11 @@ ABOUT = marked(
     "steps of a recurrence, until the gradient of every output reaches every input (in a recurrence, every earlier "
     "one). Shown is the law that explains most, of a constant, the logarithm and n, with its factor."
 )
-ABOUT_COSTS = marked(
-    "**operations of the layer** include the projections of each position, 4 n d^2 multiplications in self-attention, "
-    "so their exponents lie between the two. **memory** is what the layer keeps for its backward pass. **time** is "
-    "that of the forward and backward pass of one sequence; the fixed cost of a call flattens its exponents."
-)
 PICTURE = Picture("table1.svg", "What a layer costs over the length of a sequence, and its longest path")
 
 
 def page(measured: Measured) -> Page:
-    """The page: printed and counted orders, verdicts, the exponents of all costs, and how they were measured."""
+    """The page: printed and counted orders, verdicts, and how they were measured; all exponents are in its sheet."""
     says, said = {one.id: one.says for one in CLAIMS}, dict[str, list[str]]()
     judged = verdicts(measured).items()
     for claim, (word, _) in judged:
@@ -108,9 +88,6 @@ def page(measured: Measured) -> Page:
                     for claim, (word, why) in judged
                 )
             ),
-            Heading("Exponents of all costs"),
-            Table(tuple(cost_columns(measured))),
-            Text(ABOUT_COSTS),
             PICTURE,
             Heading("How it was made"),
             *_made(measured),

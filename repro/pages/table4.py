@@ -3,7 +3,7 @@
 from repro.corpora.treebanks import TREEBANKS
 from repro.pages import columns
 from repro.pages.claims import ABOUT
-from repro.pages.columns import row_column, tabled
+from repro.pages.columns import numbers, row_column, spreads, tabled
 from repro.pages.words import about_settings, ending, opening, to_project
 from repro.paper import TABLE_4
 from repro.render.page import Block, Column, Heading, Link, Page, Text, blocks, made_from
@@ -19,14 +19,10 @@ TEST_SCORES = {  # of test, as the columns are headed
     "exact": "exact",
     "mended": "mended",
 }
+PAPERS_TEXT = ["wsj"]  # the corpora of gold text of which the printed numbers are
 ABOUT_TREES = (
     "Trees are cleaned as is usual for parsers: no empty elements, no outer bracket, labels without functions."
 )
-
-
-def is_of_the_papers_text(frame: DataFrame) -> bool:
-    """Whether our numbers are comparable with the printed ones."""
-    return _corpora(frame) == ["wsj"]
 
 
 def _corpora(frame: DataFrame) -> list[str]:
@@ -41,52 +37,39 @@ def which_text(frame: DataFrame) -> str:
         return ""
     return f"The text is {texts}. " + (
         "It is the paper's own."
-        if is_of_the_papers_text(frame)
+        if _corpora(frame) == PAPERS_TEXT
         else "It is not the paper's: F1 on one text says nothing about F1 on another, so no number here can be "
         "compared with a printed one."
     )
 
 
-def printed_parsers() -> list[Column]:
-    """The parsers of the paper's Table 4."""
-    return [
-        Column("", "parser", [line.name for line in TABLE_4]),
-        Column("", "training", [line.training for line in TABLE_4]),
-        Column("", "F1", [f"{line.f1:.1f}" for line in TABLE_4]),
-    ]
-
-
 def own_scores(frame: DataFrame) -> list[Column]:
-    """Our runs: perplexity and F1 on dev, all scores on test."""
-    return [
+    """Our runs: perplexity and F1 on dev, all scores on test, and what the paper prints for the same text."""
+    shown = [
         row_column(frame),
         columns.runs_column(frame),
-        Column("dev", "PPL", columns.spreads(frame, "dev/ppl", 3)),
-        Column("dev", "F1", columns.spreads(frame, "dev/f1", 1)),
-        *(Column("F1 (test)", head, columns.spreads(frame, f"test/{name}", 1)) for name, head in TEST_SCORES.items()),
+        Column("dev", "PPL", spreads(frame, "dev/ppl", 3)),
+        Column("dev", "F1", spreads(frame, "dev/f1", 1)),
+        *(Column("F1 (test)", head, spreads(frame, f"test/{name}", 1)) for name, head in TEST_SCORES.items()),
     ]
-
-
-def printed_scores(frame: DataFrame) -> list[Column]:
-    """The paper's numbers for the rows; no column where it prints none, or only for another text than ours."""
-    if "paper/f1" not in frame.columns or not is_of_the_papers_text(frame):
-        return []
-    return [Column("F1 (test)", "paper", columns.numbers(frame["paper/f1"], ".1f"))]
+    if "paper/f1" in frame.columns and _corpora(frame) == PAPERS_TEXT:
+        shown.append(Column("F1 (test)", "paper", numbers(frame["paper/f1"], ".1f")))
+    return shown
 
 
 def of_sentences(frame: DataFrame) -> tuple[Block, ...]:
     """F1 by third of sentence length and over sentences, and what was mended; empty where no run kept brackets."""
     if not {*F1_THIRDS} <= {*frame.columns} or frame[F1_THIRDS[0]].isna().all():
         return ()
-    row = row_column(frame)
-    lengths = [
-        Column("F1 (dev) by third of sentence length", part, columns.spreads(frame, name, 1))
-        for part, name in zip(LENGTHS, F1_THIRDS, strict=True)
-    ]
-    shown = [("F1 (dev)", F1_OVER, ".1f"), (f"more than {row.texts[0]}", F1_TO_FIRST, "+.1f")]
-    over = [Column("", head, _with_ends(frame, name, form)) for head, name, form in shown if name in frame.columns]
-    kinds = [name.removeprefix(MENDED) for name in frame.columns if name.startswith(MENDED)]
-    mendings = [Column("", kind, columns.numbers(frame[f"{MENDED}{kind}"], ".1f")) for kind in kinds]
+    row, group = row_column(frame), "F1 (dev) by third of sentence length"
+    lengths = [Column(group, part, spreads(frame, of, 1)) for part, of in zip(LENGTHS, F1_THIRDS, strict=True)]
+    over = []
+    for heading, name, form in (("F1 (dev)", F1_OVER, ".1f"), (f"more than {row.texts[0]}", F1_TO_FIRST, "+.1f")):
+        if name in frame.columns:
+            ends = zip(*(numbers(frame[f"{name}{end}"], form) for end in ("", "_low", "_high")), strict=True)
+            over.append(Column("", heading, [f"{value} [{low}, {high}]" if value else "" for value, low, high in ends]))
+    kinds = [name for name in frame.columns if name.startswith(MENDED)]
+    mendings = [Column("", name.removeprefix(MENDED), numbers(frame[name], ".1f")) for name in kinds]
     return blocks(
         (Heading("By length"), tabled([row, *lengths])),
         (Heading("Over sentences"), tabled([row, *over])),
@@ -94,18 +77,18 @@ def of_sentences(frame: DataFrame) -> tuple[Block, ...]:
     )
 
 
-def _with_ends(frame: DataFrame, name: str, form: str) -> list[str]:
-    """Each number with its interval; empty for None."""
-    parts = (columns.numbers(frame[f"{name}{end}"], form) for end in ("", "_low", "_high"))
-    return [f"{value} [{low}, {high}]" if value else "" for value, low, high in zip(*parts, strict=True)]
-
-
 def page(frame: DataFrame, scale: str, *, name: str = NAME) -> Page:
     """The page: the text, our runs on it, their rows; for Table 4 also the printed parsers, ruled by training."""
     # not the size with 40,960 word-pieces, as translation has: for trees the paper uses 16,384 and 32,768
     sizes = columns.size_columns(frame)[:1]
     size = [row_column(frame), *columns.setting_columns(frame), *sizes, *columns.cost_columns(frame)]
-    as_printed = tabled(printed_parsers(), columns.rules_between([line.training for line in TABLE_4]))
+    trained_on = [line.training for line in TABLE_4]
+    printed = (
+        Column("", "parser", [line.name for line in TABLE_4]),
+        Column("", "training", trained_on),
+        Column("", "F1", [f"{line.f1:.1f}" for line in TABLE_4]),
+    )
+    as_printed = tabled(printed, columns.rules_between(trained_on))
     explained = Link("What the numbers are", f"{to_project(own=frame.attrs['own'])}/docs/parsing.md#the-page")
     return Page(
         made_from(f"the records in {name}/"),
@@ -116,7 +99,7 @@ def page(frame: DataFrame, scale: str, *, name: str = NAME) -> Page:
             [Text(TREEBANKS[of].attribution) for of in _corpora(frame) if of in TREEBANKS],  # as licences ask
             Text(ABOUT_TREES),
             Heading("Our runs"),
-            tabled([*own_scores(frame), *printed_scores(frame)]),
+            tabled(own_scores(frame)),
             Text((explained, ".")),
             of_sentences(frame),
             Heading("What our rows are"),

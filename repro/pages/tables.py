@@ -1,49 +1,247 @@
-"""The page of an experiment's table: scores, what the rows are, how it was made; Tables 2 and 4 have their own."""
+"""The page of an experiment's table: scores, what the rows are, how they learned, other test sets, how it was made.
 
-from collections.abc import Sequence
+Table 2 has the systems that the paper prints beside our runs, and the cost column worked out again; Table 3 whole has
+the paper's columns, without differences; Table 4 is in `table4.py`. Paper: Tables 2 and 3.
+"""
+
+from collections.abc import Iterable, Sequence
 
 from repro.claims.judge import Judged
-from repro.pages import columns, table2, table3, table4
-from repro.pages.anchor import anchor_found, anchor_section
+from repro.pages import columns, table4
 from repro.pages.claims import ABOUT
-from repro.pages.columns import DELTA, row_column, tabled
-from repro.pages.sections import along_training, by_length, further_section, length_columns, operations_column, unequal
+from repro.pages.columns import DELTA, PARTS, TABLE_3, numbers, row_column, spreads, tabled
+from repro.pages.of_others import anchor_found, anchor_section
 from repro.pages.words import about_settings, by_chance, ending, opening, told_apart
-from repro.render.page import Better, Heading, Listing, Page, Table, Text, Worse, blocks, made_from, plain
+from repro.paper import TABLE_2, Pair, System, computed_flops
+from repro.render.page import (
+    Better,
+    Block,
+    Column,
+    Heading,
+    Listing,
+    Page,
+    Table,
+    Text,
+    Worse,
+    blocks,
+    made_from,
+    plain,
+)
+from repro.results.curves import OVERS
 from repro.results.frame import DataFrame
+from repro.results.notes import SCORERS
+from repro.results.parts import DECIDES, EMPTY, KEPT, LENGTHS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
 from repro.results.record import BASE
 
+TABLE_2_NAME = "table2"
+PAIRS: tuple[Pair, Pair] = ("en-de", "en-fr")
+MUCH = 0.1  # relative difference in operations of training from which on a row is named
+OF_TRANSLATIONS = "translations (dev)"
+ABOUT_PARTS = (
+    "Thirds of the sentences of dev by source length, and of each translation; kept is BLEU of the last third in per "
+    "cent of that of the first."
+)
+ABOUT_CURVES = (
+    "Where a row's mean dev loss crosses that of a Transformer trained for as many updates, or of the base, and by how "
+    "much it is higher (+) or lower (−) where the shorter curve ends, in nats per word-piece."
+)
+ABOUT_FURTHER = (
+    "Test sets that lay beside the text of a run; no verdict is read from them. n is the number of seeds scored on one."
+)
+ABOUT_PRINTED = columns.marked(
+    "Newstest2014, as printed. **FLOPs** are those printed, and again **worked out** as GPUs x days x the sustained "
+    "rate that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. What Deep-Att ran on is not "
+    "known, and ConvS2S's GPUs and days are fitted: chosen because they give its printed costs, they confirm nothing. "
+    "For English-French, section 6.1 and the NeurIPS version print 41.0 for the big model where this table has 41.8."
+)
+ABOUT_OURS = columns.marked(
+    "BLEU on the test set of this scale, read once. **FLOPs** are counted from the matrix products of the real tokens "
+    "trained on, not from time and a rate. The first line is the base model of Table 3, whose checkpoints are not "
+    "averaged; **averaged** is the number of checkpoints whose mean is scored, **apart** the updates between them."
+)
 
-def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()) -> Page:
-    """The page of a table in three parts, each with the names of the rows first, and ruled between experiment files.
 
-    Table 3 whole has the paper's columns, without differences.
-    """
-    whole = name == table3.NAME
-    row = table3.row_names(frame) if whole else row_column(frame)
+def page_of_table(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = ()) -> Page:
+    """The page of one table; `judged` are the paper's claims and the statements of other texts."""
+    if is_like_others(name, frame):
+        return page(frame, scale, name, judged)
+    return _page_of_table_2(frame, scale, judged) if name == TABLE_2_NAME else table4.page(frame, scale, name=name)
+
+
+def is_like_others(name: str, frame: DataFrame) -> bool:
+    """Whether a table has the columns that most tables have, so that it can be shown together with them."""
+    return name != TABLE_2_NAME and "dev/f1" not in frame.columns
+
+
+def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = ()) -> Page:
+    """The page of a table in three parts, each with the names of the rows first, and ruled between experiment files."""
+    whole = name == TABLE_3
+    row = _under_letters(frame) if whole else row_column(frame)
     ruled = columns.rules_between(list(frame["table"]))
     dev = [*columns.columns_of_dev(frame), *columns.columns_of_last_mean(frame)]
-    verdicts = [*columns.verdict_columns(frame, judged), *columns.statement_columns(frame, stated)]
+    dev = [one for one in dev if not whole or one.heading != DELTA]
     size = [*columns.setting_columns(frame), *columns.size_columns(frame)]
     last = [*columns.columns_of_test(frame), *columns.cost_columns(frame), *length_columns(frame)]
     systems = columns.has_systems(frame)
+    if systems:
+        size.append(Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e")))
     return Page(
         made_from("the records beside it" if whole else f"the records in {name}/ and {BASE}/"),
         blocks(
             Heading(f"{'Table 3' if whole else ABOUT.get(name, name)} at scale {scale}", 1),
             opening(frame, Listing((*columns.found(frame).items, *anchor_found(frame).items))),
             anchor_section(frame),
-            tabled([row, *(one for one in dev if not whole or one.heading != DELTA), *verdicts], ruled),
+            tabled([row, *dev, *columns.verdict_columns(frame, judged)], ruled),
             Heading("What the rows are"),
-            tabled([row, *size, *([operations_column(frame)] if systems else [])], ruled),
+            tabled([row, *size], ruled),
             about_settings(frame),
-            (unequal(frame), *by_length(frame, ruled), *along_training(frame)) if systems else (),
+            (_unequal(frame), *_by_length(frame, ruled), *_along_training(frame)) if systems else (),
             Heading("Test set and time"),
             tabled([row, *last], ruled),
             further_section(frame, ruled),
             ending(frame, "all_tables" if whole else name, scale),
         ),
     )
+
+
+def _under_letters(frame: DataFrame) -> Column:
+    """The names of the rows under the letters of the paper's Table 3: (A) h=1."""
+    row = row_column(frame)
+    letters = [of.removeprefix(PARTS) for of in frame["table"]]
+    under = [f"({letter}) " if len(letter) == 1 else "" for letter in letters]
+    return row._replace(texts=[letter + plain(name) for letter, name in zip(under, row.texts, strict=True)])
+
+
+# Sections of systems before the Transformer
+
+
+def _unequal(frame: DataFrame) -> Text:
+    """Names the rows whose training took more or fewer operations than the base's by a tenth; empty without any."""
+    of_base = frame.loc[frame["table"] == BASE, "cost/flops"]
+    if not len(of_base) or not of_base.iloc[0] > 0:
+        return Text("")
+    ratio = frame["cost/flops"] / of_base.iloc[0] - 1
+    told = [f"{row} ({100 * of:+.1f} %)" for row, of in zip(frame["row"], ratio, strict=True) if abs(of) > MUCH]
+    return Text(f"More than {100 * MUCH:.0f} % from the base's operations: {', '.join(told)}." if told else "")
+
+
+def _by_length(frame: DataFrame, ruled: frozenset[int]) -> tuple[Block, ...]:
+    """Scores by third of source length and of target position, under a heading; nothing where no run has them."""
+    if not {*THIRDS} <= {*frame.columns} or frame[THIRDS[0]].isna().all():
+        return ()
+    source, target = "BLEU (dev) by third of source length", "BLEU (dev) by third of target position"
+    headings = [*((source, part) for part in LENGTHS), *((target, part) for part in (*PLACES, "kept (%)"))]
+    scores = (*THIRDS, KEPT)
+    shown = [Column(*heading, spreads(frame, of, 1)) for heading, of in zip(headings, scores, strict=True)]
+    return Heading("By length"), tabled([row_column(frame), *shown], ruled), Text(ABOUT_PARTS)
+
+
+def _along_training(frame: DataFrame) -> tuple[Block, ...]:
+    """Where the rows' curves of dev loss cross, under a heading; empty where none can be compared."""
+    if "along/beside" not in frame.columns:
+        return ()
+
+    def texts(name: str) -> list[str]:
+        return [value if isinstance(value, str) else "" for value in frame[name]]
+
+    shown = [row_column(frame), Column("", "beside", texts("along/beside"))]
+    for over in OVERS:
+        shown.append(Column(f"over {over}", "cross at", texts(f"along/{over}/crossings")))
+        shown.append(Column(f"over {over}", "at the end", numbers(frame[f"along/{over}/gap"], "+.3f")))
+    return Heading("Dev loss along the training"), tabled(shown), Text(ABOUT_CURVES)
+
+
+# Sections of any table
+
+
+def further_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]:
+    """Scores on other test sets of the rows that have any, under a heading; empty where no run has."""
+    counts = [name for name in frame.columns if name.startswith("further/") and name.endswith("/n")]
+    if not counts:
+        return ()
+    shown = [row_column(frame)]
+    for count in counts:
+        of = count.removesuffix("/n")
+        group, scored = of.removeprefix("further/"), frame.assign(n=frame[count].fillna(0).astype(int))
+        shown.append(Column(group, "n", numbers(frame[count], ".0f")))
+        for score, scorer in SCORERS.items():
+            shown.append(Column(group, scorer, spreads(scored, f"{of}/{score}", 1, none="")))
+    return Heading("Other test sets"), tabled(shown, ruled), Text(ABOUT_FURTHER)
+
+
+def length_columns(frame: DataFrame) -> list[Column]:
+    """Share of empty translations, length, and its difference to the base if any; none where no row has counts."""
+    if RATIO not in frame:
+        return []
+    shown = [
+        Column(OF_TRANSLATIONS, "empty (%)", spreads(frame, EMPTY, 1)),
+        Column(OF_TRANSLATIONS, "length", spreads(frame, RATIO, 3)),
+    ]
+    if RATIO_TO_BASE in frame and frame[RATIO_TO_BASE].notna().any():
+        texts = numbers(frame[RATIO_TO_BASE], "+z.3f")
+        told = [f"{text}, decides" if is_so == 1 else text for text, is_so in zip(texts, frame[DECIDES], strict=True)]
+        shown.append(Column(OF_TRANSLATIONS, DELTA, told))
+    return shown
+
+
+# Table 2
+
+
+def printed_columns() -> list[Column]:
+    """The systems of the paper's Table 2."""
+
+    def score(line: System, pair: Pair) -> str:
+        return f"{line.bleu[pair]:g}" if pair in line.bleu else ""
+
+    shown = [Column("", "system", [line.name for line in TABLE_2])]
+    shown += [Column("BLEU", pair, [score(line, pair) for line in TABLE_2]) for pair in PAIRS]
+    for pair in PAIRS:
+        computed = numbers((computed_flops(line, pair) for line in TABLE_2), ".1e")
+        shown.append(Column(f"FLOPs {pair}", "printed", numbers((line.flops.get(pair) for line in TABLE_2), ".1e")))
+        shown.append(Column(f"FLOPs {pair}", "worked out", computed))
+    return shown
+
+
+def columns_of_table_2(frame: DataFrame, judged: Sequence[Judged] = ()) -> list[Column]:
+    """Our runs: test scores by both scorers beside the printed ones, the verdict, operations and time."""
+    return [
+        row_column(frame),
+        Column("", "averaged", ["" if n is None else f"{n}" for n in frame["average"]]),
+        columns.runs_column(frame),
+        *columns.columns_of_test(frame),
+        Column(columns.TEST, "paper", numbers(frame["paper/bleu"].mask(frame["table"] == BASE), ".1f")),
+        *columns.verdict_columns(frame, judged),
+        Column("training", "FLOPs", numbers(frame["cost/flops"], ".1e")),
+        Column("training", "seconds", numbers(frame["cost/train_seconds"], ",.0f")),
+        Column("training", "GPU hours", numbers(frame["cost/gpu_hours"], ",.1f")),
+    ]
+
+
+def _page_of_table_2(frame: DataFrame, scale: str, judged: Sequence[Judged] = ()) -> Page:
+    """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
+    # what rows set and how large they are, which the paper's Table 2 does not print
+    size = [row_column(frame), *columns.setting_columns(frame), *columns.size_columns(frame)[:2]]
+    base = frozenset({int((frame["table"] == BASE).sum())})
+    return Page(
+        made_from(f"the records in {TABLE_2_NAME}/ and {BASE}/"),
+        blocks(
+            Heading(f"Table 2 at scale {scale}", 1),
+            opening(frame, columns.scored(frame, "test/bleu", "BLEU on test")),
+            Heading("Our runs"),
+            tabled([*columns_of_table_2(frame, judged), *length_columns(frame)], base),
+            Text(ABOUT_OURS),
+            Heading("What our rows are"),
+            tabled(size, base),
+            about_settings(frame),
+            Heading("As printed, and the cost column worked out again"),
+            tabled(printed_columns(), columns.rules_between([line.kind for line in TABLE_2])),
+            Text(ABOUT_PRINTED),
+            ending(frame, TABLE_2_NAME, scale),
+        ),
+    )
+
+
+# For a terminal
 
 
 def at_the_end(frame: DataFrame) -> Page:
@@ -60,24 +258,9 @@ def at_the_end(frame: DataFrame) -> Page:
     return Page("", blocks(table, by_chance(frame), Listing(tuple(frame.attrs["notes"]))))
 
 
-def is_like_others(name: str, frame: DataFrame) -> bool:
-    """Whether a table has the columns that most tables have, so that it can be shown together with them."""
-    return name != table2.NAME and "dev/f1" not in frame.columns
-
-
-def page_of_table(
-    frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()
-) -> Page:
-    """The page of one table; `judged` are the paper's claims, `stated` those of other texts."""
-    if is_like_others(name, frame):
-        return page(frame, scale, name, judged, stated)
-    return table2.page(frame, scale, judged) if name == table2.NAME else table4.page(frame, scale, name=name)
-
-
 def special_at_the_end(frame: DataFrame, name: str) -> Page:
     """What an experiment prints at its end of a table with columns of its own, for a terminal."""
     notes = Listing(tuple(frame.attrs["notes"]))
-    if name == table2.NAME:
-        return Page("", blocks(Table(tuple(table2.own_columns(frame))), notes))
-    own = Table((*table4.own_scores(frame), *table4.printed_scores(frame)))
-    return Page("", blocks(Text(table4.which_text(frame)), own, notes))
+    if name == TABLE_2_NAME:
+        return Page("", blocks(Table(tuple(columns_of_table_2(frame))), notes))
+    return Page("", blocks(Text(table4.which_text(frame)), Table(tuple(table4.own_scores(frame))), notes))

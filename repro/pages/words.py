@@ -1,7 +1,7 @@
 """The sentences that several pages share: what a scale may show, departures from the paper, how a table was made."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.pages.columns import HEADINGS, NAMED, marked, unused
@@ -13,9 +13,6 @@ from repro.results.places import RETIRED
 from repro.results.record import BASE
 
 FEWEST = 3  # runs that a row needs for an interval
-NOT_TOLD_APART = "not told apart from the base by so few runs"
-READING = "How to read the tables"
-MADE_AGAIN = "How reproducible these runs are"
 EXPLORED = "explored"  # the key in the `attrs` of a frame that says that no run of its scale is evidence
 EXPLORATION = "Exploration: no run of this scale counts as evidence, so a table of it settles nothing."
 ABOUT_SETTINGS = marked(
@@ -30,7 +27,7 @@ def to_project(*, own: bool) -> str:
 
 def reading(*, own: bool) -> Text:
     """The link to the meaning of all signs in tables."""
-    return Text((Link(READING, f"{to_project(own=own)}/docs/usage.md#how-to-read-the-tables"), "."))
+    return Text((Link("How to read the tables", f"{to_project(own=own)}/docs/usage.md#how-to-read-the-tables"), "."))
 
 
 def opening(frame: DataFrame, lines: Listing) -> tuple[Block, ...]:
@@ -55,14 +52,14 @@ def by_chance(frame: DataFrame) -> tuple[Text, ...]:
     low, high = (f"{end:.0f}" if apart.min() >= 1 else f"{end:.1f}" for end in (apart.min(), apart.max()))
     told = f"{low} to {high}" if low != high else f"about {low}"
     again = Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + SEEDS - 1}")
-    named = {
-        sign: [row for (_, row), of in told_apart(frame).items() if of == sign] for sign in ("better", "worse", "")
+    signs = {
+        "better": "better than the base beyond chance",
+        "worse": "worse than the base beyond chance",
+        "": "not told apart from the base by so few runs",
     }
-    said = (
-        f"{', '.join(rows)}: {f'{sign} than the base beyond chance' if sign else NOT_TOLD_APART}. "
-        for sign, rows in named.items()
-        if rows
-    )
+    apart = told_apart(frame)
+    named = {words: [row for (_, row), of in apart.items() if of == sign] for sign, words in signs.items()}
+    said = (f"{', '.join(rows)}: {words}. " for words, rows in named.items() if rows)
     return (Text((*said, f"Single runs of these rows differ by {told} BLEU by chance; ", again, " narrows it.")),)
 
 
@@ -111,19 +108,15 @@ def about_settings(frame: DataFrame) -> Text:
 
 def departure_notes(frame: DataFrame) -> Text | Listing:
     """A line for each rule of the paper's recipe that the runs depart from."""
-    lines = []
-    found: list[Departure] = frame.attrs["departures"]
-    for name, paper, here, everywhere in found:
-        done = "; ".join(text if everywhere else f"{text} ({_of(rows)})" for text, rows in here.items())
-        lines.append(f"{name}: {done}. Paper: {paper}.")
     if not frame["n"].sum() and not frame["diverged"].sum():
         return Text("No run to compare with it.")
+    found: list[Departure] = frame.attrs["departures"]
+    lines = []
+    for name, paper, here, everywhere in found:
+        rows = {text: listed_rows(of) if len(of) <= NAMED else f"{len(of)} rows" for text, of in here.items()}
+        done = "; ".join(text if everywhere else f"{text} ({of})" for text, of in rows.items())
+        lines.append(f"{name}: {done}. Paper: {paper}.")
     return Listing(tuple(lines)) if lines else Text("None: every run follows it.")
-
-
-def _of(rows: Sequence[str]) -> str:
-    """The rows by name; of many, how many."""
-    return listed_rows(rows) if len(rows) <= NAMED else f"{len(rows)} rows"
 
 
 def ending(frame: DataFrame, name: str, scale: str) -> Iterator[Block]:
@@ -139,7 +132,7 @@ def ending(frame: DataFrame, name: str, scale: str) -> Iterator[Block]:
         made = ("These runs were made by an earlier version, and no command of today makes them again; ",)
     yield Text((*made, Code(COMMAND), f" made this page from {frame['n'].sum()} of them."))
     yield facts(frame)
-    yield Heading(MADE_AGAIN)
+    yield Heading("How reproducible these runs are")
     by_badge: dict[str, list[str]] = {}
     for line in frame.attrs["repeatable"]:
         badge, _, runs = line.partition(": ")
@@ -149,24 +142,20 @@ def ending(frame: DataFrame, name: str, scale: str) -> Iterator[Block]:
 
 
 def facts(frame: DataFrame) -> Listing:
-    """What all runs of a table share beside settings, which records have, and what they cost."""
+    """What all runs of a table share beside settings, which records have, and their cost on average and together."""
     shared = {key: value for key, value in frame.attrs["shared"].items() if key[0] != "settings"}
     said = {key: f"{key[1]} {value}".strip() for key, value in shared.items()}
     lines = [
         f"{heading}: {', '.join(text for _, text in group)}"
         for heading, group in itertools.groupby(said.items(), key=lambda item: item[0][0])
     ]
-    return Listing((*lines, f"cost: {cost(frame)}"))
-
-
-def cost(frame: DataFrame) -> str:
-    """The cost of one run on average, and of all runs together."""
     n = frame["n"].astype(float)
     total = {name: float((frame[f"cost/{name}"] * n).sum()) for name in COSTS}
     each = {name: value / max(n.sum(), 1) for name, value in total.items()}
-    return (
+    cost = (
         f"{each['train_seconds']:,.0f} s training and {each['decode_seconds']:,.0f} s decoding per run, "
         f"{each['tokens_per_second']:,.0f} tokens per second, {100 * each['padding']:.1f} % padding; together "
         f"{(total['train_seconds'] + total['decode_seconds']) / 3600:,.1f} h, {total['flops']:.1e} FLOPs, "
         f"{total['gpu_hours']:,.1f} GPU hours"
     )
+    return Listing((*lines, f"cost: {cost}"))

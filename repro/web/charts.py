@@ -14,9 +14,8 @@ from repro.claims.claim import BLEU, LOG_PPL, Endpoint
 from repro.claims.to_base import Distances
 from repro.figures.forest import AXES, ComparedRow, differences_to_base
 from repro.figures.quality import points
-from repro.pages.columns import comma_separated
+from repro.pages.columns import PARTS, comma_separated, has_part
 from repro.pages.scale_data import ScaleData
-from repro.pages.table3 import PARTS, has_part
 from repro.results.curves import bands
 from repro.results.record import BASE, Record
 from repro.results.task import TRANSLATION

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from repro.corpora.catalogue import CORPORA
 from repro.corpora.pair import languages
-from repro.pages.columns import comma_separated
+from repro.pages.columns import PARTS, comma_separated
 from repro.pages.scale_data import ScaleData
-from repro.pages.table3 import PARTS
 from repro.results.labels import label
 from repro.results.record import BASE, Record, path
 from repro.results.sentences import ORDERS, NgramCounts, are_of, faults, has_sentences, read_counts, read_hypotheses

@@ -12,9 +12,8 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from repro.claims.decisions import OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE
-from repro.pages import table3
 from repro.pages.claims import MARKS
-from repro.pages.columns import TEST, VERDICT, sheet
+from repro.pages.columns import TABLE_3, TEST, VERDICT, sheet
 from repro.pages.scale_data import ScaleData
 from repro.pages.tables import page_of_table
 from repro.render.html import html, line_html
@@ -58,14 +57,14 @@ def first_runs(result_set: ResultSet) -> FirstRuns:
 
 def table3_section(data: ScaleData) -> Section | None:
     """The whole Table 3, like the paper's; None if the scale has no row of it."""
-    if (frame := data.frames.get(table3.NAME)) is None:
+    if (frame := data.frames.get(TABLE_3)) is None:
         return None
     return Section(
-        key=table3.NAME,
+        key=TABLE_3,
         title="Table 3",
-        body=page_html(page_of_table(frame, data.runs.scale, table3.NAME, data.judged), frame, data),
+        body=page_html(page_of_table(frame, data.runs.scale, TABLE_3, data.judged), frame, data),
         script=SCRIPT,
-        csv={f"{table3.NAME}.csv": sheet(frame)},
+        csv={f"{TABLE_3}.csv": sheet(frame)},
     )
 
 
@@ -73,8 +72,8 @@ def tables_section(data: ScaleData) -> Section | None:
     """Every other table of the scale, folded."""
     body, folded, sheets = Markup(), {}, {}
     for name, frame in data.frames.items():
-        if name != table3.NAME:
-            page = page_of_table(frame, data.runs.scale, name, data.judged, data.stated)
+        if name != TABLE_3:
+            page = page_of_table(frame, data.runs.scale, name, (*data.judged, *data.stated))
             own = frame["table"] == name
             n, n_run = int(own.sum()), int((own & (frame["n"] > 0)).sum())
             run = f", {n_run} run" * (n_run < n)

@@ -1,21 +1,19 @@
 """Verdicts: what a reader should learn in the first minute, then every claim and statement with its numbers."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from repro.claims.bootstrap import Place, over_sentences
 from repro.claims.judge import OUTCOMES, Judged, steps_against
-from repro.pages import claims, statements
-from repro.pages.claims import by_subject, exploration, promise, sizes_here
+from repro.pages import claims
+from repro.pages.claims import exploration, promise
 from repro.pages.columns import with_minus
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
-from repro.render.page import Block, Column, Table, Text
-from repro.results.parts import Interval
+from repro.render.page import Column, Table, Text
 from repro.web.report import Section
-from repro.web.tables import SCRIPT, FirstRuns, first_runs, lower, outcome_html, verdict_class
+from repro.web.tables import SCRIPT, FirstRuns, first_runs, outcome_html, verdict_class
 
 MEANT = {"yes": "as the paper says", "no": "the other way round"}
 
@@ -31,12 +29,11 @@ def overview_section(data: ScaleData) -> Section:
     ]
     figures = Markup().join(Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(what, n) for n, what in facts)
     body = _decided(data.judged) + Markup('<dl class="figures">{}</dl>').format(figures)
-    for subject, of in by_subject(data.judged).items():
+    for is_trained, subject in ((True, "about trained rows"), (False, "about arithmetic, code and layers")):
+        of = [one for one in data.judged if one.claim.is_trained == is_trained]
         said = Markup('<p class="tally"><strong>{} claims {}:</strong> {}</p>')
         body += said.format(len(of), subject, outcome_counts(of))
     body += Markup("<p>{}</p>").format(promise(data.judged, runs.scale, data.published))
-    if here := sizes_here(runs):
-        body += Markup("<p>{}</p>").format(here)
     if apart := exploration(data.evidence):
         body += Markup('<details class="many"><summary>Runs that settle nothing, and why</summary>{}</details>').format(
             Markup(html(apart))
@@ -80,26 +77,15 @@ def outcome_counts(judged: Iterable[Judged]) -> Markup:
 
 def claims_section(data: ScaleData) -> Section:
     """The section of the paper's claims."""
-    over = over_sentences(data.judged, data.evidence, data.result_set.folder.parent)
-    return _section(data, claims.NAME, "Claims", data.judged, claims.OF_PAPER, over)
+    return _section(data, "Claims", data.judged, claims.OF_PAPER)
 
 
 def statements_section(data: ScaleData) -> Section:
     """The section of statements from teaching texts."""
-    over = over_sentences(data.stated, data.evidence, data.result_set.folder.parent)
-    answered = statements.answers(data.stated)
-    return _section(data, statements.NAME, "Statements", data.stated, statements.OF_TEXTS, over, answered)
+    return _section(data, "Statements", data.stated, claims.OF_TEXTS)
 
 
-def _section(
-    data: ScaleData,
-    key: str,
-    title: str,
-    judged: Sequence[Judged],
-    of: claims.Subject,
-    over: Mapping[Place, Interval],
-    answered: Sequence[Block] = (),
-) -> Section:
+def _section(data: ScaleData, title: str, judged: Sequence[Judged], of: claims.Subject) -> Section:
     firsts = first_runs(data.result_set)
     groups: dict[str, list[Judged]] = {name: [] for name in claims.ABOUT}
     for one in judged:
@@ -107,19 +93,18 @@ def _section(
     body = Markup("<p>{} {}: {} Click one to see the numbers behind it.</p>").format(
         len(judged), of.name, claims.told_counts(judged)
     )
-    body += Markup(html(map(lower, answered)))
     if any(one.found for one in judged):
         body += Markup(html([Text(claims.ABOUT_NUMBERS)]))
     body += Markup('<div class="grid" data-facets="verdict table kind" data-items=".item">')
     for name, members in groups.items():
         if members:
-            items = Markup().join(_item(one, name, firsts, over) for one in members)
+            items = Markup().join(_item(one, name, firsts) for one in members)
             body += Markup("<div data-group><h3>{}</h3>{}</div>").format(claims.ABOUT[name], items)
     body += Markup("</div>")
-    return Section(key=key, title=title, body=body, script=SCRIPT, csv={f"{key}.csv": claims.sheet(judged, over)})
+    return Section(key=of.name, title=title, body=body, script=SCRIPT, csv={f"{of.name}.csv": claims.sheet(judged)})
 
 
-def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Interval]) -> Markup:
+def _item(one: Judged, group: str, firsts: FirstRuns) -> Markup:
     claim = one.claim
     head = Markup('<summary><span class="id">{}</span> {} {}</summary>').format(
         claim.id, one.sentence, outcome_html(one.verdict)
@@ -129,7 +114,7 @@ def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Inter
     inside = Markup("<p>{}.</p>").format(told[:1].upper() + told[1:]) if told else Markup()
     if one.found:
         runs = Column("", "runs of each row", [", ".join(map(str, one.found[0].runs))])
-        numbers = tuple(claims.claim_numbers([one], over))
+        numbers = tuple(claims.claim_numbers([one], {}))
         inside += Markup('<div class="scroll">{}</div>').format(Markup(html([Table((runs, *numbers))])))
     if claim.rows:
         inside += Markup('<p class="small">Rows: {}</p>').format(

@@ -16,11 +16,9 @@ from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome
 from repro.claims.evidence import Evidence
 from repro.claims.judge import Judged
 from repro.cli import report
-from repro.pages import across_scales
 from repro.pages.across_scales import page, settling
 from repro.render.markdown import markdown
 from repro.render.page import Heading, Listing, Page, Table, plain
-from repro.results.curves import OnText
 from repro.results.record import PaperNumbers, path
 
 TRAINED = [claim for claim in CLAIMS if claim.is_trained]
@@ -34,7 +32,7 @@ def at(scale: str, **verdicts: Outcome) -> Any:
         stated=(),
         frames={},
         evidence=Evidence(),
-        result_set=SimpleNamespace(rows={}, everything=[]),
+        result_set=SimpleNamespace(rows={}, everything=[], own=False, folder=Path(scale)),
     )
 
 
@@ -90,11 +88,9 @@ def test_a_verdict_stands_at_its_own_scale() -> None:
     assert "**undetermined** |" not in said, "only what is shown is marked"
     assert "all you need, here" not in said, "no scale has a ladder"
     assert "how often the text is seen" not in said
-    mine = page([LAPTOP, CAPTIONS], is_own=True)
-    assert mine
-    for made, to_project in ((said, ".."), (markdown(mine), "../..")):
+    mine = changed_to(LAPTOP, result_set=changed_to(LAPTOP.result_set, own=True))
+    for made, to_project in ((said, ".."), (markdown(shown(mine)), "../..")):
         assert f"]({to_project}/docs/claims.md)" in made
-        assert ("`python -m repro report --own` makes this one again" in made) == (made != said)
 
 
 def frames(base: float, soft: float, crossing: str | None) -> dict[str, pd.DataFrame]:
@@ -106,10 +102,6 @@ def frames(base: float, soft: float, crossing: str | None) -> dict[str, pd.DataF
         "along/updates/crossings": [None, crossing, None],
     }
     return {"ladder": pd.DataFrame(ladder)}
-
-
-def worth(pairs: int, log_ppl: float, half: float | None) -> OnText:
-    return OnText(pairs, 5, {"nll": (log_ppl, half), "bleu": (-2.0, None)}, None)
 
 
 def test_systems_before_the_transformer_stand_beside_it_at_each_scale() -> None:
@@ -124,30 +116,15 @@ def test_systems_before_the_transformer_stand_beside_it_at_each_scale() -> None:
     assert [column.group for column in ladder.columns][1] == "laptop", "the smaller scale first"
 
 
-def test_what_dropout_and_smoothing_are_worth_stands_text_by_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    of_laptop = {
-        "P_drop=0.0": [worth(3_000, 0.9, 0.25), worth(6_000, 0.1, None)], "eps_ls=0.0": [worth(6_000, -0.1, 0.5)],
-    }  # fmt: skip
-    of_laptop["eps_ls=0.0"][0] = of_laptop["eps_ls=0.0"][0]._replace(of_mean={"nll": (-0.05, 0.01), "bleu": (1.0, 2.0)})
-    of = {"laptop": of_laptop, "captions-bf16": {"P_drop=0.0": [worth(29_000, 3.3, 0.125)]}}
-    of["laptop-20000-pairs"] = {"P_drop=0.0": [worth(20_000, 0.0, None)]}
-    monkeypatch.setattr(across_scales, "on_texts", lambda scale: of.get(scale, {}))
-    laptop, captions, tried = (
-        changed_to(one, runs=changed_to(one.runs, scale=name), result_set=SimpleNamespace(rows={}, everything=name))
-        for one, name in zip((LAPTOP, CAPTIONS, EXPLORED), of, strict=True)
-    )
-    monkeypatch.setattr(across_scales, "printed_of", lambda result_set: {})
-    made = shown(captions, laptop)
-    texts = next(block for block in made.blocks if isinstance(block, Table))
-    cells = {(column.group, column.heading): list(column.texts) for column in texts.columns}
-    assert cells["", "scale"] == ["laptop", "laptop", "laptop, mean of last checkpoints", "captions-bf16"]
-    assert cells["", "pairs"] == ["3,000", "6,000", "6,000", "29,000"]
-    assert cells["no dropout", "log PPL"] == ["+0.900 ± 0.250", "+0.100", "", "+3.300 ± 0.125"]
-    less = "\N{MINUS SIGN}"
-    assert cells["no smoothing", "log PPL"] == ["", f"{less}0.100 ± 0.500", f"{less}0.050 ± 0.010", ""]
-    assert cells["no smoothing", "BLEU"] == ["", f"{less}2.0", "+1.0 ± 2.0", ""]
-    assert "served to choose" not in markdown(made), "no other text was tried"
-    assert "C27a, C30a, C30e, C31a and C31b served to choose that text" in markdown(shown(laptop, tried))
+def test_what_dropout_and_smoothing_are_worth_on_little_text_and_much_is_a_picture(tmp_path: Path) -> None:
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures/text_sizes.svg").touch()
+    drawn = changed_to(LAPTOP, result_set=changed_to(LAPTOP.result_set, folder=tmp_path))
+    made = markdown(shown(CAPTIONS, drawn))
+    assert re.search(r"seen\n\n!\[text_sizes\]\(laptop/figures/text_sizes.svg\)\n", made)
+    assert "served to choose" not in made, "no other text was tried"
+    tried = changed_to(EXPLORED, runs=changed_to(EXPLORED.runs, scale="laptop-20000-pairs"))
+    assert "C27a, C30a, C30e, C31a and C31b served to choose that text" in markdown(shown(drawn, tried))
 
 
 def test_claims_stand_table_by_table_in_the_papers_words() -> None:

@@ -8,7 +8,7 @@ import pytest
 from paper_runs import paper_run
 
 from repro.pages import tables
-from repro.pages.anchor import NGRAMS, OF_TEST, _parts, anchor_section
+from repro.pages.of_others import NGRAMS, OF_TEST, _parts, anchor_section
 from repro.render.markdown import markdown
 from repro.render.page import Table, plain
 from repro.results.frame import table

@@ -75,6 +75,7 @@ def test_it_says_what_was_judged(tmp_path: Path) -> None:
     assert "![" not in text, "no picture is there"
     whole = made(tmp_path)[tmp_path / "laptop/table3.md"]
     assert whole.index("**Worse than the base**, in BLEU on dev: d_k=16") < whole.index("| row")
+    assert re.search(r"\| \(B\) d_k=16 .* sign as printed +\|", whole)
 
 
 def test_a_page_of_one_run_says_so_and_that_others_are_missing(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from paper_runs import changed, paper_run, that_counts, told_apart
 
-from repro.pages import build, table2
+from repro.pages import build
+from repro.pages.tables import columns_of_table_2
 from repro.render.escape import NO_BREAK
 from repro.render.page import plain
 from repro.results.frame import Listed, ResultSet, note_rows, table
@@ -80,27 +81,6 @@ def test_runs_that_diverged_are_counted_beside_the_others(tmp_path: Path) -> Non
     assert lines["base en-fr"][1] == "3"
 
 
-def test_a_subset_of_the_test_set_is_shown(tmp_path: Path) -> None:
-    fill(tmp_path)
-    assert "subset" not in made(tmp_path)[tmp_path / "paper/table2.md"]
-    for seed in (9, 10, 11):
-        subset: Any = dict(
-            name="newstest2014",
-            n=2_737,
-            bleu=12.0 + seed,
-            bleu_signature="x",
-            bleu_published=30.0,
-            bleu_published_signature="x",
-        )
-        record = that_counts(paper_run(seed=seed, test_subset=subset))
-        record.save(path(tmp_path, record))
-    text = made(tmp_path)[tmp_path / "paper/table2.md"]
-    assert "BLEU (test subset)" in text
-    lines = {line[0]: line[1:] for line in page(tmp_path)}
-    assert lines["base"][1:6] == ["1.5 ± 0.0", "1.5 ± 0.0", "", "22.0 ± 2.5", "30.0 ± 0.0"]
-    assert lines["base en-fr"][4:6] == ["", ""]
-
-
 def test_our_runs_stand_beside_the_printed_scores(tmp_path: Path) -> None:
     fill(tmp_path)
     lines = {line[0]: line[1:] for line in page(tmp_path)}
@@ -124,7 +104,7 @@ def test_a_row_without_a_run_is_missing(tmp_path: Path) -> None:
 
 def test_each_number_stands_under_its_heading() -> None:
     printed_there = PaperNumbers(ppl=None, bleu=28.4, params=None)
-    shown = table2.own_columns(table([told_apart("big en-de", "table2", position=0, paper=printed_there)]))
+    shown = columns_of_table_2(table([told_apart("big en-de", "table2", position=0, paper=printed_there)]))
     places = {text: f"{column.group} {column.heading}" for column in shown for text in map(plain, column.texts)}
     assert {text: places.get(text) for text in ("33.3", "34.4", "28.4", "7.3e17", "711", "7.4", "21.1", "22.2")} == {
         "33.3": "BLEU (test) sacreBLEU",

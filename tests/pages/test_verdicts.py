@@ -1,20 +1,18 @@
 """Each row of a table shows what came of the claims that compare it with the base, and of no others."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from paper_runs import direction, paper_run, that_counts
+from paper_runs import direction, paper_run
 
 from repro.claims.catalogue import CLAIMS
 from repro.claims.claim import ACCURACY, B0, BLEU, D256, H1, H4, LOG_PPL, Claim, Endpoint
-from repro.claims.decisions import FIRST_SEED, Outcome, Verdict
+from repro.claims.decisions import Outcome, Verdict
 from repro.claims.judge import Found, Judged
-from repro.pages import build, table2, tables
-from repro.pages.columns import statement_columns, verdict_columns, with_minus
+from repro.pages import tables
+from repro.pages.columns import verdict_columns, with_minus
 from repro.render.markdown import markdown
-from repro.results.frame import ResultSet, table
-from repro.results.record import path
+from repro.results.frame import table
 
 
 def frame(*rows: tuple[str, str]) -> Any:
@@ -69,6 +67,7 @@ def test_claims_about_other_pairs_and_trends_say_nothing_of_a_row() -> None:
     along = Claim(id="C4", where="6.2", says="More is better", kind="trend", rows=(H1, B0), sizes=(1, 8))
     found = judged(among_others, "sign as printed"), judged(along, "sign as printed")
     assert not verdict_columns(frame(*HEADS), found)
+    assert not verdict_columns(frame(*HEADS), [judged(worse(H1), "not judged")]), "nothing is known of any row"
 
 
 def test_a_row_said_to_be_alike_has_its_verdict() -> None:
@@ -77,24 +76,14 @@ def test_a_row_said_to_be_alike_has_its_verdict() -> None:
     assert shown(frame(*HEADS), *found) == {"base": "", "h=1": "sign as printed", "h=4": "not judged"}
 
 
-def test_statements_of_other_texts_are_counted_with_each_row_that_they_are_about() -> None:
-    of_base = replace(worse(H1), id="S1")
-    of_two = direction("S2", "6.2", "One head is worse than four", H4, H1, scale="laptop")
-    unknown = replace(worse(H4), id="S3")
-    [column] = statement_columns(
-        frame(*HEADS),
-        [judged(of_base, "undetermined"), judged(of_two, "sign as printed"), judged(unknown, "not judged")],
-    )
-    assert column.texts == ["", "1 undetermined, 1 sign as printed", "sign as printed"]
-    assert not statement_columns(frame(*HEADS), [judged(unknown, "not judged")])
-
-
 def test_rows_of_table_2_are_compared_with_the_base_of_their_pair() -> None:
     big = direction("C5", "6.1", "Big is better", "table2/big en-de", "table2/base en-de", scale="captions")
     of_2 = frame(("table2", "base en-de"), ("table2", "big en-de"))
     assert shown(of_2, judged(big, "sign as printed")) == {"base": "", "base en-de": "", "big en-de": "sign as printed"}
     [column] = [
-        column for column in table2.own_columns(of_2, [judged(big, "sign as printed")]) if column.heading == "verdict"
+        column
+        for column in tables.columns_of_table_2(of_2, [judged(big, "sign as printed")])
+        if column.heading == "verdict"
     ]
     assert list(column.texts) == ["", "", "sign as printed"]
 
@@ -106,15 +95,6 @@ def test_every_page_of_a_table_has_the_column() -> None:
         assert markdown(page).count("| sign as printed") == 1
     without = tables.page(frame(*HEADS), "laptop", "table3_A")
     assert "verdict" not in markdown(without)
-
-
-def test_the_pages_of_a_scale_have_their_verdicts(tmp_path: Path) -> None:
-    for of, row in (("base", "base"), *HEADS):
-        record = that_counts(paper_run(row, of, position=-1 if of == "base" else 0, scale="laptop", seed=FIRST_SEED))
-        record.save(path(tmp_path, record))
-    made = build.texts(build.build_scale(ResultSet.read(tmp_path / "laptop")))
-    text = made[tmp_path / "laptop/table3.md"]
-    assert any("h=1 " in line and "| not judged" in line for line in text.split("\n"))
 
 
 def test_no_direction_of_the_list_names_a_base_twice() -> None:

@@ -15,7 +15,7 @@ from paper_runs import paper_run
 
 from repro.corpora.catalogue import CORPORA, GrammarSizes, open_corpus
 from repro.experiment import main
-from repro.pages.sections import further_section
+from repro.pages.tables import further_section
 from repro.render.page import Table
 from repro.results import artifacts
 from repro.results.artifacts import Artifact, FurtherTest, own_file, read_further, write_further

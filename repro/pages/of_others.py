@@ -1,13 +1,18 @@
-"""The anchor's scores compared with those published by the authors of its recipe, on the same text. Paper: none."""
+"""Scores that others published, beside ours: of the anchor's recipe, and of translations of newstest2017. Paper: none.
+
+The anchor's scores are compared with those of the authors of its recipe, on the same text. The translations are by the
+ladder's systems at full size; they are scored here.
+"""
 
 import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.pages.columns import numbers, spreads
-from repro.render.page import Block, Column, Listing, Strong, Table, Text, Words
+from repro.pages.columns import comma_separated, numbers, rules_between, spreads
+from repro.render.page import Block, Code, Column, Heading, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.results.frame import DataFrame, Series, runs_in, spread_each, whole, widened
+from repro.results.outputs_2017 import KINDS, QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
 from repro.results.record import Record
 from repro.results.sentences import read_counts
 
@@ -37,6 +42,12 @@ ABOUT = (
     "python -m repro translate RUN TEXT --search fairseq."
 )
 FEWEST = 3  # runs needed for a useful interval
+OUTPUTS = "outputs"  # the page of translations of newstest2017
+ABOUT_OUTPUTS = (
+    "Systems of several layers, trained on WMT 2017 by the authors of a toolkit or by Hieber et al. (2017): their "
+    "translations are scored here, their training was not repeated. So they are not rows of the ladder; they show "
+    "where its upper rungs are at full size."
+)
 
 
 def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
@@ -119,3 +130,66 @@ def _outcome(row: Series, place: str, published: float) -> str:
     if low <= published <= high:
         return "as one more run"
     return "below it" if high < published else "above it"
+
+
+# Translations of newstest2017
+
+
+def outputs_page(scored: Outputs2017) -> Page:
+    """The page: one line per system, by kind, the best of each kind first."""
+    systems = _ordered(scored)
+    shown = [
+        Column("", "system", [KINDS[one.kind] for one in systems]),
+        Column("", "toolkit", [one.toolkit for one in systems], is_words=True),
+        Column("BLEU", "all", [f"{one.bleu:.1f}" for one in systems]),
+        *(
+            Column("BLEU by quarter of source length", name, [f"{one.quarters[i]:.1f}" for one in systems])
+            for i, name in enumerate(("shortest", "second", "third", "longest"))
+        ),
+    ]
+    return Page(
+        made_from(SCORES_2017),
+        blocks(
+            Heading("Published translations of newstest2017, English-German", 1),
+            Listing(tuple(_said(systems))),
+            Table(tuple(shown), rules_between([one.kind for one in systems])),
+            Text(
+                f"{scored.sentences:,} sentences, sorted by the words of their source, in {QUARTERS} equal parts; "
+                "BLEU is sacreBLEU's, and differences are of scores that are not rounded."
+            ),
+            Heading("How it was made"),
+            Text(ABOUT_OUTPUTS),
+            Text((Code("python experiments/outputs_2017.py"), f" scored them with {scored.signature}.")),
+        ),
+    )
+
+
+def outputs_sheet(scored: Outputs2017) -> str:
+    """The same as comma-separated values."""
+    return comma_separated(
+        {"kind": one.kind, "toolkit": one.toolkit, "bleu": one.bleu}
+        | {f"quarter {i + 1}": one.quarters[i] for i in range(QUARTERS)}
+        for one in _ordered(scored)
+    )
+
+
+def _ordered(scored: Outputs2017) -> list[ScoredOutput]:
+    kinds = [*KINDS]
+    return sorted(scored.systems, key=lambda one: (kinds.index(one.kind), -one.bleu))
+
+
+def _said(systems: list[ScoredOutput]) -> list[str]:
+    """The findings in sentences, from the numbers."""
+    of = {kind: [one.bleu for one in systems if one.kind == kind] for kind in KINDS}
+    others = [score for kind in ("rnn", "cnn") for score in of[kind]]
+    lines = []
+    if of["transformer"] and others:
+        least, most = min(of["transformer"]) - max(others), max(of["transformer"]) - max(others)
+        lines.append(
+            f"Against the best of the others the weakest Transformer has {least:+.1f} BLEU, the strongest {most:+.1f}."
+        )
+    fall = [one.quarters[0] - one.quarters[-1] for one in systems]
+    lines.append(
+        f"From the shortest to the longest quarter of sentences they lose {min(fall):.1f} to {max(fall):.1f} BLEU."
+    )
+    return lines
