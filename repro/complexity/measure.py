@@ -237,7 +237,7 @@ def steps_to_first(layer: Recurrent, n: int) -> int:
     """The number of steps through which the gradient of the last output reaches the first input."""
     passed = 0
 
-    def seen(_: nn.Module, __: object, gradients: tuple[Tensor, ...]) -> None:
+    def seen(_: nn.Module, __: object, gradients: tuple[Tensor, ...] | Tensor) -> None:
         nonlocal passed
         passed += bool((gradients[0] != 0).any())
 
