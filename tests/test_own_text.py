@@ -85,9 +85,7 @@ def test_a_language_that_the_authors_never_scored_is_trained_to_the_end(
     assert f"Note on {seen}" in said
 
 
-def test_text_in_pieces_of_a_language_with_a_tag(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_in_pieces_of_a_language_with_a_tag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # cut by the reader, as the set of Britz et al. is: nothing is learned, and nothing is cut again
     tokens = [(f"a{i % 5}@@ b{i % 3} &quot; .", f"c{i % 5}@@ d{i % 3} &quot; .") for i in range(40)]
     splits = {"train": tokens, "dev": [tokens[1], ("b1 .", "d1 .")], "test": tokens[2:4]}
@@ -96,7 +94,6 @@ def test_text_in_pieces_of_a_language_with_a_tag(
     (text / "vocab").write_bytes("".join(f"{token}\n" for token in vocabulary).encode())
     (text / "train.en.gz").write_bytes(gzip.compress((text / "train.en").read_bytes()))
     (text / "train.en").unlink()
-    monkeypatch.setattr("repro.corpora.parallel_text.SLOW_GZIP", 1)
     done = trained(tmp_path, text, "en-de-AT")
     assert done.tokenizer["size"] == len(vocabulary) + 3  # with <pad>, </s> and the unknown
     assert (done.settings["pieces"], done.settings["vocab_size"], done.pair) == ("given", 0, "en-de-AT")
@@ -105,7 +102,6 @@ def test_text_in_pieces_of_a_language_with_a_tag(
         assert "|detok:moses-de-sacremoses-" in (score["bleu_signature"] or "")
     said = capsys.readouterr().out.replace("\n", " ")
     assert "50.0 % of the dev pairs" in said
-    assert "Unpack it first: gunzip train.en.gz" in said
     assert "Note on folder en-de-AT: 8.1 % of the target tokens of train are not in the vocabulary" in said  # 13 of 160
     assert "33.3 % of the target tokens of dev are not in the vocabulary" in said  # 2 of 6
     assert said.count("not in the vocabulary") == 4  # and below the table
@@ -140,8 +136,7 @@ def test_text_in_pieces_without_a_vocabulary(tmp_path: Path, capsys: pytest.Capt
     done = trained(tmp_path, text, "en-de", "--vocab-size=400")
     notes = [
         "100.0 % of the target lines of the training text bear the marks of pieces of words (@@): they are joined",
-        "100.0 % of the source lines of the training text that end in a full stop have a blank before it.",
-        "the text looks tokenised and is scored as it stands, so its BLEU is not that of plain text.",
+        "100.0 % of the target lines of the training text that end in a full stop have a blank before it: the text looks tokenised and is scored as it stands, so its BLEU is not that of plain text.",
     ]
     assert len(done.corpus["notes"]) == len(notes)
     said = " ".join(capsys.readouterr().out.split())

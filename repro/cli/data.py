@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.corpora.catalogue import CORPORA, FETCHED, GIVEN, PROJECT
+from repro.corpora.catalogue import CORPORA, FETCHED, PROJECT
 from repro.corpora.filters import FILTER_RULES, check_rules
 from repro.corpora.sources import COLLECTIONS, Collection, craft_sources, missing_of_craft
 from repro.corpora.treebanks import TREEBANKS, TREES
@@ -74,7 +74,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     own = commands.add_parser("import", help="turn your own text into a folder for --data-dir: docs/own_text.md")
     own.set_defaults(command=_import)
     own.add_argument(
-        "text", type=Path, help="a folder, a table (.tsv, .csv, .jsonl, ...), or what two file names share"
+        "text", type=Path, help="a table (.tsv, .csv, .jsonl, ...), or what the names of two files of lines share"
     )
     own.add_argument("--pair", required=True, help="source and target language, such as en-es or en-zh-Hans")
     own.add_argument("--to", type=folder_named, required=True, help="the new folder")
@@ -86,7 +86,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 
     prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text; check all that is there")
     prepare.set_defaults(command=_prepare)
-    inspect = commands.add_parser("inspect", help="show the data card, the plan of an epoch and some pairs")
+    inspect = commands.add_parser("inspect", help="show the data card and some pairs")
     inspect.set_defaults(command=_inspect)
     for command in (prepare, inspect):
         names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ...; craft, which has trees"
@@ -118,7 +118,7 @@ def _name_and_pair(corpus: str | None) -> tuple[str, str]:
 
 
 def _data_dir(folder: Path) -> str:
-    """The option, as it is typed in a shell."""
+    """The option, as one types it in a shell."""
     return f"--data-dir {shlex.quote(str(folder))}"
 
 
@@ -136,12 +136,11 @@ def _import(options: argparse.Namespace) -> None:
     sizes = ", ".join(f"{split} {n:,}" for split, n in made.pairs.items())
     dropped = f"; left out: {made.dropped}" if made.dropped else ""
     usual = SCALES[USUAL.scale]  # which the second command reads the text at
-    size = f"--vocab-size {usual.vocab_size} " if usual.vocab_size and not (options.to / GIVEN).exists() else ""
     print(
         f"{options.to}: {sizes} pairs{dropped}. The first one:\n  {made.first[0]}\n  {made.first[1]}\n"
         "What next:\n"
-        f"  {ours('data', 'prepare')} folder-{options.pair} {size}--max-length {usual.max_length} "
-        f"{_data_dir(options.to)}\n"
+        f"  {ours('data', 'prepare')} folder-{options.pair} --vocab-size {usual.vocab_size} --max-length "
+        f"{usual.max_length} {_data_dir(options.to)}\n"
         f"  {experiment_command('table3_A')} --pair {options.pair} {_data_dir(options.to)}"
     )
 
@@ -180,13 +179,12 @@ def _fetch(options: argparse.Namespace) -> None:
 
 
 def _list(*collections: Collection) -> None:
-    """Print every archive: what it is, where, how large, its licence and hash, who reads it."""
+    """Print every archive: what it is, where, how large, its licence and hash."""
     from repro.corpora.fetch import described
 
     archives = {source.archive: source for one in collections for source in one.sources}
-    for archive, source in archives.items():
-        readers = [key for key, one in COLLECTIONS.items() if archive in {other.archive for other in one.sources}]
-        print(*described(source), f"  read by: {', '.join(readers)}\n", sep="\n")
+    for source in archives.values():
+        print(*described(source), "", sep="\n")
 
 
 def _fetch_craft(options: argparse.Namespace) -> None:
@@ -224,7 +222,7 @@ def _prepare(options: argparse.Namespace) -> "Prepared":
     ]
     scale = replace(scale, vocab_size=options.vocab_size or scale.vocab_size)
     rules = check_rules(options.clean)
-    corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print)
+    corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar)
     prepared = task.prepare(
         corpus,
         subwords=corpus.subwords(scale.subwords(pair), asked=options.vocab_size),
@@ -246,22 +244,10 @@ def _prepare(options: argparse.Namespace) -> "Prepared":
 
 
 def _inspect(options: argparse.Namespace) -> None:
-    """Print the data card, the updates of an epoch, and the first pairs as they are read."""
-    from repro.data.batching import BATCH_BY, Plan
-    from repro.data.shards import pair_lengths
-
+    """Print the data card, and the first pairs as they are read."""
     prepared = _prepare(options)
     print((prepared.card / "data_card.md").read_bytes().decode())
     source, target = prepared.train.source, prepared.train.target
-    lengths, budget = pair_lengths(source, target), SCALES["paper"].batch_tokens
-    for name, batch_by in BATCH_BY.items():
-        plan = Plan(lengths=lengths, budget=budget, batch_by=batch_by, data_hash=prepared.data_hash, seed=1)
-        n, tokens = plan.updates_per_epoch, plan.tokens
-        print(
-            f"An epoch in updates of {budget:,} {name.replace('_', ' ')} per side: {n:,} updates of "
-            f"{tokens[0] / n:,.0f} source and {tokens[1] / n:,.0f} target tokens on average, "
-            f"{plan.padding:.2%} padding."
-        )
     for i in range(min(SHOWN, len(source))):
         print(f"\npair {i}")
         for side in (source, target):

@@ -3,17 +3,17 @@
 import hashlib
 import os
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from repro.corpora.cut_text import Cut, form_of, refuse_mixed
 from repro.corpora.pair import languages
-from repro.corpora.parallel_text import Fingerprint, Parallel, Subset, same_spelling, slow_to_read, subset_of
+from repro.corpora.parallel_text import Fingerprint, Parallel, Subset, subset_of
 from repro.corpora.sources import COLLECTIONS, KNOWN
 from repro.data.vocabulary import Subwords
-from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, verified
+from repro.storage.folder_cache import MANIFEST, is_made, made_once, verified
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # if installed: the current folder
@@ -26,15 +26,15 @@ class NamedCorpus:
     """What is known about a corpus before it is opened."""
 
     folders: Mapping[str, str]  # language pair -> its folder; empty: any pair, in the folder given
-    train: tuple[str, ...] = ("train",)  # stems of the files; the first that exists counts
-    dev: tuple[str, ...] = ("dev",)
-    test: tuple[str, ...] = ("test",)
+    train: Sequence[str] = ("train",)  # stems of the files; the first that exists counts
+    dev: Sequence[str] = ("dev",)
+    test: Sequence[str] = ("test",)
     licence: str
     origin: str  # where it comes from and how to get it
-    subwords: Mapping[str, Subwords] = field(default_factory=dict)  # language pair -> the paper's vocabulary for it
+    subwords: Mapping[str, tuple[Any, int]] = field(default_factory=dict)  # language pair -> the paper's vocabulary
     in_tokens: bool = False  # the text is Moses tokens, with their escapes
-    further: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other test sets: name -> stems of files
-    of_trees: bool = False  # trees, which become parallel text (`treebanks.py`)
+    further: Mapping[str, Sequence[str]] = field(default_factory=dict)  # other test sets: name -> stems of files
+    trees: Mapping[str, Any] | None = None  # facts of trees, which become parallel text (`treebanks.py`)
 
     @property
     def is_generated(self) -> bool:
@@ -42,17 +42,8 @@ class NamedCorpus:
         return "" in self.folders.values()
 
 
-def _named(*, further: Mapping[str, Sequence[str]] | None = None, **facts: Any) -> NamedCorpus:
-    """A corpus as catalogue.toml has it."""
-    subwords = {pair: Subwords(*one) for pair, one in facts.pop("subwords", {}).items()}
-    stems: dict[str, Any] = {name: tuple(facts[name]) for name in ("train", "dev", "test") if name in facts}
-    others = {name: tuple(one) for name, one in (further or {}).items()}
-    return NamedCorpus(**{**facts, **stems}, subwords=subwords, further=others)
-
-
 _LISTED = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_bytes().decode())
-CORPORA = {name: _named(**facts) for name, facts in _LISTED.items()}
-DEV_NAMES = CORPORA["folder"].dev  # what the dev text of one's own may be called; several at once are refused
+CORPORA = {name: NamedCorpus(**facts) for name, facts in _LISTED.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +102,6 @@ def open_corpus(
     data_dir: Path | None,
     cache: Path,
     sizes: GrammarSizes | None = None,
-    tell: Callable[[str], object] = lambda said: None,
 ) -> Corpus:
     """Find (or generate) the files of a corpus and refuse what is missing, unequal, empty or altered.
 
@@ -125,8 +115,6 @@ def open_corpus(
     for split, part, stems in _wanted(folder, name, pair):
         sides = sides_of(folder, stems, pair)
         assert sides is not None  # _find has seen them, or they were just generated
-        for warning in filter(None, map(slow_to_read, sides)):
-            tell(warning)
         text = Parallel(*sides, may_drop=split == "train", name=part)
         for language, one in zip(languages(pair), _recognised(text, name, pair, stems), strict=True):
             files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
@@ -139,7 +127,7 @@ def open_corpus(
     elif not known.is_generated:
         refuse_mixed(texts["train"], held_out)
     notes = [*form.notes]
-    if _are_one_text(dev, test):
+    if [one.sha256 for one in dev.fingerprints()] == [one.sha256 for one in test.fingerprints()]:
         notes.append(
             f"{dev.source.name} and {test.source.name} are one text, so scores on test say nothing that those on dev "
             "do not; a test set should be text that nothing was chosen on."
@@ -162,14 +150,6 @@ def open_corpus(
     )
 
 
-def _are_one_text(dev: Parallel, test: Parallel) -> bool:
-    """Whether two texts have the same sentences on both sides, in the same order."""
-    if [one.n_lines for one in dev.fingerprints()] != [one.n_lines for one in test.fingerprints()]:
-        return False
-    pairs = zip(dev.pairs(), test.pairs(), strict=True)
-    return all([*map(same_spelling, one)] == [*map(same_spelling, other)] for one, other in pairs)
-
-
 def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
     """The folder that has the files of a corpus, None if they are generated; no file is read.
 
@@ -181,7 +161,7 @@ def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
     languages(pair)  # raises if it is no pair
     if known.folders and pair not in known.folders:
         raise ValueError(f"Corpus {name!r} has no pair {pair!r}; expected one of {', '.join(known.folders)}.")
-    if known.of_trees:
+    if known.trees is not None:
         raise ValueError(f"Corpus {name!r} has trees and no translations: experiments/table4.py reads it.")
     if not known.is_generated:
         return _find(name, pair, data_dir)
@@ -212,7 +192,7 @@ def _further(folder: Path, name: str, pair: str) -> dict[str, Parallel]:
     return found
 
 
-def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, tuple[str, ...]]]:
+def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, Sequence[str]]]:
     """(split, part, stems) of each text: the training text whole or, if that is absent, in its parts.
 
     The stems are those of files got by hand, then those of files that fetching unpacks.
@@ -236,7 +216,12 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
         lacks = [_expected(stems, pair) for stems in wanted if not sides_of(folder, stems, pair)]
         if not lacks:
             if not known.folders:
-                refuse_several(folder, "dev", [folder / one for one in known.dev if sides_of(folder, (one,), pair)])
+                devs = [one for one in known.dev if sides_of(folder, (one,), pair)]
+                if len(devs) > 1:  # any of them might be meant
+                    raise ValueError(
+                        f"{folder} has {' and '.join(devs)}: expected one text for dev. Move what is not meant to "
+                        "another folder."
+                    )
             return folder
         looked.append(f"{folder} (lacks {', '.join(lacks)})" if folder.is_dir() else f"{folder} (no such folder)")
     expected = ", ".join(_expected(stems, pair) for stems in (known.train, known.dev, known.test))
@@ -244,15 +229,6 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
         f"Corpus {name!r} ({pair}) is not here: expected the files {expected}, each plain or .gz; "
         f"looked in {'; '.join(looked)}. {known.origin}"
     )
-
-
-def refuse_several(folder: Path, split: str, found: Collection[Path]) -> None:
-    """Raise ValueError if a folder of your own text has several texts for a split: any might be meant."""
-    if len(found) > 1:
-        raise ValueError(
-            f"{folder} has {' and '.join(path.name for path in found)}: expected one text for {split}. Move what is "
-            "not meant to another folder."
-        )
 
 
 def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
@@ -267,7 +243,7 @@ def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
     return [root / folder for root in (*given, PROJECT / "data") for folder in inside]
 
 
-def sides_of(folder: Path, stems: tuple[str, ...], pair: str) -> tuple[Path, Path] | None:
+def sides_of(folder: Path, stems: Sequence[str], pair: str) -> tuple[Path, Path] | None:
     """The two files of a text, in `folder` or in the subfolder that fetching makes; None if one is missing."""
     for stem in stems:
         for place in (folder, folder / f"{stem}-{pair}"):
@@ -281,24 +257,17 @@ def _plain_or_gzip(path: Path) -> Path | None:
     return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
 
 
-def _expected(stems: tuple[str, ...], pair: str) -> str:
+def _expected(stems: Sequence[str], pair: str) -> str:
     return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in languages(pair))
 
 
-def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) -> tuple[Fingerprint, Fingerprint]:
+def _recognised(text: Parallel, name: str, pair: str, stems: Sequence[str]) -> tuple[Fingerprint, Fingerprint]:
     """Raise ValueError if a text is not the known one; of text that fetching unpacked, the archive was checked."""
-    found = text.fingerprints()
     place, known = text.source.parent, CORPORA[name]
     if (place / MANIFEST).exists() and (known.folders or is_made(place)):  # one's own folder may have a file so named
-        facts = stated(place)[0] if text.may_drop else verified(place)  # training text is hashed before it is encoded
-        for language, one in zip(languages(pair), found, strict=True):
-            if "archive" in facts and one.n_lines != facts["files"][language]["n_lines"]:  # else it was generated
-                raise ValueError(
-                    f"{place} holds {one.n_lines:,} lines of {language}, expected "
-                    f"{facts['files'][language]['n_lines']}. Delete the folder and fetch again."
-                )
-        return found
-    folder = known.folders.get(pair)
+        verified(place)
+        return text.fingerprints()
+    folder, found = known.folders.get(pair), text.fingerprints()
     for path, language, one in zip((text.source, text.target), languages(pair), found, strict=True):
         # known by its own name or, if it goes by another name, by the usual one
         usual = KNOWN.get(f"{folder}/{stems[0]}.{language}", one.sha256)
@@ -319,7 +288,7 @@ def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
         raise ValueError(f"Corpus {name!r} is generated: expected its sizes, got none. Take those of a scale.")
     counts = {"n_train": sizes.n_train, "n_dev": sizes.n_dev, "n_test": sizes.n_test}
     write: Callable[..., None] = generate.write_grammar
-    if CORPORA[name].of_trees:
+    if CORPORA[name].trees is not None:
         counts["n_silver"], write = sizes.n_silver, generate.write_grammar_trees
     code = b"".join(file.read_bytes() for file in sorted(Path(str(generate.__file__)).parent.glob("*.*")))
     numbers = "-".join(map(str, (*counts.values(), sizes.seed)))

@@ -22,21 +22,14 @@ _ESCAPED_FROM = 0.001  # the same for escapes, if full stops stand apart
 _APART_FROM = 0.5  # share of the lines that end in a full stop
 _EXPECTED = 20  # marked lines to expect in a text: if fewer are expected, none may be chance
 _MOSES, _PLAIN = "moses", "plain"  # what that file may say beside the names of SCHEMES
-_ESCAPED, _APART = "escaped", "apart"  # what else is looked for
+_APART = "apart"  # what else is looked for
 
-# what is told of lines with a mark, and what it means for those of the target
-_TOLD = {
-    name: (f"bear the marks of pieces of words ({name})", "they are joined before a score") for name in SCHEMES
-} | {
-    _MOSES: (
-        "have escapes or joiners of Moses (&apos;, @-@, ##AT##)",
-        "its tokens are scored as multi-bleu has them, and joined to plain text for sacreBLEU",
-    ),
-    _ESCAPED: ("have escapes (&amp;) although they are not cut", "each counts as three words, so undo them"),
-    _APART: (
-        "that end in a full stop have a blank before it",
-        "the text looks tokenised and is scored as it stands, so its BLEU is not that of plain text",
-    ),
+# what is told of lines with a mark of the target
+_TOLD = {name: f"bear the marks of pieces of words ({name}): they are joined before a score" for name in SCHEMES} | {
+    _MOSES: "have escapes or joiners of Moses (&apos;, @-@, ##AT##): its tokens are scored as multi-bleu has them, and "
+    "joined to plain text for sacreBLEU",
+    _APART: "that end in a full stop have a blank before it: the text looks tokenised and is scored as it stands, so "
+    "its BLEU is not that of plain text",
 }
 _MOSES_MARK = re.compile(r"&(?:quot|apos|lt|gt|amp|bar|bra|ket|#9[13]|#124);|(?: |^)@[^\w\s]@(?: |$)|##AT##")
 
@@ -56,7 +49,7 @@ def form_of(train: Sequence[Parallel], held_out: Sequence[Parallel], folder: Pat
     With a vocabulary, text without other marks counts as pieces of Moses tokens, as that of Britz et al. Raises
     ValueError if pieces cannot be joined, and if training and held-out text are not cut alike.
     """
-    source, target = _heads(train)
+    target = _heads(train[0])[1]
     if (file := folder / CUT).is_file():
         said = {*file.read_bytes().decode("utf-8-sig").split()}
         if said != {_PLAIN} and (not said or said - {*SCHEMES, _MOSES} or len(said - {_MOSES}) > 1):
@@ -66,17 +59,19 @@ def form_of(train: Sequence[Parallel], held_out: Sequence[Parallel], folder: Pat
             )
         notes = [f"A file {CUT!r} beside the text says how it is cut: {' '.join(sorted(said))}."]
     else:
-        for head in (source, target):
-            if len(head.schemes) > 1:
-                shares = " and ".join(f"{name} in {head.share(name):.1%}" for name in head.schemes)
-                raise ValueError(
-                    f"{head.path}: expected pieces of words by one scheme, got {shares} of its lines. Say in a file "
-                    f"{CUT!r} beside it which is meant: {', '.join((*SCHEMES, _MOSES, _PLAIN))}."
-                )
+        if len(target.schemes) > 1:
+            shares = " and ".join(f"{name} in {target.share(name):.1%}" for name in target.schemes)
+            raise ValueError(
+                f"{target.path}: expected pieces of words by one scheme, got {shares} of its lines. Say in a file "
+                f"{CUT!r} beside it which is meant: {', '.join((*SCHEMES, _MOSES, _PLAIN))}."
+            )
         refuse_mixed(train, held_out)
-        said = {*target.schemes, *([_MOSES] if target.is_moses else [])}
-        said |= {"@@", _MOSES} if has_vocabulary and not {*target.schemes} - {"@@"} else set()
-        notes = [*source.notes("source"), *target.notes("target")]
+        found = [*target.schemes, *([_MOSES] if target.is_moses else [_APART] if target.has(_APART) else [])]
+        said = {*found} | ({"@@", _MOSES} if has_vocabulary and not {*target.schemes} - {"@@"} else set())
+        notes = [
+            f"{100 * target.share(name):.1f} % of the target lines of the training text {_TOLD[name]}."
+            for name in found
+        ]
     pieces = next((name for name in SCHEMES if name in said), "")
     return Cut(pieces=pieces, in_tokens=_MOSES in said, notes=tuple(notes))
 
@@ -84,7 +79,7 @@ def form_of(train: Sequence[Parallel], held_out: Sequence[Parallel], folder: Pat
 def refuse_mixed(train: Sequence[Parallel], held_out: Sequence[Parallel]) -> None:
     """Raise ValueError if training and held-out text are not cut alike: the score would measure the cutting."""
     for text in held_out:
-        for one, other in zip(_heads(train), _heads([text]), strict=True):
+        for one, other in zip(_heads(train[0]), _heads(text), strict=True):
             for name in (*SCHEMES, _APART):
                 fewer, more = sorted((one, other), key=lambda head: head.share(name))
                 expected = more.share(name) * fewer.counts[name][1] if more.has(name) else 0
@@ -119,38 +114,18 @@ class _Head:
     def is_moses(self) -> bool:
         """Whether it has escapes or joiners; if full stops are attached to words, the text was only escaped."""
         if self.has(_APART):
-            return self.share(_ESCAPED) >= _ESCAPED_FROM
-        return self.has(_ESCAPED) and not self.counts[_APART][1]
-
-    def notes(self, side: str) -> list[str]:
-        """What a reader is told of the cut, with the share of lines that show it."""
-        kinds = [_MOSES] if self.is_moses else [name for name in (_ESCAPED, _APART) if self.has(name)]
-        notes = []
-        for name in (*self.schemes, *kinds):
-            have, done = _TOLD[name]
-            share = 100 * self.share(_ESCAPED if name == _MOSES else name)
-            end = f": {done}." if side == "target" or name == _ESCAPED else "."
-            notes.append(f"{share:.1f} % of the {side} lines of the training text {have}{end}")
-        return notes
+            return self.share(_MOSES) >= _ESCAPED_FROM
+        return self.has(_MOSES) and not self.counts[_APART][1]
 
 
-def _heads(texts: Sequence[Parallel]) -> list[_Head]:
-    """The heads of source and target of a text in one or several parts."""
-    parts = [_head(text, *(one.sha256 for one in text.fingerprints())) for text in texts]
-    return [
-        _Head(of_side[0].path, {name: _sum([part.counts[name] for part in of_side]) for name in of_side[0].counts})
-        for of_side in zip(*parts, strict=True)
-    ]
-
-
-def _sum(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    found, of = zip(*counts, strict=True)
-    return sum(found), sum(of)
+def _heads(text: Parallel) -> tuple[_Head, _Head]:
+    """The heads of source and target of a text, or of a part of one."""
+    return _read(text, *(one.sha256 for one in text.fingerprints()))
 
 
 @functools.cache
-def _head(text: Parallel, *_: str) -> tuple[_Head, _Head]:
-    """The heads of one part, read once per process unless it changes."""
+def _read(text: Parallel, *_: str) -> tuple[_Head, _Head]:
+    """The heads, read once per process unless the text changes."""
     pairs = list(islice(text.pairs(), _LOOKED_AT))
     sources, targets = ([pair[i] for pair in pairs] for i in range(2))
     return _Head(text.source, _counted(sources)), _Head(text.target, _counted(targets))
@@ -164,6 +139,6 @@ def _counted(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
     stops = [line for line in words if line.endswith(".")]
     return {
         **{name: (count, n) for name, count in found.items()},
-        _ESCAPED: (sum(bool(_MOSES_MARK.search(line)) for line in words), n),
+        _MOSES: (sum(bool(_MOSES_MARK.search(line)) for line in words), n),
         _APART: (sum(line.endswith(" .") for line in stops), len(stops)),
     }

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from repro.corpora.filters import FILTER_RULES
 from repro.corpora.pair import languages
 from repro.corpora.parallel_text import normalised
 from repro.render.markdown import markdown
-from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, blocks
+from repro.render.page import Heading, Listing, Page, Strong, Text, blocks
 from repro.storage import atomic
 
 NAME = "data_card"
@@ -26,14 +25,11 @@ SIDES = ("source", "target")
 SPLITS = ("train", "dev", "test")
 COUNTED = ("words", "characters", "pieces", "unknown", "byte_pieces")
 PER_MILLE = (500, 990, 999, 1000)  # of the sentences, whose longest is shown
-NOTHING = "–"
 TOLD_FROM = 0.01  # share of a side's tokens that the vocabulary lacks: from here on the reader is told
 REFUSED_FROM = 0.1  # the same share of the training text: from here on the vocabulary is refused
 
 
 # Overlap ---------------------------------------------------------------------------------------------------
-
-LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz0123456789"))  # deleted, these stay
 
 
 class Overlap:
@@ -50,27 +46,17 @@ class Overlap:
             for number, (source, target) in enumerate(pairs, start=1):
                 if normal := normalised(source):
                     self._places.setdefault(normal, []).append((split, number, normalised(target)))
-        # Equal lines have equal Latin letters and digits, which are far cheaper to extract than the words.
-        self._latin = {_latin(normal) for normal in self._places}
 
     def seen(self, sources: Iterable[str], targets: Iterable[str]) -> dict[str, dict[str, list[int]]]:
         """The line numbers, from 1, of each split whose source is among `sources` (`seen`), and of those that are there
         with the same target as well (`seen_pairs`)."""
         found: dict[str, dict[str, set[int]]] = {what: {name: set() for name in self._splits} for what in SEEN}
         for source, target in zip(sources, targets, strict=True):
-            if _latin(normalize("NFC", source).casefold()) not in self._latin:
-                continue
-            if places := self._places.get(normalised(source)):
-                normal = normalised(target)
-                for split, number, held_out in places:
-                    found["seen"][split].add(number)
-                    if normal and normal == held_out:
-                        found["seen_pairs"][split].add(number)
+            for split, number, held_out in self._places.get(normalised(source), ()):
+                found["seen"][split].add(number)
+                if held_out and normalised(target) == held_out:
+                    found["seen_pairs"][split].add(number)
         return {what: {name: sorted(of) for name, of in splits.items()} for what, splits in found.items()}
-
-
-def _latin(lower: str) -> bytes:
-    return lower.encode().translate(None, LETTERS)
 
 
 # Sums ------------------------------------------------------------------------------------------------------
@@ -78,20 +64,16 @@ def _latin(lower: str) -> bytes:
 Shards = Sequence[Mapping[str, Any]]  # the facts of each shard
 
 
-def card(train: Shards, dev: Shards, test: Shards, *, rules: Mapping[str, str], **said: Any) -> dict[str, Any]:
+def card(train: Shards, dev: Shards, test: Shards, **said: Any) -> dict[str, Any]:
     """The card as JSON: what is `said` of the data, sums over the shards of each part and of all, numbers from these.
 
-    `Encoder.shard` of `prepare.py` says what the facts of a shard are. `rules` are the cleaning rules with their
-    identity. Names of numbers are the headings on the page.
+    `Encoder.shard` of `prepare.py` says what the facts of a shard are. Names of numbers are the headings on the page.
     """
     parts: dict[str, list[Mapping[str, Any]]] = {}
     for shard in train:
         parts.setdefault(shard["part"], []).append(shard)
     texts = {"train": train, "dev": dev, "test": test}
     return said | {
-        "rules": [
-            {"name": name, "meaning": FILTER_RULES[name].meaning, "identity": one} for name, one in rules.items()
-        ],
         **{split: _text(shards) for split, shards in texts.items()},
         "parts": [{"part": part} | _text(shards) for part, shards in parts.items()],
         "overlap": {split: _seen(train, split, texts[split]) for split in ("dev", "test")},
@@ -115,7 +97,7 @@ def _text(shards: Shards) -> dict[str, Any]:
         "lines": pairs + dropped.total(),
         "pairs": pairs,
         "same_sides": sum(shard.get("same_sides", 0) for shard in shards),
-        "dropped": dict(_by_count(dropped)),
+        "dropped": dict(dropped.most_common()),
         **{side: _side(shards, i) for i, side in enumerate(SIDES)},
     }
 
@@ -144,11 +126,6 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def _by_count(dropped: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The reasons with their counts, the most frequent first; JSON keeps no order."""
-    return sorted(dropped.items(), key=lambda item: (-item[1], item[0]))
-
-
 def repeats(card: Mapping[str, Any]) -> dict[str, float]:
     """The shares of text that is repeated where it should not be: see `repro/results/notes.py`."""
     found = {"same_sides": _ratio(card["train"]["same_sides"], card["train"]["pairs"]) or 0.0}
@@ -157,26 +134,26 @@ def repeats(card: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def unlisted(card: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each side of each split if the vocabulary lacks more than a few of its tokens."""
+def unlisted(card: Mapping[str, Any], vocabulary: Path | None) -> Iterator[str]:
+    """A sentence for each side of each split if the vocabulary lacks more than a few of its tokens.
+
+    Raises ValueError if the vocabulary came with the text and is not that of train: a model would learn one token.
+    """
     for split in SPLITS:
         for side in SIDES:
-            if (share := (card[split][side]["unknown a million"] or 0.0) / 1e6) >= TOLD_FROM:
-                yield (
-                    f"{100 * share:.1f} % of the {side} tokens of {split} are not in the vocabulary, so they are all "
-                    "one token: its perplexity is low and says little."
+            share = (card[split][side]["unknown a million"] or 0.0) / 1e6
+            lacks = f"{100 * share:.1f} % of the {side} tokens of {split}"
+            if vocabulary and split == "train" and share >= REFUSED_FROM:
+                raise ValueError(
+                    f"{vocabulary} is not the vocabulary of this text: it lacks {lacks}, expected less than "
+                    f"{100 * REFUSED_FROM:.0f} %. It has one token a line and nothing after it, spelled as in the "
+                    "text, for both languages."
                 )
-
-
-def refuse_unlisted(card: Mapping[str, Any], vocabulary: Path) -> None:
-    """Raise ValueError for a vocabulary that is not that of the training text: a model would learn one token."""
-    for side in SIDES:
-        if (share := (card["train"][side]["unknown a million"] or 0.0) / 1e6) >= REFUSED_FROM:
-            raise ValueError(
-                f"{vocabulary} is not the vocabulary of this text: it lacks {100 * share:.1f} % of the {side} tokens "
-                f"of train, expected less than {100 * REFUSED_FROM:.0f} %. It has one token a line and nothing after "
-                "it, spelled as in the text, for both languages."
-            )
+            if share >= TOLD_FROM:
+                yield (
+                    f"{lacks} are not in the vocabulary, so they are all one token: its perplexity is low and says "
+                    "little."
+                )
 
 
 # Page ------------------------------------------------------------------------------------------------------
@@ -193,13 +170,25 @@ def page(card: Mapping[str, Any]) -> Page:
     """The card for people."""
     train, of = card["train"], card["tokenizer"]
     limit = "no limit of length" if card["max_length"] is None else f"at most {card['max_length']:,} tokens a side"
-    hashes = {"data": card["data_hash"], "shards": card["shards_sha256"], "tokenizer": of["sha256"]}
-    hashes |= {f"text of {name}": digest for name, digest in sorted(card["sha256"].items())}
     told = {"Licence": card["licence"], "Origin": card["origin"], **card.get("about", {})}
     told["Tokenizer"] = f"{of['kind']}, {of['size']:,} tokens, learned on {of.get('learned_on', 'nothing: given')}"
     told["Limit"] = f"{limit}, and no lines that are not text"
-    told |= {f"Rule {rule['name']}": f"{rule['meaning']} (version {rule['identity']})" for rule in card["rules"]}
-    told["On disk"] = ", ".join(f"{what} {n:,} bytes" for what, n in sorted(card["bytes_on_disk"].items()))
+    told |= {f"Rule {name}": f"{FILTER_RULES[name].meaning} (version {one})" for name, one in card["rules"].items()}
+    parts = {one["part"]: one for one in card["parts"]} if len(card["parts"]) > 1 else {}
+    for name, one in ({f"train, part {part}": one for part, one in parts.items()} | {"train": train}).items():
+        told[name] = _numbers({"lines": one["lines"], "pairs": one["pairs"]} | one["dropped"])
+    for split in SPLITS:
+        for side, language in zip(SIDES, languages(card["pair"]), strict=True):
+            told[f"{split}, {side} ({language})"] = _numbers(card[split][side])
+    for split, one in card["overlap"].items():
+        told[f"Of {split} in the training text"] = (
+            f"{one['sources seen']:,} of {one['lines']:,} sources, {one['pairs seen']:,} with the same target; lines "
+            f"{', '.join(map(str, one['first lines'])) or 'none'}"
+        )
+    told["Training pairs with the same text on both sides"] = f"{train['same_sides']:,} of {train['pairs']:,}"
+    hashes = {"data": card["data_hash"], "shards": card["shards_sha256"], "tokenizer": of["sha256"]}
+    hashes |= {f"text of {name}": digest for name, digest in sorted(card["sha256"].items())}
+    told |= {f"SHA-256 of {name}": digest for name, digest in hashes.items()}
     return Page(
         "Made from the data; do not edit.",
         blocks(
@@ -209,47 +198,14 @@ def page(card: Mapping[str, Any]) -> Page:
                 f"to choose by (dev) and {card['test']['pairs']:,} to report (test)."
             ),
             Listing(tuple((Strong(name), f": {text}") for name, text in told.items())),
-            Heading("Text"),
-            _table(_texts(card)),
             Text("Tokens have an end symbol in each sentence, but not where they are set against other counts."),
-            Heading("Parts and what was dropped of them"),
-            _table(_parts(card)),
-            Heading("Held-out text in the training text"),
-            _table({"split": split} | one for split, one in card["overlap"].items()),
-            Text(
-                "Lines of dev and test that also stand in the training text, compared by their words. Training pairs "
-                f"with the same text on both sides: {train['same_sides']:,} of {train['pairs']:,}."
-            ),
-            Heading("SHA-256"),
-            _table({"of": name, "SHA-256": digest} for name, digest in hashes.items()),
         ),
     )
 
 
-def _texts(card: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for split in SPLITS:
-        for side, language in zip(SIDES, languages(card["pair"]), strict=True):
-            yield {"text": f"{split}, {side} ({language})"} | card[split][side]
+def _numbers(numbers: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_cell(value)}" for name, value in numbers.items())
 
 
-def _parts(card: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    parts = [*card["parts"], {"part": "all"} | card["train"]]
-    for one in parts if len(parts) > 2 else parts[-1:]:
-        dropped = {reason: one["dropped"].get(reason, 0) for reason, _ in _by_count(card["train"]["dropped"])}
-        share = _ratio(one["pairs"], card["train"]["pairs"])
-        yield {"part": one["part"], "lines": one["lines"], "pairs": one["pairs"], "share of pairs": share} | dropped
-
-
-def _table(rows: Iterable[Mapping[str, Any]]) -> tuple[Table, ...]:
-    """Rows of named cells as a table."""
-    rows = list(rows)
-    columns = {heading: [_cell(row[heading]) for row in rows] for heading in rows[0]}
-    return (Table(tuple(Column("", heading, texts) for heading, texts in columns.items())),)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    if isinstance(value, float):
-        return f"{value:,.3f}"
-    return NOTHING if value is None else f"{value:,}" if isinstance(value, int) else value
+def _cell(value: float | None) -> str:
+    return "none" if value is None else f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"

@@ -17,14 +17,13 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet
 
-from repro.corpora.catalogue import DEV_NAMES, GIVEN, refuse_several, sides_of
-from repro.corpora.cut_text import CUT
+from repro.corpora.catalogue import sides_of
 from repro.corpora.pair import languages
 from repro.corpora.parallel_text import Parallel, as_text, normalised
 from repro.storage import atomic
 from repro.storage.folder_cache import made_new
 
-SPLITS = {"train": ("train",), "dev": DEV_NAMES, "test": ("test",)}  # split -> what its files may be called
+SPLITS = ("train", "dev", "test")
 TABLES = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
 PACKED = ("", ".gz", ".bz2", ".xz")  # of tables; files of lines are plain or .gz
 ROWS_AT_ONCE = 10_000
@@ -51,21 +50,16 @@ def import_text(
 ) -> Imported:
     """Write `folder` whole or not at all: train, dev and test of the pair, a sentence a line.
 
-    `text` is a folder with the three, or the training text alone. `held_out` says where dev and test are, `shares` how
-    much of the training text becomes one of them. Which pairs do is decided by a hash of the source's words: the same
-    in every run, and copies of a source sentence always go to the same split.
+    `text` is the training text. `held_out` says where dev and test are, `shares` how much of the training text becomes
+    one of them. Which pairs do is decided by a hash of the source's words: the same in every run, and copies of a
+    source sentence always go to the same split.
     """
-    if not text.parent.exists() or (text.suffix and not text.exists()):
-        raise ValueError(
-            f"{text}: no such file. Expected a folder, a table ({', '.join(TABLES)}, plain or packed), or what the "
-            "names of two files of lines share."
-        )
-    texts = _found(text, pair) | {split: one for split, one in (held_out or {}).items() if one is not None}
+    texts = {"train": text} | {split: one for split, one in (held_out or {}).items() if one is not None}
     drawn = {split: share for split, share in (shares or {}).items() if share is not None and split not in texts}
     if lacking := [split for split in SPLITS if split not in texts | drawn]:
         raise ValueError(
-            f"{text} has no text for {lacking[0]}: expected files {lacking[0]}.* in a folder, or --{lacking[0]} FILE, "
-            f"or a part of the training text by --{lacking[0]}-share 0.01."
+            f"There is no text for {lacking[0]}: expected --{lacking[0]} FILE, or a part of the training text by "
+            f"--{lacking[0]}-share 0.01."
         )
     if not all(0 < share < 0.5 for share in drawn.values()):
         raise ValueError(f"Shares must lie between 0 and 0.5 of the training text, got {drawn}.")
@@ -83,9 +77,6 @@ def import_text(
                     counts[to] += 1
                     for file, line in zip(files[to], (source, target), strict=True):
                         file.write(f"{line}\n".encode())
-        for name in (GIVEN, CUT):
-            if (beside := text / name).is_file():
-                atomic.write_bytes(work / name, beside.read_bytes())
         if empty := [split for split, n in counts.items() if not n]:
             raise ValueError(f"{texts.get(empty[0], text)}: expected pairs for {empty[0]}, got none.")
         return Imported(pairs=counts, first=first, dropped=dict(dropped))
@@ -102,21 +93,6 @@ def share_of(source: str, drawn: Mapping[str, float]) -> str:
             return split
         place -= share
     return "train"
-
-
-def _found(text: Path, pair: str) -> dict[str, Path]:
-    """The texts in a folder by split; if `text` is no folder, it is the training text."""
-    if not text.is_dir():
-        return {"train": text}
-    found: dict[str, Path] = {}
-    for split, stems in SPLITS.items():
-        tables = [text / f"{stem}{form}{end}" for stem in stems for form in TABLES for end in PACKED]
-        here = [path for path in tables if path.is_file()]
-        here += [text / stem for stem in stems if sides_of(text, (stem,), pair)]
-        refuse_several(text, split, here)
-        if here:
-            found[split] = here[0]
-    return found
 
 
 def _pairs(text: Path, pair: str, columns: Names | None, dropped: Counter[str] | None) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,6 @@ MAX_BYTES = 4 * MAX_CHARACTERS  # UTF-8 takes at most four bytes a character
 READ_AT_ONCE = 1 << 20
 CHUNK = 1 << 18  # lines that one process reads and encodes at once, and may lose when it is killed
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
-SLOW_GZIP = 1 << 26  # bytes; what is smaller holds few chunks
 
 QUOTES = {"'": "‘’‚‛′‹›ʼ＇", '"': "“”„‟″«»＂"}
 _UNSEEN = {" ": "\u200b\u2060\ufeff", "": "\ufe0e\ufe0f"}  # marks of where a line may break; how an emoji is drawn
@@ -161,19 +160,6 @@ def _fingerprint(path: Path, size: int, mtime_ns: int) -> Fingerprint:
         digest.update(b"\n")
         n_lines += 1
     return Fingerprint(digest.hexdigest(), n_lines, tuple(marks[: -(-n_lines // CHUNK)]))
-
-
-def slow_to_read(path: Path) -> str | None:
-    """A warning about a large gzip file, or None: to read from its middle, all before it must be unpacked."""
-    size = path.stat().st_size
-    with open(path, "rb") as file:
-        if size < SLOW_GZIP or file.read(2) != GZIP:
-            return None
-    return (
-        f"{path} is {size / 1e6:,.0f} MB of gzip: to reach one of its chunks of {CHUNK:,} lines, all text before it is "
-        f"unpacked, so the time grows with the square of the size. Unpack it first: "
-        f"gunzip {path.name}"
-    )
 
 
 def read_lines(path: Path) -> Iterator[str]:

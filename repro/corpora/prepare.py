@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from repro.corpora import parallel_text
 from repro.corpora.catalogue import Corpus, GrammarSizes, open_corpus
-from repro.corpora.datacard import SEEN, Overlap, card, refuse_unlisted, repeats, unlisted, write_card
+from repro.corpora.datacard import SEEN, Overlap, card, repeats, unlisted, write_card
 from repro.corpora.filters import check_rules, identity, reasons
 from repro.corpora.parallel_text import Chunk, Parallel, same_spelling
 from repro.data.shards import SHARD, SIDES, Ids, Prepared, Shards, Split, Store, shard_folder, write_shard
 from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
 from repro.data.vocabulary import Subwords
-from repro.storage.folder_cache import MANIFEST, alone, is_made, made_once, stated, verified
+from repro.storage.folder_cache import MANIFEST, alone, made_once, stated, verified
 from repro.storage.process_pool import check_main_is_guarded, process_pool
 
 if TYPE_CHECKING:
@@ -102,7 +102,6 @@ def prepare(
     # 3. what it is
     facts = {"train": train_facts, "dev": dev_facts, "test": test_facts}
     shards = [shard_folder(encoded / name, i) for name, of in facts.items() for i in range(len(of))]
-    files = [path for shard in shards for path in shard.iterdir() if path.name != MANIFEST]
     learned = {} if corpus.vocabulary else {"learned_on": learned_on}
     told = card(
         **facts,
@@ -116,11 +115,9 @@ def prepare(
         sha256=dict(corpus.files),
         data_hash=hashlib.sha256((version + tokenizer.sha256).encode()).hexdigest(),
         shards_sha256=_hash(f"{shard.parent.name} {stated(shard)[1]}" for shard in shards),
-        bytes_on_disk={"ids": sum(path.stat().st_size for path in files)},
         about=dict(corpus.about),
     )
-    if corpus.vocabulary:
-        refuse_unlisted(told, corpus.vocabulary)
+    notes = (*corpus.notes, *unlisted(told, corpus.vocabulary))
     made_once(encoded / "card", functools.partial(write_card, told))
     return Prepared(
         tokenizer=tokenizer,
@@ -132,7 +129,7 @@ def prepare(
         manifest_hash=told["shards_sha256"],
         card=encoded / "card",
         repeats=repeats(told),
-        notes=(*corpus.notes, *unlisted(told)),
+        notes=notes,
         seconds=time.perf_counter() - started,
     )
 
@@ -305,8 +302,7 @@ def _split(
     tasks = {
         shard_folder(folder, i): functools.partial(encoder.shard, chunk, part) for i, (part, chunk) in enumerate(chunks)
     }
-    fetched = {place for part in parts if is_made(place := part.source.parent)}
-    facts = made(tasks, before=lambda: [verified(place) for place in fetched])
+    facts = made(tasks)
     dropped: Counter[str] = Counter()
     for one in facts:
         dropped.update(one["dropped"])
@@ -329,18 +325,15 @@ def made_all(
     lock: Path,
     tell: Tell,
     apart: bool = False,
-    before: Callable[[], object] = lambda: None,
 ) -> list[FolderFacts]:
     """Fill every folder that is absent or damaged by its task, in at most `workers` processes; the facts of all.
 
-    A single worker is this process, unless it is to work `apart`, in a process with as many threads as it likes. If
-    anything is to be made, `before` is called first.
+    A single worker is this process, unless it is to work `apart`, in a process with as many threads as it likes.
     """
     if len(made := whole(tasks)) < len(tasks):
         with alone(lock, tell):
             made |= whole(folder for folder in tasks if folder not in made)  # another process may have made some
             missing = [folder for folder in tasks if folder not in made]
-            before()
             started = told = time.monotonic()
             for n, (folder, facts) in enumerate(_made_each({one: tasks[one] for one in missing}, workers, apart), 1):
                 made[folder] = facts

@@ -28,20 +28,19 @@ VERSION = 1  # raise it when the same files give other lines
 SPLITS = ("train", "dev", "test")
 OF_TREES = ("*.mrg", "*.MRG", "*.ptb", "*.tree")  # files of brackets
 MASKED = "_"  # replaces each word of a text that may not be redistributed
-LONGEST_LIST = 40  # most labels that a data card names
 Files = Mapping[str, Sequence[Path]]  # split -> its files, in the order of the text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Treebank:
-    """What is known of a corpus of trees beside its licence and origin (`corpora.py`)."""
+    """What is known of a corpus of trees beside its licence and origin: see catalogue.toml."""
 
     about: str  # which text it is
     splits: Callable[[Path], Files]  # split -> files of its folder; raises FileNotFoundError if some are missing
-    places: tuple[str, ...]  # where its folder may be, below a folder of data
-    is_here: str  # a subfolder by which it is recognised
-    held_out: tuple[int, int] | None = None  # trees of dev and of test, where they are always the same
-    silver: tuple[str, ...] = ()  # folders of silver text, below a folder of data
+    places: Sequence[str] = ()  # where its folder may be, below a folder of data; none: it is generated
+    is_here: str = ""  # a subfolder by which it is recognised
+    held_out: Sequence[int] | None = None  # trees of dev and of test, where they are always the same
+    silver: Sequence[str] = ()  # folders of silver text, below a folder of data
     only_data_dir: bool = False  # its licence forbids redistribution: only the folder that the user names
     attribution: str = ""  # what its licence asks to be printed with results
 
@@ -96,34 +95,12 @@ def _files_of_trees(folder: Path) -> Iterator[Path]:
     yield from sorted({file for form in OF_TREES for file in folder.glob(form)})
 
 
-TREEBANKS = {
-    "grammar_trees": Treebank(
-        about="generated English, each sentence with the tree that it was drawn from",
-        splits=lambda folder: {file.stem: [file] for file in folder.glob("*.mrg")},
-        places=(),
-        is_here="",
-    ),
-    "craft": Treebank(
-        about="97 articles of biomedicine with trees made by hand (CRAFT 5.0.2)",
-        splits=_craft,
-        places=("craft",),
-        is_here="structural-annotation",
-        held_out=(2_780, 9_099),
-        silver=("gum/const", "const", "silver"),
-        attribution="The Colorado Richly Annotated Full-Text Corpus (CRAFT) 5.0.2, University of Colorado Anschutz "
-        "Medical Campus (Bada et al. 2012, Verspoor et al. 2012, Cohen et al. 2017), used under CC BY 3.0, "
-        "https://creativecommons.org/licenses/by/3.0. Its trees were cleaned as the page of Table 4 says.",
-    ),
-    "wsj": Treebank(
-        about="the Wall Street Journal of the Penn treebank: sections 02 to 21, 22 and 23",
-        splits=_wsj,
-        places=("wsj", "parsed/mrg/wsj", "treebank_3/parsed/mrg/wsj", "TREEBANK_3/PARSED/MRG/WSJ"),
-        is_here="02",
-        held_out=(1_700, 2_416),
-        silver=("silver",),
-        only_data_dir=True,
-    ),
+_SPLIT_BY: dict[str, Callable[[Path], Files]] = {
+    "grammar_trees": lambda folder: {file.stem: [file] for file in folder.glob("*.mrg")},
+    "craft": _craft,
+    "wsj": _wsj,
 }
+TREEBANKS = {name: Treebank(splits=splits, **(CORPORA[name].trees or {})) for name, splits in _SPLIT_BY.items()}
 
 
 # Where -------------------------------------------------------------------------------------------------------
@@ -181,7 +158,6 @@ def open_trees(
     data_dir: Path | None,
     cache: Path,
     sizes: GrammarSizes | None = None,
-    tell: Callable[[str], object] = lambda said: None,
 ) -> Corpus:
     """The words and trees of a treebank as parallel text, made in `cache` once; with `silver`, train has that part too.
 
@@ -190,11 +166,11 @@ def open_trees(
     folder = find_trees(name, data_dir, silver=silver)
     made = folder or generated(name, cache, sizes)
     files = TREEBANKS[name].splits(made)
-    text = _converted(name, {split: files[split] for split in SPLITS}, cache, tell)
+    text = _converted(name, {split: files[split] for split in SPLITS}, cache)
     facts = verified(text)
     parts = {"gold" if silver else "": (_parallel(text, "train", name="gold" if silver else ""), facts["train"])}
     if silver:
-        beside = _converted(name, {"silver": files.get("silver") or _silver_files(name, data_dir)}, cache, tell)
+        beside = _converted(name, {"silver": files.get("silver") or _silver_files(name, data_dir)}, cache)
         parts["silver"] = (_parallel(beside, "silver", name="silver"), verified(beside)["silver"])
     train, of_train = zip(*parts.values(), strict=True)
     dev, test = (_parallel(text, split) for split in ("dev", "test"))
@@ -215,13 +191,11 @@ def open_trees(
     )
 
 
-def _converted(name: str, files: Files, cache: Path, tell: Callable[[str], object]) -> Path:
+def _converted(name: str, files: Files, cache: Path) -> Path:
     """The folder that has `<split>.en` and `<split>.tree` of each split; other files give another folder."""
     known = {split: [text_fingerprint(file).sha256 for file in of] for split, of in files.items()}
     version = hashlib.sha256(json.dumps([VERSION, known]).encode()).hexdigest()
     folder = cache / f"{name}-{'-'.join(files)}-{version[:12]}"
-    if not folder.exists():
-        tell(f"reading the trees of {name}: {', '.join(files)}")
     made_once(folder, lambda empty: {split: _written(of, empty, split) for split, of in files.items()})
     return folder
 
@@ -242,8 +216,7 @@ def _fingerprints(texts: Iterable[tuple[str, Parallel]]) -> dict[str, str]:
 
 def _written(files: Sequence[Path], folder: Path, split: str) -> dict[str, Any]:
     """Write both sides of a split; returns facts about its trees."""
-    facts: dict[str, Any] = {"trees": 0, "depth": 0, "deepest": 0}
-    facts |= {name: Counter() for name in ("labels", "tags", "mended", "left out")}
+    facts: dict[str, Any] = {"trees": 0} | {name: Counter() for name in ("labels", "tags", "mended", "left out")}
     source, target = (folder / f"{split}.{language}" for language in languages(TREES))
 
     def write(words: atomic.Hashed, trees: atomic.Hashed) -> None:
@@ -255,7 +228,7 @@ def _written(files: Sequence[Path], folder: Path, split: str) -> dict[str, Any]:
     if not facts["trees"]:
         raise ValueError(f"{files[0].parent} holds no tree for {split}; left out: {dict(facts['left out'])}.")
     ends = {f"{end}{label}" for label in facts["labels"] for end in "()"}
-    return facts | {"words": facts["tags"].total(), "tokens": sorted({*ends, *facts["tags"]})}
+    return facts | {"tokens": sorted({*ends, *facts["tags"]})}
 
 
 def _clean(files: Sequence[Path], facts: dict[str, Any], *, may_drop: bool) -> Iterator[Tree]:
@@ -268,9 +241,7 @@ def _clean(files: Sequence[Path], facts: dict[str, Any], *, may_drop: bool) -> I
                     raise ValueError(f"{file}, tree {number:,}: expected words, got {reason}. Take it out by hand.")
                 facts["left out"][reason] += 1
                 continue
-            depth = tree.depth
-            facts |= {"trees": facts["trees"] + 1, "depth": facts["depth"] + depth}
-            facts["deepest"] = max(facts["deepest"], depth)
+            facts["trees"] += 1
             facts["labels"].update(bracket.label for bracket in tree.brackets)
             facts["tags"].update(leaf.tag for leaf in tree.leaves)
             yield tree
@@ -287,14 +258,10 @@ def _about(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
     def listed(what: str) -> str:
         counts: Counter[str] = sum((Counter(facts[what]) for facts in texts.values()), Counter())
-        return f"{len(counts)}: {', '.join(f'{name} {n:,}' for name, n in counts.most_common(LONGEST_LIST)) or 'none'}"
+        return f"{len(counts)}: {', '.join(f'{name} {n:,}' for name, n in counts.most_common()) or 'none'}"
 
-    depths = {text: (facts["depth"] / facts["trees"], facts["deepest"]) for text, facts in texts.items()}
     return {
         "Trees": ", ".join(f"{text} {facts['trees']:,}" for text, facts in texts.items()),
-        "Labels": listed("labels"),
-        "Tags": listed("tags"),
-        "Depth": ", ".join(f"{text} {mean:.1f} on average and at most {most}" for text, (mean, most) in depths.items()),
         "Mended on reading": listed("mended"),
         "Trees left out on reading": listed("left out"),
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.corpora import catalogue, parallel_text, prepare
+from repro.corpora import catalogue, prepare
 from repro.corpora.catalogue import CORPORA, KNOWN, GrammarSizes, open_corpus
 from repro.corpora.datacard import Overlap
 from repro.corpora.grammar import generate
@@ -71,21 +71,6 @@ def test_a_test_set_that_is_the_dev_set_is_noted(tmp_path: Path, test_de: bytes,
     notes = open_corpus("folder", "en-de", data_dir=folder, cache=tmp_path / "cache").notes
     expected = ["valid.en and test.en are one text, so scores on test say nothing that those on dev do not"]
     assert [note.partition(";")[0] for note in notes] == expected * is_noted
-
-
-def test_large_gzip_is_warned_of_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = six_files(tmp_path, train_en=gzip.compress(b"one\ntwo\n", mtime=0))
-    (folder / "train.en").rename(folder / "train.en.gz")
-    told: list[str] = []
-    open_corpus("folder", "en-de", data_dir=folder, cache=tmp_path, tell=told.append)
-    assert told == []
-    monkeypatch.setattr(parallel_text, "SLOW_GZIP", 20)
-    monkeypatch.setattr(parallel_text, "text_fingerprint", None)  # so reading fails
-    with pytest.raises(TypeError):
-        open_corpus("folder", "en-de", data_dir=folder, cache=tmp_path, tell=told.append)
-    [said] = told
-    assert said.startswith(f"{folder / 'train.en.gz'} is 0 MB of gzip: to reach one of its chunks of 262,144 lines")
-    assert said.endswith("Unpack it first: gunzip train.en.gz")
 
 
 def test_the_hash_is_of_the_text_and_its_places(tmp_path: Path) -> None:

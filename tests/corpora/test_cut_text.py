@@ -166,9 +166,7 @@ def test_plain_text_is_left_as_it_is(tmp_path: Path) -> None:
         file.write("Anna@@ beispiel.de .\n")
         other.write("x\n")
     found = opened(dirty)
-    assert (found.pieces, found.in_tokens) == ("", False)
-    [note] = notes(found)
-    assert re.fullmatch(r"[\d.]+ % of the source lines of the training text have escapes .*, so undo them\.", note)
+    assert (found.pieces, found.in_tokens, notes(found)) == ("", False, ())
 
 
 def head_of(real_text: Path, corpus: str, place: Path) -> Corpus:
@@ -191,7 +189,8 @@ def test_real_plain_text_is_left_as_it_is(tmp_path: Path, real_text: Path, corpu
 def test_real_moses_tokens_are_found(tmp_path: Path, real_text: Path, corpus: str) -> None:
     found = head_of(real_text, corpus, tmp_path)
     assert (found.pieces, found.in_tokens) == ("", True)
-    assert ["of Moses (" in note for note in notes(found)] == [True, True]
+    [note] = notes(found)
+    assert "of Moses (" in note
 
 
 def test_full_stops_that_stand_apart_are_told(tmp_path: Path) -> None:

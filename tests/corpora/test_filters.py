@@ -100,7 +100,7 @@ def test_fairseqs_words_are_near_those_of_moses(real_text: Path) -> None:
 def test_rules_are_applied_in_one_order_and_have_a_version() -> None:
     assert tuple(FILTER_RULES) == ("length_ratio", "fairseq")
     assert check_rules(["fairseq", "length_ratio"]) == ("length_ratio", "fairseq")
-    assert identity(["fairseq", "length_ratio"]) == {"length_ratio": "1", "fairseq": "2"}
+    assert identity(["fairseq", "length_ratio"]) == {"length_ratio": "1", "fairseq": "3"}
 
 
 def test_unknown_rules_are_refused() -> None:

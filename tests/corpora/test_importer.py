@@ -133,17 +133,14 @@ def test_columns_of_a_tsv(tmp_path: Path, content: bytes, columns: Any) -> None:
     }  # fmt: skip
 
 
-def test_a_folder_gives_what_it_has_and_its_vocabulary(tmp_path: Path) -> None:
-    text = tmp_path / "text"
-    put(text / "train.jsonl", jsonl([("a", "b"), ("c", "d\nd"), ("", "leer"), ("e", "x" * 5_001)]))
-    put(text / "valid.en.gz", gzip.compress(b"e\n", mtime=0))
-    put(text / "valid.de", b"f\n")
-    put(text / "test.tsv", b"en\tde\ng\th\n")
-    put(text / "vocab", b"a\nb\n")
-    made = imported(text, tmp_path, shares={})
+def test_a_line_feed_becomes_a_blank_and_what_is_no_text_is_counted(tmp_path: Path) -> None:
+    text = put(tmp_path / "a.jsonl", jsonl([("a", "b"), ("c", "d\nd"), ("", "leer"), ("e", "x" * 5_001)]))
+    dev, test = put(tmp_path / "dev.tsv", b"en\tde\ne\tf\n"), put(tmp_path / "t.en.gz", gzip.compress(b"g\n", mtime=0))
+    put(tmp_path / "t.de", b"h\n")
+    made = imported(text, tmp_path, shares={}, held_out={"dev": dev, "test": test})
     assert read(tmp_path / "made") == {
         "train.en": ["a", "c"], "train.de": ["b", "d d"], "dev.en": ["e"], "dev.de": ["f"],
-        "test.en": ["g"], "test.de": ["h"], "vocab": ["a", "b"],
+        "test.en": ["g"], "test.de": ["h"],
     }  # fmt: skip
     dropped = {"source is empty": 1, "target is longer than 5,000 characters": 1}
     assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("a", "b"), dropped=dropped)
@@ -235,7 +232,7 @@ def test_sides_of_different_length_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"shares": {"dev": 0.1}}, "a.tsv has no text for test: .* --test FILE, or .*--test-share 0.01"),
+        ({"shares": {"dev": 0.1}}, "There is no text for test: .* --test FILE, or .*--test-share 0.01"),
         ({"shares": {"dev": 0.5, "test": 0.1}}, "Shares must lie between 0 and 0.5 of the training text, got .*0.5"),
         ({"shares": {"dev": 1e-9, "test": 0.1}}, "a.tsv: expected pairs for dev, got none"),
         ({"columns": ("1", "3")}, "it has the columns 0, 1; expected 1 and 3"),
@@ -248,16 +245,12 @@ def test_bad_options_are_named(tmp_path: Path, how: dict[str, Any], message: str
     assert not (tmp_path / "made").exists()
 
 
-def test_a_folder_that_holds_something_and_a_choice_of_texts_are_left_to_the_user(tmp_path: Path) -> None:
+def test_a_folder_that_holds_something_is_left_to_the_user(tmp_path: Path) -> None:
     text = put(tmp_path / "text" / "train.tsv", tsv(PAIRS))
     mine = put(tmp_path / "made" / "train.en", b"mine\n")
     with pytest.raises(ValueError, match="Expected a new or empty folder, got .*made, which is there"):
         imported(text, tmp_path)
     assert mine.read_bytes() == b"mine\n"
-    for name in ("valid.tsv", "val.en", "val.de"):
-        put(text.parent / name, tsv(PAIRS))
-    with pytest.raises(ValueError, match=r"text has valid\.tsv and val: expected one text for dev\. Move what"):
-        import_text(text.parent, tmp_path / "new", "en-de", shares=SHARES)
 
 
 # The command ---------------------------------------------------------------------------------------------------------
@@ -277,16 +270,6 @@ def test_what_it_advises_first_makes_what_the_second_reads(
     subwords = text.subwords(scale.subwords("en-de"), asked=None)
     made = prepare(text, subwords=subwords, cache=Path("cache"), max_length=scale.max_length, rules=scale.rules)
     assert f"\n{made.card / 'data_card.md'}\n" in capsys.readouterr().out
-
-
-def test_of_text_that_came_in_pieces_it_advises_no_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for split in ("train", "dev", "test"):
-        put(tmp_path / "text" / f"{split}.tsv", b"en\tde\na\tb\n")
-    put(tmp_path / "text" / "vocab", b"a\nb\n")
-    assert main(["import", str(tmp_path / "text"), "--pair=en-de", f"--to={tmp_path / 'made'}"]) == 0
-    advised = capsys.readouterr().out.split("What next:\n")[1].splitlines()[0]
-    assert "--max-length" in advised
-    assert "--vocab-size" not in advised  # it would be refused
 
 
 def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
@@ -310,7 +293,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     text = put(tmp_path / "a.tsv", lines + b"\n\t\n")
     command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}", "--columns", "1", "2"]
     assert main([*command, "--test-share=0.1"]) == 2
-    assert "has no text for dev" in capsys.readouterr().err
+    assert "There is no text for dev" in capsys.readouterr().err
     assert main([*command, "--test-share=0.1", "--dev-share=0.1"]) == 0
     said = capsys.readouterr().out
     assert "pairs; left out: {'source is empty': 1}. The first one:\n  línea 0\n  第 0\n" in said

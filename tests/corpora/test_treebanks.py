@@ -132,7 +132,7 @@ def test_what_is_no_treebank_and_what_is_no_translation_is_refused(tmp_path: Pat
     with pytest.raises(ValueError, match="is generated; for a treebank in .* add one of --corpus craft, --corpus wsj"):
         find_trees("grammar_trees", tmp_path)
     for name in TREEBANKS:
-        assert CORPORA[name].of_trees
+        assert CORPORA[name].trees
         with pytest.raises(ValueError, match="has no pair 'en-de'"):
             find(name, "en-de", None)
         with pytest.raises(ValueError, match="has trees and no translations"):
@@ -150,7 +150,7 @@ def test_labels_and_tags_are_one_token_each_and_the_card_says_what_the_trees_are
         assert prepared.tokenizer.decode(ids.tolist()) == line
     card = json.loads((prepared.card / "data_card.json").read_bytes())
     assert card["about"]["Trees"] == "train 30, dev 5, test 4"
-    assert "Depth" in (prepared.card / "data_card.md").read_text()
+    assert "**Trees**: train 30, dev 5" in (prepared.card / "data_card.md").read_text()
 
 
 def test_test_is_never_learned_from(tmp_path: Path) -> None:

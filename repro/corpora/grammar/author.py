@@ -52,23 +52,11 @@ NOT_SO = [  # verbs that take none of these adverbs
     "sehen", "lieben", "finden", "verlieren", "gehören", "hören", "träumen", "erinnern", "vergessen",
     "verschwinden", "bleiben", "denken", "schlafen",
 ]  # fmt: skip
-UNITS = [  # English, German dative with its "one", French with its "one"
-    ("day days", "einem Tag Tagen", "un jour jours"),
-    ("week weeks", "einer Woche Wochen", "une semaine semaines"),
-    ("month months", "einem Monat Monaten", "un mois mois"), ("year years", "einem Jahr Jahren", "un an ans"),
-    ("hour hours", "einer Stunde Stunden", "une heure heures"),
-]  # fmt: skip
+UNITS = [line.split(" | ") for line in lex.WORDS["units"]]  # with the "one" of each; German in the dative
 WITH, ABOUT = Prep("with", "mit", "D", "avec"), Prep("about", "über", "A", "sur")
 BESIDE = [WITH, Prep("for", "für", "A", "pour"), Prep("without", "ohne", "A", "sans")]
-DURING = [
-    Prep("after", "nach", "D", "après"), Prep("before", "vor", "D", "avant"),
-    Prep("during", "während", "G", "pendant"), Prep("because of", "wegen", "G", "à cause de"),
-    Prep("despite", "trotz", "G", "malgré"),
-]  # fmt: skip
-NEAR = [  # accusative where something is put, dative where it is
-    ("on", "auf", "sur"), ("under", "unter", "sous"), ("behind", "hinter", "derrière"),
-    ("next to", "neben", "à côté de"), ("in front of", "vor", "devant"),
-]  # fmt: skip
+DURING = [Prep(*line.split(" | ")) for line in lex.WORDS["during"]]
+NEAR = [line.split(" | ") for line in lex.WORDS["near"]]  # accusative where something is put, dative where it is
 COUNTED = ("no", "every", "all", "many", "some")  # `every dog does not` would say two things
 
 

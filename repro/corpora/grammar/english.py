@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import english_plural
+from repro.corpora.grammar.lexicon import WORDS, english_plural
 
 _EN_SMALL = (
     "zero one two three four five six seven eight nine ten eleven "
@@ -63,21 +63,8 @@ def english_verbs(clause: tree.Clause, asking: bool) -> tuple[str, list[str]]:
 
 MODALS = ("will", "can", "could", "must", "should")
 DO = ("do", "does", "did")
-TAGS = {  # tags of the grammar's own words; those of nouns, verbs and adjectives follow from their place
-    "DT": "the a an this these every some no any all",
-    "PRP$": "my your his her its our their",
-    "WP": "who what",
-    "WDT": "which",
-    "JJ": "many last next",
-    "IN": "in on under behind of at with about for without after before during because despite than by that whether "
-    "if while from",
-    "TO": "to",
-    "RB": "now soon often always never rarely quickly slowly quietly carefully secretly very too quite even as ago not",
-    "WRB": "where when why",
-    "CC": "and but",
-    "NNPS": "Sundays",
-}
-TAG_OF = {word: tag for tag, words in TAGS.items() for word in words.split()}
+# tags of the grammar's own words; those of nouns, verbs and adjectives follow from their place
+TAG_OF = {word: tag for tag, *words in map(str.split, WORDS["tags"]) for word in words}
 NUMBERS = frozenset(english_number(n) for n in range(100))
 COMMA = "(, ,)"
 LEAF = re.compile(r"\([^() ]+ ([^() ]+)\)")

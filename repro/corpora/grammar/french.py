@@ -7,48 +7,10 @@ La vieille amie de l'homme ne les a pas vues.
 from functools import cache
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import VOWELS
+from repro.corpora.grammar.lexicon import VOWELS, WORDS
 
-# Verbs that are not regular: je, tu, il, nous, ils; participle; stem of the future.
-_VERBS = """
-être suis es est sommes sont été ser
-avoir ai as a avons ont eu aur
-aller vais vas va allons vont allé ir
-voir vois vois voit voyons voient vu verr
-lire lis lis lit lisons lisent lu lir
-dormir dors dors dort dormons dorment dormi dormir
-endormir endors endors endort endormons endorment endormi endormir
-ouvrir ouvre ouvres ouvre ouvrons ouvrent ouvert ouvrir
-offrir offre offres offre offrons offrent offert offrir
-courir cours cours court courons courent couru courr
-mettre mets mets met mettons mettent mis mettr
-rire ris ris rit rions rient ri rir
-sourire souris souris sourit sourions sourient souri sourir
-écrire écris écris écrit écrivons écrivent écrit écrir
-suivre suis suis suit suivons suivent suivi suivr
-revenir reviens reviens revient revenons reviennent revenu reviendr
-appartenir appartiens appartiens appartient appartenons appartiennent appartenu appartiendr
-souvenir souviens souviens souvient souvenons souviennent souvenu souviendr
-disparaître disparais disparais disparaît disparaissons disparaissent disparu disparaîtr
-partir pars pars part partons partent parti partir
-peindre peins peins peint peignons peignent peint peindr
-pouvoir peux peux peut pouvons peuvent pu pourr
-devoir dois dois doit devons doivent dû devr
-vouloir veux veux veut voulons veulent voulu voudr
-croire crois crois croit croyons croient cru croir
-promettre promets promets promet promettons promettent promis promettr
-savoir sais sais sait savons savent su saur
-dire dis dis dit disons disent dit dir
-envoyer envoie envoies envoie envoyons envoient envoyé enverr
-appeler appelle appelles appelle appelons appellent appelé appeller
-jeter jette jettes jette jetons jettent jeté jetter
-acheter achète achètes achète achetons achètent acheté achèter
-lever lève lèves lève levons lèvent levé lèver
-enlever enlève enlèves enlève enlevons enlèvent enlevé enlèver
-nettoyer nettoie nettoies nettoie nettoyons nettoient nettoyé nettoier
-espérer espère espères espère espérons espèrent espéré espérer
-"""
-_IRREGULAR = {line.split()[0]: tuple(line.split()[1:]) for line in _VERBS.strip().split("\n")}
+# verbs that are not regular: je, tu, il, nous, ils; participle; stem of the future
+_IRREGULAR = {line.split()[0]: tuple(line.split()[1:]) for line in WORDS["french_verbs"]}
 
 
 @cache

@@ -5,18 +5,9 @@ Weil der alte Hund müde war, hat die Frau, der er folgt, ihn nicht mitgebracht.
 """
 
 from repro.corpora.grammar import tree
+from repro.corpora.grammar.lexicon import WORDS
 
-_PRESENT = """
-sein bin bist ist sind
-haben habe hast hat haben
-werden werde wirst wird werden
-können kann kannst kann können
-müssen muss musst muss müssen
-wollen will willst will wollen
-sollen soll sollst soll sollen
-wissen weiß weißt weiß wissen
-"""
-_IRREGULAR = {line.split()[0]: line.split()[1:] for line in _PRESENT.strip().split("\n")}
+_IRREGULAR = {line.split()[0]: line.split()[1:] for line in WORDS["german_verbs"]}
 
 
 # Rows: case. Columns: masculine, feminine, neuter, plural.
