@@ -10,9 +10,9 @@ from typing import Any
 
 from repro.render.grid import aligned
 from repro.results.latest import run_folder, run_names
-from repro.results.parts import Interval, over_draws, resampled
+from repro.results.parts import bleu_over_sentences
 from repro.results.record import Record
-from repro.results.sentences import NgramCounts, bleu, has_sentences
+from repro.results.sentences import NgramCounts, has_sentences
 from repro.runs.command import Parser, code_of, ours
 from repro.runs.load import finished
 from repro.runs.options import add_options
@@ -61,7 +61,7 @@ def _told(folders: Sequence[Path], runs: Sequence[Record], cache: Path) -> Itera
         return
     pairs, sides = texts
     counts = [_counts(side, [target for _, target in pairs], runs[0].pair) for side in sides]
-    found = _difference(counts)
+    found = bleu_over_sentences(counts[1:], counts[:1])
     yield (
         f"\nBLEU of dev, B {MINUS} A: {_signed(found.value, 1)}, 95 % interval over {found.n_sentences:,} sentences "
         f"{_signed(found.low, 1)} to {_signed(found.high, 1)}.\nIt says nothing of other seeds."
@@ -123,12 +123,6 @@ def _counts(hypotheses: Sequence[str], references: Sequence[str], pair: str) -> 
     from repro.results.sentences import ngram_counts
 
     return ngram_counts(hypotheses, references, pair.split("-")[1], in_tokens=False)["bleu"]
-
-
-def _difference(counts: Sequence[NgramCounts]) -> Interval:
-    """BLEU of the second less that of the first, over the same resampled sentences."""
-    ours, theirs = (resampled(one.summands, lambda sums: bleu(sums, smoothed=True)) for one in counts)
-    return over_draws([theirs], len(counts[0].hypothesis), [ours])
 
 
 def _sentences(

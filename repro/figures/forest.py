@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.claims.bootstrap import OverSentences
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
 from repro.claims.to_base import Distances, ToBase
 from repro.figures import style
@@ -19,8 +18,9 @@ from repro.figures.style import Axes, Figure, save_numbers
 from repro.pages.tables import TABLE_2_NAME
 from repro.results.curves import OnText, Worth, on_texts
 from repro.results.labels import label
+from repro.results.parts import bleu_over_sentences
 from repro.results.record import BASE, Record
-from repro.results.sentences import counts_of_runs, run_key
+from repro.results.sentences import read_counts
 
 NAME = "differences"
 ENDPOINTS = (LOG_PPL, BLEU)
@@ -81,12 +81,11 @@ def differences_to_base(records: Iterable[Record], distances: Distances, results
     base = next((record for record in ordered if record.table == BASE), None)
     if base is None:
         return []
-    over = OverSentences(counts_of_runs(results, clean))
     firsts = {(one.table, one.row): one for one in reversed(ordered) if one.table != BASE}
     lines = []
     for first in reversed(firsts.values()):
         found = {one: distances(f"{first.table}/{first.row}", one) for one in ENDPOINTS}
-        differences = {one: _difference(one, of, first, base, over) for one, of in found.items() if of}
+        differences = {one: _difference(one, of, first, base, results) for one, of in found.items() if of}
         if len(differences) == len(ENDPOINTS):
             name = label(first.row, first.hyper)
             lines.append(ComparedRow(first.table, name, first.row, _is_printed(first), differences))
@@ -97,10 +96,12 @@ def _is_printed(record: Record) -> bool:
     return any(number is not None for number in record.paper.values())
 
 
-def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, over: OverSentences) -> Difference:
+def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, results: Path) -> Difference:
     """One difference; `row` and `base` are one record of each, which hold the paper's numbers."""
     ours, others = found.runs
-    drawn = over([*map(run_key, ours)], [*map(run_key, others)]) if endpoint is BLEU else None
+    kept = [[read_counts(results, run) for run in of] for of in found.runs] if endpoint is BLEU else [[None]]
+    counts = [[of for of in runs if of] for runs in kept]
+    drawn = bleu_over_sentences(*counts) if all(all(runs) for runs in kept) else None
     # Table 2 prints scores of test, and this is dev
     printed = [None if row.table == TABLE_2_NAME else endpoint.printed(run.paper) for run in (row, base)]
     paper = printed[0] - printed[1] if printed[0] is not None and printed[1] is not None else None

@@ -92,8 +92,8 @@ def with_ngrams(frame: DataFrame, records: Iterable[Record], results: Path) -> D
         return frame
     lines = []
     for runs in runs_in(frame, records):
-        kept = whole(read_counts(results, run) if run.table == TABLE else None for run in runs)
-        parts = [_parts(of["test"]["bleu"].summands.sum(axis=0)) for of in kept]
+        kept = whole(read_counts(results, run, "test") if run.table == TABLE else None for run in runs)
+        parts = [_parts(of.summands.sum(axis=0)) for of in kept]
         lines.append(spread_each({f"{OF_TEST}/{name}": [of[i] for of in parts] for i, name in enumerate(NGRAMS)}))
     is_there = any(line[f"{OF_TEST}/brevity"] is not None for line in lines)
     return widened(frame, lines, dtype=float) if is_there else frame

@@ -40,11 +40,6 @@ def code_name(fingerprint: str) -> str:
     return next((one[0] for one in listed_classes() if fingerprint in one), fingerprint)
 
 
-def is_equal_code(there: Mapping[str, Any], decides: Mapping[str, Any]) -> bool:
-    """Whether two runs, by what decides them, are of code that counts as equal."""
-    return all(there.get(name) in equal_codes(decides[name]) for name in OF_CODE if name in decides)
-
-
 def shared_code(record: Record) -> str:
     """The name of the code that decides a run, without the code of its own system."""
     return code_name(record.stamp.get("shared_fingerprint", record.stamp["fingerprint"]))

@@ -29,6 +29,7 @@ from repro.results.sentences import SMOOTHED, NgramCounts, bleu, read_counts, re
 from repro.results.task import number
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.float64] | NDArray[np.int64]
 
 SPLIT, SCORER = "dev", "bleu"  # sacreBLEU's
 LENGTHS, PLACES = ("shortest", "middle", "longest"), ("first", "second", "last")
@@ -113,11 +114,12 @@ def with_brackets(frame: DataFrame, records: Iterable[Record], results: Path) ->
 def f1_over_sentences(row: Sequence[Brackets], less: Sequence[Brackets] = ()) -> Interval:
     """Mean F1 of a row's runs, or its difference to that of another row, under resampling of the sentences.
 
-    F1 is computed from the sums over each draw. Raises ValueError for runs on different texts.
+    Raises ValueError for runs on different texts.
     """
     if not _are_of_one_text([*row, *less]):
         raise ValueError("Over sentences: expected runs of one text, got trees of two. Compare runs on one text.")
-    return over_draws([*map(_drawn_f1, row)], len(row[0].words), [*map(_drawn_f1, less)])
+    ours, theirs = ([np.stack([of.found, of.gold, of.right], axis=1) for of in runs] for runs in (row, less))
+    return over_sentences(ours, theirs, _f1)
 
 
 def _over_sentences(row: Sequence[Brackets], first: Sequence[Brackets]) -> dict[str, float]:
@@ -134,11 +136,6 @@ def _are_of_one_text(runs: Sequence[Brackets]) -> bool:
     return all(np.array_equal((of.words, of.gold), (runs[0].words, runs[0].gold)) for of in runs)
 
 
-def _drawn_f1(of: Brackets) -> Floats:
-    """F1 of one run on all sentences, then on each resample, [1 + R]."""
-    return resampled(np.stack([of.found, of.gold, of.right], axis=1).astype(np.float64), _f1)
-
-
 def _f1(sums: Floats) -> Floats:
     """[...] F1 in per cent of sums [..., 3]: brackets found, gold, right."""
     found, gold, right = np.moveaxis(sums, -1, 0)
@@ -150,7 +147,7 @@ def bleu_of_parts(record: Record, results: Path) -> dict[str, float] | None:
     counts, places = read_counts(results, record), read_places(results, record, SPLIT)
     if counts is None or places is None:
         return None
-    parts = [*by_length(counts[SPLIT][SCORER], places.source), *by_position(places.thirds)]
+    parts = [*by_length(counts, places.source), *by_position(places.thirds)]
     return dict(zip(THIRDS, parts, strict=True))
 
 
@@ -176,7 +173,7 @@ def with_lengths(frame: DataFrame, records: Iterable[Record], results: Path) -> 
     lines: list[dict[str, float | None]] = []
     scored: list[Scored] = []
     for runs in runs_in(frame, records):
-        kept = [of[SPLIT][SCORER] for of in whole(read_counts(results, record) for record in runs)]
+        kept = whole(read_counts(results, record) for record in runs)
         values = {
             EMPTY: [100 * float((of.hypothesis == 0).mean()) for of in kept],
             RATIO: [float(of.hypothesis.sum() / of.reference.sum()) for of in kept],
@@ -229,22 +226,25 @@ def draws(n_sentences: int) -> Floats:
     return np.stack([np.bincount(one, minlength=n_sentences) for one in chosen]).astype(np.float64)
 
 
-def resampled(summands: Floats, score: Callable[[Floats], Floats]) -> Floats:
-    """The score of all sentences, then of each resample of them, [1 + R].
+def over_sentences(row: Sequence[Counts], less: Sequence[Counts], score: Callable[[Floats], Floats]) -> Interval:
+    """The mean score of a row's runs, minus that of another row's, `less`, if it is not empty, draw by draw.
 
-    `summands` [S, C] are the counts that the score sums; `score` maps sums [..., C] to scores [...].
+    A run is given by the counts [S, C] that the score sums; `score` maps sums [..., C] to scores [...]. With the same
+    seeds in both rows this is the mean of the seeds' paired differences. Raises ValueError for runs of two texts.
     """
-    return score(np.concatenate([summands.sum(axis=0, keepdims=True), draws(len(summands)) @ summands]))
+    if len({len(of) for of in (*row, *less)}) > 1:
+        raise ValueError("Over sentences: expected runs of one text, got texts of two lengths. Compare others.")
+    means = [
+        np.mean([score(np.concatenate([of.sum(axis=0, keepdims=True), draws(len(of)) @ of])) for of in runs], axis=0)
+        for runs in (row, less)
+        if runs
+    ]
+    value, *drawn = (means[0] - means[1] if less else means[0]).tolist()
+    outside, ordered = len(drawn) // OUTSIDE, sorted(drawn)
+    return Interval(value, ordered[outside], ordered[-outside - 1], len(row[0]))
 
 
-def over_draws(row: Sequence[Floats], n_sentences: int, less: Sequence[Floats]) -> Interval:
-    """The mean over the runs of a row, minus that over the runs of another row, `less`, if it is not empty.
-
-    It is computed draw by draw. The runs are as `resampled` gives them; the row has at least one. With the same seeds
-    in both rows this is the mean of the seeds' paired differences.
-    """
-    of_row = np.mean(row, axis=0)
-    value, *drawn = (of_row - np.mean(less, axis=0) if less else of_row).tolist()
-    outside = len(drawn) // OUTSIDE
-    ordered = sorted(drawn)
-    return Interval(value, ordered[outside], ordered[-outside - 1], n_sentences)
+def bleu_over_sentences(row: Sequence[NgramCounts], less: Sequence[NgramCounts] = ()) -> Interval:
+    """Mean sacreBLEU of a row's runs, or its difference to that of another row, by sacreBLEU's paired bootstrap."""
+    ours, theirs = ([of.summands for of in runs] for runs in (row, less))
+    return over_sentences(ours, theirs, functools.partial(bleu, smoothed=True))

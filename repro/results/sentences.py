@@ -32,8 +32,6 @@ SMOOTHED = {"bleu": True, "bleu_published": False}  # exponentially, as sacreBLE
 THIRDS = ("first", "second", "last")
 _AGAIN = "Restore the file from git, or run the row again."
 SAME_BLEU = 1e-6  # sums are whole numbers, so only the last digits may differ
-Scorers = Mapping[str, "NgramCounts"]  # "bleu", "bleu_published" -> counts of the sentences of one split
-RunKey = tuple[str, int]  # "table/row", seed
 Ints = NDArray[np.int64]
 
 
@@ -225,11 +223,6 @@ def _flat(lines: Sequence[Sequence[str]], ids: Mapping[str, int]) -> tuple[Ints,
 # Files
 
 
-def run_key(record: Record) -> RunKey:
-    """The key by which a run of one scale is named where runs are compared."""
-    return f"{record.table}/{record.row}", record.seed
-
-
 def has_sentences(record: Record) -> bool:
     """Whether a run has translations to keep: finished, and scored by BLEU."""
     return record.status == "finished" and record.about == TRANSLATION
@@ -264,30 +257,25 @@ def read_hypotheses(place: Path, split: str) -> list[str]:
     return [*map(str, found.columns["hypothesis"])]
 
 
-def read_places(results: Path, record: Record, split: str) -> Places | None:
-    """Source lengths and thirds of one split; None where a run has none. Raises ValueError as `read_counts`."""
-    kept = _kept(results, record, split)
-    return None if kept is None else kept.places
-
-
-def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
-    """The counts of a run by split, from the files beside its record under `results`; None without those of dev.
+def read_counts(results: Path, record: Record, split: str = "dev", scorer: str = "bleu") -> NgramCounts | None:
+    """The counts of a run's translations by one scorer, from beside its record under `results`; None where it has none.
 
     Those of test are not published for all tables. Raises ValueError if they are of another run, have another number of
-    sentences, or give another BLEU than the record's. By the published protocol, which is slow, they are counted when
-    they are asked for.
+    sentences, or give another BLEU than the record's.
     """
-    kept = dict[str, Scorers]()
-    for split in SPLITS if has_sentences(record) else ():
-        if (found := _kept(results, record, split)) is not None and found["bleu"]:
-            kept[split] = found
-    return kept if SPLITS[0] in kept else None
+    scored, place = record.score(split, scorer), path(results, record)
+    if not has_sentences(record) or scored is None or (state := artifacts.state(place, split)) is None:
+        return None
+    run = record.run, record.n_sentences(split), languages(record.pair)[1]
+    return _counts_once(place, split, state, *run, scorer, scored)
 
 
-def counts_of_runs(results: Path, records: Iterable[Record]) -> dict[RunKey, dict[str, Scorers]]:
-    """The counts of all runs that have them, as `read_counts` reads them."""
-    found = {run_key(record): read_counts(results, record) for record in records}
-    return {run: counts for run, counts in found.items() if counts is not None}
+def read_places(results: Path, record: Record, split: str) -> Places | None:
+    """Source lengths and thirds of one split; None where a run has none. Raises ValueError as `read_counts`."""
+    place = path(results, record)
+    if (state := artifacts.state(place, split)) is None:
+        return None
+    return _places_once(place, split, state, record.run, record.n_sentences(split), languages(record.pair)[1])
 
 
 def faults(results: Path, record: Record, splits: Sequence[str] = SPLITS) -> Iterator[str]:
@@ -299,8 +287,9 @@ def faults(results: Path, record: Record, splits: Sequence[str] = SPLITS) -> Ite
         if missing := [split for split in splits if artifacts.about(place, split) is None]:
             yield f"its translations of {' and '.join(missing)} are missing"
             return
-        for split, counts in (read_counts(results, record) or {}).items():
-            _ = {**counts}  # counted by every scorer, which compares with the record
+        for split in splits:
+            for scorer in SMOOTHED:
+                read_counts(results, record, split, scorer)  # which compares with the record
             if sha256_of(read_hypotheses(place, split)) != (artifacts.about(place, split) or {})["hypotheses"]:
                 yield f"other translations of {split} stand beside it than were scored"
     except (ValueError, OSError) as error:
@@ -312,75 +301,47 @@ def sha256_of(lines: Sequence[str]) -> str:
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
-def _kept(results: Path, record: Record, split: str) -> "_Kept | None":
-    place = path(results, record)
-    if (state := artifacts.state(place, split)) is None:
+# Claims, statements and charts of a report read the same thousand runs; `_state` changes with the file.
+
+
+@functools.lru_cache(maxsize=4096)
+def _counts_once(
+    place: Path, split: str, _state: object, run: str, n: int, target: str, scorer: str, scored: float
+) -> NgramCounts:
+    found, counts = _read(place, split, run, n, _names(scorer)), None
+    if "reference" in found.columns:
+        counts = _counted(_Cut(scorer, target), *_sides(found))
+    elif _names(scorer)[0] in found.columns:
+        counts = _counts(found, scorer)
+    counted = bleu(counts.summands.sum(0), smoothed=SMOOTHED[scorer]).item() if counts else None
+    if counts is None or counted is None or abs(scored - counted) > SAME_BLEU:
+        raise ValueError(
+            f"{place}: {split}: expected counts that give the record's {scorer} of {scored}, got {counted}"
+        )
+    return counts
+
+
+@functools.lru_cache(maxsize=2048)
+def _places_once(place: Path, split: str, _state: object, run: str, n: int, target: str) -> Places | None:
+    found = _read(place, split, run, n, ["source", *(name for of in THIRDS for name in _names(of))])
+    if "source" not in found.columns:
         return None
-    scores = tuple((name, value) for name in SMOOTHED if (value := record.score(split, name)) is not None)
-    return _read_once(place, split, state, record.run, record.n_sentences(split), languages(record.pair)[1], scores)
+    if "reference" in found.columns:
+        parts = thirds(*_sides(found), target, in_tokens=False)
+    else:
+        parts = tuple(_counts(found, third) for third in THIRDS)
+    return Places([*map(int, found.columns["source"])], parts)
 
 
-@functools.lru_cache(maxsize=2048)  # claims, statements and charts of a report read the same thousand runs
-def _read_once(
-    place: Path, split: str, _state: object, run: str, n: int, target: str, scores: tuple[tuple[str, float], ...]
-) -> "_Kept":
-    """`_state` makes the cache notice a changed file."""
-    return _Kept(place, split, run, n, target, dict(scores))
-
-
-class _Kept(Mapping[str, NgramCounts]):
-    """The counts of a run's translations of one split by scorer, read or counted when they are asked for."""
-
-    def __init__(self, place: Path, split: str, run: str, n: int, target: str, scores: Mapping[str, float]) -> None:
-        self._of, self._run, self._n, self._target = (place, split), run, n, target
-        self._scores, self._made = scores, dict[str, NgramCounts]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._scores)
-
-    def __len__(self) -> int:
-        return len(self._scores)
-
-    def __getitem__(self, name: str) -> NgramCounts:
-        if name not in self._made:
-            scored, found = self._scores[name], self._read(_names(name))
-            made, counted = None, None
-            if "reference" in found.columns:
-                made = _counted(_Cut(name, self._target), *_sides(found))
-            elif _names(name)[0] in found.columns:
-                made = _counts(found, name)
-            if made:
-                counted = bleu(made.summands.sum(0), smoothed=SMOOTHED[name]).item()
-            if made is None or counted is None or abs(scored - counted) > SAME_BLEU:
-                place, split = self._of
-                raise ValueError(
-                    f"{place}: {split}: expected counts that give the record's {name} of {scored}, got {counted}"
-                )
-            self._made[name] = made
-        return self._made[name]
-
-    @functools.cached_property
-    def places(self) -> Places | None:
-        """Source lengths and thirds; None where they are not kept."""
-        found = self._read(["source", *(name for of in THIRDS for name in _names(of))])
-        if "source" not in found.columns:
-            return None
-        if "reference" in found.columns:
-            parts = thirds(*_sides(found), self._target, in_tokens=False)
-        else:
-            parts = tuple(_counts(found, third) for third in THIRDS)
-        return Places([*map(int, found.columns["source"])], parts)
-
-    def _read(self, names: Sequence[str]) -> Artifact:
-        """These columns and both sides, if they are of this run and have all sentences. Raises ValueError otherwise."""
-        place, split = self._of
-        found = artifacts.read(place, split, ["hypothesis", "reference", *names])
-        if found is None or found.about["run"] != self._run:
-            of = f"those of run {found.about['run']}" if found else "none"
-            raise ValueError(f"{place}: expected sentences of run {self._run}, got {of}. {_AGAIN}")
-        if wrong := {len(column) for column in found.columns.values()} - {self._n}:
-            raise ValueError(f"{place}: expected {self._n:,} sentences, got {wrong.pop():,}. {_AGAIN}")
-        return found
+def _read(place: Path, split: str, run: str, n: int, names: Sequence[str]) -> Artifact:
+    """These columns and both sides, if they are of this run and have all n sentences. Raises ValueError otherwise."""
+    found = artifacts.read(place, split, ["hypothesis", "reference", *names])
+    if found is None or found.about["run"] != run:
+        of = f"those of run {found.about['run']}" if found else "none"
+        raise ValueError(f"{place}: expected sentences of run {run}, got {of}. {_AGAIN}")
+    if wrong := {len(column) for column in found.columns.values()} - {n}:
+        raise ValueError(f"{place}: expected {n:,} sentences, got {wrong.pop():,}. {_AGAIN}")
+    return found
 
 
 def _sides(found: Artifact) -> tuple[list[str], list[str]]:

@@ -98,7 +98,7 @@ def compared(data: ScaleData) -> list[Side]:
                 raise ValueError(f"{place}: {fault}. Restore the file from git, or run the row again.")
             counts = read_counts(data.result_set.folder.parent, record)
             assert counts is not None  # are_of has seen them
-            found.append(Side(key, record, read_hypotheses(place, SPLIT), sentence_bleu(counts[SPLIT]["bleu"])))
+            found.append(Side(key, record, read_hypotheses(place, SPLIT), sentence_bleu(counts)))
     return found
 
 

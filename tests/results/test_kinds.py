@@ -14,7 +14,6 @@ from repro.results.kinds import (
     code_name,
     differences,
     equal_codes,
-    is_equal_code,
     kind,
     left_out,
     listed_classes,
@@ -117,17 +116,6 @@ def test_a_class_has_one_name_and_a_stranger_its_own(monkeypatch: pytest.MonkeyP
     assert [code_name(one) for one in "abcxyz"] == ["a", "a", "a", "x", "x", "z"]
     assert equal_codes("c") == ["c", "a", "b"]
     assert equal_codes("z") == ["z"]
-
-
-def test_runs_are_of_equal_code_where_that_of_all_rows_and_that_of_their_task_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(kinds, "listed_classes", lambda: CLASSES)
-    run = {"code": "a", "task_code": "x"}
-    assert is_equal_code({"code": "b", "task_code": "y"}, run)
-    assert not is_equal_code({"code": "b", "task_code": "z"}, run)
-    assert not is_equal_code({"code": "b"}, run)
-    assert is_equal_code({"code": "c"}, {"code": "a"})
 
 
 def test_the_list_is_well_formed() -> None:

@@ -121,9 +121,8 @@ def test_records_of_a_question_of_our_own_are_lines_of_one_file(
     capsys.readouterr()
     assert commands.main(["publish", "lab"]) == 0
     assert capsys.readouterr().out.startswith("lab: nothing is new.\n")
-    counts = read_counts(Path("results"), run("x", 1))
-    assert counts is not None
-    assert [*counts] == ["dev"]
+    found = [read_counts(Path("results"), run("x", 1), split) for split in ("dev", "test")]
+    assert [one is None for one in found] == [False, True]
     own(*(run("x", seed, code="ab") for seed in (1, 2, 10)))
     assert commands.main(["publish", "lab", "--replace"]) == 0
     assert load_records(folder) == [run("x", seed, code="ab") for seed in (1, 10, 2)]
