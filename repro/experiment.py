@@ -19,7 +19,6 @@ from repro.runs import command, streams
 from repro.runs.cards import HIDE, refuse_cards
 from repro.runs.command import code_of, hinted
 from repro.runs.executors.pool import is_worker, serve, this_command
-from repro.runs.executors.slurm import array_for, submission
 from repro.runs.forecast import card_for, forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
 from repro.runs.options import USUAL, Options, chosen_scale, refuse_small_updates
@@ -120,9 +119,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {there}.")
             return 0
         tasks = list(dict.fromkeys(cell.task for cell in asked))
-        again = this_command() if argv is None else None
         if options.dry_run:
-            _show(name, asked, whole, scale, options, again)
+            _show(name, asked, scale, options)
             return 0
         for task in tasks:
             task.find(task.at(scale).corpus, options.data_dir)  # before anything takes time
@@ -142,7 +140,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         from repro.runs.sweep import Sweep
 
         # for a program, no report is made
-        report = _report if argv is None else None
+        again, report = (this_command(), _report) if argv is None else (None, None)
         return Sweep(name, tables, whole, scale, options, peer, again, report).run(signals)
     except BrokenPipeError:
         raise
@@ -160,15 +158,8 @@ def _report(results: Path, cache: Path) -> Path:
     return write_reports(results, own=True, cache=cache)[-1]
 
 
-def _show(
-    name: str,
-    asked: Sequence[Cell],
-    whole: Sequence[Cell],
-    scale: Scale,
-    options: Options,
-    again: Sequence[str] | None,
-) -> None:
-    """What `--dry-run` prints: what the runs will take, where their text is, what would be submitted.
+def _show(name: str, asked: Sequence[Cell], scale: Scale, options: Options) -> None:
+    """What `--dry-run` prints: what the runs will take, and where their text is.
 
     Raises FileNotFoundError where the folder of the text was named and is not there.
     """
@@ -178,9 +169,6 @@ def _show(
     print(forecast(name, asked, scale, options, at_a_time))
     for said in found:
         print(said)
-    if options.on == "slurm" and again:
-        tasks = [whole.index(cell) + 1 for cell in asked]
-        print(submission(array_for(whole, scale, options, again), tasks))
 
 
 def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:

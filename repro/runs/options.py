@@ -161,10 +161,10 @@ class Options:
         "runs at the same time, each in a process of its own (default: as many as processors and memory allow)",
         metavar="N",
     )
-    on: Literal["here", "slurm", "ray"] = _option(
+    on: Literal["here", "ray"] = _option(
         "here",
-        "where the runs are executed: here, on this machine; slurm, in a job array with one run per task; ray, on the "
-        "cluster of RAY_ADDRESS or one that is started here",
+        "where the runs are executed: here, on this machine; ray, on the cluster of RAY_ADDRESS or one that is started "
+        "here",
     )
     precision: Precision | None = _option(
         None,

@@ -226,7 +226,7 @@ CPU, GPU = Machine("Z80", "Z80", "2.13.0"), Machine("Z80", "NVIDIA H200", "2.13.
         (CPU, "single_gpu", {}, "a100"),  # not 344.6 d of this machine
         (CPU, "paper", {"on": "ray"}, "a100"),
         (CPU, "paper", {"dry_run": False}, None),  # who begins it here is told how long it takes here
-        (CPU, "paper", {"dry_run": False, "on": "slurm"}, "a100"),
+        (CPU, "paper", {"dry_run": False, "on": "ray"}, "a100"),
         (GPU, "single_gpu", {}, None),
     ],
 )
@@ -288,7 +288,7 @@ def test_runs_side_by_side_end_sooner(said: Callable[..., str]) -> None:
     assert "at a time" not in said()
 
 
-@pytest.mark.parametrize(("on", "jobs", "n"), [("ray", None, 4), ("slurm", 2, 2)])
+@pytest.mark.parametrize(("on", "jobs", "n"), [("ray", None, 4), ("ray", 2, 2)])
 def test_runs_elsewhere_are_not_forecast_by_what_is_free_here(
     said: Callable[..., str], on: str, jobs: int | None, n: int
 ) -> None:

@@ -3,7 +3,8 @@
     InProcess  this process, one run after the other; also the processes that share each update under a launcher
     pool.py    processes of this machine, which take one run at a time
     on_ray.py  tasks of Ray
-    slurm.py   a Slurm array
+
+Under Slurm each task of an array is a command of its own, with `--shard` (`docs/sweep.sbatch`).
 
 None of them keeps a queue. A run without a record is still to be made, and whoever makes it holds its lease.
 """

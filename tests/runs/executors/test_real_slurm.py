@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from runs.executors.slurm_one_machine import one_machine, why_not
-from runs.executors.typed_sweeps import ROOT, begin, came, finish
+from runs.executors.test_slurm import SCRIPT, program
+from runs.executors.typed_sweeps import ROOT, begin, came, finish, words
 from waiting import until
-
-from repro.runs.executors.slurm import SlurmArray
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +22,9 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         yield os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | found
 
 
-def called(environment: dict[str, str], *words: str, cwd: Path | None = None) -> str:
-    done = subprocess.run(words, env=environment, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, (words, done.stderr)
+def called(environment: dict[str, str], *command: str, cwd: Path | None = None) -> str:
+    done = subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, (command, done.stderr)
     return done.stdout.strip()
 
 
@@ -33,40 +32,19 @@ def is_idle(environment: dict[str, str]) -> bool:
     return not called(environment, "squeue", "--noheader")
 
 
-def toy(folder: Path, text: str) -> SlurmArray:
-    """An array of two tasks whose run is `text`, in a folder with blanks and quotes in its name."""
-    folder = folder / 'it\'s "mine" $HOME'
-    folder.mkdir()
-    program = folder / "run"
-    program.write_text(f"#!/bin/bash\n{text}\n")
-    program.chmod(0o755)
-    one = SlurmArray(
-        name="toy-0123456789",
-        command=[str(program)],
-        cwd=folder,
-        folder=folder,
-        whole=2,
-        parallelism=None,
-        processors=1,
-        gpus=0,
-        memory=50 * 2**20,
-        minutes=1,
-    )
-    one.file.write_text(one.script)
-    return one
+def submitted(environment: dict[str, str], folder: Path, n: int, *command: str, memory: int = 50) -> str:
+    """The number of the job: an array of `n` tasks, whose logs go to the folder."""
+    how = ("--parsable", f"--array=1-{n}", f"--mem={memory}M", "--job-name=toy")
+    return called(environment, "sbatch", *how, str(SCRIPT), *command, cwd=folder)
 
 
-def submitted(environment: dict[str, str], one: SlurmArray, *tasks: int) -> str:
-    return called(environment, *one.sbatch(tasks), cwd=one.folder)
-
-
-def test_a_task_of_a_real_slurm_makes_its_run(slurm: dict[str, str], tmp_path: Path) -> None:
-    one = toy(tmp_path, 'printf "<%s>" "$@"; env | grep ^SLURM_NTASKS=')
-    job = submitted(slurm, one, 1, 2)
+def test_a_task_of_a_real_slurm_makes_its_share(slurm: dict[str, str], tmp_path: Path) -> None:
+    run = program(tmp_path / "it's mine", 'printf "<%s>" "$@"; env | grep ^SLURM_NTASKS=')
+    job = submitted(slurm, tmp_path, 2, run, "a b")
     until(lambda: is_idle(slurm))
     for task in (1, 2):
-        said = (one.folder / f"{job}_{task}.log").read_text()
-        assert f"<--on><here><--jobs><1><--shard><{task}/2>" in said
+        said = (tmp_path / f"slurm-{job}_{task}.out").read_text()
+        assert f"<a b><--jobs><1><--shard><{task}/2>" in said
         assert "SLURM_NTASKS=1\n" in said  # so that nobody takes it for one of several processes of a run
 
 
@@ -84,18 +62,18 @@ while :; do sleep 0.05; done
 def test_a_task_near_its_limit_is_warned_and_goes_on_and_a_cancelled_one_does_not(
     slurm: dict[str, str], tmp_path: Path
 ) -> None:
-    one = toy(tmp_path, STOPS)
-    submitted(slurm | {"SBATCH_SIGNAL": "B:USR1@30"}, one, 1)
+    run = program(tmp_path / "run", STOPS)
+    submitted(slurm | {"SBATCH_SIGNAL": "B:USR1@30", "SBATCH_TIMELIMIT": "1"}, tmp_path, 1, run)
     until(lambda: is_idle(slurm))
     # once: the second time ends a run without a checkpoint
-    assert ((one.folder / "heard").read_text(), (one.folder / "done").exists()) == ("USR1\n", True)
+    assert ((tmp_path / "heard").read_text(), (tmp_path / "done").exists()) == ("USR1\n", True)
     for name in ("heard", "done", "begun"):
-        (one.folder / name).unlink()
-    submitted(slurm, one, 1)
-    until((one.folder / "begun").exists)
-    called(slurm, "scancel", f"--name={one.name}")
+        (tmp_path / name).unlink()
+    submitted(slurm, tmp_path, 1, run)
+    until((tmp_path / "begun").exists)
+    called(slurm, "scancel", "--name=toy")
     until(lambda: is_idle(slurm))
-    assert ((one.folder / "heard").read_text(), (one.folder / "done").exists()) == ("TERM\n", False)
+    assert ((tmp_path / "heard").read_text(), (tmp_path / "done").exists()) == ("TERM\n", False)
 
 
 @pytest.mark.faults
@@ -105,14 +83,11 @@ def test_a_sweep_that_is_stopped_on_its_way_has_the_records_of_this_machine(
     here, there = tmp_path / "here", tmp_path / "there"
     options = "--steps=30"
     finish(begin(here, options, "--jobs=1"), here)
-    assert "1 run; logs are" in finish(begin(there, options, "--on=slurm", **slurm), there)
-    assert "in the queue already" in finish(begin(there, options, "--on=slurm", **slurm), there)
+    there.mkdir()
+    job = submitted(slurm, there, 1, sys.executable, *words(there, options), memory=2_000)
     until(lambda: list(there.glob("runs/*/checkpoints/step-*")))
-    [job] = {one.partition("_")[0] for one in called(slurm, "squeue", "--noheader", "--format=%i").split("\n")}
     called(slurm, "scancel", "--batch", "--signal=USR1", f"{job}_1")  # as before the limit of time
     until(lambda: is_idle(slurm), 400.0)
-    log = (there / "runs" / "slurm" / f"{job}_1.log").read_text()
-    assert "The same command resumes there." in log
-    assert "finished before" in finish(begin(there, options, "--on=slurm", **slurm), there)
+    assert "The same command resumes there." in (there / f"slurm-{job}_1.out").read_text()
+    assert "finished before" in finish(begin(there, options), there)
     assert came(there) == came(here)
-    assert sys.executable in (next((there / "runs" / "slurm").glob("*.sbatch"))).read_text()
