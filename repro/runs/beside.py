@@ -45,7 +45,11 @@ MOST_TOKENS = 200  # of any sentence: the work grows with the square
 NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
 
 
-def note_beside(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, watch: Watch) -> None:
+def _unseen(text: str, n: int) -> Callable[[int], None]:
+    return lambda done: None
+
+
+def note_beside(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, watch: Watch = _unseen) -> None:
     """Write to the folder of the run what is not there yet, if its checkpoints are; scores also go to MLflow."""
     place, folder = run.folder / RECORD, run.folder / "checkpoints"
     texts = _lacking(run, record) if record.status == "finished" else {}
@@ -61,9 +65,9 @@ def note_beside(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, wa
             tracker.ask(lambda: sync(tracker.uri, run.folder))  # the mirror of the training was closed with the record
 
 
-def keep_beside(run: "RunDir", record: Record, results: Path, tracker: "Tracker", tell: Say, watch: Watch) -> None:
+def keep_beside(run: "RunDir", record: Record, results: Path, tracker: "Tracker", tell: Say) -> None:
     """Do the same, and copy the files beside the record under `results`; where one cannot be made, none stays there."""
-    note_beside(run, record, tracker, tell, watch)
+    note_beside(run, record, tracker, tell)
     place = path(results, record)
     if not is_inside_of(place, record.run):
         copy_inside(run.folder / RECORD, place, record.run)

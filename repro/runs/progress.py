@@ -6,8 +6,7 @@ In a terminal the lines are updated in place; elsewhere they are plain, and few.
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -93,15 +92,6 @@ class Progress:
         """A lane for one more run, beside the others."""
         self.lanes.append(Lane(self))
         return self.lanes[-1]
-
-    @contextmanager
-    def beside(self) -> "Iterator[Lane]":
-        """A lane for what is made of a finished run: it is not counted as a run, and is removed afterwards."""
-        lane = Lane(self)
-        try:
-            yield lane
-        finally:
-            self.bars.remove_task(lane.bar)
 
     def finish_run(self, cell: int) -> None:
         """One more run of the table is done."""

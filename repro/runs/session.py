@@ -83,7 +83,7 @@ class Session:
             return self.scale
         usual = Translation(self.options.pair)
         namesake = usual if usual in self._tasks else self._tasks[0]
-        corpus = self.texts[namesake][0] if namesake in self.texts else self._open(namesake, lambda said: None)
+        corpus = self.texts[namesake][0] if namesake in self.texts else self._open(namesake)
         known_by = corpus.sha256
         if corpus.vocabulary:
             known_by = hashlib.sha256(known_by.encode() + corpus.vocabulary.read_bytes()).hexdigest()

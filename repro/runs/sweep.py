@@ -1,6 +1,5 @@
 """The runs of one table or several: finished runs are skipped, and an executor makes or resumes the others."""
 
-import functools
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -20,13 +19,12 @@ from repro.runs.cards import refuse_cards
 from repro.runs.closing import pages, translations, what_next
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, InProcess, Job, JobResult, made_by
 from repro.runs.executors.pool import Pool
-from repro.runs.executors.slurm import Slurm, array_for
 from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.parallelism import ordered, parallelism
-from repro.runs.progress import Lane, Progress, overview
+from repro.runs.progress import Progress, overview
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.session import Session, check_room
@@ -159,14 +157,7 @@ class Sweep:
             note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
             outcome.record.save(path(self.results, outcome.record))  # last: where there is a record, there are both
-            try:  # these are optional
-                with progress.beside() as lane:
-                    watch = functools.partial(_watch, lane, outcome.run.name)
-                    keep_beside(outcome.run, outcome.record, self.results, tracker, progress.say, watch)
-            except MemoryError as error:  # under `ulimit -v`, say
-                progress.say(
-                    f"{outcome.run.name} is finished. Files beside its record are missing: out of memory ({error})."
-                )
+            keep_beside(outcome.run, outcome.record, self.results, tracker, progress.say)
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[RunDir]") -> dict[View, None]:
@@ -239,8 +230,6 @@ def chosen(
             "on several machines is started by torchrun or srun, without --on."
         )
     numbers = [session.whole.index(cell) + 1 for cell in cells]
-    if on == "slurm":
-        return Slurm(array_for(session.whole, session.scale, options, again), numbers)
     from repro.runs.executors.on_ray import OnRay
 
     memory = max(cell_memory(cell, session.scale) for cell in cells)
@@ -253,12 +242,6 @@ def exit_code(outcomes: Sequence[JobResult]) -> int:
     failed = [code for code in codes if code not in (0, BUSY)]
     diverged = any(outcome.record and outcome.record.status == "diverged" for outcome in outcomes)
     return failed[0] if failed else BUSY if BUSY in codes else DIVERGED if diverged else 0
-
-
-def _watch(lane: Lane, run: str, text: str, n: int) -> Callable[[int], None]:
-    """A callback that shows how many of n sentences of a text a finished run has translated."""
-    lane.begin(f"{run}, {text}", n)
-    return lane.step
 
 
 def _summary(done: Record) -> str:

@@ -131,8 +131,7 @@ def test_a_command_whose_output_has_no_room_says_so_once(lines: int, unbuffered:
         f"import sys\nfrom repro.runs.command import ended\n{main}sys.exit(ended(main))", unbuffered
     )
     assert code == 74
-    assert said.startswith("error: /dev/stdout cannot be written to: No space left on device (")
-    assert said.count("\n") == 1
+    assert said == "error: the output cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize(("both", "unbuffered"), [(False, ""), (False, "1"), (True, "")])
@@ -169,14 +168,6 @@ def test_the_output_of_training_goes_on_where_there_is_room_again(tmp_path: Path
         )  # fmt: skip
     assert (done.returncode, (tmp_path / "log").read_text()) == (0, "before\nafter\n")
     assert done.stderr.startswith(b"The output cannot be written (File too large)")
-
-
-def test_a_working_directory_that_was_deleted_is_named(tmp_path: Path) -> None:
-    command = f"rmdir {shlex.quote(str(tmp_path))} && exec {shlex.join([sys.executable, '-m', 'repro', '--help'])}"
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"error: the working directory was deleted. Type cd")
 
 
 # ---- the first line

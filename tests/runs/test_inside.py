@@ -39,7 +39,7 @@ def run(tmp_path: Path) -> Any:
 
 def keep(run: Any, record: Record, results: Path) -> None:
     nobody: Any = None  # there are no other test sets to score
-    keep_beside(run, record, results, nobody, print, nobody)
+    keep_beside(run, record, results, nobody, print)
 
 
 def test_what_is_kept_is_what_the_model_does(run: Any, tmp_path: Path) -> None:

@@ -117,15 +117,6 @@ def test_good_systems_pass_and_no_random_number_is_drawn(system: Any) -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-# A reach that sees nothing, or not the same on both sides ----------------------------------------------------
-
-
-@pytest.mark.parametrize("r", [-1, 4])
-def test_a_reach_is_odd_and_sees_itself(r: float) -> None:
-    with pytest.raises(ValueError, match=rf"^Row 'x' of t \(.*\): expected an odd r of at least 1, got {r}:"):
-        refuse_systems([cell(partial(Restricted, r=r))], SMOKE, Options())
-
-
 # Lambdas of other rows ---------------------------------------------------------------------------------------
 
 

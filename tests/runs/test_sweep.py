@@ -139,22 +139,14 @@ def launched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_rows_are_noted_with_the_first_record(
-    launched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_noted_with_the_first_record(launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a killed sweep leaves can be published, and nobody is told to delete it."""
     monkeypatch.setattr(sweep.Sweep, "_close", lambda *_: None)  # as if it were killed
 
-    def in_little_memory(*_: object) -> None:
-        raise MemoryError("256 MiB asked for")
-
-    monkeypatch.setattr(sweep, "keep_beside", in_little_memory)  # which a reader can do without
     shutil.copytree(launched / "cache", tmp_path / "cache")
     launch(tmp_path, experiment("table_x", "x"), rows=["x"])
     [record] = map(load, (tmp_path / "results").glob("*/table_x/*.json"))
     assert (record.table, record.row) in noted_rows(tmp_path / "results" / record.scale)
-    said = capsys.readouterr().out
-    assert "x seed 1 is finished. Files beside its record are missing: out of memory (256 MiB asked for)." in said
 
 
 def test_a_run_that_another_process_makes_is_skipped_and_the_rest_is_made(

@@ -28,7 +28,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inside")
     record = its_record()
     record.save(path(folder / "results", record))
-    keep_beside(looked_at(folder / "run"), record, folder / "results", None, print, None)  # type: ignore[arg-type]
+    keep_beside(looked_at(folder / "run"), record, folder / "results", None, print)  # type: ignore[arg-type]
     return folder / "results"
 
 

@@ -38,7 +38,7 @@ def test_a_print_has_every_view_and_what_is_folded_as_soon_as_the_page_is_there(
     record = replace(its_record(), table="lab_parts", row="no norm")  # a row that no other run has
     n_runs = len(fill(results)) + 1
     record.save(path(results, record))
-    keep_beside(looked_at(tmp_path / "run"), record, results, None, print, None)  # type: ignore[arg-type]
+    keep_beside(looked_at(tmp_path / "run"), record, results, None, print)  # type: ignore[arg-type]
     [found] = read_results(results, own=False)
     data = scale_data(found)
     assert data
