@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from repro.corpora.parallel_text import Parallel
@@ -27,7 +28,7 @@ from repro.decoding.search import PAPER_SEARCH, Search
 from repro.decoding.translate import translate
 from repro.model.protocol import TranslationSystem
 from repro.results.brackets import Brackets
-from repro.results.parts import f1_over_sentences
+from repro.results.parts import Floats, over_sentences
 from repro.results.provenance import provenance
 from repro.results.record import Record
 from repro.runs.load import Trained, open_run
@@ -117,7 +118,8 @@ def line_of(
 ) -> dict[str, Any]:
     """The results and time of one search, compared with the first."""
     times = [mine / its for mine, its in zip(seconds, of_first, strict=True)]
-    over = f1_over_sentences([of], [first])
+    ours, theirs = (np.stack([one.found, one.gold, one.right], axis=1) for one in (of, first))
+    over = over_sentences([ours], [theirs], f1_of_sums)
     return {
         **search.settings,
         **of.scores(),
@@ -126,6 +128,12 @@ def line_of(
         "cpu_seconds": list(seconds),
         "times_first": {"median": statistics.median(times), "lowest": min(times), "highest": max(times)},
     }
+
+
+def f1_of_sums(sums: Floats) -> Floats:
+    """[...] F1 in per cent of sums [..., 3]: brackets found, gold, right."""
+    found, gold, right = np.moveaxis(sums, -1, 0)
+    return 200 * right / np.maximum(found + gold, 1)
 
 
 def shown(line: dict[str, Any]) -> str:

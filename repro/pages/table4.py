@@ -8,7 +8,7 @@ from repro.pages.words import about_settings, ending, opening, to_project
 from repro.paper import TABLE_4
 from repro.render.page import Block, Column, Heading, Link, Page, Text, blocks, made_from
 from repro.results.frame import DataFrame
-from repro.results.parts import F1_OVER, F1_THIRDS, F1_TO_FIRST, LENGTHS, MENDED
+from repro.results.parts import F1_THIRDS, LENGTHS
 
 NAME = "table4"
 TEST_SCORES = {  # of test, as the columns are headed
@@ -57,24 +57,13 @@ def own_scores(frame: DataFrame) -> list[Column]:
     return shown
 
 
-def of_sentences(frame: DataFrame) -> tuple[Block, ...]:
-    """F1 by third of sentence length and over sentences, and what was mended; empty where no run kept brackets."""
+def by_length(frame: DataFrame) -> tuple[Block, ...]:
+    """F1 by third of sentence length; empty where no run kept brackets."""
     if not {*F1_THIRDS} <= {*frame.columns} or frame[F1_THIRDS[0]].isna().all():
         return ()
-    row, group = row_column(frame), "F1 (dev) by third of sentence length"
-    lengths = [Column(group, part, spreads(frame, of, 1)) for part, of in zip(LENGTHS, F1_THIRDS, strict=True)]
-    over = []
-    for heading, name, form in (("F1 (dev)", F1_OVER, ".1f"), (f"more than {row.texts[0]}", F1_TO_FIRST, "+.1f")):
-        if name in frame.columns:
-            ends = zip(*(numbers(frame[f"{name}{end}"], form) for end in ("", "_low", "_high")), strict=True)
-            over.append(Column("", heading, [f"{value} [{low}, {high}]" if value else "" for value, low, high in ends]))
-    kinds = [name for name in frame.columns if name.startswith(MENDED)]
-    mendings = [Column("", name.removeprefix(MENDED), numbers(frame[name], ".1f")) for name in kinds]
-    return blocks(
-        (Heading("By length"), tabled([row, *lengths])),
-        (Heading("Over sentences"), tabled([row, *over])),
-        (Heading("What was mended"), tabled([row, *mendings])) if kinds else (),
-    )
+    group, parts = "F1 (dev) by third of sentence length", zip(LENGTHS, F1_THIRDS, strict=True)
+    lengths = [Column(group, part, spreads(frame, of, 1)) for part, of in parts]
+    return blocks(Heading("By length"), tabled([row_column(frame), *lengths]))
 
 
 def page(frame: DataFrame, scale: str, *, name: str = NAME) -> Page:
@@ -101,7 +90,7 @@ def page(frame: DataFrame, scale: str, *, name: str = NAME) -> Page:
             Heading("Our runs"),
             tabled(own_scores(frame)),
             Text((explained, ".")),
-            of_sentences(frame),
+            by_length(frame),
             Heading("What our rows are"),
             tabled(size),
             about_settings(frame),

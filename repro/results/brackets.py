@@ -7,7 +7,7 @@ F1 is a function of sums of these counts, so anybody can compute it for any sele
 of the paper may not be redistributed. Paper: section 6.3.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,11 +131,3 @@ def _checked(artifact: Artifact, split: str, record: Record) -> Brackets:
 
 def _percent(part: int, whole: int) -> float:
     return 100 * part / whole if whole else 0.0
-
-
-def shares_of_mendings(runs: Sequence[Brackets]) -> dict[str, float]:
-    """For each kind of mending, the per cent of sentences that needed it, over all these runs."""
-    kinds = sorted({kind for of in runs for kind in of.mended})
-    total = sum(len(of.words) for of in runs)
-    times = {kind: sum(int((of.mended[kind] > 0).sum()) for of in runs if kind in of.mended) for kind in kinds}
-    return {kind: _percent(n, total) for kind, n in times.items()}

@@ -3,7 +3,7 @@
 These parts show what a system forgets: a single vector has less room for a long sentence, and a state loses more of it
 with every word written. Parts are thirds. Sentences are split by the length of their source into equally many; each
 translation is split by its tokens, and each third is compared with the same third of its reference. For parsers: F1 of
-the thirds of sentences, and how much F1 depends on which sentences were parsed.
+the thirds of sentences.
 
 Also what scores would have been on other sentences of the same kind. The counts behind a score are summed over the
 sentences of a draw, and the sums are scored; the mean of sentence scores would be another number. All runs see the same
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.results.artifacts import read_further
-from repro.results.brackets import Brackets, read_brackets, shares_of_mendings
+from repro.results.brackets import read_brackets
 from repro.results.frame import DataFrame, common, runs_in, spread, spread_each, whole, widened
 from repro.results.notes import SCORERS
 from repro.results.record import Record, path
@@ -34,8 +34,6 @@ Counts = NDArray[np.float64] | NDArray[np.int64]
 SPLIT, SCORER = "dev", "bleu"  # sacreBLEU's
 LENGTHS, PLACES = ("shortest", "middle", "longest"), ("first", "second", "last")
 F1_THIRDS = tuple(f"{SPLIT}/f1/{part}" for part in LENGTHS)
-F1_OVER, F1_TO_FIRST = f"{SPLIT}/f1/sentences", f"{SPLIT}/f1_to_first/sentences"  # of a row; minus the first row's
-MENDED = f"{SPLIT}/mended/"  # the prefix of a column's name; the kind of mending follows
 THIRDS = tuple(f"{SPLIT}/{SCORER}/{part}" for part in (*LENGTHS, *PLACES))
 KEPT = f"{SPLIT}/{SCORER}/kept"  # BLEU of the last third of translations, in per cent of BLEU of the first third
 
@@ -95,51 +93,12 @@ def with_further(frame: DataFrame, records: Iterable[Record], results: Path) -> 
 
 
 def with_brackets(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
-    """The frame of a table of parsers with F1 by sentence length and over sentences, and what was mended, on dev.
-
-    As `with_parts`. Intervals over sentences are those of `f1_over_sentences`, for a row and for its difference to the
-    first row, if both parsed the same text.
-    """
-    lines, first = [], list[Brackets]()
-    for i, runs in enumerate(runs_in(frame, records)):
-        complete = [one[SPLIT] for one in whole(read_brackets(results, record) for record in runs)]
-        first = complete if i == 0 else first
-        parts = [of.by_length() for of in complete]
-        line = spread_each({name: [of[k] for of in parts] for k, name in enumerate(F1_THIRDS)})
-        line |= _over_sentences(complete, first if i else [])
-        lines.append(line | {f"{MENDED}{kind}": share for kind, share in shares_of_mendings(complete).items()})
+    """The frame of a table of parsers with F1 by sentence length, on dev; empty where a run has no brackets."""
+    lines = []
+    for runs in runs_in(frame, records):
+        parts = [of[SPLIT].by_length() for of in whole(read_brackets(results, record) for record in runs)]
+        lines.append(spread_each({name: [of[k] for of in parts] for k, name in enumerate(F1_THIRDS)}))
     return widened(frame, lines, dtype=float)
-
-
-def f1_over_sentences(row: Sequence[Brackets], less: Sequence[Brackets] = ()) -> Interval:
-    """Mean F1 of a row's runs, or its difference to that of another row, under resampling of the sentences.
-
-    Raises ValueError for runs on different texts.
-    """
-    if not _are_of_one_text([*row, *less]):
-        raise ValueError("Over sentences: expected runs of one text, got trees of two. Compare runs on one text.")
-    ours, theirs = ([np.stack([of.found, of.gold, of.right], axis=1) for of in runs] for runs in (row, less))
-    return over_sentences(ours, theirs, _f1)
-
-
-def _over_sentences(row: Sequence[Brackets], first: Sequence[Brackets]) -> dict[str, float]:
-    """The columns of a row with its F1, its difference to the first row and their intervals, as far as it has them."""
-    line: dict[str, float] = {}
-    for name, less in ((F1_OVER, []), *([(F1_TO_FIRST, first)] if first else [])):
-        if row and _are_of_one_text([*row, *less]):
-            over = f1_over_sentences(row, less)
-            line |= {name: over.value, f"{name}_low": over.low, f"{name}_high": over.high}
-    return line
-
-
-def _are_of_one_text(runs: Sequence[Brackets]) -> bool:
-    return all(np.array_equal((of.words, of.gold), (runs[0].words, runs[0].gold)) for of in runs)
-
-
-def _f1(sums: Floats) -> Floats:
-    """[...] F1 in per cent of sums [..., 3]: brackets found, gold, right."""
-    found, gold, right = np.moveaxis(sums, -1, 0)
-    return 200 * right / np.maximum(found + gold, 1)
 
 
 def bleu_of_parts(record: Record, results: Path) -> dict[str, float] | None:

@@ -1,4 +1,4 @@
-"""The page of parsers: printed numbers only beside the paper's text, and rows compared over sentences."""
+"""The page of parsers: printed numbers only beside the paper's text."""
 
 from pathlib import Path
 from typing import Any
@@ -46,12 +46,6 @@ def test_what_is_printed_stands_beside_runs_on_the_papers_text_alone(tmp_path: P
         assert ("91.3" in runs) == is_papers, corpora
         at_the_end = " ".join(terminal(special_at_the_end(frame, "table4")).split())
         assert ("91.3" in at_the_end, "no number here can be compared" in at_the_end) == (is_papers, not is_papers)
-
-
-def test_rows_are_compared_over_sentences_where_there_are_two(tmp_path: Path) -> None:
-    both, alone = (text_of(frame_of(tmp_path, n_seeds=1, rows=rows)) for rows in (ROWS, ROWS[:1]))
-    assert ("more than WSJ only" in both, "more than WSJ only" in alone) == (True, False)
-    assert "## Over sentences" in alone
 
 
 def test_a_grid_of_rates_has_no_printed_parsers_and_says_where_numbers_are_explained(tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ from repro.results.brackets import (
     are_brackets_of,
     fault_of_brackets,
     read_brackets,
-    shares_of_mendings,
     write_brackets,
 )
+from repro.results.frame import table
+from repro.results.parts import F1_THIRDS, with_brackets
 from repro.results.record import Record, path
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import Parsing
@@ -106,5 +107,9 @@ def test_brackets_of_another_run_and_damaged_files_are_named(tmp_path: Path) -> 
     assert fault_of_brackets(tmp_path, paper_run()) is None, "translations have none"
 
 
-def test_shares_are_of_all_sentences_of_all_runs() -> None:
-    assert shares_of_mendings([SPLITS["dev"], SPLITS["test"]]) == {"a leaf missing": 12.5, "never closed": 25.0}
+def test_a_row_shows_f1_by_length_and_nothing_where_a_run_kept_no_brackets(tmp_path: Path) -> None:
+    records = [parser(tmp_path, "WSJ only", seed, SPLITS, run=f"{seed:016x}", corpus="wmt14") for seed in (4, 5)]
+    frame = with_brackets(table(records), records, tmp_path)
+    assert frame.loc[0, [*F1_THIRDS]].tolist() == pytest.approx(SPLITS["dev"].by_length())
+    next(tmp_path.rglob("*seed5.dev.parquet")).unlink()
+    assert with_brackets(table(records), records, tmp_path)[[*F1_THIRDS]].isna().all(axis=None)

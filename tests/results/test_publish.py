@@ -316,20 +316,6 @@ def test_a_measurement_that_decides_less_or_is_of_no_commit_is_refused(
 # several scales, and rows of programs
 
 
-def test_of_several_scales_all_are_published_or_none(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    good, bad = run("x", 1), replace(run("x", 1), scale="lab-4-steps", run="4" * 16)
-    own(good)
-    note_rows(Path("results/own/lab-4-steps"), listed([LAB], BASE))
-    leave(Path("results/own"), [bad])
-    artifacts.drop(path(Path("results/own"), bad))
-    names = ["publish", "lab", "lab-4-steps"]
-    said = refused(capsys, names)  # which asks that no file under results is another
-    assert said.startswith("error: Nothing of lab-4-steps is published:")
-    leave(Path("results/own"), [bad])
-    assert commands.main(names) == 0
-    assert [load(file).scale for file in sorted(Path("results").glob("lab*/lab/*.json"))] == ["lab", "lab-4-steps"]
-
-
 def test_rows_of_programs_stay_ones_own_and_stop_no_others(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     of_program = replace(run("x", 1), table="own", row="narrow", run="5" * 16)
     own(run("x", 1))
