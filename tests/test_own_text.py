@@ -136,7 +136,8 @@ def test_text_in_pieces_without_a_vocabulary(tmp_path: Path, capsys: pytest.Capt
     done = trained(tmp_path, text, "en-de", "--vocab-size=400")
     notes = [
         "100.0 % of the target lines of the training text bear the marks of pieces of words (@@): they are joined",
-        "100.0 % of the target lines of the training text that end in a full stop have a blank before it: the text looks tokenised and is scored as it stands, so its BLEU is not that of plain text.",
+        "100.0 % of the target lines of the training text that end in a full stop have a blank before it: the text "
+        "looks tokenised and is scored as it stands, so its BLEU is not that of plain text.",
     ]
     assert len(done.corpus["notes"]) == len(notes)
     said = " ".join(capsys.readouterr().out.split())

@@ -117,11 +117,6 @@ def _name_and_pair(corpus: str | None) -> tuple[str, str]:
     return "_".join(parts[:cut]), "-".join(parts[cut:])
 
 
-def _data_dir(folder: Path) -> str:
-    """The option, as one types it in a shell."""
-    return f"--data-dir {shlex.quote(str(folder))}"
-
-
 def _import(options: argparse.Namespace) -> None:
     from repro.corpora.importer import import_text
 
@@ -134,14 +129,15 @@ def _import(options: argparse.Namespace) -> None:
         columns=options.columns and (options.columns[0], options.columns[1]),
     )
     sizes = ", ".join(f"{split} {n:,}" for split, n in made.pairs.items())
+    data_dir = f"--data-dir {shlex.quote(str(options.to))}"
     dropped = f"; left out: {made.dropped}" if made.dropped else ""
     usual = SCALES[USUAL.scale]  # which the second command reads the text at
     print(
         f"{options.to}: {sizes} pairs{dropped}. The first one:\n  {made.first[0]}\n  {made.first[1]}\n"
         "What next:\n"
         f"  {ours('data', 'prepare')} folder-{options.pair} --vocab-size {usual.vocab_size} --max-length "
-        f"{usual.max_length} {_data_dir(options.to)}\n"
-        f"  {experiment_command('table3_A')} --pair {options.pair} {_data_dir(options.to)}"
+        f"{usual.max_length} {data_dir}\n"
+        f"  {experiment_command('table3_A')} --pair {options.pair} {data_dir}"
     )
 
 
@@ -173,7 +169,7 @@ def _fetch(options: argparse.Namespace) -> None:
         return None
     for source in known.sources:
         text(source, pair, archives, texts, offline=options.offline, mirror=options.mirror)
-    command = f"{ours('data', 'prepare')} {name}-{pair} {_data_dir(options.data_dir)}"
+    command = f"{ours('data', 'prepare')} {name}-{pair} --data-dir {shlex.quote(str(options.data_dir))}"
     print(f"All text is in {texts}. What next:\n  {command}")
     return None
 
@@ -199,10 +195,11 @@ def _fetch_craft(options: argparse.Namespace) -> None:
         return
     for path, source in craft_sources().items():
         fetch(source, (folder / path).parent, offline=options.offline, mirror=options.mirror)
+    data_dir = f"--data-dir {shlex.quote(str(options.data_dir))}"
     print(
         f"All of it is in {folder}. {TREEBANKS['craft'].attribution}\n"
-        f"What next:\n  {ours('data', 'prepare')} craft {_data_dir(options.data_dir)}\n"
-        f"  {experiment_command('table4')} --scale captions {_data_dir(options.data_dir)} --rows 'WSJ only'"
+        f"What next:\n  {ours('data', 'prepare')} craft {data_dir}\n"
+        f"  {experiment_command('table4')} --scale captions {data_dir} --rows 'WSJ only'"
     )
 
 

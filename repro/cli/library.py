@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.cli.run import experiments
 from repro.decoding.search import PAPER_SEARCH, Search
 from repro.model.config import Hyper
-from repro.results.places import OWN, PUBLISHED, experiment_files
+from repro.results.places import OWN, PUBLISHED
 from repro.results.record import BASE, PROGRAM, Record
 
 if TYPE_CHECKING:
@@ -130,8 +131,9 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
         raise ValueError(f"{', '.join(unknown)}: expected options of one run, which are {', '.join(TAKEN)}.")
     if seed < 1:
         raise ValueError(f"expected a whole number from 1 on as seed, got {seed}.")
-    given = {name: _as_typed(name, value) for name, value in options.items()}
-    return made_here(table, Options(scale=scale, seeds=Seeds((seed,)), rows=(name,), **given))
+    folders = {option: Path(value) for option, value in options.items() if option.endswith("_dir")}
+    lists = {option: tuple(value) for option, value in options.items() if isinstance(value, list)}
+    return made_here(table, Options(scale=scale, seeds=Seeds((seed,)), rows=(name,), **options | folders | lists))
 
 
 def table(
@@ -169,20 +171,13 @@ def _meant(row: "str | Row") -> "tuple[Table, str]":
     if isinstance(row, Row):
         return Table(name=PROGRAM, rows=[row], title=row.name), row.name
     of, _, name = (FIRST if row == BASE else row).partition("/")
-    files = {file.stem: file for file in sorted(experiment_files().glob("*.py"))}
+    files = experiments()
     if of not in files or not name:
         raise ValueError(f"expected a row as TABLE/ROW, such as table3_A/h=4, or base, or a Row; got {row!r}.")
     found = experiment(files[of])
     if "ROWS" not in found:
         raise ValueError(f"{of} trains no rows of its own; expected another table.")
     return Table(name=of, rows=found["ROWS"], title=of, file=files[of]), name
-
-
-def _as_typed(name: str, value: Any) -> Any:
-    """The value of an option as the command line gives it: a folder, or a tuple of words."""
-    if isinstance(value, list):
-        return tuple(value)
-    return Path(value) if name.endswith("_dir") else value
 
 
 def _lines(lines: Iterable[str], name: str) -> list[str]:

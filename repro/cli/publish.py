@@ -27,21 +27,10 @@ if TYPE_CHECKING:
 class _Plan(NamedTuple):
     """What publishing one scale, or the measurement of Table 1, would do."""
 
-    name: str
     added: list[str]  # what is new, or stays one's own
     replaced: list[str]  # each thing that is replaced by another: old -> new
     verdicts: list[str]  # those that change: old -> new
     write: Callable[[], object]
-
-    @property
-    def said(self) -> list[str]:
-        """All of it, a line each."""
-        return [f"{self.name}: {line}" for line in [*self.added, *self.changes] or ["nothing is new."]]
-
-    @property
-    def changes(self) -> list[str]:
-        """What would no longer be as it was."""
-        return [*self.replaced, *self.verdicts]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = Parser(prog=ours("publish"), description=main.__doc__)
     parser.add_argument(
-        "scale", nargs="+", help=f"scales to publish; {LAYER_COSTS_FOLDER} stands for the measurement of Table 1"
+        "scale", help=f"the scale to publish; {LAYER_COSTS_FOLDER} stands for the measurement of Table 1"
     )
     parser.add_argument(
         "--from", dest="source", type=folder_named, default=OWN, help="your results (default: %(default)s)"
@@ -65,13 +54,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     from repro.pages.build import build_all
 
     try:
-        plans = _plans(options)
-        print(*(line for plan in plans for line in plan.said), sep="\n")
+        plan = (_plan_of_layers if options.scale == LAYER_COSTS_FOLDER else _plan_of_scale)(options)
+        changes = [f"{options.scale}: {line}" for line in (*plan.replaced, *plan.verdicts)]
+        if plan.replaced and not options.replace:
+            how = f"Type the same with --replace if that is meant, or delete yours in {options.source}."
+            said = ["What is published would be replaced:", *(f"  {line}" for line in changes)]
+            raise ValueError("\n".join([*said, f"Nothing was written. {how}"]))
+        told = [*(f"{options.scale}: {line}" for line in plan.added), *changes]
+        print(*(told or [f"{options.scale}: nothing is new."]), sep="\n")
         if options.dry_run:
             print("Nothing was written: --dry-run.")
             return 0
-        for plan in plans:
-            plan.write()
+        plan.write()
         for line in write_changed(build_all(options.to)):
             print(line)
     except (ValueError, DiskError) as error:
@@ -81,34 +75,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _plans(options: argparse.Namespace) -> list[_Plan]:
-    """The plan for each name. Raises ValueError with every reason why one is not allowed: then nothing is written."""
-    plans: list[_Plan] = []
-    reasons: list[str] = []
-    for name in dict.fromkeys(options.scale):
-        try:
-            plans.append(_plan_of_layers(options) if name == LAYER_COSTS_FOLDER else _plan_of_scale(name, options))
-        except ValueError as error:
-            reasons.append(str(error))
-    replaced = [f"{plan.name}: {line}" for plan in plans if plan.replaced for line in plan.changes]
-    if replaced and not options.replace:
-        reasons += [
-            "What is published would be replaced:",
-            *(f"  {line}" for line in replaced),
-            f"Nothing was written. Type the same with --replace if that is meant, or delete yours in {options.source}.",
-        ]
-    if reasons:
-        raise ValueError("\n".join(reasons))
-    return plans
-
-
-def _plan_of_scale(name: str, options: argparse.Namespace) -> _Plan:
+def _plan_of_scale(options: argparse.Namespace) -> _Plan:
     from repro.pages.build import verdicts_of
     from repro.results.frame import ResultSet
     from repro.results.publish import added, publish, published_with, refuse_unpublishable, replaced, without_programs
     from repro.runs.outputs import rescored
 
-    all_own, there = ResultSet.read(options.source / name), ResultSet.read(options.to / name)
+    all_own, there = (ResultSet.read(folder / options.scale) for folder in (options.source, options.to))
     own = without_programs(all_own)
     if own.everything or not all_own.everything:
         refuse_unpublishable(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
@@ -118,9 +91,8 @@ def _plan_of_scale(name: str, options: argparse.Namespace) -> _Plan:
         "experiment file, and type its command."
     )
     verdicts = _differing(verdicts_of(there), verdicts_of(published_with(own, there)))
-    return _Plan(
-        name, added(own, there) + [left] * bool(n_left), replaced(own, there), verdicts, partial(publish, own, there)
-    )
+    new = added(own, there) + [left] * bool(n_left)
+    return _Plan(new, replaced(own, there), verdicts, partial(publish, own, there))
 
 
 def _plan_of_layers(options: argparse.Namespace) -> _Plan:
@@ -133,7 +105,6 @@ def _plan_of_layers(options: argparse.Namespace) -> _Plan:
     before, after = ({claim: one[0] for claim, one in verdicts(of).items()} if of else {} for of in (theirs, mine))
     commits = [(of.stamp["commit"] or "none")[:12] for of in (theirs, mine) if of]
     return _Plan(
-        LAYER_COSTS_FOLDER,
         [] if theirs else ["new: the measurement"],
         [f"the measurement of commit {' -> '.join(commits)}"] if theirs and mine != theirs else [],
         _differing(before, after),

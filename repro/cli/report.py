@@ -7,7 +7,6 @@ python -m repro report --own        the same for your own results, in results/ow
 python -m repro report --tests      run the tests that settle claims, and note what came out in results/tests.json
 """
 
-import argparse
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,35 +43,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.tests and options.check:
         parser.error("--tests cannot be combined with --check, which writes nothing. Run --tests first.")
     try:
-        if options.html and (there := [place for place in _shown(options, results) if scales(place)]):
+        # the folder that was named, else the published results and your own
+        shown = [results] if options.results or options.own else [PUBLISHED, OWN]
+        if options.html and (there := [place for place in shown if scales(place)]):
+            from repro.web.files import write_reports
+
             for place in there:
-                _report(place, own=options.own or place == OWN, cache=options.cache_dir)
+                own = options.own or place == OWN
+                print(*write_reports(place, own=own, cache=options.cache_dir), sep="\n")
             return 0
         failed = _tested(options.results or PUBLISHED) if options.tests else False
         texts = {} if options.html else build_all(results, own=options.own)
         if not any(texts.values()) and not options.tests:
-            raise ValueError(f"{results}: expected records of finished runs, found none. {_where(options)}")
+            beside = not options.own and not options.results and any(OWN.glob("*/*/*.json"))
+            how = f"Your own are in {OWN}: add --own." if beside else "Run an experiment first."
+            raise ValueError(f"{results}: expected records of finished runs, found none. {how}")
         return _made(texts, check=options.check) or int(failed)
     except (ValueError, DiskError) as error:
         parser.exit(code_of(error), f"error: {error}\n")
-
-
-def _shown(options: argparse.Namespace, results: Path) -> list[Path]:
-    """The folders to report on: the one that was named, else the published results and your own."""
-    return [results] if options.results or options.own else [PUBLISHED, OWN]
-
-
-def _where(options: argparse.Namespace) -> str:
-    """Where records are instead, or how they are made."""
-    own_alone = not options.own and not options.results and any(OWN.glob("*/*/*.json"))
-    return f"Your own are in {OWN}: add --own." if own_alone else "Run an experiment first."
-
-
-def _report(results: Path, *, own: bool, cache: Path) -> None:
-    """Write the reports, and say where they are."""
-    from repro.web.files import write_reports
-
-    print(*write_reports(results, own=own, cache=cache), sep="\n")
 
 
 def _tested(results: Path) -> bool:

@@ -4,7 +4,7 @@ python -m repro runs
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -30,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not there:
         parser.exit(2, f"error: {runs}: expected runs that ended, found none. {advice()}\n")
     for world, of in itertools.groupby(sorted(there, key=_world), key=_world):
-        print(f"{world}:", *_listing(list(of)), "", sep="\n")
+        lines = aligned(list(zip(HEAD, *map(_line, of), strict=True)), TO_THE_LEFT)
+        print(f"{world}:", *("  " + "  ".join(line).rstrip() for line in lines), "", sep="\n")
     if begun > 0:
         print(f"{begun} more have not ended. Type the command that started them again to resume them.")
     print(
@@ -44,12 +45,6 @@ def _world(one: Ended) -> str:
     run = one.record
     score = run.about["scores"][0].upper()
     return f"{run.scale}: {run.corpus['name']} {run.pair}, {run.corpus['n_train']:,} pairs, {score} of dev"
-
-
-def _listing(runs: Iterable[Ended]) -> list[str]:
-    """A line for each run, below the names of the columns."""
-    lines = [HEAD, *map(_line, runs)]
-    return ["  " + "  ".join(line).rstrip() for line in aligned(list(zip(*lines, strict=True)), TO_THE_LEFT)]
 
 
 def _line(one: Ended) -> tuple[str, ...]:

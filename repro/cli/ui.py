@@ -14,9 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -83,11 +80,12 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
 
 
 def _answers(address: str) -> bool:
+    import requests
+
     try:
-        urllib.request.urlopen(f"{address}/health", timeout=2).close()
+        return requests.get(f"{address}/health", timeout=2).ok
     except OSError:
         return False
-    return True
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -102,23 +100,22 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def find_view(address: str, scale: str, table: str, published: bool = False) -> tuple[str, str | None] | None:
     """The experiment of a scale and the key of the table's latest view, if any; None if there are no runs."""
-    query = urllib.parse.urlencode({"experiment_name": experiment_name(scale)})
-    ask = f"{address}/api/2.0/mlflow/experiments/get-by-name?{query}"
-    try:
-        with urllib.request.urlopen(ask, timeout=10) as reply:
-            experiment: dict[str, Any] = json.load(reply)["experiment"]
-    except urllib.error.HTTPError as error:
-        if error.code == 404:
-            return None
-        raise
+    import requests
+
+    ask = f"{address}/api/2.0/mlflow/experiments/get-by-name"
+    reply = requests.get(ask, params={"experiment_name": experiment_name(scale)}, timeout=10)
+    if reply.status_code == 404:
+        return None
+    reply.raise_for_status()
+    experiment: dict[str, Any] = reply.json()["experiment"]
+    views = {tag["key"].removeprefix(VIEW): tag["value"] for tag in experiment.get("tags", []) if VIEW in tag["key"]}
     name = f"{PUBLISHED_TAG}-{table}" if published else table
-    views = {tag["key"]: tag["value"] for tag in experiment.get("tags", []) if tag["key"].startswith(VIEW)}
-    saved = {
-        key: json.loads(views[VIEW + key])["updatedAt"]
-        for key in (tag.removeprefix(VIEW) for tag in views)
-        if (key == name or key.startswith(f"{name}-")) and is_of_table(views[VIEW + key], table)
+    times = {
+        key: json.loads(view)["updatedAt"]
+        for key, view in views.items()
+        if (key == name or key.startswith(f"{name}-")) and is_of_table(view, table)
     }
-    return experiment["experiment_id"], max(saved, key=lambda key: saved[key], default=None)
+    return experiment["experiment_id"], max(times, key=lambda key: times[key], default=None)
 
 
 def show(address: str, scale: str, table: str, browser: bool, published: bool = False) -> None:
@@ -175,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"Port {options.port} is taken; using {port}.")
         # SIGINT as well, since a shell starts its background jobs with it ignored
         for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(name, _interrupt)
+            signal.signal(name, signal.default_int_handler)
         print("Starting MLflow ...", flush=True)
         with server(uri, port) as (address, process):
             show(address, *wanted)
@@ -188,7 +185,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(hinted(error), file=sys.stderr)
         return code_of(error)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

@@ -313,7 +313,7 @@ def test_a_measurement_that_decides_less_or_is_of_no_commit_is_refused(
     )
 
 
-# several scales, and rows of programs
+# rows of programs
 
 
 def test_rows_of_programs_stay_ones_own_and_stop_no_others(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
