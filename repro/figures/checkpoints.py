@@ -1,10 +1,10 @@
 """Measurements of checkpoints for pictures: which runs, on which text, and the file that outlasts the checkpoints."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from repro.results.record import BASE, Record, load
+from repro.results.record import Record
 from repro.runs.outputs import at_hand
 from repro.storage import signed_json
 
@@ -13,19 +13,7 @@ if TYPE_CHECKING:
     from repro.data.tokenizer import Tokenizer
 
 FORMAT = 1
-Measure = Callable[[Any], dict[str, Any]]  # records of runs -> what is measured of them
-
-
-class Whose(TypedDict):
-    """The facts about a measured run."""
-
-    row: str
-    seed: int
-    scale: str
-    corpus: str
-    pair: str
-    run: str
-    commit: str
+Measure = Callable[[Sequence[Record], Path, Path], Any]  # records, their runs, the cache -> what is measured
 
 
 class Wanted(NamedTuple):
@@ -35,11 +23,21 @@ class Wanted(NamedTuple):
     row: str
 
 
+class Probe(NamedTuple):
+    """Something that is measured of checkpoints."""
+
+    name: str  # of its file
+    command: str  # which trains the runs
+    measure: Measure
+    rows: tuple[Wanted, ...]
+
+
 def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]], runs: Path) -> list[Record]:
     """For each row a finished run whose folder is in `runs`; an empty list if a row has none.
 
     For the first row it is the run of the lowest seed. For the others it is that of the same seed, if there is one;
-    they must have read the same text in the same tokens.
+    they must have read the same text in the same tokens. Runs of uncommitted code are not compared, but one may be
+    shown by itself.
     """
     found: list[Record] = []
     for one in wanted:
@@ -48,7 +46,7 @@ def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]]
             for record in of(one.table)
             if record.row == one.row
             and record.status == "finished"
-            and not record.stamp["dirty"]
+            and not (record.stamp["dirty"] and len(wanted) > 1)
             and (runs / record.run / "record.json").is_file()
             and all((record.corpus, record.tokenizer) == (other.corpus, other.tokenizer) for other in found[:1])
         ]
@@ -56,20 +54,6 @@ def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]]
             return []
         found.append(min(fitting, key=lambda record: (bool(found) and record.seed != found[0].seed, record.seed)))
     return found
-
-
-def newest_base(scale: str, runs: Path) -> list[Record]:
-    """The finished base run of a scale in `runs`: the lowest seed, and of that the newest; or an empty list."""
-    found = []
-    for file in sorted(runs.glob("*/record.json")):
-        try:
-            run = load(file)
-        except ValueError:
-            continue  # another format, or damaged; it is named when its run is needed
-        if (run.table, run.scale, run.status) == (BASE, scale, "finished"):
-            found.append(run)
-    newest_first = sorted(found, key=lambda run: run.stamp["started"], reverse=True)
-    return sorted(newest_first, key=lambda run: run.seed)[:1]
 
 
 def dev_pairs(record: Record, cache: Path) -> list[tuple[str, str]]:
@@ -91,32 +75,32 @@ def sides_of(pairs: Sequence[tuple[str, str]], tokenizer: "Tokenizer") -> "tuple
     return source, target
 
 
-def measured(file: Path, records: Sequence[Record], measure: Measure, *, command: str) -> Any:
-    """The measurement of the runs here, or else the one in `file`. Raises ValueError that names the command to run.
+def measured(to: Path, probe: Probe, records: Sequence[Record], runs: Path, cache: Path, *, scale: str) -> Any:
+    """The measurement of the records' runs, or else the one in `to`. Raises ValueError that names the command to run.
 
     It is measured once, and again for other runs. It names its `run`, or each of its `runs`, as `whose` does.
     """
+    file, command = to / f"{probe.name}.json", f"{probe.command} --scale {scale}"
     try:
         kept = signed_json.read(file, "a measurement", FORMAT) if file.exists() else None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{command}`.") from error
     ids = [record.run for record in records]
     if ids and (kept is None or [one["run"] for one in kept.get("runs", [kept])] != ids):
-        kept = {"format": FORMAT, **measure(records)}
+        kept = {"format": FORMAT, **probe.measure(records, runs, cache)}
         signed_json.write(file, kept)
     if kept is None:
         raise ValueError(f"no {file}, and no finished run with its checkpoints to make it from. Run `{command}`.")
     return kept
 
 
-def told_runs(measured: dict[str, Any]) -> str:
+def told_runs(runs: Sequence[Mapping[str, Any]]) -> str:
     """The runs behind the numbers, for a caption."""
-    runs = measured["runs"]
     each = "; ".join(f"{one['row']} seed {one['seed']}, run {one['run']}, commit {one['commit'][:12]}" for one in runs)
     return f"Scale {runs[0]['scale']}, corpus {runs[0]['corpus']} {runs[0]['pair']}: {each}."
 
 
-def whose(record: Record) -> Whose:
+def whose(record: Record) -> dict[str, Any]:
     """The facts about a run that are stored with a measurement."""
     return {
         "row": record.row,

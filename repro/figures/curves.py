@@ -1,15 +1,24 @@
-"""How the rows of a table learned, from their records alone."""
+"""Lines of the rows of a table, from their records alone: how they learned, and what they forget.
+
+`curves_<table>` has the loss over updates. `operations_<table>` has dev loss over updates and over operations, for
+systems whose updates cost different amounts. `fading_<table>` has BLEU by thirds of the length of the source and of the
+place in the translation, from the counts beside the records (`repro/results/parts.py`): points are means over seeds,
+bars the same spread as in the tables. Paper: section 1.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import statistics
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from repro.figures import style
-from repro.figures.style import Axes, Figure, save_numbers
-from repro.results.curves import Band, bands, compared, rows_of
+from repro.figures.style import Axes, Figure
+from repro.results.curves import Band, bands, rows_of
+from repro.results.frame import ends_of, half_shown, interval
 from repro.results.labels import command_of, label
+from repro.results.parts import LENGTHS, PLACES, SPLIT, THIRDS, bleu_of_parts
 from repro.results.record import BASE, Record
 
 TICKS = {  # ratio of the highest to the lowest loss of an axis -> the ticks in each decade
@@ -19,16 +28,26 @@ TICKS = {  # ratio of the highest to the lowest loss of an axis -> the ticks in 
 }
 APART = 0.12  # distance between the markers of a line of many points, as a share of its panel's diagonal
 LOSS = "loss (nats per word-piece, unsmoothed; log scale)"
+BESIDE = 0.36  # width over which the points of all rows are spread, as a share of the way between two thirds
+
+Parts = tuple[tuple[float, ...], ...]  # BLEU of a row by its parts, in the order of `THIRDS`, one value per run
 
 
-@dataclass(frozen=True)
-class _Kind:
+class _Panel(NamedTuple):
     """The left or the right panel of a pair."""
 
     title: str
     over: str
     bands: Sequence[Band]
     apart: float | None = None  # distance between markers; None: each point has one
+
+
+def names_of(records: Sequence[Record]) -> list[str]:
+    """All rows of a table in its order, as its pictures name them."""
+    return [label(runs[0].row, runs[0].hyper) for runs in rows_of(records).values()]
+
+
+# ---- loss
 
 
 def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
@@ -38,73 +57,46 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
         raise ValueError(
             f"no finished run of committed code, so no curve. Run `{command_of(table, records[0].scale)}`."
         )
-    kinds = _Kind("training text", "update", train, APART), _Kind("dev", "update", dev)
-    paint = _painter(table, records, kinds, LOSS)
-    return [style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)]
+    paint = _losses(table, records, _Panel("training text", "update", train, APART), _Panel("dev", "update", dev))
+    return style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)
 
 
 def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
-    """Draw the dev loss of all rows over updates and over operations, and where they cross the Transformer's."""
+    """Draw the dev loss of all rows over updates and over operations."""
     updates, operations = bands(records, "dev"), bands(records, "dev", "FLOPs")
     if len(updates) < 2 or updates[0].row != BASE:
         raise ValueError(
             f"no finished runs of the base and of another row to compare. Run `{command_of(table, records[0].scale)}`."
         )
-    found = [one for of in compared([*rows_of(records).values()]).values() for one in of]
-    said = [(one.row, one.beside, one.over, one.places(), one.gap) for one in found]
-    columns = ("row", "seeds", "update", "FLOPs", "dev loss", "lowest", "highest")
-    rows = [
-        (band.row, band.n, step, flops, *of)
-        for band, other in zip(updates, operations, strict=True)
-        for step, flops, *of in zip(band.step, other.step, band.mean, band.low, band.high, strict=True)
-    ]
-    name = f"operations_{table}"
-    files = [
-        save_numbers(folder, name, columns, rows),
-        save_numbers(
-            folder, f"crossings_{table}", ("row", "beside", "over", "cross at", "difference at the end"), said
-        ),
-    ]
-    kinds = _Kind("over updates", "update", updates), _Kind("over FLOPs", "FLOPs of training", operations)
-    paint = _painter(table, records, kinds, f"dev {LOSS}", share=True)
-    return [style.save_figure(folder, name, (style.WIDTH, 3.6), paint), *files]
+    panels = _Panel("over updates", "update", updates), _Panel("over FLOPs", "FLOPs of training", operations)
+    paint = _losses(table, records, *panels, dev=True)
+    return style.save_figure(folder, f"operations_{table}", (style.WIDTH, 3.6), paint)
 
 
-def names_of(records: Sequence[Record]) -> list[str]:
-    """All rows of a table in its order, as its pictures name them."""
-    return [label(runs[0].row, runs[0].hyper) for runs in rows_of(records).values()]
-
-
-def _painter(
-    table: str, records: Sequence[Record], kinds: tuple[_Kind, _Kind], loss: str, *, share: bool = False
-) -> style.Paint:
-    every = [band for kind in kinds for band in kind.bands]
+def _losses(table: str, records: Sequence[Record], *panels: _Panel, dev: bool = False) -> style.Paint:
+    """What paints two panels; with `dev` both have the same axis, of dev loss."""
+    every = [band for panel in panels for band in panel.bands]
     most = max(band.n for band in every)
     spread = f"; mean of up to {most} seeds, band from the lowest to the highest" if most > 1 else "; one seed a row"
     looks = style.looks(names_of(records), dict.fromkeys(band.row for band in every))
 
     def paint(figure: Figure) -> None:
-        panels = figure.subplots(1, 2, sharey=share)
-        for axes, kind in zip(panels, kinds, strict=True):
-            axes.set(yscale="log", title=kind.title, xlabel=kind.over)
-            for band in kind.bands:
-                _band(axes, band, looks[band.row], kind.apart)
+        both = figure.subplots(1, 2, sharey=dev)
+        for axes, panel in zip(both, panels, strict=True):
+            axes.set(yscale="log", title=panel.title, xlabel=panel.over)
+            for band in panel.bands:
+                if band.n > 1:  # between the best and the worst seed
+                    axes.fill_between(band.step, band.low, band.high, color=looks[band.row]["color"], alpha=0.18, lw=0)
+                how = {"ms": 3.6, "lw": 2 if band.row == BASE else 1.3, "markevery": panel.apart}
+                axes.plot(band.step, band.mean, **looks[band.row], **how)
             axes.grid(True)
-        for axes in panels:
+        for axes in both:
             _plain_ticks(axes)  # by the limits, which the other panel may have widened
-        panels[0].set_ylabel(loss)
+        both[0].set_ylabel(f"dev {LOSS}" if dev else LOSS)
         title = f"{table}, scale {records[0].scale}{spread}"
         style.legend_below(figure, looks.values(), w_pad=1.5, title=title, handlelength=3.2, columnspacing=1.4)
 
     return paint
-
-
-def _band(axes: Axes, band: Band, look: Mapping[str, Any], apart: float | None) -> None:
-    """Draw the mean, and the band between the best and the worst seed."""
-    if band.n > 1:
-        axes.fill_between(band.step, band.low, band.high, color=look["color"], alpha=0.18, lw=0)
-    width = 2 if band.row == BASE else 1.3
-    axes.plot(band.step, band.mean, **look, ms=3.6, lw=width, markevery=apart)
 
 
 def _plain_ticks(axes: Axes) -> None:
@@ -117,3 +109,77 @@ def _plain_ticks(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.locator_params(axis="x", nbins=5)
+
+
+# ---- BLEU by thirds
+
+
+def fading_rows(records: Sequence[Record], results: Path) -> dict[str, Parts]:
+    """The rows whose runs all have counts of parts: the base first, then by descending mean over all parts and runs."""
+    found: dict[str, Parts] = {}
+    for runs in rows_of(records).values():
+        parts = [part for run in runs if (part := bleu_of_parts(run, results)) is not None]
+        if len(parts) == len(runs):
+            found[label(runs[0].row, runs[0].hyper)] = tuple(tuple(part[name] for part in parts) for name in THIRDS)
+    means = {row: statistics.fmean(value for part in parts for value in part) for row, parts in found.items()}
+    return {row: found[row] for row in sorted(found, key=lambda row: (row != BASE, -means[row]))}
+
+
+def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) -> list[Path]:
+    """Draw both panels of a table. Raises ValueError where no row has the counts."""
+    found = fading_rows(records, results)
+    if not found:
+        raise ValueError(
+            f"no run has its counts by length beside its record. Run `{command_of(table, records[0].scale)}`."
+        )
+    looks = style.looks(names_of(records), list(found))
+    title = textwrap.fill(f"{table}, scale {records[0].scale}; {_told(found.values())}", 105)
+
+    def paint(figure: Figure) -> None:
+        half = len(LENGTHS)
+        left, right = figure.subplots(1, 2, sharey=True)
+        for axes, begin, names, by, across in (
+            (left, 0, LENGTHS, "by length of the source", "third of the sources"),
+            (right, half, PLACES, "by place in the translation", "third of the translation"),
+        ):
+            for i, (row, parts) in enumerate(found.items()):
+                _paint_parts(axes, parts[begin : begin + half], looks[row], i, len(found))
+            axes.set_xticks(range(half), names)
+            axes.set(xlim=(-0.25, half - 0.75), title=by, xlabel=across)
+            axes.grid(True, axis="y")
+            axes.locator_params(axis="y", nbins=9)
+        left.set_ylim(bottom=0)
+        left.set_ylabel(f"BLEU ({SPLIT})")
+        style.legend_below(figure, looks.values(), w_pad=2, handlelength=2.6, title=title)
+
+    return style.save_figure(to, f"fading_{table}", (style.WIDTH, 3.2), paint)
+
+
+def whisker(values: Sequence[float]) -> tuple[float, float]:
+    """The ends of the bar, as in the tables: those of the 95 % t-interval, or else the lowest and highest seed."""
+    return ends_of(*interval(values), min(values), max(values))
+
+
+def _told(found: Iterable[Parts]) -> str:
+    """The explanation of the points and bars that occur."""
+    every = [values for parts in found for values in parts]
+    several = [values for values in every if len(values) > 1]
+    if not several:
+        return "one seed a row"
+    below = [values for values in several if len(values) > 2 and half_shown(*interval(values)) is None]
+    cases = {"of two seeds": min(map(len, several)) == 2, "where it would reach below zero": below}
+    where = " and ".join(case for case, occurs in cases.items() if occurs)
+    ends = f", but {where} from the lowest seed to the highest" if where else ""
+    alone = "; one seed has none" if len(several) < len(every) else ""
+    return f"mean over seeds, bars: its 95 % t-interval{ends}{alone}"
+
+
+def _paint_parts(axes: Axes, parts: Parts, look: Mapping[str, Any], i: int, n_rows: int) -> None:
+    shift = min(0.02, BESIDE / max(1, n_rows - 1)) * (i - (n_rows - 1) / 2)
+    places = [place + shift for place in range(len(parts))]
+    means = [statistics.fmean(values) for values in parts]
+    axes.plot(places, means, **look)
+    if len(parts[0]) > 1:
+        ends = [(mean - low, high - mean) for mean, (low, high) in zip(means, map(whisker, parts), strict=True)]
+        how = {"fmt": "none", "ecolor": look["color"], "elinewidth": 0.9, "capsize": 2}
+        axes.errorbar(places, means, yerr=[*zip(*ends, strict=True)], **how)

@@ -18,20 +18,16 @@ from repro.claims.evidence import read_published
 from repro.claims.judge import evidence_of
 from repro.claims.to_base import Distances
 from repro.figures import (
-    activations,
-    alignments,
     attention_maps,
-    checkpoints,
     curves,
-    decoders,
-    fading,
     forest,
+    heads,
     lab,
-    likeness,
     quality,
-    source_gradients,
     style,
+    trained,
 )
+from repro.figures.checkpoints import Probe, measured, runs_of_rows
 from repro.model.config import BASE as PAPER_BASE
 from repro.pages.columns import has_part
 from repro.results.frame import FIGURES, ResultSet, load_records, noted_rows, record_folders
@@ -42,7 +38,6 @@ from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 
-Load = Callable[[str], list[Record]]  # the records of a table
 Figures = dict[str, Callable[[], list[Path]]]  # name -> function that makes the figure and returns its files
 MAKE_ALL = "python experiments/all_tables.py"
 
@@ -70,41 +65,45 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
     of = once(lambda table: load_records(place / table))  # the records of a table, each file read once
     tables = [folder.name for folder in record_folders(place) if folder.name != BASE]
 
-    def measured(of_figure: Any, records: Sequence[Record]) -> Any:
+    def found(probe: Probe) -> Any:
         """The measurement of the runs that are here, or else the one under results."""
-        measure = partial(of_figure.measure, runs=runs, cache=cache)
-        return checkpoints.measured(
-            to / of_figure.MEASURED, records, measure, command=f"{of_figure.COMMAND} {at_scale}"
-        )
+        return measured(to, probe, runs_of_rows(probe.rows, of, runs), runs, cache, scale=scale)
+
+    def of_weights(probe: Probe, height: float, paint: Callable[..., None]) -> list[Path]:
+        return style.save_figure(to, probe.name, (style.WIDTH, height), partial(paint, measured=found(probe)))
+
+    def learned(table: str) -> list[Path]:
+        """With the base if it does the same task: parsing and translation are not compared."""
+        base = [record for record in of(BASE) if any(record.about == other.about for other in of(table))]
+        return curves.draw_curves(to, table, [*base, *of(table)])
+
+    def of_systems(draw: Callable[..., list[Path]], table: str, *more: Path) -> list[Path]:
+        """Only if rows have systems of their own, whose updates cost more or less, and which forget differently."""
+        if not any(record.system and has_sentences(record) for record in of(table)):
+            return []
+        return draw(to, table, [*of(BASE), *of(table)], *more)
+
+    def third() -> list[Record]:
+        """The records of Table 3; other tables ask other questions, on other text."""
+        return [record for name in dict.fromkeys((BASE, *filter(has_part, tables))) for record in of(name)]
 
     figures: Figures = {
         "figures 1 and 2": partial(_of_modules, to),
-        "figures 3 to 5": lambda: attention_maps.draw_attention(
-            to, measured(attention_maps, checkpoints.newest_base(scale, runs))
+        "figures 3 to 5": lambda: attention_maps.draw_attention(to, found(attention_maps.ATTENTION)),
+        **{title: partial(style.save_figure, to, *picture) for title, picture in lab.PICTURES.items()},
+        "head similarity": lambda: heads.draw_similarity(to, of(BASE), results),
+        "soft alignment": lambda: heads.draw_alignments(
+            to, of(heads.TABLE), of(BASE), results, command=f"{heads.COMMAND} {at_scale}"
         ),
-        "softmax saturation": partial(lab.draw_saturation, to),
-        "mask": partial(lab.draw_mask, to),
-        "norms": partial(lab.draw_norms, to),
-        "softmax of unequal scores": partial(lab.draw_sharpness, to),
-        "position codes": partial(lab.draw_codes, to),
-        "where the source enters": partial(decoders.draw_decoders, to),
-        "head similarity": lambda: likeness.draw_similarity(to, of(BASE), results),
-        "soft alignment": lambda: alignments.draw_alignments(
-            to, of(alignments.TABLE), of(BASE), results, command=f"{alignments.COMMAND} {at_scale}"
-        ),
-        "activations": lambda: activations.draw_activations(
-            to, measured(activations, checkpoints.runs_of_rows(activations.ROWS, of, runs))
-        ),
-        "gradients of the first word": lambda: source_gradients.draw_gradients(
-            to, measured(source_gradients, checkpoints.runs_of_rows(source_gradients.ROWS, of, runs))
-        ),
-        **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
-        **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
-        **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
+        "activations": partial(of_weights, trained.ACTIVATIONS, 5.0, trained.paint_activations),
+        "gradients of the first word": partial(of_weights, trained.GRADIENTS, 3.75, trained.paint_gradients),
+        **{f"curves of {table}": partial(learned, table) for table in tables},
+        **{f"operations of {table}": partial(of_systems, curves.draw_over_operations, table) for table in tables},
+        **{f"fading of {table}": partial(of_systems, curves.draw_fading, table, results) for table in tables},
         "differences": lambda: forest.draw_differences(
-            to, _third(of, tables), _distances(place, of), results, command=f"{MAKE_ALL} {at_scale}"
+            to, third(), _distances(place, of), results, command=f"{MAKE_ALL} {at_scale}"
         ),
-        "quality and cost": lambda: quality.draw_quality(to, _third(of, tables), command=f"{MAKE_ALL} {at_scale}"),
+        "quality and cost": lambda: quality.draw_quality(to, third(), command=f"{MAKE_ALL} {at_scale}"),
     }
     if forest.TEXT_SIZES_TABLE in tables:
         figures["sizes of text"] = lambda: forest.draw_text_sizes(to, chain.from_iterable(map(of, (BASE, *tables))))
@@ -150,46 +149,15 @@ def _of_modules(to: Path) -> list[Path]:
     drawn = architecture.stacks(Transformer(replace(PAPER_BASE, d_model=16, d_ff=32, d_k=2, d_v=2), vocab_size=11))
     size, paint = (6.4, architecture.height(drawn) / 72), partial(architecture.paint_architecture, drawn=drawn)
     halves = operations.scaled_dot_product(), operations.multi_head()
+    of_operations = partial(operations.paint_operations, left=halves[0], right=halves[1])
     return [
-        style.save_figure(to, "figure1_architecture", size, paint),
-        style.save_figure(
-            to,
-            "figure2_attention",
-            operations.paper_size(*halves),
-            partial(operations.paint_operations, left=halves[0], right=halves[1]),
-        ),
+        *style.save_figure(to, "figure1_architecture", size, paint),
+        *style.save_figure(to, "figure2_attention", operations.paper_size(*halves), of_operations),
     ]
 
 
-def _curves(to: Path, of: Load, table: str) -> list[Path]:
-    """Draw a table's curves, with the base if it does the same task: parsing and translation are not compared."""
-    base = [record for record in of(BASE) if any(record.about == other.about for other in of(table))]
-    return curves.draw_curves(to, table, [*base, *of(table)])
-
-
-def _over_operations(to: Path, of: Load, table: str) -> list[Path]:
-    """Draw dev loss over operations if rows have their own systems, whose updates cost more or less; else nothing."""
-    return curves.draw_over_operations(to, table, [*of(BASE), *of(table)]) if _translate_anew(of(table)) else []
-
-
-def _fading(to: Path, of: Load, table: str, results: Path) -> list[Path]:
-    """Draw what systems forget, if rows have systems of their own, which forget differently; else nothing."""
-    return fading.draw_fading(to, table, [*of(BASE), *of(table)], results) if _translate_anew(of(table)) else []
-
-
-def _translate_anew(records: Sequence[Record]) -> bool:
-    """Whether a table has other systems than the base's on the base's task."""
-    return any(record.system and has_sentences(record) for record in records)
-
-
-def _distances(place: Path, of: Load) -> Distances:
+def _distances(place: Path, of: Callable[[str], list[Record]]) -> Distances:
     """The distances to the base as on the pages of verdicts, from all records of the scale."""
     tables = {folder.name: of(folder.name) for folder in record_folders(place)}
     found = ResultSet(folder=place, tables=tables, rows=noted_rows(place))
     return Distances(evidence_of(found.everything, found.rows, read_published(place, found.everything)))
-
-
-def _third(of: Load, tables: Sequence[str]) -> list[Record]:
-    """The records of Table 3; other tables ask other questions, on other text."""
-    names = dict.fromkeys((BASE, *filter(has_part, tables)))
-    return [record for name in names for record in of(name)]

@@ -122,7 +122,7 @@ def draw_differences(
         raise ValueError(f"no finished runs of committed code of the base and of another row. Run `{command}`.")
     numbers = [_numbers(line, endpoint) for line in lines for endpoint in ENDPOINTS]
     return [
-        style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines)),
+        *style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines)),
         save_numbers(folder, NAME, COLUMNS, numbers),
     ]
 
@@ -243,7 +243,7 @@ def draw_text_sizes(folder: Path, records: Iterable[Record]) -> list[Path]:
     ]
     paint = functools.partial(_paint_text_sizes, found=found)
     return [
-        style.save_figure(folder, TEXT_SIZES, (style.WIDTH, 3.7), paint),
+        *style.save_figure(folder, TEXT_SIZES, (style.WIDTH, 3.7), paint),
         save_numbers(folder, TEXT_SIZES, TEXT_SIZES_COLUMNS, cells),
     ]
 

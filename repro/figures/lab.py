@@ -1,18 +1,26 @@
-"""Pictures of single mechanisms: mask, norms, softmax and its saturation, positional encodings.
+"""Pictures of single mechanisms: mask, norms, softmax and its saturation, positional encodings, and three decoders.
 
-The numbers come from the model's own modules and are written beside each picture as CSV. Paper: sections 3.1, 3.2, 3.5.
+The numbers come from the model's own modules. Paper: sections 3.1, 3.2, 3.5; for decoders Cho, Sutskever (2014),
+Bahdanau et al. (2015).
+
+    Q queries    K keys    S source words    T steps
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
-from repro.figures.style import Axes, Figure, save_numbers
+from repro.figures.style import Figure
+from repro.model.config import Hyper
+
+if TYPE_CHECKING:
+    import torch
+
+    from repro.model.rivals.recurrent import Simple
 
 Array = NDArray[np.float64]
 
@@ -45,57 +53,38 @@ def masked() -> Masked:
     return Masked(scores[0, 0].numpy(), (bias < 0).numpy(), weights[0, 0].numpy())
 
 
-def draw_mask(folder: Path) -> list[Path]:
-    """Draw three squares: scores; scores with later words masked; weights, each row with sum one."""
+def paint_mask(figure: Figure) -> None:
+    """Paint three squares: scores; scores with later words masked; weights, each row with sum one."""
     found = masked()
-
-    def paint(figure: Figure) -> None:
-        panels = figure.subplots(1, 3)
-        largest = float(np.abs(found.scores).max())
-        blank = np.where(found.hidden, np.nan, found.scores)
-        titles = (r"$q \cdot k\,/\sqrt{d_k}$", "with the mask", "softmax of each row")
-        for axes, values, title in zip(panels, (found.scores, blank, found.weights), titles, strict=True):
-            is_weight = values is found.weights
-            of_colours: dict[str, Any] = (
-                {"cmap": "Blues", "vmin": 0, "vmax": 1}
-                if is_weight
-                else {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
-            )
-            axes.imshow(values, **of_colours)
-            _numbers(axes, values, found.hidden, is_weight=is_weight)
-            _square(axes, title)
-        figure.tight_layout(w_pad=1.0)
-
-    cells = [
-        (WORDS[q], WORDS[k], float(found.scores[q, k]), int(found.hidden[q, k]), float(found.weights[q, k]))
-        for q in range(len(WORDS))
-        for k in range(len(WORDS))
-    ]
-    numbers = save_numbers(folder, "mask", ("query", "key", "score", "hidden", "weight"), cells)
-    return [style.save_figure(folder, "mask", (style.WIDTH, 2.75), paint), numbers]
+    largest = float(np.abs(found.scores).max())
+    of_scores: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+    of_weights: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": 1}
+    scores, blank, weights = figure.subplots(1, 3)
+    for axes, values, title, colours in (
+        (scores, found.scores, r"$q \cdot k\,/\sqrt{d_k}$", of_scores),
+        (blank, np.where(found.hidden, np.nan, found.scores), "with the mask", of_scores),
+        (weights, found.weights, "softmax of each row", of_weights),
+    ):
+        axes.imshow(values, **colours)
+        for (q, k), value in np.ndenumerate(values):
+            text, colour = _number(value, bool(found.hidden[q, k]), is_weight=axes is weights)
+            axes.text(k, q, text, ha="center", va="center", fontsize=7.5, color=colour)
+        axes.set_xticks(range(len(WORDS)), WORDS, rotation=45, ha="right", rotation_mode="anchor")
+        axes.set_yticks(range(len(WORDS)), WORDS)
+        axes.tick_params(length=0)
+        axes.set_title(title)
+        axes.spines[:].set_visible(False)
+    figure.tight_layout(w_pad=1.0)
 
 
-def _numbers(axes: Axes, values: Array, hidden: NDArray[np.bool_], *, is_weight: bool) -> None:
-    for (q, k), value in np.ndenumerate(values):
-        if np.isnan(value):
-            text, colour = r"$-\infty$", style.SOFT
-        elif is_weight and hidden[q, k]:
-            text, colour = "0", style.SOFT
-        else:
-            text = (
-                f"{value:.2f}".replace("0.", ".", 1) if is_weight else f"{round(value, 1) + 0.0:.1f}".replace("-", "−")
-            )
-            colour = "white" if (value > 0.6 if is_weight else abs(value) > 1.3) else style.INK
-        axes.text(k, q, text, ha="center", va="center", fontsize=7.5, color=colour)
-
-
-def _square(axes: Axes, title: str) -> None:
-    places = range(len(WORDS))
-    axes.set_xticks(places, WORDS, rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(places, WORDS)
-    axes.tick_params(length=0)
-    axes.set_title(title)
-    axes.spines[:].set_visible(False)
+def _number(value: float, hidden: bool, *, is_weight: bool) -> tuple[str, str]:
+    """The text of a cell and its colour, which is to be seen on the cell's own."""
+    if np.isnan(value):
+        return r"$-\infty$", style.SOFT
+    if is_weight:
+        text = "0" if hidden else f"{value:.2f}".replace("0.", ".", 1)
+        return text, style.SOFT if hidden else "white" if value > 0.6 else style.INK
+    return f"{round(value, 1) + 0.0:.1f}".replace("-", "−"), "white" if abs(value) > 1.3 else style.INK
 
 
 # ---- norms: section 3.1
@@ -126,50 +115,36 @@ def shared_cells() -> Array:
     return np.stack(found)
 
 
-def draw_norms(folder: Path) -> list[Path]:
-    """Draw a batch of three sentences twice, with the cells that share a mean with one cell."""
+def paint_norms(figure: Figure) -> None:
+    """Paint a batch of three sentences twice, with the cells that share a mean with one cell."""
+    from matplotlib.patches import Rectangle
+
     found = shared_cells()
     _, n_sentences, length, width = found.shape
-
-    def paint(figure: Figure) -> None:
-        from matplotlib.patches import Rectangle
-
-        for side, (axes, title) in enumerate(
-            zip(figure.subplots(1, 2), ("layer normalisation", "batch normalisation, in training"), strict=True)
-        ):
-            for b, t, d in np.ndindex(n_sentences, length, width):
-                x, y = d, -(b * (length + 0.7) + t)
-                is_pad, is_it = t >= REAL[b], (b, t, d) == (1, 1, 2)
-                face = style.COLOURS[1] if found[side, b, t, d] else "#f4f4f4" if is_pad else style.PALE
-                how: dict[str, Any] = {"edgecolor": "white", "hatch": "/////" if is_pad else None, "linewidth": 0.4}
-                axes.add_patch(Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, facecolor=face, **how))
-                if is_it:
-                    axes.plot(x, y, "o", color="white", ms=4)
-            for b in range(n_sentences):
-                axes.text(-0.9, -(b * (length + 0.7) + 1.5), f"sentence {b + 1}", rotation=90, ha="center", va="center")
-            axes.set(
-                xlim=(-1.4, width - 0.4), ylim=(0.4 - n_sentences * (length + 0.7), 0.7), title=title, aspect="equal"
-            )
-            axes.set_xlabel("dimension of the model", labelpad=2)
-            axes.set_xticks([])
-            axes.set_yticks([])
-            axes.spines[:].set_visible(False)
-        style.note(
-            figure,
-            "Blue: the cells that the marked one depends on. A line is a token; hatched is padding.\nOver the "
-            "batch a token meets those of other sentences, and in a decoder those that come later.",
-        )
-        figure.tight_layout(rect=(0, 0.1, 1, 1))
-
-    cells = [
-        (b + 1, t + 1, d + 1, int(t >= REAL[b]), int(found[0, b, t, d]), int(found[1, b, t, d]))
-        for b, t, d in np.ndindex(n_sentences, length, width)
-    ]
-    columns = ("sentence", "token", "dimension", "padding", "layer", "batch")
-    return [
-        style.save_figure(folder, "norms", (5.6, 4.9), paint),
-        save_numbers(folder, "norms", columns, cells),
-    ]
+    apart = length + 0.7  # from one sentence to the next
+    panels = figure.subplots(1, 2)
+    for axes, cells, title in zip(
+        panels, found, ("layer normalisation", "batch normalisation, in training"), strict=True
+    ):
+        for b, t, d in np.ndindex(n_sentences, length, width):
+            x, y, is_pad = d, -(b * apart + t), t >= REAL[b]
+            face = style.COLOURS[1] if cells[b, t, d] else "#f4f4f4" if is_pad else style.PALE
+            how: dict[str, Any] = {"edgecolor": "white", "hatch": "/////" if is_pad else None, "linewidth": 0.4}
+            axes.add_patch(Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, facecolor=face, **how))
+            if (b, t, d) == (1, 1, 2):
+                axes.plot(x, y, "o", color="white", ms=4)
+        for b in range(n_sentences):
+            axes.text(-0.9, -(b * apart + 1.5), f"sentence {b + 1}", rotation=90, ha="center", va="center")
+        axes.set(xlim=(-1.4, width - 0.4), ylim=(0.4 - n_sentences * apart, 0.7), title=title, aspect="equal")
+        axes.set_xlabel("dimension of the model", labelpad=2)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    style.note(
+        figure,
+        "Blue: the cells that the marked one depends on. A line is a token; hatched is padding.\n"
+        "Over the batch a token meets those of other sentences, and in a decoder those that come later.",
+    )
+    figure.tight_layout(rect=(0, 0.1, 1, 1))
 
 
 # ---- saturation: section 3.2.1
@@ -218,33 +193,27 @@ def saturation(widths: Sequence[int] = WIDTHS) -> Saturation:
     return Saturation(tuple(widths), variance, plain_mean, scaled_mean)
 
 
-def draw_saturation(folder: Path) -> list[Path]:
-    """Draw how scores spread and the softmax's gradient vanishes as d_k grows, unless scores are scaled."""
+def paint_saturation(figure: Figure) -> None:
+    """Paint how scores spread and the softmax's gradient vanishes as d_k grows, unless scores are scaled."""
     found = saturation()
-
-    def paint(figure: Figure) -> None:
-        left, right = figure.subplots(1, 2)
-        left.loglog(found.d_k, found.d_k, color=style.SOFT, lw=1, label=r"$d_k$")
-        left.loglog(found.d_k, found.variance, "o", color=style.COLOURS[1], label=f"{N_DRAWS:,} queries")
-        left.set(xlabel="$d_k$", ylabel=r"variance of $q \cdot k$", title="Scores")
-        right.semilogx(
-            found.d_k, found.scaled, "o-", color=style.COLOURS[1], label=r"softmax$(q \cdot k\,/\sqrt{d_k})$"
-        )
-        right.semilogx(
-            found.d_k, found.plain, "s", ls=style.DASHES[1], color=style.COLOURS[2], label=r"softmax$(q \cdot k)$"
-        )
-        right.set(xlabel="$d_k$", ylabel="norm of its Jacobian (Frobenius)", title=f"Softmax over {N_KEYS} keys")
-        right.set_ylim(bottom=0)
-        for axes in (left, right):
-            axes.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
-            axes.minorticks_off()
-            axes.grid(True)
-            axes.legend(loc="upper left" if axes is left else "lower left")
-        figure.tight_layout(w_pad=2)
-        for axes in (left, right):  # their places come from logarithms, whose last digit differs between processors
-            axes.set_position([round(part, 6) for part in axes.get_position().bounds])
-
-    return [style.save_figure(folder, "softmax_saturation", (style.WIDTH, 2.8), paint)]
+    left, right = figure.subplots(1, 2)
+    left.loglog(found.d_k, found.d_k, color=style.SOFT, lw=1, label=r"$d_k$")
+    left.loglog(found.d_k, found.variance, "o", color=style.COLOURS[1], label=f"{N_DRAWS:,} queries")
+    left.set(xlabel="$d_k$", ylabel=r"variance of $q \cdot k$", title="Scores")
+    right.semilogx(found.d_k, found.scaled, "o-", color=style.COLOURS[1], label=r"softmax$(q \cdot k\,/\sqrt{d_k})$")
+    right.semilogx(
+        found.d_k, found.plain, "s", ls=style.DASHES[1], color=style.COLOURS[2], label=r"softmax$(q \cdot k)$"
+    )
+    right.set(xlabel="$d_k$", ylabel="norm of its Jacobian (Frobenius)", title=f"Softmax over {N_KEYS} keys")
+    right.set_ylim(bottom=0)
+    for axes in (left, right):
+        axes.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1024"])
+        axes.minorticks_off()
+        axes.grid(True)
+        axes.legend(loc="upper left" if axes is left else "lower left")
+    figure.tight_layout(w_pad=2)
+    for axes in (left, right):  # their places come from logarithms, whose last digit differs between processors
+        axes.set_position([round(part, 6) for part in axes.get_position().bounds])
 
 
 # ---- the softmax of two equal scores and one twice as large: section 3.2.1
@@ -258,38 +227,24 @@ def two_and_twice(a: Array) -> tuple[Array, Array, Array]:
     return p[..., 0], p[..., 2], jacobian_norm(scores)
 
 
-def draw_sharpness(folder: Path) -> list[Path]:
-    """Draw weights and gradient while all scores grow by one factor: gaps between scores saturate a softmax."""
+def paint_sharpness(figure: Figure) -> None:
+    """Paint weights and gradient while all scores grow by one factor: gaps between scores saturate a softmax."""
     a = np.linspace(0, 10, 201)
     one, twice, jacobian = two_and_twice(a)
-
-    def paint(figure: Figure) -> None:
-        left, right = figure.subplots(1, 2)
-        left.plot(a, twice, color=style.COLOURS[1], label="of $2a$")
-        left.plot(a, one, color=style.COLOURS[2], ls=style.DASHES[1], label="of each $a$")
-        left.set(xlabel="$a$", ylabel="weight", title=r"softmax$([a, a, 2a])$", ylim=(0, 1.02))
-        left.legend(loc="center right")
-        right.plot(a, jacobian, color=style.COLOURS[1], label="$[a, a, 2a]$")
-        right.plot(
-            a,
-            jacobian_norm(np.stack([a, a, a], axis=-1)),
-            color=style.COLOURS[2],
-            ls=style.DASHES[1],
-            label="$[a, a, a]$",
-        )
-        right.set(xlabel="$a$", ylabel="norm (Frobenius)", title="Its Jacobian")
-        right.set_ylim(bottom=0)
-        right.legend(loc="center right")
-        for axes in (left, right):
-            axes.grid(True)
-        figure.tight_layout(w_pad=2)
-
-    columns = ("a", "weight of each a", "weight of 2a", "norm of the Jacobian")
-    rows = [tuple(map(float, row)) for row in zip(a, one, twice, jacobian, strict=True)]
-    return [
-        style.save_figure(folder, "softmax_of_unequal", (style.WIDTH, 2.7), paint),
-        save_numbers(folder, "softmax_of_unequal", columns, rows),
-    ]
+    alike = jacobian_norm(np.stack([a, a, a], axis=-1))
+    left, right = figure.subplots(1, 2)
+    left.plot(a, twice, color=style.COLOURS[1], label="of $2a$")
+    left.plot(a, one, color=style.COLOURS[2], ls=style.DASHES[1], label="of each $a$")
+    left.set(xlabel="$a$", ylabel="weight", title=r"softmax$([a, a, 2a])$", ylim=(0, 1.02))
+    left.legend(loc="center right")
+    right.plot(a, jacobian, color=style.COLOURS[1], label="$[a, a, 2a]$")
+    right.plot(a, alike, color=style.COLOURS[2], ls=style.DASHES[1], label="$[a, a, a]$")
+    right.set(xlabel="$a$", ylabel="norm (Frobenius)", title="Its Jacobian")
+    right.set_ylim(bottom=0)
+    right.legend(loc="center right")
+    for axes in (left, right):
+        axes.grid(True)
+    figure.tight_layout(w_pad=2)
 
 
 # ---- codes of positions: section 3.5
@@ -312,38 +267,128 @@ def codes() -> dict[str, Array]:
     return {name: kind(CODE_WIDTH)(0, LENGTH).double().numpy() for name, kind in kinds.items()}
 
 
-def draw_codes(folder: Path) -> list[Path]:
-    """Draw heat maps of the encodings, and how similar that of one position is to those around it."""
+def paint_codes(figure: Figure) -> None:
+    """Paint heat maps of the encodings, and how similar that of one position is to those around it."""
     found = codes()
-    alike = {name: code @ code[FROM] for name, code in found.items()}
+    grid = figure.add_gridspec(2, len(found), height_ratios=(1, 1.05), hspace=0.62, wspace=0.22)
+    for i, (name, code) in enumerate(found.items()):
+        axes = figure.add_subplot(grid[0, i])
+        axes.imshow(code, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+        axes.set_title(name)
+        axes.set(xlabel="dimension", xticks=[0, 32], yticks=[0, 32] if i == 0 else [])
+        axes.spines[["top", "right"]].set_visible(True)
+        if i == 0:
+            axes.set_ylabel("position")
+    axes = figure.add_subplot(grid[1, :])
+    for i, (name, code) in enumerate(found.items()):
+        products = code @ code[FROM]
+        look: dict[str, Any] = {"color": style.COLOURS[i + 1], "ls": style.DASHES[i], "label": name}
+        axes.plot(np.arange(LENGTH) - FROM, products / np.abs(products).max(), **look)
+    axes.set(xlabel="$p - p'$ (tokens)", ylabel="$p \\cdot p'$ / largest", xlim=(-FROM, LENGTH - FROM - 1))
+    axes.grid(True)
+    figure.legend(loc="lower center", ncols=len(found), handlelength=3)
+    figure.subplots_adjust(left=0.08, right=0.98, top=0.93, bottom=0.2)
 
-    def paint(figure: Figure) -> None:
-        grid = figure.add_gridspec(2, len(found), height_ratios=(1, 1.05), hspace=0.62, wspace=0.22)
-        for i, (name, code) in enumerate(found.items()):
-            axes = figure.add_subplot(grid[0, i])
-            axes.imshow(code, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-            axes.set_title(name)
-            axes.set(xlabel="dimension", xticks=[0, 32], yticks=[0, 32] if i == 0 else [])
-            axes.spines[["top", "right"]].set_visible(True)
-            if i == 0:
-                axes.set_ylabel("position")
-        axes = figure.add_subplot(grid[1, :])
-        for i, (name, products) in enumerate(alike.items()):
-            largest = np.abs(products).max()
-            axes.plot(
-                np.arange(LENGTH) - FROM,
-                products / largest,
-                color=style.COLOURS[i + 1],
-                ls=style.DASHES[i],
-                label=name,
-            )
-        axes.set(xlabel="$p - p'$ (tokens)", ylabel="$p \\cdot p'$ / largest", xlim=(-FROM, LENGTH - FROM - 1))
-        axes.grid(True)
-        figure.legend(loc="lower center", ncols=len(found), handlelength=3)
-        figure.subplots_adjust(left=0.08, right=0.98, top=0.93, bottom=0.2)
 
-    rows = [(name, p - FROM, float(products[p])) for name, products in alike.items() for p in range(LENGTH)]
-    return [
-        style.save_figure(folder, "position_codes", (style.WIDTH, 4.0), paint),
-        save_numbers(folder, "position_codes", ("code", "p - p'", "p . p'"), rows),
-    ]
+# ---- where the source enters a decoder
+#
+# Small instances of the modules are differentiated to find what the first state depends on, and what a step depends on
+# while the state before it is held fixed. So another decoder gives another picture.
+
+SOURCE, WRITTEN = ("the", "old", "law", "."), ("das", "alte", "Gesetz")
+NARROW = Hyper(n_layers=1, d_model=16, d_ff=32, n_heads=1, d_k=16, d_v=16, dropout=0.0)
+PLACES = ("first state", *(f"step {t + 1}" for t in range(len(WRITTEN))))
+SAME = 1e-5  # tolerance for shares of two steps that are the same
+
+
+@dataclass(frozen=True)
+class Entrances:
+    """The share of each source word in what the decoder sees of the source; 0 where it sees nothing."""
+
+    first: Array  # [S] shares in the first state
+    steps: Array  # [T, S] shares in each step, with the state before it held fixed
+
+    @property
+    def is_same(self) -> bool:
+        """Whether all steps see the source in the same way."""
+        return bool(np.abs(self.steps - self.steps[0]).max() < SAME)
+
+
+def entrances(model: "Simple", source: Sequence[int], written: Sequence[int]) -> Entrances:
+    """Find the shares by the gradients of the first state and of each step's output with respect to the memory."""
+    import torch
+
+    ids = torch.tensor([source])
+    memory = model.eval().encode(ids).detach().requires_grad_()
+    model.encode = lambda source: memory  # type: ignore[method-assign]  # this model is thrown away
+    state = model.start(ids)
+
+    def share_of(found: "torch.Tensor") -> Array:
+        if not found.requires_grad:
+            return np.zeros(len(source))
+        probe = torch.linspace(1, 2, found.numel(), dtype=found.dtype).view_as(found)
+        [gradient] = torch.autograd.grad((found * probe).sum(), memory, allow_unused=True, retain_graph=True)
+        if gradient is None:
+            return np.zeros(len(source))
+        norms = gradient[0].norm(dim=-1).double().numpy()
+        return np.asarray(norms / max(norms.sum(), 1e-30))
+
+    first, steps = share_of(torch.cat(state.own, dim=-1)), []
+    for id in written:
+        held = replace(state, own=tuple(part.detach() for part in state.own))
+        seen, _ = model.advance(torch.tensor([id]), held)
+        steps.append(share_of(seen))
+        with torch.no_grad():
+            _, state = model.advance(torch.tensor([id]), state)
+    return Entrances(first, np.stack(steps))
+
+
+def three_decoders() -> dict[str, Entrances]:
+    """The decoders of three systems of the ladder, with seeded, untrained weights."""
+    import torch
+
+    from repro.model.rivals.attention_rnn import SoftAlignment
+    from repro.model.rivals.recurrent import Simple, StaticMean
+
+    found = {}
+    for name, kind in (("simple", Simple), ("static, mean", StaticMean), ("soft alignment", SoftAlignment)):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(8)
+            model = kind(NARROW, 23).double()
+        found[name] = entrances(model, range(3, 3 + len(SOURCE)), range(10, 10 + len(WRITTEN)))
+    return found
+
+
+def paint_decoders(figure: Figure) -> None:
+    """Paint, for each decoder, the share of each source word in the first state and in each step; 0 is blank."""
+    found = three_decoders()
+    for axes, (name, seen) in zip(figure.subplots(1, len(found), sharey=True), found.items(), strict=True):
+        shares = np.vstack([seen.first, seen.steps])
+        axes.imshow(np.where(shares > 0, shares, np.nan), cmap="Blues", vmin=0, vmax=1)
+        for (row, column), share in np.ndenumerate(shares):
+            if share > 0:
+                colour = "white" if share > 0.6 else style.INK
+                axes.text(column, row, f"{share:.2f}", ha="center", va="center", fontsize=8, color=colour)
+        axes.set_title(f"{name}: {_said(seen)}", fontsize=9.5)
+        axes.set_xticks(range(len(SOURCE)), SOURCE)
+        axes.set_yticks(range(len(PLACES)), PLACES)
+        axes.tick_params(length=0)
+        axes.spines[:].set(visible=True, color=style.PALE)
+    style.note(figure, "The share of each source word in what a decoder’s first state and each of its steps see of it.")
+    figure.tight_layout(rect=(0, 0.06, 1, 1))
+
+
+def _said(seen: Entrances) -> str:
+    if not seen.steps.any():
+        return "at the start"
+    return "each step the same" if seen.is_same else "each step another"
+
+
+PICTURES: dict[str, tuple[str, tuple[float, float], style.Paint]] = {  # file, inches, and what paints it
+    "softmax saturation": ("softmax_saturation", (style.WIDTH, 2.8), paint_saturation),
+    "mask": ("mask", (style.WIDTH, 2.75), paint_mask),
+    "norms": ("norms", (5.6, 4.9), paint_norms),
+    "softmax of unequal scores": ("softmax_of_unequal", (style.WIDTH, 2.7), paint_sharpness),
+    "position codes": ("position_codes", (style.WIDTH, 4.0), paint_codes),
+    "where the source enters": ("where_the_source_enters", (style.WIDTH, 2.6), paint_decoders),
+}

@@ -66,7 +66,7 @@ def draw_quality(folder: Path, records: Sequence[Record], *, command: str) -> li
         there = f", only of {found[0].row}" if found else ""
         raise ValueError(f"no finished runs of committed code of two rows that differ in cost{there}. Run `{command}`.")
     paint = functools.partial(_paint, found=found, left_out=[point for point in every if point not in found])
-    return [style.save_figure(folder, "quality_and_cost", (style.WIDTH, 4.4), paint)]
+    return style.save_figure(folder, "quality_and_cost", (style.WIDTH, 4.4), paint)
 
 
 def _paint(figure: Figure, found: Sequence[Point], left_out: Sequence[Point]) -> None:

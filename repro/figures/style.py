@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -105,11 +106,10 @@ def house() -> Iterator[None]:
         yield
 
 
-def save_figure(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> Path:
-    """Write a figure of `size` inches as `name`.svg and return that file; the same input gives the same bytes."""
-    file = folder / f"{name}.svg"
-    write_bytes(file, svg(size, paint))
-    return file
+def save_figure(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> list[Path]:
+    """Write a figure of `size` inches as `name`.svg, and return that file; the same input gives the same bytes."""
+    write_bytes(folder / f"{name}.svg", svg(size, paint))
+    return [folder / f"{name}.svg"]
 
 
 def svg(size: tuple[float, float], paint: Paint) -> bytes:
@@ -166,7 +166,9 @@ def legend_below(figure: Figure, looks: Iterable[Mapping[str, Any]], *, w_pad: f
 
 
 def note(figure: Figure, text: str) -> None:
-    """Write a caption at the lower edge, with what a reader must know about the numbers."""
+    """Write a caption at the lower edge, with what a reader must know about the numbers; long text is broken."""
+    if "\n" not in text:
+        text = textwrap.fill(text, 132, break_on_hyphens=False)
     figure.text(0.5, 0.012, text, ha="center", va="bottom", fontsize=8.2, color=SOFT, linespacing=1.25)
 
 

@@ -62,7 +62,7 @@ def draw_table1(results: Path) -> list[Path]:
         return []
     measured = load(folder / FILE)
     paint = partial(_paint, shown=panels(measured), window=measured.grid["windows"][0])
-    return [style.save_figure(folder, "table1", (style.WIDTH, 6.6), paint)]
+    return style.save_figure(folder, "table1", (style.WIDTH, 6.6), paint)
 
 
 def _paint(figure: Figure, shown: list[Panel], window: int) -> None:

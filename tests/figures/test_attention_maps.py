@@ -11,17 +11,8 @@ import torch
 from repro.data.tokenizer import train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.figures import attention_maps as maps
-from repro.figures.attention_maps import (
-    Map,
-    distances,
-    entropies,
-    merged_to_words,
-    most_different,
-    sharpest,
-    word_of_token,
-)
+from repro.figures.attention_maps import Map, merged_to_words, most_different, sharpest
 from repro.model.config import Hyper
-from repro.model.special_tokens import EOS
 from repro.model.transformer import Transformer
 from repro.results.record import Record
 from repro.training import checkpoint
@@ -35,37 +26,14 @@ def test_keys_are_summed_and_queries_averaged() -> None:
     np.testing.assert_allclose(merged_to_words(weights, [0, 0, 1]), expected)
 
 
-def test_pieces_find_their_words() -> None:
-    spelled = {5: "La", 6: "w", 7: " wi", 8: "ll", 9: "."}
-    decode = lambda ids: "".join(spelled[id] for id in ids)  # noqa: E731
-    words, numbers = word_of_token("Law will.", [5, 6, 7, 8, 9, EOS], decode)
-    assert words == ["Law", "will", ".", "</s>"]
-    assert numbers == [0, 0, 1, 1, 2, 3]
-
-
-def test_a_word_without_pieces_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected tokens of each word in turn"):
-        word_of_token("Law will.", [5, EOS], lambda ids: "Law will.")
-
-
-def test_entropy_and_distance_by_hand() -> None:
-    one, alike = [[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]
-    weights = np.array([one, alike])
-    np.testing.assert_allclose(entropies(weights), [[0, 0], [math.log(2)] * 2])
-    np.testing.assert_allclose(distances(weights), [[0, 0.5], [0.5, 0]])
-
-
 def test_the_heads_shown_follow_the_stated_rules() -> None:
-    seen = Map(
-        about="its",
-        words=["but", "its"],
-        pieces=[1, 1],
-        weights=[[[0.5, 0.5]] * 2] * 3,
-        entropies=[[0.1, 0.9], [0.9, 0.3], [0.5, 0.2]],
-        distances=[[0.0, 0.2, 0.3], [0.2, 0.0, 0.6], [0.3, 0.6, 0.0]],
-    )
-    assert sharpest(seen) == [2, 1]
-    assert most_different(seen) == [1, 2]
+    half, first, last = [0.5, 0.5], [1.0, 0.0], [0.0, 1.0]
+    maps = [[first, half], [half, [0.25, 0.75]], [last, first]]
+    seen = Map(about="its", words=["but", "its"], pieces=[1, 1], weights=maps)
+    assert sharpest(seen) == [(2, 0.0), (1, pytest.approx(2 * math.log(2) - 0.75 * math.log(3), abs=1e-5))]
+    # by hand, at "but" and "its": 0 and 1, 0.5 and 0.25; 0 and 2, 1 and 0.5; 1 and 2, 0.5 and 0.75
+    assert most_different(seen) == ([0, 2], 0.75)
+    assert most_different({**seen, "weights": maps[:1]}) == ([0], 0.0)
 
 
 @pytest.fixture

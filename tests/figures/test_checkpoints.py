@@ -1,14 +1,13 @@
 """Which runs are measured for a picture, when, and what is said where they are gone."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from repro.figures import alignments, checkpoints, source_gradients
-from repro.figures.checkpoints import Wanted, dev_pairs, measured, newest_base, runs_of_rows, told_runs, whose
+from repro.figures import checkpoints, heads, trained
+from repro.figures.checkpoints import Probe, Wanted, dev_pairs, measured, runs_of_rows, told_runs, whose
 from repro.results.places import experiment_files
 from repro.results.record import Record
 from repro.runs.load import experiment
@@ -55,33 +54,38 @@ def test_the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text(
     assert chosen(records[:1], tmp_path) == []
 
 
-def test_the_base_run_of_the_lowest_seed_is_shown_and_the_newest_of_it(a_record: Make, tmp_path: Path) -> None:
-    first = a_record("base", 1)
-    newer = replace(first, run="f" * 16, stamp={**first.stamp, "started": "2026-11-22T00:00:00+00:00"})
-    others = [a_record("base", 2), a_record("h=1", 1, run="e" * 16), a_record("base", 0, scale="smoke", run="d" * 16)]
-    for run in (first, newer, *others):
-        run.save(tmp_path / run.run / "record.json")
-    (tmp_path / "damaged").mkdir()
-    (tmp_path / "damaged/record.json").write_text("{", "utf-8")
-    assert [found.run for found in newest_base("laptop", tmp_path)] == ["f" * 16]
-    assert newest_base("captions", tmp_path) == []
+def test_a_run_of_uncommitted_code_is_shown_alone_and_not_compared(a_record: Make, tmp_path: Path) -> None:
+    runs = {
+        "base": [a_record("base", 2), a_record("base", 1, dirty=True)],
+        "ladder": [a_record("simple", 1, table="ladder")],
+    }
+    for record in (*runs["base"], *runs["ladder"]):
+        (tmp_path / record.run).mkdir(exist_ok=True)
+        (tmp_path / record.run / "record.json").touch()
+    assert runs_of_rows(ROWS[1:], runs.__getitem__, tmp_path) == runs["base"][1:]
+    assert runs_of_rows(ROWS, runs.__getitem__, tmp_path) == [*runs["ladder"], runs["base"][0]]
 
 
 def test_runs_are_measured_once_and_others_anew(a_record: Make, tmp_path: Path) -> None:
     file, seen = tmp_path / "numbers.json", []
 
-    def measure(records: list[Record]) -> dict[str, Any]:
+    def measure(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
+        assert (runs, cache) == (tmp_path / "runs", tmp_path / "cache")
         seen.append([one.seed for one in records])
         return {"runs": [*map(whose, records)], "numbers": [0.5] * len(seen)}
 
-    with pytest.raises(ValueError, match=r"no .*numbers.json, and no finished run .* Run `make it`\."):
-        measured(file, [], measure, command="make it")
+    def kept(records: list[Record]) -> Any:
+        probe = Probe("numbers", "make it", measure, ())
+        return measured(tmp_path, probe, records, tmp_path / "runs", tmp_path / "cache", scale="laptop")
+
+    with pytest.raises(ValueError, match=r"no .*numbers.json, and no finished run .* Run `make it --scale laptop`\."):
+        kept([])
     first, second = [a_record("base", 1)], [a_record("base", 2)]
     for records, times in ((first, 1), (first, 1), (second, 2), ([], 2)):
-        found = measured(file, records, measure, command="make it")
+        found = kept(records)
         assert found["numbers"] == [0.5] * times
     assert seen == [[1], [2]]
-    assert told_runs(found).endswith(f": base seed 2, run {second[0].run}, commit 121212121212.")
+    assert told_runs(found["runs"]).endswith(f": base seed 2, run {second[0].run}, commit 121212121212.")
     text = file.read_text("utf-8")
     for damaged, said in (
         (text.replace("0.5", "0.6"), "edited by hand"),
@@ -90,14 +94,15 @@ def test_runs_are_measured_once_and_others_anew(a_record: Make, tmp_path: Path) 
         ("[]", "expected a measurement of format 1, got"),
     ):
         file.write_text(damaged, "utf-8")
-        with pytest.raises(ValueError, match=rf"numbers.json: {said}.* delete it and run `make it`"):
-            measured(file, second, measure, command="make it")
+        with pytest.raises(ValueError, match=rf"numbers.json: {said}.* delete it and run `make it --scale laptop`"):
+            kept(second)
 
 
 def test_a_measurement_of_one_run_is_kept_as_well(a_record: Make, tmp_path: Path) -> None:
-    file, [first, second] = tmp_path / "one.json", [a_record("base", seed) for seed in (1, 2)]
+    first, second = (a_record("base", seed) for seed in (1, 2))
+    probe = Probe("one", "make it", lambda of, runs, cache: {"run": of[0].run, "seed": of[0].seed}, ())
     for records, seed in (([first], 1), ([first], 1), ([], 1), ([second], 2)):
-        found = measured(file, records, lambda of: {"run": of[0].run, "seed": of[0].seed}, command="make it")
+        found = measured(tmp_path, probe, records, tmp_path, tmp_path, scale="laptop")
         assert found["seed"] == seed
 
 
@@ -109,7 +114,7 @@ def test_text_that_is_not_here_is_named(a_record: Make, monkeypatch: pytest.Monk
 
 def test_rows_that_are_measured_stand_in_their_experiment() -> None:
     rows = {row.name for row in experiment(experiment_files() / "ladder.py")["ROWS"]}
-    wanted = (*source_gradients.ROWS, Wanted(alignments.TABLE, alignments.ROW))
+    wanted = (*trained.GRADIENTS.rows, Wanted(heads.TABLE, heads.ROW))
     of_table = {one.row for one in wanted if one.table == "ladder"}
     assert len(of_table) == 2
     assert of_table <= rows

@@ -1,12 +1,25 @@
-"""The pictures of curves, and the numbers beside them."""
+"""Lines of rows: ticks, bars and what is said of them, and the values of the runs, row by row."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kept_sentences import ladder_run
 from matplotlib.figure import Figure
 
-from repro.figures.curves import _plain_ticks, draw_curves, draw_over_operations
+from repro.figures import style
+from repro.figures.curves import (
+    _paint_parts,
+    _plain_ticks,
+    _told,
+    draw_curves,
+    draw_fading,
+    draw_over_operations,
+    fading_rows,
+    whisker,
+)
+from repro.results.parts import THIRDS, bleu_of_parts
 from repro.results.record import Record
 
 Make = Callable[..., Record]
@@ -20,13 +33,15 @@ def test_a_table_without_a_run_to_show_says_so(a_record: Make, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
-def test_the_places_where_curves_cross_stand_beside_the_picture(a_record: Make, tmp_path: Path) -> None:
-    # the rival's updates take twice the operations; over updates it is ahead until 15, over operations always behind
-    base = a_record("base", dev={"step": [10, 20, 40], "nll": [5.0, 3.0, 1.0]}, flops=4e9)
-    rival = a_record("ByteNet", dev={"step": [10, 20, 40], "nll": [4.0, 4.0, 4.0]}, flops=8e9)
-    files = draw_over_operations(tmp_path, "ladder", [base, rival])
-    assert [file.name for file in files] == ["operations_ladder.svg", "operations_ladder.csv", "crossings_ladder.csv"]
-    assert files[2].read_text().split("\n")[1:] == ["ByteNet,base,updates,15,3", "ByteNet,base,FLOPs,nowhere,3", ""]
+def test_over_operations_a_row_whose_updates_cost_twice_reaches_twice_as_far(
+    a_record: Make, tmp_path: Path, painted: list[Figure]
+) -> None:
+    dev = {"step": [10, 20], "nll": [5.0, 3.0]}
+    runs = [a_record("base", dev=dev, flops=4e9), a_record("ByteNet", dev=dev, flops=8e9)]
+    [picture] = draw_over_operations(tmp_path, "ladder", runs)
+    assert picture.name == "operations_ladder.svg"
+    ends = [[line.get_xdata()[-1] for line in axes.get_lines()] for axes in painted[0].axes]
+    assert ends == [[20, 20], [4e9, 8e9]]
 
 
 def test_nothing_beside_the_base_is_no_comparison(a_record: Make, tmp_path: Path) -> None:
@@ -51,3 +66,68 @@ def test_an_axis_has_ticks_where_its_losses_are(low: float, high: float, shown: 
     _plain_ticks(axes)
     ticks = [tick for tick in axes.yaxis.get_majorticklocs() if low <= tick <= high]
     assert [axes.yaxis.get_major_formatter()(tick) for tick in ticks] == shown
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Record]]:
+    """Results, and their records: three seeds of One, a seed of Two, and Three, which has no counts."""
+    results = tmp_path_factory.mktemp("results")
+    records = [*(ladder_run("One", seed, results) for seed in (1, 2, 3)), ladder_run("Two", 4, results)]
+    return results, [*records, ladder_run("Three", 5, results, places=False)]
+
+
+def test_a_line_is_the_values_of_its_runs_and_rows_without_counts_have_none(left: tuple[Path, list[Record]]) -> None:
+    results, records = left
+    dirty = replace(records[3], row="Four", stamp={**records[3].stamp, "dirty": True})
+    found = fading_rows([*records, dirty], results)
+    assert {*found} == {"One", "Two"}
+    for number, name in enumerate(THIRDS):
+        expected = [of[name] for record in records[:3] if (of := bleu_of_parts(record, results))]
+        assert sorted(found["One"][number]) == pytest.approx(sorted(expected))
+    means = [sum(sum(part) / len(part) for part in parts) for parts in found.values()]
+    assert means == sorted(means, reverse=True)
+
+
+def test_bars_are_what_the_tables_show_of_the_spread() -> None:
+    assert whisker((50, 51, 52)) == pytest.approx((51 - 2.4841, 51 + 2.4841), abs=1e-4)  # t of 2 degrees 4.3027, sd 1
+    assert whisker((10, 20)) == (10, 20)
+    assert whisker((0, 30, 60)) == (0, 60)  # the interval, 30 ± 74.5, would reach below zero
+    axes = Figure().subplots()
+    _paint_parts(axes, ((50, 51, 52), (0, 30, 60)), style.look(0), 0, 1)
+    (bars,) = axes.containers
+    assert [(low, high) for (_, low), (_, high) in bars.lines[2][0].get_segments()] == [
+        pytest.approx(whisker((50, 51, 52))),
+        (0, 60),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ([(1.0,)], "one seed a row"),
+        ([(50, 51, 52)], "mean over seeds, bars: its 95 % t-interval"),
+        ([(50, 51, 52), (1,)], "mean over seeds, bars: its 95 % t-interval; one seed has none"),
+        (
+            [(50, 51, 52), (0, 30, 60), (1, 2)],
+            "mean over seeds, bars: its 95 % t-interval, but of two seeds and where it would reach below zero "
+            "from the lowest seed to the highest",
+        ),
+    ],
+)
+def test_the_picture_says_what_its_bars_are(parts: list[tuple[float, ...]], told: str) -> None:
+    assert _told([(part,) for part in parts]) == told
+
+
+def test_the_picture_of_thirds_has_a_line_for_each_row_that_has_counts(
+    left: tuple[Path, list[Record]], tmp_path: Path, painted: list[Figure]
+) -> None:
+    results, records = left
+    [picture] = draw_fading(tmp_path, "ladder", records, results)
+    assert picture.name == "fading_ladder.svg"
+    for axes, begin in zip(painted[0].axes, (0, 3), strict=True):
+        lines = [line.get_ydata() for line in axes.get_lines() if line.get_marker() not in ("_", "None")]
+        rows = fading_rows(records, results).values()
+        for line, parts in zip(lines, rows, strict=True):
+            assert line == pytest.approx([sum(part) / len(part) for part in parts[begin : begin + 3]])
+    with pytest.raises(ValueError, match=r"no run has its counts .* Run `python experiments/ladder.py --scale lab`"):
+        draw_fading(tmp_path, "ladder", records[4:], results)

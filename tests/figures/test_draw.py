@@ -25,19 +25,22 @@ EACH = [
     "figure4_sharp_heads",
     "figure5_different_heads",
     "softmax_saturation",
-    *(LAB := ["mask", "norms", "softmax_of_unequal", "position_codes", "where_the_source_enters"]),
+    "mask",
+    "norms",
+    "softmax_of_unequal",
+    "position_codes",
+    "where_the_source_enters",
     "curves_table3_A",
     "differences",
     "quality_and_cost",
 ]
-WITH_NUMBERS = [*LAB, "differences"]
 
 
 def measurement(record: Record) -> dict[str, Any]:
     """Two heads over four words: one looks at itself, one at all alike."""
     weights, words = np.stack([np.eye(4), np.full((4, 4), 0.25)]), ["making", "its", "way", "."]
     maps = [map_of_words(about, words, range(4), weights) for about in ("making", "its")]
-    return {**whose(record), "dirty": False, "tokenizer": "cd" * 32, "layer": 2, "n_layers": 3, "maps": maps}
+    return {**whose(record), "dirty": False, "layer": 2, "n_layers": 3, "maps": maps}
 
 
 def place(results: Path, make: Make) -> None:
@@ -61,8 +64,8 @@ def test_everything_is_made_from_records_and_a_measurement(drawn: tuple[Path, li
     assert [said.partition(":")[0] for said in skipped] == [
         "head similarity", "soft alignment", "activations", "gradients of the first word",
     ]  # fmt: skip
-    forms = {name: ("svg", "csv") if name in WITH_NUMBERS else ("svg",) for name in EACH}
-    assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in forms[name]]
+    forms = {"differences": ("svg", "csv")}
+    assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in forms.get(name, ("svg",))]
     for file in made:
         if file.suffix == ".svg":
             content = file.read_bytes()
@@ -95,9 +98,7 @@ def test_a_disk_that_fails_is_no_figure_that_was_skipped(tmp_path: Path) -> None
 def only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the drawings that stand on nothing."""
     monkeypatch.setattr(draw, "_of_modules", lambda to: [])
-    for name in ("draw_saturation", "draw_mask", "draw_norms", "draw_sharpness", "draw_codes"):
-        monkeypatch.setattr(draw.lab, name, lambda to: [])
-    monkeypatch.setattr(draw.decoders, "draw_decoders", lambda to: [])
+    monkeypatch.setattr(draw.lab, "PICTURES", {})
 
 
 def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -191,6 +192,6 @@ def test_trees_are_not_held_against_translations(
         draw.curves, "draw_curves", lambda to, table, of: shown.update({table: [r.row for r in of]}) or []
     )
     monkeypatch.setattr(draw.curves, "draw_over_operations", lambda to, table, of: pytest.fail(table))
-    monkeypatch.setattr(draw.fading, "draw_fading", lambda to, table, of, results: pytest.fail(table))
+    monkeypatch.setattr(draw.curves, "draw_fading", lambda to, table, of, results: pytest.fail(table))
     draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
     assert shown == {"table3_A": ["base", "h=1"], "table4": ["WSJ only"]}

@@ -1,6 +1,5 @@
-"""The numbers behind the pictures of single mechanisms, against arithmetic and the experiment files."""
+"""The numbers behind the pictures of single mechanisms: against arithmetic, and what each class says of itself."""
 
-import csv
 import importlib
 import os
 import runpy
@@ -10,17 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
 
-from repro.figures import lab
+from repro.figures import lab, style
+from repro.figures.lab import NARROW, SOURCE, WRITTEN, Entrances, entrances, three_decoders
 from repro.model.embedding import sinusoids
+from repro.model.rivals.attention_rnn import SoftAlignment
+from repro.model.rivals.recurrent import Simple, StaticLast, StaticMean
 
 
-def numbers(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / f"{name}.csv").open(newline="") as lines:
-        return list(csv.DictReader(lines))
+def painted(title: str) -> Figure:
+    """One of the pictures."""
+    _, size, paint = lab.PICTURES[title]
+    with style.house():
+        return style.painted(size, paint)
 
 
-def test_weights_are_the_softmax_of_what_the_mask_leaves(tmp_path: Path) -> None:
+def test_weights_are_the_softmax_of_what_the_mask_leaves() -> None:
     found = lab.masked()
     n = len(lab.WORDS)
     for q in range(n):
@@ -28,19 +35,22 @@ def test_weights_are_the_softmax_of_what_the_mask_leaves(tmp_path: Path) -> None
         np.testing.assert_allclose(found.weights[q, : q + 1], seen / seen.sum())
         assert not found.weights[q, q + 1 :].any()
         assert found.hidden[q].tolist() == [k > q for k in range(n)]
-    lab.draw_mask(tmp_path)
-    cells = numbers(tmp_path, "mask")
-    assert len(cells) == n * n
-    assert [cell["hidden"] for cell in cells if cell["query"] == "Law"] == ["0", "0", "1", "1", "1", "1"]
+    figure = painted("mask")
+    shown = [np.ma.filled(axes.images[0].get_array(), np.nan) for axes in figure.axes]
+    np.testing.assert_array_equal(np.isnan(shown[1]), found.hidden)
+    np.testing.assert_allclose(shown[2], found.weights)
+    texts = [text.get_text() for text in figure.axes[1].texts]
+    assert [text == r"$-\infty$" for text in texts] == found.hidden.ravel().tolist()
 
 
-def test_a_layer_norm_asks_its_token_and_a_batch_norm_every_real_token(tmp_path: Path) -> None:
+def test_a_layer_norm_asks_its_token_and_a_batch_norm_every_real_token() -> None:
     layer, batch = lab.shared_cells()
     for b, t, d in np.ndindex(layer.shape):
         assert layer[b, t, d] == ((b, t) == (1, 1))
         assert batch[b, t, d] == (d == 2 and t < lab.REAL[b])
-    lab.draw_norms(tmp_path)
-    assert sum(int(cell["batch"]) for cell in numbers(tmp_path, "norms")) == sum(lab.REAL)
+    blue = to_rgba(style.COLOURS[1])
+    shown = [[cell.get_facecolor() == blue for cell in axes.patches] for axes in painted("norms").axes]
+    assert shown == [layer.ravel().tolist(), batch.ravel().tolist()]
 
 
 def test_two_equal_scores_and_one_twice_as_large() -> None:
@@ -52,18 +62,19 @@ def test_two_equal_scores_and_one_twice_as_large() -> None:
     assert jacobian[2] == 0
 
 
-def test_codes_are_those_of_the_rows_of_the_lab(tmp_path: Path) -> None:
+def test_codes_are_those_of_the_rows_of_the_lab() -> None:
     experiments = Path(__file__).parents[2] / "experiments"
     rows = {row.name for row in runpy.run_path(str(experiments / "lab_positions.py"))["ROWS"]}
     found = lab.codes()
     assert {*found} - {"sinusoids"} <= rows
     np.testing.assert_allclose(found["sinusoids"], sinusoids(lab.LENGTH, lab.CODE_WIDTH), atol=1e-5)
-    lab.draw_codes(tmp_path)
-    cells = {(cell["code"], int(cell["p - p'"])): float(cell["p . p'"]) for cell in numbers(tmp_path, "position_codes")}
-    assert cells["sinusoids", 0] == pytest.approx(lab.CODE_WIDTH / 2)  # sin^2 + cos^2, a pair of dimensions each
-    assert cells["sinusoids", -5] == pytest.approx(cells["sinusoids", 5])  # it asks for the distance alone
-    assert [cells["one-hot", gap] for gap in (-1, 0, 1)] == [0, 1, 0]
-    assert cells["scalar", 10] == pytest.approx(lab.FROM * (lab.FROM + 10) / 128**2)
+    lines = {line.get_label(): line for line in painted("position codes").axes[-1].get_lines()}
+    assert lines["scalar"].get_xdata()[lab.FROM] == 0
+    shown = {name: dict(zip(line.get_xdata(), line.get_ydata(), strict=True)) for name, line in lines.items()}
+    assert shown["sinusoids"][0] == 1  # of the largest
+    assert shown["sinusoids"][-5] == pytest.approx(shown["sinusoids"][5])  # it asks for the distance alone
+    assert [shown["one-hot"][gap] for gap in (-1, 0, 1)] == [0, 1, 0]
+    assert shown["scalar"][10] == pytest.approx((lab.FROM + 10) / (lab.LENGTH - 1))
 
 
 def test_the_jacobians_norm_without_the_jacobian() -> None:
@@ -105,11 +116,52 @@ def test_the_picture_of_saturation_has_the_same_bytes_on_every_processor(tmp_pat
     # without the instructions that NumPy chooses by, as an older processor has none: logarithms end otherwise there
     program = f"""if True:
         from pathlib import Path
-        from repro.figures.lab import draw_saturation
-        draw_saturation(Path({str(tmp_path / "other")!r}))
+        from repro.figures import lab, style
+        style.save_figure(Path({str(tmp_path / "other")!r}), *lab.PICTURES["softmax saturation"])
     """
     numpy = importlib.import_module("numpy._core._multiarray_umath")
     features = " ".join(name for name in numpy.__cpu_dispatch__ if numpy.__cpu_features__[name])
     subprocess.run([sys.executable, "-c", program], env=os.environ | {"NPY_DISABLE_CPU_FEATURES": features}, check=True)
-    [file] = lab.draw_saturation(tmp_path)
+    [file] = style.save_figure(tmp_path, *lab.PICTURES["softmax saturation"])
     assert (tmp_path / "other" / file.name).read_bytes() == file.read_bytes()
+
+
+# ---- where the source enters a decoder
+
+S, T = len(SOURCE), len(WRITTEN)
+
+
+def of(kind: type[Simple]) -> Entrances:
+    torch.manual_seed(3)
+    return entrances(kind(NARROW, 23).double(), range(3, 3 + S), range(10, 10 + T))
+
+
+def test_a_simple_decoder_has_the_last_state_and_nothing_after() -> None:
+    found = of(Simple)
+    np.testing.assert_array_equal(found.first > 0, [False] * (S - 1) + [True])
+    assert not found.steps.any()
+
+
+def test_a_static_context_is_the_same_at_each_step() -> None:
+    found = of(StaticMean)
+    np.testing.assert_allclose(found.steps, np.full((T, S), 1 / S))
+    np.testing.assert_array_equal(found.first > 0, [True] + [False] * (S - 1))  # the end of what was read backwards
+    assert found.is_same
+    both_ends = of(StaticLast).steps > 0
+    np.testing.assert_array_equal(both_ends, [[True, *[False] * (S - 2), True]] * T)
+
+
+def test_soft_alignment_sees_every_word_at_each_step_and_each_time_otherwise() -> None:
+    found = of(SoftAlignment)
+    assert (found.steps > 0).all()
+    np.testing.assert_allclose(found.steps.sum(1), 1)
+    assert not found.is_same
+
+
+def test_the_picture_shows_the_shares_of_three_decoders() -> None:
+    before = torch.random.get_rng_state()
+    figure, found = painted("where the source enters"), three_decoders().values()
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert [of.is_same for of in found] == [True, True, False]
+    shown = [np.ma.filled(axes.images[0].get_array(), 0) for axes in figure.axes]
+    np.testing.assert_allclose(shown, [np.vstack([of.first, of.steps]) for of in found])

@@ -48,11 +48,11 @@ def test_every_line_has_a_look_of_its_own_and_all_words_are_on_the_page(
     assert left.xaxis.label.get_window_extent().y0 > legend.get_window_extent().y1, "the legend is below"
 
 
-def test_more_rows_than_can_be_told_apart_have_numbers_and_no_picture(a_record: Make, tmp_path: Path) -> None:
+def test_more_rows_than_can_be_told_apart_have_no_picture(a_record: Make, tmp_path: Path) -> None:
     rows = [a_record(f"row {n}", position=n) for n in range(style.MOST)]
     with pytest.raises(ValueError, match="its 17 rows cannot be told apart in one picture"):
         curves.draw_over_operations(tmp_path, "ladder", [a_record("base"), *rows])
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["crossings_ladder.csv", "operations_ladder.csv"]
+    assert not list(tmp_path.iterdir())
     few = style.looks(["base", "a", "b"], ["b"])
     assert [look["color"] for look in few.values()] == [style.COLOURS[2]], "as in the table's other pictures"
 

@@ -1,14 +1,15 @@
-"""Attention of soft alignment during translation, beside the base's on the same sources. Bahdanau et al. (2015).
+"""Pictures of the attention weights that finished runs left (`repro/results/inside.py`), without any checkpoint.
 
-The weights come from files beside the records (`repro/results/inside.py`), so no checkpoint is needed. They are shown
-by word: summed over the pieces of a key word, averaged over the pieces of a query word. Paper: section 3.2.3.
+`soft_alignment` shows where the ladder's soft alignment looks during translation, beside the base on the same sources
+(Bahdanau et al. 2015; section 3.2.3): by word, summed over the pieces of a key word, averaged over those of a query
+word. `head_similarity` shows how similar the heads of one model are, within a layer and between layers (section 3.2.2);
+heads with the same attention have a cosine of 1.
 
     L layers    H heads    Q queries: words written    K keys: words of the source
 """
 
 import math
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,16 +21,19 @@ from repro.decoding.heads import entropies
 from repro.figures import style
 from repro.figures.attention_maps import merged_to_words
 from repro.figures.checkpoints import told_runs, whose
-from repro.figures.style import Axes, Figure, save_numbers
+from repro.figures.style import Axes, Figure
+from repro.results.frame import interval
 from repro.results.inside import seen_sentences
 from repro.results.record import Record
 
 Array = NDArray[np.float64]
-NAME = "soft_alignment"
 TABLE, ROW = "ladder", "soft alignment"
 COMMAND = f'python experiments/{TABLE}.py --rows base "{ROW}"'
 MOST = 4  # sentences
 LETTERS = 14  # longer words are cut to this length
+
+
+# ---- soft alignment beside the base
 
 
 @dataclass(frozen=True)
@@ -105,33 +109,13 @@ def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results:
 def draw_alignments(
     to: Path, rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str
 ) -> list[Path]:
-    """Write the picture, its weights and its entropies. Raises ValueError where a run is missing."""
+    """Draw both systems. Raises ValueError where a run is missing."""
     found = compared_alignments(rows, base, results, command=command)
-    each = [
-        (record.row, record.seed, one)
-        for pair in found.sentences
-        for record, one in zip(found.runs, pair, strict=True)
-    ]  # fmt: skip
-    weights = [
-        (row, seed, one.about, q + 1, one.target[q], k + 1, one.source[k], float(one.weights[q, k]))
-        for row, seed, one in each
-        for q, k in np.ndindex(one.weights.shape)
-    ]
-    spread = [
-        (row, seed, one.about, q + 1, word, float(one.entropy[q]), float(one.own_entropy[q]))
-        for row, seed, one in each
-        for q, word in enumerate(one.target)
-    ]
-    place = ("row", "seed", "sentence", "number", "written")
-    height = alignments_height(found)
-    return [
-        style.save_figure(to, NAME, (style.WIDTH, height), partial(paint_alignments, found=found)),
-        save_numbers(to, NAME, (*place, "number in source", "source", "weight"), weights),
-        save_numbers(to, f"{NAME}_entropy", (*place, "entropy", "mean entropy of heads"), spread),
-    ]
+    size = style.WIDTH, alignments_height(found)
+    return style.save_figure(to, "soft_alignment", size, partial(paint_alignments, found=found))
 
 
-# ---- on paper, in points of 1/72 inch
+# in points of 1/72 inch
 
 LABELS, STRIP, GAP, RIGHT = 57.0, 42.0, 4.0, 8.0  # room for words written; for entropies; between; at the edge
 ABOVE, BELOW, TOP, ROOM, LINE = 9.0, 24.0, 18.0, 76.0, 7.8  # above words; for numbers; title; caption; a row
@@ -213,10 +197,135 @@ def _paint_entropies(axes: Axes, one: Aligned, most: float) -> None:
 
 def _about(found: Compared) -> str:
     sentences = ", ".join(one.about for one, _ in found.sentences)
-    text = (
+    return (
         f"Columns: words of the source, from above {sentences}. Rows: words as each system wrote them. White is 0, "
         "darkest blue 1. Bars: the entropy of a row as it is drawn; dotted: a look at all words alike. Orange: the "
         "mean of the heads’ own entropies; heads that look at different words are flat on average. Weights of tokens: "
-        f"keys summed, queries averaged; kept in a byte each. {told_runs({'runs': [*map(whose, found.runs)]})}"
+        f"keys summed, queries averaged; kept in a byte each. {told_runs([*map(whose, found.runs)])}"
     )
-    return "\n".join(textwrap.wrap(text, 132))
+
+
+# ---- how similar heads are
+
+RUNS_BELOW = 0.14  # the runs are drawn so far below their mean, as a share of the distance between kinds of attention
+KINDS = {"encoder": "encoder", "decoder": "decoder, its own words", "cross": "decoder, the source"}
+
+
+@dataclass(frozen=True)
+class Alike:
+    """The similarity of heads in one run and one kind of attention."""
+
+    record: Record
+    kind: str
+    cosines: Array  # [L H, L H], heads of a layer side by side
+    n_heads: int
+    n_sentences: int
+
+    @property
+    def within(self) -> float | None:
+        """Mean over pairs of heads of the same layer; None where a layer has only one head."""
+        return self._mean(same=True)
+
+    @property
+    def between(self) -> float | None:
+        """Mean over pairs of heads of different layers; None for a single layer."""
+        return self._mean(same=False)
+
+    def _mean(self, *, same: bool) -> float | None:
+        layer = np.arange(len(self.cosines)) // self.n_heads
+        first, second = np.triu_indices(len(layer), 1)
+        pairs = (layer[first] == layer[second]) == same
+        return float(self.cosines[first, second][pairs].mean()) if pairs.any() else None
+
+
+def cosines(sentences: Sequence[Array]) -> Array:
+    """Weights [L, H, Q, K] of each sentence -> [L H, L H]: the cosine of every two heads, mean over the sentences."""
+    total = np.zeros((1, 1))
+    for weights in sentences:
+        rows = weights.reshape(weights.shape[0] * weights.shape[1], -1)
+        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        total = total + rows @ rows.T
+    return np.asarray(total / len(sentences))
+
+
+def alike_heads(records: Iterable[Record], results: Path) -> list[Alike]:
+    """Similarities for each finished run with stored weights and each kind of attention, by `KINDS`, then by seed."""
+    found = []
+    for record, sentences in seen_sentences(records, results):
+        for kind in KINDS:
+            maps = [of[kind] for _, of in sentences if kind in of]
+            if maps:
+                found.append(Alike(record, kind, cosines(maps), maps[0].shape[1], len(maps)))
+    return sorted(found, key=lambda one: [*KINDS].index(one.kind))
+
+
+def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[Path]:
+    """Draw the encoder's heads of one run, pair by pair, and the means of all runs for each kind of attention."""
+    found = alike_heads(records, results)
+    if not found:
+        raise ValueError(
+            "no run of committed code of the base row left its attention weights (a file .inside.gz beside its "
+            "record). Type the command of a run again, where its checkpoints still are."
+        )
+
+    def paint(figure: Figure) -> None:
+        left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
+        _paint_heads(left, found[0])
+        _paint_means(right, found)
+        shown = found[0].record
+        spread = " with its 95 % t-interval" if sum(one.kind == found[0].kind for one in found) > 2 else ""
+        style.note(
+            figure,
+            f"Cosine of the weights of two heads, mean over {found[0].n_sentences} sentences; heads that look at the "
+            f"same have 1. Left: scale {shown.scale}, row {shown.row}, seed {shown.seed}.\n"
+            f"Right: a small mark for each run, and above them their mean{spread}.\n"
+            "A decoder's first words have few others to look at, which makes its heads alike.",
+        )
+        figure.tight_layout(rect=(0, 0.13, 1, 1), w_pad=2)
+
+    return style.save_figure(to, "head_similarity", (style.WIDTH, 3.6), paint)
+
+
+def _paint_heads(axes: Axes, one: Alike) -> None:
+    size, n_heads = len(one.cosines), one.n_heads
+    image = axes.imshow(one.cosines, cmap="Blues", vmin=0, vmax=1)
+    for edge in range(n_heads, size, n_heads):
+        axes.axhline(edge - 0.5, color="white", lw=1.5)
+        axes.axvline(edge - 0.5, color="white", lw=1.5)
+    middles = np.arange(n_heads / 2 - 0.5, size, n_heads)
+    names = [f"layer {n + 1}" for n in range(len(middles))]
+    axes.set_xticks(middles, names)
+    axes.set_yticks(middles, names, rotation=90, va="center")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_title(f"{n_heads} heads a layer, encoder")
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
+    bar.outline.set_visible(False)
+
+
+def _paint_means(axes: Axes, found: Sequence[Alike]) -> None:
+    kinds = [kind for kind in KINDS if any(one.kind == kind for one in found)]
+    for line, kind in enumerate(kinds):
+        runs = [one for one in found if one.kind == kind]
+        for shift, name, colour, marker in ((-0.22, "within", 1, "o"), (0.18, "between", 2, "s")):
+            values = [value for one in runs if (value := getattr(one, name)) is not None]
+            if not values:
+                continue
+            place = line + shift
+            axes.plot(
+                values, [place + RUNS_BELOW] * len(values), marker, ms=3, alpha=0.5, mew=0, color=style.COLOURS[colour]
+            )
+            mean, half = interval(values)
+            axes.errorbar(
+                mean, place, xerr=half, fmt=marker, ms=5, elinewidth=1, capsize=3.5, color=style.COLOURS[colour],
+                label={"within": "heads of one layer", "between": "heads of two layers"}[name] if line == 0 else None,
+            )  # fmt: skip
+            axes.annotate(
+                f"{mean:.2f}", (max(max(values), mean + (half or 0)), place), (9, 0), textcoords="offset points",
+                va="center", fontsize=8.5,
+            )  # fmt: skip
+    axes.set_yticks(range(len(kinds)), [KINDS[kind] for kind in kinds])
+    axes.set(xlim=(0, 1.08), ylim=(len(kinds) - 0.4, -0.5), xlabel="mean cosine")
+    axes.tick_params(axis="y", length=0)
+    axes.grid(True, axis="x")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, columnspacing=1, handletextpad=0.3)

@@ -1,28 +1,32 @@
-"""Alignments by word: whose they are, what a row and its entropy are, and labels that keep apart."""
+"""Attention that runs left, by word and by head: whose it is, what a row and its entropy are, how alike heads are."""
 
-import csv
-import itertools
 import math
 from collections.abc import Callable
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from figure_samples import assert_words_stand_apart, attention, leave_inside
+from matplotlib.figure import Figure
 
-from repro.figures import alignments, style
-from repro.figures.alignments import (
+from repro.figures import heads, style
+from repro.figures.heads import (
     ROW,
     TABLE,
     Aligned,
+    Alike,
     Compared,
     alignments_height,
+    alike_heads,
     compared_alignments,
+    cosines,
     draw_alignments,
+    draw_similarity,
     paint_alignments,
 )
-from repro.results.record import Record
+from repro.results.record import Record, path
 
 Make = Callable[..., Record]
 SOURCE = {"tokens": ["The", " cat", "s", " sleep"], "words": ["The", "cats", "sleep"], "of": [0, 1, 1, 2]}
@@ -94,23 +98,12 @@ def test_what_is_missing_has_its_command(a_record: Make, tmp_path: Path) -> None
         compared_alignments([own], [a_record("base", 1)], tmp_path, command="make")
 
 
-def test_the_picture_and_its_numbers(a_record: Make, tmp_path: Path, notes: list[str]) -> None:
+def test_the_picture_says_of_which_runs_and_sentences_it_is(a_record: Make, tmp_path: Path, notes: list[str]) -> None:
     random = np.random.default_rng(5)
     own = leave(tmp_path, rung(a_record, 3), {f"line {n}": cross(random) for n in (1, 2)})
     base = leave(tmp_path, a_record("base", 3), {f"line {n}": cross(random, 2, 2) for n in (1, 2)})
-    found = compared_alignments([own], [base], tmp_path, command="make")
-    picture, weights, spread = draw_alignments(tmp_path / "figures", [own], [base], tmp_path, command="make")
-    assert (picture.name, weights.name, spread.name) == (
-        "soft_alignment.svg", "soft_alignment.csv", "soft_alignment_entropy.csv",
-    )  # fmt: skip
-    cells, rows = (list(csv.DictReader(file.read_text("utf-8").splitlines())) for file in (weights, spread))
-    assert (len(cells), len(rows)) == (2 * 2 * 2 * 3, 2 * 2 * 2)
-    for row, of_row in itertools.groupby(cells, lambda cell: tuple(cell.values())[:5]):
-        assert sum(float(cell["weight"]) for cell in of_row) == pytest.approx(1, abs=1e-5), row
-    base_two = found.sentences[1][1]
-    [last] = [row for row in rows if [*row.values()][:5] == ["base", "3", "line 2", "2", "schlafen"]]
-    assert float(last["entropy"]) == pytest.approx(base_two.entropy[1], rel=1e-5)
-    assert float(last["mean entropy of heads"]) == pytest.approx(base_two.own_entropy[1], rel=1e-5)
+    [picture] = draw_alignments(tmp_path / "figures", [own], [base], tmp_path, command="make")
+    assert picture.name == "soft_alignment.svg"
     assert all(words in notes[0] for words in ("line 1, line 2", own.run, "base seed 3"))
 
 
@@ -129,7 +122,77 @@ def test_each_matrix_is_its_systems_and_no_two_labels_touch(a_record: Make) -> N
     shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
     np.testing.assert_allclose(shown[1], found.sentences[0][1].weights)
     np.testing.assert_allclose([bar.get_width() for bar in figure.axes[3].patches], found.sentences[0][1].entropy)
+    [of_heads, _] = figure.axes[3].get_lines()  # and the entropy of a look at all words alike
+    np.testing.assert_allclose(of_heads.get_xdata(), found.sentences[0][1].own_entropy)
     labels = [text for axes in figure.axes for text in (*axes.get_xticklabels(), axes.xaxis.label)]
     labels += [text for axes in figure.axes if axes.images for text in axes.get_yticklabels()]
     assert assert_words_stand_apart(figure, [*labels, *figure.texts]) > 2 * 2 * (n_source + n_target)
-    assert len(long) > alignments.LETTERS
+    assert len(long) > heads.LETTERS
+
+
+def test_the_cosine_of_each_pair_is_the_mean_over_sentences() -> None:
+    random = np.random.default_rng(5)
+    sentences = [random.dirichlet(np.ones(k), (2, 3, q)) for q, k in ((4, 4), (7, 7), (3, 5))]
+    found = cosines(sentences)
+    assert found.shape == (6, 6)
+    for one in range(6):
+        for other in range(6):
+            expected = []
+            for weights in sentences:
+                a, b = (weights[n // 3, n % 3].ravel() for n in (one, other))
+                expected.append(sum(x * y for x, y in zip(a, b, strict=True)) / sqrt(sum(a * a) * sum(b * b)))
+            assert found[one, other] == pytest.approx(sum(expected) / 3)
+
+
+def test_heads_that_are_identical_have_one_and_those_that_share_nothing_zero() -> None:
+    first, last = (np.tile(row, (4, 1)) for row in (np.eye(3)[0], np.eye(3)[2]))
+    found = cosines([np.stack([[first, first], [last, first]])])
+    np.testing.assert_allclose(found[0], [1, 1, 0, 1])
+    np.testing.assert_allclose(found[2], [0, 0, 1, 0])
+
+
+def test_pairs_of_one_layer_and_pairs_of_two(a_record: Make) -> None:
+    found = np.array([[1, 0.9, 0.1, 0.2], [0.9, 1, 0.3, 0.4], [0.1, 0.3, 1, 0.5], [0.2, 0.4, 0.5, 1]])
+    alike = Alike(a_record(), "encoder", found, n_heads=2, n_sentences=1)
+    assert (alike.within, alike.between) == (pytest.approx(0.7), pytest.approx(0.25))
+    one_head = Alike(a_record(), "encoder", found, n_heads=1, n_sentences=1)
+    assert one_head.within is None
+    assert one_head.between == pytest.approx(0.4)
+    one_layer = Alike(a_record(), "encoder", found, n_heads=4, n_sentences=1)
+    assert one_layer.between is None
+    assert one_layer.within == pytest.approx(0.4)
+
+
+def test_what_runs_left_is_drawn_and_what_does_not_count_is_left_out(
+    a_record: Make, tmp_path: Path, painted: list[Figure]
+) -> None:
+    random = np.random.default_rng(7)
+    records = [a_record("base", seed) for seed in (1, 2, 3)]
+    records.append(a_record("base", 4, dirty=True))
+    sentences = []
+    for record in records:
+        weights = attention(random, (2, 2, 5), 5)
+        sentences.append(weights)
+        leave_inside(
+            tmp_path, record, [({}, {"encoder": weights, "decoder": weights}), ({}, {"encoder": weights[..., ::-1]})]
+        )
+    without = a_record("base", 5)
+    without.save(path(tmp_path, without))
+    found = alike_heads([*records[::-1], without], tmp_path)
+    assert [(one.record.seed, one.kind, one.n_sentences) for one in found] == [
+        *((seed, "encoder", 2) for seed in (1, 2, 3)),
+        *((seed, "decoder", 1) for seed in (1, 2, 3)),
+    ]
+    np.testing.assert_allclose(found[0].cosines, cosines([sentences[0]]), atol=0.02)  # weights are kept in a byte
+    [picture] = draw_similarity(tmp_path / "figures", [*records, without], tmp_path)
+    assert picture.name == "head_similarity.svg"
+    left, right, _ = painted[0].axes
+    np.testing.assert_allclose(left.images[0].get_array(), found[0].cosines)
+    of_runs, mean = right.get_lines()[:2]  # heads of one layer of the encoder
+    np.testing.assert_allclose(of_runs.get_xdata(), [one.within for one in found[:3]])
+    assert mean.get_xdata() == pytest.approx(np.mean([one.within for one in found[:3]]))
+
+
+def test_heads_of_which_nothing_is_known(a_record: Make, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"left its attention weights .* Type the command of a run again"):
+        draw_similarity(tmp_path, [a_record()], tmp_path)

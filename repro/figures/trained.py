@@ -1,0 +1,263 @@
+"""Pictures of trained weights: activations between sub-layers, and gradients of the first word that is written.
+
+Activations: mean and variance before and after training, with norms and without. The first weights are drawn from the
+run's seed, the last come from its checkpoints. Paper: section 3.1.
+
+Gradients: the loss of the first target token is differentiated with respect to the embedding of each source token. If
+only the last state of a recurrent encoder reaches the decoder, early words reach it through all steps after them. Cho
+et al. (2014), section 1.
+
+    B sentences    S source tokens    T tokens    D d_model
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repro.figures import style
+from repro.figures.checkpoints import Probe, Wanted, dev_pairs, sides_of, told_runs, whose
+from repro.figures.style import Axes, Figure
+from repro.results.record import BASE, Record
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from repro.data.batch import Batch
+    from repro.model.protocol import TranslationSystem
+    from repro.model.transformer import Transformer
+
+Array = NDArray[np.float64]
+N_SENTENCES = 64  # the first of dev, for activations
+STACKS = {"encoder": ("self-attention", "feed-forward"), "decoder": ("self-attention", "source", "feed-forward")}
+WHEN = {"first": "first step", "last": "last step"}
+FEWEST, MOST = 32, 256  # sentences of one length, for gradients
+QUARTILES = 25, 50, 75
+
+Moments = dict[str, list[tuple[float, float]]]  # by stack: mean and variance of the embedding and after each sub-layer
+
+
+# ---- activations
+
+
+@contextmanager
+def watched_stream(model: "Transformer") -> "Iterator[dict[str, list[Tensor]]]":
+    """Collect, while the context lasts, each stack's input and the output of its sub-layers, [B, T, D] each."""
+    kept: dict[str, list[Tensor]] = {stack: [] for stack in STACKS}
+    layers: list[tuple[Any, Any, list[Tensor]]] = [
+        (layer, layer.around, kept[stack]) for stack in STACKS for layer in getattr(model, stack)
+    ]
+
+    def noted(around: Any, of: "list[Tensor]", x: "Tensor", *others: Any) -> "Tensor":
+        if not of:
+            of.append(x)
+        of.append(around(x, *others))
+        return of[-1]
+
+    try:
+        for layer, around, of in layers:
+            layer.around = partial(noted, around, of)
+        yield kept
+    finally:
+        for layer, around, _ in layers:
+            layer.around = around
+
+
+def moments(model: "Transformer", batch: "Batch") -> Moments:
+    """Both moments over all elements of all tokens of a padded batch, without padding; dropout is off."""
+    import torch
+
+    from repro.model.special_tokens import PAD
+
+    assert isinstance(batch.source, torch.Tensor)
+    assert isinstance(batch.target, torch.Tensor)
+    real = {"encoder": batch.source != PAD, "decoder": batch.target != PAD}
+    with torch.inference_mode(), watched_stream(model.eval()) as kept:
+        model(batch.source, batch.decoder_in)
+    found: Moments = {}
+    for stack, stream in kept.items():
+        values = [x[real[stack]].double() for x in stream]
+        found[stack] = [(x.mean().item(), x.var(correction=0).item()) for x in values]
+    return found
+
+
+def measure_activations(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
+    """Both moments of each run, with its first and its last weights, on the same sentences of dev."""
+    import torch
+
+    from repro.data.batch import make_batch
+    from repro.model.config import Hyper
+    from repro.model.transformer import Transformer
+    from repro.runs.load import open_run, system_of
+    from repro.training.module import TranslationModule
+
+    pairs = dev_pairs(records[0], cache)[:N_SENTENCES]
+    found = []
+    for record in records:
+        trained = open_run(runs / record.run, cache)
+        source, target = sides_of(pairs, trained.tokenizer)
+        batch = make_batch(source, target, np.arange(len(pairs)), n_update=int(target.lengths.sum()))
+        with torch.random.fork_rng(devices=[]):  # the module draws its weights from the seed
+            system = system_of(trained.record)
+            drawn = TranslationModule(Hyper(**record.hyper), trained.tokenizer.size, record.seed, system).model
+        assert isinstance(drawn, Transformer), "the rows are, but for what stands around a sub-layer"
+        assert isinstance(trained.model, Transformer)
+        found.append({"first": moments(drawn, batch), "last": moments(trained.model, batch)})
+    return {"runs": [*map(whose, records)], "sentences": len(pairs), "moments": found}
+
+
+ACTIVATIONS = Probe(
+    "activations",
+    'python experiments/lab_parts.py --rows base "no norm"',
+    measure_activations,
+    (Wanted(BASE, BASE), Wanted("lab_parts", "no norm")),
+)
+
+
+def paint_activations(figure: Figure, measured: dict[str, Any]) -> None:
+    """Paint the encoder above, the decoder below; mean left, variance right."""
+    panels = figure.subplots(2, 2, sharey="col")
+    for (left, right), stack in zip(panels, STACKS, strict=True):
+        for moment, axes in enumerate((left, right)):
+            for i, (run, of) in enumerate(zip(measured["runs"], measured["moments"], strict=True)):
+                for when, said in WHEN.items():
+                    values = [pair[moment] for pair in of[when][stack]]
+                    axes.plot(
+                        values, color=style.COLOURS[i + 1], marker=style.MARKERS[i], ms=3.6,
+                        ls=style.DASHES[2 if when == "first" else 0], mfc="white" if when == "first" else None,
+                        label=f"{run['row']}, {said}",
+                    )  # fmt: skip
+            axes.set_title(f"{stack}: {('mean', 'variance')[moment]}")
+            _name_layers(axes, stack, len(measured["moments"][0]["last"][stack]))
+        right.set_yscale("log")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=4, handlelength=3, bbox_to_anchor=(0.5, 0.115))
+    text = (
+        "Over all elements of what flows on after each sub-layer (residual sum, and norm where there is one), of the "
+        f"tokens of {measured['sentences']} sentences of dev with their references; dropout is off. Points: the "
+        "embedding, then of each layer "
+        "self-attention, in the decoder attention to the source, feed-forward. First step: the weights that the seed "
+        f"draws; last: those that are scored. {told_runs(measured['runs'])}"
+    )
+    style.note(figure, text)
+    figure.tight_layout(rect=(0, 0.17, 1, 1), w_pad=2)
+
+
+def _name_layers(axes: Axes, stack: str, n: int) -> None:
+    """Label the layers below the middle of their sub-layers, with lines between layers."""
+    parts = len(STACKS[stack])
+    n_layers = n // parts
+    axes.set_xticks(
+        [0, *(1 + layer * parts + (parts - 1) / 2 for layer in range(n_layers))],
+        ["in", *(f"layer {layer + 1}" if n_layers <= 3 else str(layer + 1) for layer in range(n_layers))],
+    )
+    axes.tick_params(axis="x", length=0)
+    for layer in range(n_layers):
+        axes.axvline(0.5 + layer * parts, color=style.PALE, lw=0.7, zorder=0)
+    axes.grid(True, axis="y")
+
+
+# ---- gradients
+
+
+def gradient_norms(model: "TranslationSystem", source: "Tensor", first: "Tensor") -> "Tensor":
+    """int64 source [B, S] without padding and the first target token [B] -> float [B, S].
+
+    The gradient of the loss -log p(first | source) with respect to the embedding of each source token, as its norm over
+    D. The loss is not smoothed, dropout is off.
+    """
+    import torch
+
+    from repro.model.special_tokens import PAD
+
+    model.eval()
+    read: list[Tensor] = []
+    handle = model.embedding.register_forward_hook(lambda module, inputs, made: read.append(made))
+    try:
+        memory = model.encode(source)
+    finally:
+        handle.remove()
+    [embedded] = read  # the source is embedded once
+    hidden = model.decode(source.new_full((len(source), 1), PAD), memory, source)[:, 0]
+    log_p = model.embedding.logits(hidden).log_softmax(-1)
+    # no sentence's loss depends on another sentence, so the gradient of their sum is each one's own
+    [gradient] = torch.autograd.grad(-log_p.gather(1, first[:, None]).sum(), embedded)
+    return gradient.norm(dim=-1)
+
+
+def length_shown(lengths: Iterable[int]) -> int:
+    """The greatest length that at least `FEWEST` sentences have; else the most frequent one, the longer if tied."""
+    counts = Counter(lengths)
+    many = [length for length, n in counts.items() if n >= FEWEST]
+    return max(many) if many else max(counts, key=lambda length: (counts[length], length))
+
+
+def measure_gradients(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
+    """The norms of each run on the same sentences of dev, all of one length, in float64: [runs, B, S]."""
+    import torch
+
+    from repro.runs.load import open_run
+
+    pairs, norms = dev_pairs(records[0], cache), []
+    for record in records:
+        trained = open_run(runs / record.run, cache)
+        source, target = sides_of(pairs, trained.tokenizer)
+        length = length_shown(source.lengths.tolist())
+        chosen = np.flatnonzero(source.lengths == length)[:MOST].tolist()
+        ids = torch.tensor([[int(id) for id in source.sentence(i)] for i in chosen])
+        first = torch.tensor([int(target.sentence(i)[0]) for i in chosen])
+        assert isinstance(trained.model, torch.nn.Module)
+        trained.model.double()
+        norms.append(gradient_norms(trained.model, ids, first).tolist())
+    return {"runs": [*map(whose, records)], "norms": norms}
+
+
+GRADIENTS = Probe(
+    "source_gradients",
+    'python experiments/ladder.py --rows base simple "soft alignment"',
+    measure_gradients,
+    (Wanted("ladder", "simple"), Wanted("ladder", "soft alignment"), Wanted(BASE, BASE)),
+)
+
+
+def shares_of(norms: Array) -> Array:
+    """[B, S] -> [B, S]: each norm as a share of its sentence's sum."""
+    return np.asarray(norms / norms.sum(1, keepdims=True))
+
+
+def paint_gradients(figure: Figure, measured: dict[str, Any]) -> None:
+    """Paint one line per system: norms left, shares right."""
+    norms = np.array(measured["norms"])  # [runs, B, S]
+    left, right = figure.subplots(1, 2)
+    for i, (run, of) in enumerate(zip(measured["runs"], norms, strict=True)):
+        for axes, values in ((left, of), (right, shares_of(of))):
+            _paint_quartiles(axes, values, i, run["row"])
+    n, length = norms.shape[1:]
+    right.axhline(1 / length, color=style.SOFT, lw=0.8, ls=style.DASHES[2], zorder=1)
+    for axes, title in ((left, "norm of the gradient"), (right, "share of the sentence’s sum")):
+        axes.set(title=title, xlabel="position in the source (tokens)", yscale="log", xlim=(0.5, length + 0.5))
+        axes.set_xticks(range(1, length + 1, 1 + length // 16))
+        axes.grid(True, axis="y")
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=3, handlelength=3, bbox_to_anchor=(0.5, 0.165))
+    text = (
+        "Of the loss of the first target token with regard to the embedding of each source token, the last of which is "
+        f"the end symbol: {n} sentence{'s' * (n != 1)} of dev with {length} tokens each. Lines: medians over "
+        f"sentences; bands: quartiles; dotted: an even share. No label smoothing, no dropout. "
+        f"{told_runs(measured['runs'])}"
+    )
+    style.note(figure, text)
+    figure.tight_layout(rect=(0, 0.235, 1, 1), w_pad=2)
+
+
+def _paint_quartiles(axes: Axes, values: Array, i: int, row: str) -> None:
+    low, median, high = np.percentile(values, QUARTILES, axis=0)
+    places = np.arange(1, values.shape[1] + 1)
+    colour = style.COLOURS[i + 1]
+    axes.fill_between(places, low, high, color=colour, alpha=0.16, lw=0)
+    axes.plot(places, median, color=colour, ls=style.DASHES[i], marker=style.MARKERS[i], ms=3.6, label=row)
