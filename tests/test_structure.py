@@ -1,6 +1,7 @@
 """The house: a folder is a floor, imports go down between folders, and inside a folder nothing goes in a circle."""
 
 import ast
+import functools
 import graphlib
 import sys
 from collections.abc import Iterator, Mapping
@@ -101,15 +102,18 @@ def floor(module: str) -> int:
     return len(FLOORS) if is_door(module) else FLOOR_OF[folder(module)]
 
 
-def imported(source: str) -> Iterator[str]:
+@functools.cache
+def imported(source: str) -> list[str]:
     """Every name that an import statement reaches for: at the top, in functions, under TYPE_CHECKING."""
+    names: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             if node.level:
                 raise AssertionError(f"line {node.lineno}: relative import; write the whole name.")
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += (f"{node.module}.{alias.name}" for alias in node.names)
+    return names
 
 
 def modules_of_ours(source: str, modules: Mapping[str, object]) -> set[str]:
@@ -284,7 +288,7 @@ def test_lines_are_counted(tmp_path: Path) -> None:
 
 def test_relative_imports_are_refused() -> None:
     with pytest.raises(AssertionError, match="relative import"):
-        list(imported("from .special_tokens import PAD"))
+        imported("from .special_tokens import PAD")
 
 
 def test_packages_hold_no_code() -> None:
