@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # imported late, so that `--help` waits for neither
     from numpy.typing import NDArray
 
 FORMAT, SUFFIX = 2, ".parquet"
+AGAIN = "Restore the file from git, or run the row again."
 _KEY = b"repro"  # the key of the facts about runs in the file's metadata
 _OPTIONS = {"compression": "zstd", "compression_level": 19, "write_statistics": False, "write_page_checksum": True}
 Column: TypeAlias = "NDArray[np.int64] | Sequence[str]"
@@ -83,6 +84,18 @@ def read(place: Path, text: str, columns: Sequence[str] | None = None) -> Artifa
         return Artifact(found.about, {name: _values(_column(found.file, seen, name), found.lines) for name in wanted})
 
 
+def read_of(
+    place: Path, text: str, run: str, columns: Sequence[str] | None = None, n: int | None = None
+) -> Artifact | None:
+    """As `read`, but raises ValueError also for the text of another run, or, if `n` is given, of another length."""
+    found = read(place, text, columns)
+    if found is not None and found.about["run"] != run:
+        raise ValueError(f"{place}: expected {text} of run {run}, got that of run {found.about['run']}. {AGAIN}")
+    if found is not None and n and (wrong := {len(column) for column in found.columns.values()} - {n}):
+        raise ValueError(f"{place}: {text}: expected {n:,} sentences, got {wrong.pop():,}. {AGAIN}")
+    return found
+
+
 def texts(place: Path) -> list[str]:
     """The texts for which the run at `place` has sentences, sorted by name."""
     own = _own_files(place)
@@ -98,6 +111,11 @@ def is_of(place: Path, text: str, run: str) -> bool:
     except ValueError:
         return False
     return found is not None and bool(found.about["run"] == run)
+
+
+def are_of(place: Path, run: str, texts: Iterable[str] = SPLITS) -> bool:
+    """Whether the sentences of dev and test, or of `texts`, exist, are undamaged and belong to this run."""
+    return all(is_of(place, text, run) for text in texts)
 
 
 def drop(place: Path, kept: Iterable[str] = ()) -> None:
@@ -159,15 +177,9 @@ def read_further(place: Path, run: str) -> dict[str, FurtherTest]:
     """
     made = {}
     for name in texts(place):
-        if name in SPLITS or (found := read(place, name)) is None:
-            continue
-        if found.about["run"] != run:
-            raise ValueError(
-                f"{place}: expected {name} of run {run}, got that of run {found.about['run']}. Restore its file from "
-                "git, or delete it and run the row again."
-            )
-        hypotheses = [*map(str, found.columns["hypothesis"])]
-        made[name] = FurtherTest(found.about["sha256"], found.about["scores"], hypotheses)
+        if name not in SPLITS and (found := read_of(place, name, run)):
+            hypotheses = [*map(str, found.columns["hypothesis"])]
+            made[name] = FurtherTest(found.about["sha256"], found.about["scores"], hypotheses)
     return made
 
 
@@ -298,4 +310,4 @@ def _restorable(file: Path) -> Iterator[None]:
     try:
         yield
     except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:  # pyarrow's own are of these kinds
-        raise ValueError(f"{file} is damaged: {error}. Restore the file from git, or run the row again.") from error
+        raise ValueError(f"{file} is damaged: {error}. {AGAIN}") from error

@@ -85,21 +85,19 @@ def read_brackets(results: Path, record: Record) -> dict[str, Brackets] | None:
     """
     place, made = path(results, record), dict[str, Brackets]()
     for split in SPLITS:
-        found = artifacts.read(place, split)
+        found = artifacts.read_of(place, split, record.run, n=record.n_sentences(split))
         if found is None or COLUMNS[0] not in found.columns:
             return None
-        try:
-            if found.about["run"] != record.run:
-                raise ValueError(f"expected brackets of run {record.run}, got those of run {found.about['run']}")
-            made[split] = _checked(found, split, record)
-        except ValueError as error:
-            raise ValueError(f"{place}: {error}. Restore the file from git, or run the row again.") from error
+        columns = {name: np.asarray(column, np.int64) for name, column in found.columns.items()}
+        mended = {name.removeprefix(MENDED): times for name, times in columns.items() if name.startswith(MENDED)}
+        words, brackets, gold, right = (columns[name] for name in COLUMNS)
+        made[split] = Brackets(words, brackets, gold, right, mended)
+        for name, counted in made[split].scores().items():
+            scored = record.score(split, name)
+            if scored is None or abs(scored - counted) > SAME_F1:
+                expected = f"expected brackets that give the record's {name} of {scored}, got {counted}"
+                raise ValueError(f"{place}: {split}: {expected}. {artifacts.AGAIN}")
     return made
-
-
-def are_brackets_of(place: Path, run: str) -> bool:
-    """Whether the brackets at `place` are undamaged and belong to this run."""
-    return all(artifacts.is_of(place, split, run) for split in SPLITS)
 
 
 def fault_of_brackets(results: Path, record: Record) -> str | None:
@@ -111,22 +109,6 @@ def fault_of_brackets(results: Path, record: Record) -> str | None:
     except (ValueError, OSError) as error:
         return str(error)
     return None if found else "its brackets of dev and test are missing"
-
-
-def _checked(artifact: Artifact, split: str, record: Record) -> Brackets:
-    columns = {name: np.asarray(column, np.int64) for name, column in artifact.columns.items()}
-    mended = {name.removeprefix(MENDED): times for name, times in columns.items() if name.startswith(MENDED)}
-    made = Brackets(columns["words"], columns["found"], columns["gold"], columns["right"], mended)
-    n = record.n_sentences(split)
-    if len(made.words) != n:
-        raise ValueError(f"{split}: expected {n:,} sentences, got {len(made.words):,}")
-    if (made.right > np.minimum(made.found, made.gold)).any():
-        raise ValueError(f"{split}: expected at most as many right brackets as were found and as the gold trees have")
-    for name, counted in made.scores().items():
-        scored = record.score(split, name)
-        if scored is None or abs(scored - counted) > SAME_F1:
-            raise ValueError(f"{split}: expected brackets that give the record's {name} of {scored}, got {counted}")
-    return made
 
 
 def _percent(part: int, whole: int) -> float:

@@ -12,7 +12,7 @@ Paper: section 6.1, which gives one number per system.
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
@@ -30,7 +30,6 @@ from repro.results.task import SPLITS, TRANSLATION
 ORDERS = 4  # n-grams that BLEU counts
 SMOOTHED = {"bleu": True, "bleu_published": False}  # exponentially, as sacreBLEU does; multi-bleu not at all
 THIRDS = ("first", "second", "last")
-_AGAIN = "Restore the file from git, or run the row again."
 SAME_BLEU = 1e-6  # sums are whole numbers, so only the last digits may differ
 Ints = NDArray[np.int64]
 
@@ -245,15 +244,10 @@ def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> 
         artifacts.write(place, split, Artifact(about, columns))
 
 
-def are_of(place: Path, run: str, splits: Iterable[str] = SPLITS) -> bool:
-    """Whether the files of dev and test, or of `splits`, exist, are undamaged and belong to this run."""
-    return all(artifacts.is_of(place, split, run) for split in splits)
-
-
 def read_hypotheses(place: Path, split: str) -> list[str]:
     """The translations of one split. Raises FileNotFoundError where there are none."""
     if (found := artifacts.read(place, split, ["hypothesis"])) is None or not found.columns:
-        raise FileNotFoundError(f"{place}: expected translations of {split} beside it, found none. {_AGAIN}")
+        raise FileNotFoundError(f"{place}: expected translations of {split} beside it, found none. {artifacts.AGAIN}")
     return [*map(str, found.columns["hypothesis"])]
 
 
@@ -334,13 +328,10 @@ def _places_once(place: Path, split: str, _state: object, run: str, n: int, targ
 
 
 def _read(place: Path, split: str, run: str, n: int, names: Sequence[str]) -> Artifact:
-    """These columns and both sides, if they are of this run and have all n sentences. Raises ValueError otherwise."""
-    found = artifacts.read(place, split, ["hypothesis", "reference", *names])
-    if found is None or found.about["run"] != run:
-        of = f"those of run {found.about['run']}" if found else "none"
-        raise ValueError(f"{place}: expected sentences of run {run}, got {of}. {_AGAIN}")
-    if wrong := {len(column) for column in found.columns.values()} - {n}:
-        raise ValueError(f"{place}: expected {n:,} sentences, got {wrong.pop():,}. {_AGAIN}")
+    """These columns and both sides, of this run and all its n sentences; the file was there when its state was read."""
+    found = artifacts.read_of(place, split, run, ["hypothesis", "reference", *names], n)
+    if found is None:
+        raise ValueError(f"{place}: expected {split} of run {run}, got none. {artifacts.AGAIN}")
     return found
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, open_corpus
 from repro.corpora.pair import languages
 from repro.results import artifacts
-from repro.results.artifacts import read_further
-from repro.results.brackets import Brackets, are_brackets_of, has_brackets, write_brackets
+from repro.results.artifacts import are_of, read_further
+from repro.results.brackets import Brackets, has_brackets, write_brackets
 from repro.results.parts import SPLIT
 from repro.results.record import Record, path
 from repro.results.sentences import (
@@ -16,7 +16,6 @@ from repro.results.sentences import (
     SMOOTHED,
     NgramCounts,
     Translated,
-    are_of,
     bleu,
     has_sentences,
     read_hypotheses,
@@ -42,7 +41,7 @@ def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
     if not all(file.exists() for file in hypotheses.values()):
         artifacts.drop(place, kept)
     elif has_brackets(record):
-        if not are_brackets_of(place, record.run):
+        if not are_of(place, record.run):
             texts = _held_out(run)
             found = {split: brackets_of(_lines(file), texts[split].references) for split, file in hypotheses.items()}
             write_brackets(place, record.run, found)

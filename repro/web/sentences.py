@@ -15,9 +15,10 @@ from repro.corpora.catalogue import CORPORA
 from repro.corpora.pair import languages
 from repro.pages.columns import PARTS, comma_separated
 from repro.pages.scale_data import ScaleData
+from repro.results.artifacts import are_of
 from repro.results.labels import label
 from repro.results.record import BASE, Record, path
-from repro.results.sentences import ORDERS, NgramCounts, are_of, faults, has_sentences, read_counts, read_hypotheses
+from repro.results.sentences import ORDERS, NgramCounts, faults, has_sentences, read_counts, read_hypotheses
 from repro.runs.outputs import at_hand
 from repro.web.charts import comparable, full_name
 from repro.web.report import Section

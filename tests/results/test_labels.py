@@ -21,7 +21,7 @@ from repro.results import frame as frames
 from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.labels import FIELDS, SYMBOLS, both, command_of, label, relation, system_label
 from repro.results.record import Record, path
-from repro.runs.table import Paper, Row, Table, cells, listed
+from repro.runs.table import Paper, Row, Table, listed, rows_of
 from repro.runs.task import Translation
 
 ROOT = Path(__file__).parents[2]
@@ -43,12 +43,12 @@ def runs(scale: str = "laptop") -> list[Record]:
     """One seed of the base and of both rows."""
     return [
         paper_run(
-            cell.row.name, cell.table, position=cell.position, scale=scale, hyper=vars(cell.hyper).copy(),
-            params={"here": N_HERE[cell.row.name], "paper_size": N_PAPER.get(cell.row.name, 65_110_016)},
-            paper=cell.row.paper.numbers, curves={"train": CURVE, "dev": CURVE},
+            row.name, table, position=position, scale=scale, hyper=vars(hyper).copy(),
+            params={"here": N_HERE[row.name], "paper_size": N_PAPER.get(row.name, 65_110_016)},
+            paper=row.paper.numbers, curves={"train": CURVE, "dev": CURVE},
             settings=PAPER_SETTINGS | {"claim": "signs"},
         )
-        for cell in cells([TABLE], HERE, seeds=[1], chosen=[], task=Translation("en-de"))
+        for table, position, row, hyper in rows_of([TABLE], HERE, [], Translation("en-de"))
     ]  # fmt: skip
 
 

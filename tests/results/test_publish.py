@@ -16,12 +16,12 @@ from paper_runs import PAPER_SETTINGS, paper_run
 from repro.cli import commands, report
 from repro.model.config import BASE
 from repro.results import artifacts, layer_costs
-from repro.results.artifacts import FurtherTest, read_further, write_further
+from repro.results.artifacts import FurtherTest, are_of, read_further, write_further
 from repro.results.frame import ResultSet, load_records, note_rows, noted_rows
 from repro.results.inside import packed_inside, read_inside, write_inside
 from repro.results.publish import keep_few_insides
 from repro.results.record import Record, load, path
-from repro.results.sentences import are_of, read_counts
+from repro.results.sentences import read_counts
 from repro.runs.table import Paper, Row, Table, listed
 
 CODE = {"commit": "12" * 20, "dirty": False, "why_dirty": None}

@@ -15,12 +15,11 @@ from sacremoses import MosesTokenizer
 
 from repro.decoding.bleu import published_score, sacrebleu_score
 from repro.results import artifacts
-from repro.results.artifacts import Artifact, own_file
+from repro.results.artifacts import Artifact, are_of, own_file
 from repro.results.record import Record, path
 from repro.results.sentences import (
     SMOOTHED,
     NgramCounts,
-    are_of,
     bleu,
     faults,
     ngram_counts,
@@ -138,7 +137,7 @@ def test_the_translations_of_another_seed_are_known_as_such(tmp_path: Path) -> N
         assert found
         artifacts.write(mine, split, found)
     [said] = faults(tmp_path, one)
-    assert f"expected sentences of run {one.run}, got those of run {other.run}. Restore the file from git" in said
+    assert f"expected dev of run {one.run}, got that of run {other.run}. Restore the file from git" in said
     assert are_of(mine, other.run)
 
 
@@ -164,10 +163,10 @@ def test_counts_are_read_once_and_again_where_the_file_or_the_record_is_another(
     record = run(1)
     leave(tmp_path, [record])
     assert read_counts(tmp_path, record) is read_counts(tmp_path, record) is not None
-    with pytest.raises(ValueError, match="expected sentences of run f"):
+    with pytest.raises(ValueError, match="expected dev of run f"):
         read_counts(tmp_path, replace(record, run="f" * 16))
     changed(path(tmp_path, record), {"run": "e" * 16})
-    with pytest.raises(ValueError, match="got those of run e"):
+    with pytest.raises(ValueError, match="got that of run e"):
         read_counts(tmp_path, record)
 
 

@@ -12,10 +12,9 @@ from paper_runs import paper_run
 
 from repro.corpora.catalogue import GrammarSizes, open_corpus
 from repro.results import artifacts
-from repro.results.artifacts import own_file
+from repro.results.artifacts import are_of, own_file
 from repro.results.record import Record, path
 from repro.results.sentences import (
-    are_of,
     faults,
     read_hypotheses,
     read_places,
@@ -60,7 +59,7 @@ def test_what_a_run_translated_stands_beside_its_record(tmp_path: Path) -> None:
 
 def test_places_of_another_run_are_refused(tmp_path: Path) -> None:
     keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
-    with pytest.raises(ValueError, match="expected sentences of run 0{14}ff, got those of run 0{15}1"):
+    with pytest.raises(ValueError, match="expected dev of run 0{14}ff, got that of run 0{15}1"):
         read_places(tmp_path, replace(record(), run=f"{255:016x}"), "dev")
 
 
