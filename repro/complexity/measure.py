@@ -6,11 +6,12 @@ paths are read from the graph of autograd. Only time depends on the machine.
 
 import gc
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from time import perf_counter, process_time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -120,15 +121,8 @@ def count(name: str, layer: Layer, *, n: int, d: int, window: int | None) -> Cou
     projected = layer.project(x)
     with FlopCounterMode(display=False) as counter:
         kept = saved_bytes(partial(layer, x), without=layer.parameters())
-    return Count(
-        layer=name,
-        n=n,
-        d=d,
-        window=window,
-        flops=counter.get_total_flops(),
-        mixing_flops=flops(partial(layer.mix, *projected)),
-        saved_bytes=kept,
-    )
+    mixing = flops(partial(layer.mix, *projected))
+    return Count(name, n, d, window, flops=counter.get_total_flops(), mixing_flops=mixing, saved_bytes=kept)
 
 
 def flops(work: Callable[[], object]) -> int:
@@ -192,9 +186,8 @@ def paths(grid: Grid) -> Iterator[Path]:
     """How many layers, or steps of a recurrence, lie between the two positions that are furthest apart."""
     torch.manual_seed(0)
     for n in grid.n_paths:
-        yield Path(
-            "self_attention", n, None, depth(partial(stacked, partial(FullAttention, d=PROBE_WIDTH, n_heads=1)), n)
-        )
+        attentions = partial(stacked, partial(FullAttention, d=PROBE_WIDTH, n_heads=1))
+        yield Path("self_attention", n, None, depth(attentions, n))
         yield Path("recurrent", n, None, steps_to_first(Recurrent(ElmanCell(PROBE_WIDTH)), n))
         for name, stack in STACKS.items():
             for window in grid.windows:
@@ -210,14 +203,8 @@ def depth(stack: Callable[[int], nn.Module], n: int) -> int:
                 f"Expected {n} positions to be connected by at most {n} layers, but {enough} were too few."
             )
         enough *= 2
-    too_few = enough // 2
-    while enough - too_few > 1:
-        middle = (enough + too_few) // 2
-        if connects_all(stack(middle), n):
-            enough = middle
-        else:
-            too_few = middle
-    return enough
+    # half of that was too few
+    return bisect_left(range(enough), True, lo=enough // 2 + 1, key=lambda layers: connects_all(stack(layers), n))
 
 
 def connects_all(stack: nn.Module, n: int) -> bool:
@@ -260,19 +247,17 @@ def times(grid: Grid, clock: Clock) -> list[Time]:
         library = {"library_recurrent": nn.RNN(d, d, batch_first=True), "library_gated": nn.GRU(d, d, batch_first=True)}
         for n in grid.n_timed:
             x = torch.randn(1, n, d, requires_grad=True)
-            for name, of, layer in ours:
-                work[name, n, d, of] = partial(forward_backward, layer, x)
-            for name, compiled in library.items():
-                work[name, n, d, None] = partial(forward_backward, compiled, x)
+            for name, of, layer in [*ours, *((name, None, compiled) for name, compiled in library.items())]:
+                work[name, n, d, of] = partial(gradients, partial(layer, x), (x, *layer.parameters()))
     return [Time(*key, seconds) for key, seconds in interleaved(work, grid.rounds, clock).items()]
 
 
-def forward_backward(layer: nn.Module, x: Tensor) -> None:
-    """Compute the layer's output and the gradients of every parameter and of the input."""
-    result = layer(x)
-    if isinstance(layer, nn.RNNBase):
-        result, _ = result  # the library returns the last state as well
-    torch.autograd.grad(result.sum(), (x, *layer.parameters()))
+def gradients(work: Callable[[], Any], inputs: Sequence[Tensor]) -> None:
+    """Do the work and compute the gradients of these inputs."""
+    result = work()
+    if isinstance(result, tuple):
+        result, _ = result  # a recurrence of the library returns the last state as well
+    torch.autograd.grad(result.sum(), inputs)
 
 
 def interleaved(work: Mapping[T, Callable[[], object]], rounds: int, clock: Clock) -> dict[T, list[float]]:
@@ -311,22 +296,16 @@ def scoring_counts(grid: Grid) -> Iterator[ScoringCount]:
         for d_k in grid.d_k:
             for n in grid.n_scored:
                 for name, scoring in SCORINGS.items():
-                    parts = queries_keys_values(n, d_k)
-                    work = partial(scoring, *parts)
+                    work = partial(scoring, *queries_keys_values(n, d_k))
                     yield ScoringCount(name, n, d_k, flops(work), saved_bytes(work))
 
 
 def scoring_times(grid: Grid, clock: Clock) -> list[ScoringTime]:
-    """Time forward and backward of both kinds of scores, at every n and d_k, with all heads of a sequence."""
+    """Time the heads' outputs and the gradients of their queries, keys and values, for both kinds of scores."""
     work: dict[tuple[str, int, int], Callable[[], object]] = {}
     for d_k in grid.d_k:
         for n in grid.n_scored:
             parts = queries_keys_values(n, d_k)
             for name, scoring in SCORINGS.items():
-                work[name, n, d_k] = partial(_scored_and_back, scoring, parts)
+                work[name, n, d_k] = partial(gradients, partial(scoring, *parts), parts[:3])
     return [ScoringTime(*key, seconds) for key, seconds in interleaved(work, grid.rounds, clock).items()]
-
-
-def _scored_and_back(scoring: Scoring, parts: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
-    """Compute the heads' outputs and the gradients of their queries, keys and values."""
-    torch.autograd.grad(scoring(*parts).sum(), parts[:3])

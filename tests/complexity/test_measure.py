@@ -197,13 +197,16 @@ def test_each_time_is_of_the_layer_of_its_name_at_its_size(monkeypatch: pytest.M
         "library_recurrent": nn.RNN, "library_gated": nn.GRU,
     }  # fmt: skip
     for (name, n, width, *window), work in timed.items():
+        part, of = work.args
         if name in kinds:
-            layer, x = work.args
+            layer, [x] = part.func, part.args
+            assert [*map(id, of)] == [id(x), *map(id, layer.parameters())]
             assert (x.shape, window) == ((1, n, width), [3 if name in WITH_WINDOW else None])
             assert type(getattr(layer, "cell", layer)) is kinds[name]
         else:
-            scoring, (q, k, v, w) = work.args
-            assert scoring is SCORINGS[name]
+            q, k, v, w = part.args
+            assert part.func is SCORINGS[name]
+            assert [*map(id, of)] == [*map(id, (q, k, v))]
             assert q.shape == k.shape == v.shape == (N_HEADS, n, width)
             assert w.shape == (width,)
     assert {name for name, *_ in timed} == {*kinds, *SCORINGS}
