@@ -11,7 +11,7 @@ from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, experiment_comman
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
-    "data": "fetch, import, prepare or inspect text",
+    "data": "fetch, import or prepare text",
     "runs": "list your runs: row, seed, score, size, when",
     "compare": "how two runs differ: settings, scores, curves, sentences",
     "translate": "translate a text with a finished run",

@@ -1,9 +1,8 @@
-"""Get a corpus, make it ready to train on, and look at it.
+"""Get a corpus, and make it ready to train on.
 
     python -m repro data fetch --list
     python -m repro data fetch wmt14-en-de
     python -m repro data prepare wmt14-en-de
-    python -m repro data inspect wmt14-en-de
     python -m repro data fetch craft                  (trees for Table 4: no pair)
 
 By default, they take the vocabulary and the longest sentence of the scale that reads the corpus, so that an experiment
@@ -17,7 +16,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from repro.corpora.catalogue import CORPORA, FETCHED, PROJECT
 from repro.corpora.filters import FILTER_RULES, check_rules
@@ -29,16 +27,12 @@ from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES
 from repro.runs.task import Task, Translation
 
-if TYPE_CHECKING:
-    from repro.data.shards import Prepared
-
 ARCHIVES = "archives"  # folder of downloaded archives, beside that of their texts
 FETCHABLE = f"{', '.join(COLLECTIONS)}; craft, which has trees"
-SHOWN = 3  # pairs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Get a corpus, make it ready to train on, and look at it."""
+    """Get a corpus, and make it ready to train on."""
     options = _options(argv)
     try:
         options.command(options)
@@ -86,19 +80,16 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 
     prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text; check all that is there")
     prepare.set_defaults(command=_prepare)
-    inspect = commands.add_parser("inspect", help="show the data card and some pairs")
-    inspect.set_defaults(command=_inspect)
-    for command in (prepare, inspect):
-        names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ...; craft, which has trees"
-        command.add_argument("corpus", help=names)
-        command.add_argument(
-            "--data-dir", type=folder_named, help="where the text is; default: $REPRO_DATA, then data/ in the project"
-        )
-        add_options(command, "cache_dir", "vocab_size")
-        command.add_argument("--max-length", type=int, help="longest sentence, in tokens of one side")
-        rules = "; ".join(f"{name}: {rule.meaning}" for name, rule in FILTER_RULES.items())
-        add_options(command, "clean", clean=f"leave out pairs. {rules}")
-        command.add_argument("--workers", type=int, help="number of processes; default: one per core")
+    names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ...; craft, which has trees"
+    prepare.add_argument("corpus", help=names)
+    prepare.add_argument(
+        "--data-dir", type=folder_named, help="where the text is; default: $REPRO_DATA, then data/ in the project"
+    )
+    add_options(prepare, "cache_dir", "vocab_size")
+    prepare.add_argument("--max-length", type=int, help="longest sentence, in tokens of one side")
+    rules = "; ".join(f"{name}: {rule.meaning}" for name, rule in FILTER_RULES.items())
+    add_options(prepare, "clean", clean=f"leave out pairs. {rules}")
+    prepare.add_argument("--workers", type=int, help="number of processes; default: one per core")
     return parser.parse_args(argv)
 
 
@@ -206,7 +197,7 @@ def _fetch_craft(options: argparse.Namespace) -> None:
 # Prepare ---------------------------------------------------------------------------------------------------
 
 
-def _prepare(options: argparse.Namespace) -> "Prepared":
+def _prepare(options: argparse.Namespace) -> None:
     from repro.results.notes import repeated
 
     name, pair = _name_and_pair(options.corpus)
@@ -237,16 +228,3 @@ def _prepare(options: argparse.Namespace) -> "Prepared":
     )
     for sentence in (*repeated(prepared.repeats), *prepared.notes):
         print(f"Note: {sentence}")
-    return prepared
-
-
-def _inspect(options: argparse.Namespace) -> None:
-    """Print the data card, and the first pairs as they are read."""
-    prepared = _prepare(options)
-    print((prepared.card / "data_card.md").read_bytes().decode())
-    source, target = prepared.train.source, prepared.train.target
-    for i in range(min(SHOWN, len(source))):
-        print(f"\npair {i}")
-        for side in (source, target):
-            ids = side.sentence(i)
-            print(f"  {prepared.tokenizer.decode(ids.tolist())}\n    {' '.join(map(str, ids))}")

@@ -13,7 +13,7 @@ from repro.corpora.pair import languages
 from repro.corpora.parallel_text import Fingerprint, Parallel, Subset, subset_of
 from repro.corpora.sources import COLLECTIONS, KNOWN
 from repro.data.vocabulary import Subwords
-from repro.storage.folder_cache import MANIFEST, is_made, made_once, verified
+from repro.storage.folder_cache import MANIFEST, made_once, verified
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # if installed: the current folder
@@ -264,7 +264,7 @@ def _expected(stems: Sequence[str], pair: str) -> str:
 def _recognised(text: Parallel, name: str, pair: str, stems: Sequence[str]) -> tuple[Fingerprint, Fingerprint]:
     """Raise ValueError if a text is not the known one; of text that fetching unpacked, the archive was checked."""
     place, known = text.source.parent, CORPORA[name]
-    if (place / MANIFEST).exists() and (known.folders or is_made(place)):  # one's own folder may have a file so named
+    if known.folders and (place / MANIFEST).exists():  # one's own folder may have a file so named
         verified(place)
         return text.fingerprints()
     folder, found = known.folders.get(pair), text.fingerprints()

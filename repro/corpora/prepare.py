@@ -29,7 +29,7 @@ from repro.corpora.parallel_text import Chunk, Parallel, same_spelling
 from repro.data.shards import SHARD, SIDES, Ids, Prepared, Shards, Split, Store, shard_folder, write_shard
 from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
 from repro.data.vocabulary import Subwords
-from repro.storage.folder_cache import MANIFEST, alone, made_once, stated, verified
+from repro.storage.folder_cache import MANIFEST, alone, made_once, manifest_hash, verified
 from repro.storage.process_pool import check_main_is_guarded, process_pool
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def prepare(
         tokenizer={"kind": subwords.kind, "size": tokenizer.size, "sha256": tokenizer.sha256} | learned,
         sha256=dict(corpus.files),
         data_hash=hashlib.sha256((version + tokenizer.sha256).encode()).hexdigest(),
-        shards_sha256=_hash(f"{shard.parent.name} {stated(shard)[1]}" for shard in shards),
+        shards_sha256=_hash(f"{shard.parent.name} {manifest_hash(shard)}" for shard in shards),
         about=dict(corpus.about),
     )
     notes = (*corpus.notes, *unlisted(told, corpus.vocabulary))

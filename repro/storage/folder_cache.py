@@ -43,12 +43,10 @@ def made_new(folder: Path, make: Callable[[Path], T]) -> T:
     The folder is not verified later: its files may be changed.
     """
     folder = folder.resolve()  # a link means the folder that it leads to
-    if folder == Path.cwd():
-        raise ValueError(f"Expected a folder of its own, got the one that you are in, {folder}. Name a new one.")
-    _refuse_full(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"Expected a new or empty folder, got {folder}, which is there. Name another, or delete it.")
     with _making(folder) as work:
         made = make(work)
-        _refuse_full(folder)  # another process may have been faster
         with atomic.named(folder):
             work.rename(folder)
     return made
@@ -69,11 +67,6 @@ def _making(folder: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _refuse_full(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"Expected a new or empty folder, got {folder}, which is there. Name another, or delete it.")
-
-
 def verified(folder: Path) -> dict[str, Any]:
     """The facts of a folder that `made_once` made, after comparing each file with its hash."""
     contents = _manifest(folder)
@@ -87,19 +80,9 @@ def verified(folder: Path) -> dict[str, Any]:
     return dict(contents["facts"])
 
 
-def stated(folder: Path) -> tuple[dict[str, Any], str]:
-    """The facts of a folder that `made_once` made, and the hash of its manifest; its other files are not read."""
-    contents = _manifest(folder)
-    return contents["facts"], _sha256_of_json(contents)
-
-
-def is_made(folder: Path) -> bool:
-    """Whether the folder has a manifest of `made_once`: another program may write a file of that name."""
-    try:
-        contents = json.loads((folder / MANIFEST).read_bytes())
-    except (FileNotFoundError, ValueError):
-        return False
-    return isinstance(contents, dict) and contents.keys() >= {"files", "facts", "sha256"}
+def manifest_hash(folder: Path) -> str:
+    """The hash of the manifest of a folder that `made_once` made; its other files are not read."""
+    return _sha256_of_json(_manifest(folder))
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

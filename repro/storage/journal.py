@@ -25,7 +25,6 @@ CHECKED = re.compile(rb'\{"crc32": "([0-9a-f]{8})", (.*)')
 FINAL = "final"  # the kind of the run's last numbers
 # kinds that only MLflow has: made from files beside the journal, and from a row's seeds
 DERIVED = ("paper", "further", "row_mean")
-TAKEN = (*FRAME, *DERIVED, "crc32")
 
 Line = dict[str, Any]
 
@@ -60,12 +59,6 @@ class Journal:
 
     def append(self, kind: str, step: int, **values: float) -> None:
         """Write one line; `kind` and each name of a value make the metric kind/name."""
-        for name in (kind, *values):
-            if not re.fullmatch(r"[A-Za-z0-9_]{1,100}", name) or name in TAKEN:
-                taken = ", ".join(TAKEN)
-                raise ValueError(
-                    f"{name!r} cannot name a metric: expected 1 to 100 of letters, digits, _; not {taken}."
-                )
         step = operator.index(step)
         line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
         line |= {name: _plain(float(value)) for name, value in values.items()}

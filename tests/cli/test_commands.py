@@ -13,7 +13,7 @@ from repro.cli import commands
 from repro.cli.commands import COMMANDS, main, overview
 from repro.results.provenance import fingerprint
 
-PARTS = ("data fetch", "data import", "data prepare", "data inspect", "tracking sync")
+PARTS = ("data fetch", "data import", "data prepare", "tracking sync")
 
 
 def help_of(words: str, capsys: pytest.CaptureFixture[str]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.storage.folder_cache import made_once, stated, verified
+from repro.storage.folder_cache import made_once, manifest_hash, verified
 
 
 def written(folder: Path, name: str, content: bytes) -> Path:
@@ -27,7 +27,9 @@ def test_a_folder_is_made_once_and_again_when_damaged(tmp_path: Path) -> None:
         assert made_once(folder, make) == {"answer": 42}
     assert len(calls) == 1
 
+    sha256 = manifest_hash(folder)
     (folder / "a").write_bytes(b"c0ntent")
+    assert manifest_hash(folder) == sha256  # it reads no other file
     with pytest.raises(ValueError, match=r"made/a is damaged: expected SHA-256 .* got .*Delete the folder"):
         verified(folder)
     made_once(folder, make)
@@ -39,6 +41,8 @@ def test_a_folder_is_made_once_and_again_when_damaged(tmp_path: Path) -> None:
     manifest.write_bytes(manifest.read_bytes().replace(b"42", b"43"))
     with pytest.raises(ValueError, match=r"manifest\.json is not what was written"):
         verified(folder)
+    with pytest.raises(ValueError, match=r"manifest\.json is not what was written"):
+        manifest_hash(folder)
     assert made_once(folder, make) == {"answer": 42}
     manifest.unlink()
     made_once(folder, make)
@@ -91,12 +95,3 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
         folder.mkdir()
     made_once(made, lambda empty: {"length": len(str(written(empty, "a", b"whole")))})
     assert {path.name for path in tmp_path.iterdir()} == {made.name, *(path.name for path in kept)}
-
-
-def test_facts_can_be_had_without_reading_the_files(tmp_path: Path) -> None:
-    made_once(tmp_path / "made", lambda empty: {"length": len(str(written(empty, "a", b"content")))})
-    facts, sha256 = stated(tmp_path / "made")
-    (tmp_path / "made" / "a").write_bytes(b"c0ntent")
-    assert stated(tmp_path / "made") == (facts, sha256)
-    with pytest.raises(ValueError, match="damaged"):
-        verified(tmp_path / "made")
