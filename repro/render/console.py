@@ -14,12 +14,11 @@ from repro.render.escape import shown
 
 def open_streams() -> None:
     """Make standard output and error take any text, wherever they lead."""
-    _open_what_is_closed()
     os.environ.setdefault("PYTHON_COLORS", "0")  # the colours of Python 3.13's own messages would be shown as text
-    for number, name in ((1, "stdout"), (2, "stderr")):
+    for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # it was closed when Python started
-            stream = io.TextIOWrapper(io.BufferedWriter(io.FileIO(number, "w", closefd=False)), "utf-8")
+        if stream is None:  # it was closed when Python started: else the next file that is opened gets its number
+            stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (it stays open)
         if not isinstance(stream, Shown):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
@@ -49,12 +48,3 @@ class Shown:
 def beneath(stream: Any) -> Any:
     """The stream itself, for code that writes commands for the terminal, such as a progress bar."""
     return stream.beneath if isinstance(stream, Shown) else stream
-
-
-def _open_what_is_closed() -> None:
-    """Open the null device for a closed 0, 1 or 2: else the next opened file gets its number, and what is printed."""
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest free number

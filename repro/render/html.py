@@ -1,6 +1,6 @@
 """The blocks of a page as HTML, to be put into a document: all text is escaped."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from urllib.parse import quote
 
@@ -8,7 +8,6 @@ from repro.render.escape import flat, raised, unbroken
 from repro.render.page import (
     Block,
     Code,
-    Column,
     Emphasis,
     Formula,
     Heading,
@@ -32,9 +31,37 @@ def html(blocks: Iterable[Block], table: Callable[[Table], str] | None = None) -
     return "\n".join(_block(block, table or whole_table) for block in blocks)
 
 
-def whole_table(table: Table) -> str:
-    """A table as it is, however wide."""
-    return "\n".join(_table(table))
+def whole_table(
+    table: Table,
+    *,
+    cell: Callable[[int, int, Words], str] | None = None,
+    marks: Sequence[Mapping[str, str]] = (),
+) -> str:
+    """A table as it is, however wide.
+
+    `cell` writes what stands in a cell, by its row, its column and its words. `marks` are attributes of each row.
+    """
+    write = cell or (lambda row, column, words: _cell(words))
+    sides = [' class="words"' if column.is_words or not i else "" for i, column in enumerate(table.columns)]
+    lines = ["<table>", "<thead>"]
+    if any(column.group for column in table.columns):
+        groups = (
+            f'<th colspan="{span}" scope="colgroup">{_text(group)}</th>' if group else "<td></td>" * span
+            for group, span in spans(table.columns)
+        )
+        lines.append(f"<tr>{''.join(groups)}</tr>")
+    headings = (line_html(column.heading) for column in table.columns)
+    heads = (f'<th scope="col"{side}>{text}</th>' for side, text in zip(sides, headings, strict=True))
+    lines += [f"<tr>{''.join(heads)}</tr>", "</thead>", "<tbody>"]
+    rows = list(zip(*(column.texts for column in table.columns), strict=True))
+    for n, words in enumerate(rows):
+        of_row = marks[n] if marks else {}
+        attributes = "".join(f' {name}="{escape(value)}"' for name, value in of_row.items())
+        ruled = ' class="ruled"' if n + 1 in table.ruled and n + 1 < len(rows) else ""
+        name, *cells = (write(n, i, text) for i, text in enumerate(words))
+        others = "".join(f"<td{side}>{text}</td>" for side, text in zip(sides[1:], cells, strict=True))
+        lines.append(f'<tr{ruled}{attributes}><th scope="row" class="words">{name}</th>{others}</tr>')
+    return "\n".join([*lines, "</tbody>", "</table>"])
 
 
 def line_html(words: Words) -> str:
@@ -58,29 +85,6 @@ def _block(block: Block, table: Callable[[Table], str]) -> str:
             return f"<figure>{shown}<figcaption>{caption}</figcaption></figure>"
         case _:
             return f"<pre>{_lines(block.text)}</pre>"
-
-
-def _table(table: Table) -> Iterable[str]:
-    yield "<table>\n<thead>"
-    if any(column.group for column in table.columns):
-        groups = [
-            f'<th colspan="{span}">{_text(group)}</th>' if group else "<td></td>" * span
-            for group, span in spans(table.columns)
-        ]
-        yield f"<tr>{''.join(groups)}</tr>"
-    yield _row("th", [column.heading for column in table.columns], table.columns)
-    yield "</thead>\n<tbody>"
-    rows = list(zip(*(column.texts for column in table.columns), strict=True))
-    for n, cells in enumerate(rows, start=1):
-        yield _row("td", cells, table.columns, is_ruled=n in table.ruled and n < len(rows))
-    yield "</tbody>\n</table>"
-
-
-def _row(tag: str, cells: Iterable[Words], columns: Iterable[Column], *, is_ruled: bool = False) -> str:
-    marks = [' class="words"' if column.is_words or not i else "" for i, column in enumerate(columns)]
-    written = [f"<{tag}{mark}>{_cell(cell)}</{tag}>" for mark, cell in zip(marks, cells, strict=True)]
-    ruled = ' class="ruled"' if is_ruled else ""
-    return f"<tr{ruled}>{''.join(written)}</tr>"
 
 
 def _cell(words: Words) -> str:

@@ -1,4 +1,4 @@
-r"""A page as LaTeX to \input: its tables as floats with caption and label, everything else as comments.
+r"""The tables of a page as LaTeX to \input: floats with caption and label.
 
 The rules are those of booktabs if the document loads it. Nothing in a name is a command.
 """
@@ -6,13 +6,11 @@ The rules are those of booktabs if the document loads it. Nothing in a name is a
 import itertools
 import math
 import re
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from repro.render.escape import flat
 from repro.render.grid import aligned
 from repro.render.page import (
-    Block,
     Code,
     Column,
     Emphasis,
@@ -20,12 +18,9 @@ from repro.render.page import (
     Heading,
     Inline,
     Link,
-    Listing,
     Page,
-    Picture,
     Strong,
     Table,
-    Verbatim,
     Words,
     inlines,
     parts,
@@ -55,12 +50,12 @@ TEX = {
     **{"“": r"\textquotedblleft{}", "”": r"\textquotedblright{}", "’": r"\textquoteright{}"},
 }
 OTHERS = "ÐðÞþ÷"  # of Latin-1: LaTeX's first fonts have no such letter
-GREEK = {"Δ": r"\Delta", "ε": r"\epsilon"}
+SYMBOLS = {"Δ": r"\Delta", "ε": r"\epsilon", "log": r"\log"}  # of formulas
 
 
 def latex(page: Page, name: str) -> str:
-    """The whole page; its floats are labelled tab:`name`, tab:`name`-2 and so on."""
-    lines = [*_comment(page.origin), *_comment(USE), *BOOKTABS]
+    """The tables of a page; their floats are labelled tab:`name`, tab:`name`-2 and so on."""
+    lines = [f"% {flat(page.origin)}", f"% {USE}", *BOOKTABS]
     labels = (f"tab:{name}{f'-{i}' if i > 1 else ''}" for i in itertools.count(1))
     caption = f"{page.title}."
     for block in page.blocks:
@@ -70,8 +65,6 @@ def latex(page: Page, name: str) -> str:
                 note = f" {tex_line(block.note)}" if block.note and not i else ""
                 lines += [r"\begin{table}[htbp]", rf"\caption{{{said}{note}}}", rf"\label{{{next(labels)}}}"]
                 lines += [r"\centering\footnotesize\setlength{\tabcolsep}{3pt}", *tabular(piece), r"\end{table}"]
-        else:
-            lines += _said(block)
         if isinstance(block, Heading) and block.level > 1:
             caption = f"{page.title}. {plain(block.words)}."
     return "\n".join([*lines, ""])
@@ -81,19 +74,14 @@ def pieces(table: Table) -> Iterable[Table]:
     """The table in pieces no wider than a line of text, each of about as many rows, no more than a page holds."""
     n_rows = len(table.columns[0].texts)
     n_pieces = max(1, math.ceil(n_rows / ROWS))
-    for part in parts(table, WIDTH, _wide):
+    for part in parts(table, WIDTH, _width, lambda group: _points(group) + BETWEEN):
         for start, end in itertools.pairwise(n_rows * i // n_pieces for i in range(n_pieces + 1)):
             columns = tuple(column._replace(texts=column.texts[start:end]) for column in part.columns)
             yield Table(columns, frozenset(row - start for row in table.ruled if row > start))
 
 
-def _wide(columns: Sequence[Column]) -> float:
-    """Approximate width of columns side by side, in points; a heading over several is not broken."""
-    groups = itertools.groupby(columns, key=lambda column: column.group)
-    return sum(max(_points(group) + BETWEEN, sum(map(_width, run))) for group, run in groups)
-
-
 def _width(column: Column) -> float:
+    """Approximate width of a column, in points."""
     widest = max(map(_points, (column.heading, *column.texts)))
     return (min(widest, BROKEN) if column.is_words else widest) + BETWEEN
 
@@ -158,17 +146,12 @@ def _formula(text: str) -> str:
     def written(found: re.Match[str]) -> str:
         if index := found["index"]:
             return found["mark"] + "{" + (index if len(index) == 1 else rf"\mathrm{{{index}}}") + "}"
-        command = r"\log" if found[0] == "log" else GREEK.get(found[0])
-        if command:
+        if command := SYMBOLS.get(found[0]):
             return command + " " * found.string[found.end() : found.end() + 1].isalpha()
-        return _in_mathematics(found[0])
+        return rf"\mbox{{{tex_text(found[0])}}}"
 
-    formula = re.sub(r"(?P<mark>[_^])(?P<index>[0-9A-Za-z]+)|log|.", written, flat(text))
-    return f"${formula.strip()}$" if formula.strip() else ""
-
-
-def _in_mathematics(letter: str) -> str:
-    return letter if re.fullmatch(r"[0-9A-Za-z ()/,.+=-]", letter) else rf"\mbox{{{tex_text(letter)}}}"
+    formula = re.sub(r"(?P<mark>[_^])(?P<index>[0-9A-Za-z]+)|log|[^0-9A-Za-z ()/,.+=-]", written, flat(text)).strip()
+    return f"${formula}$" if formula else ""
 
 
 def tex_text(text: str) -> str:
@@ -180,23 +163,3 @@ def _named(text: str) -> str:
     """One line; letters that some document cannot set, which are all but those of Latin-1, become U+NNNN."""
     known = (c if c in TEX or c.isascii() or ("À" <= c <= "ÿ" and c not in OTHERS) else None for c in flat(text))
     return "".join(c or f"U+{ord(of):04X}" for c, of in zip(known, flat(text), strict=True))
-
-
-def _said(block: Block) -> Iterable[str]:
-    match block:
-        case Listing():
-            for item in block.items:
-                yield from _comment(f"- {plain(item)}")
-        case Picture():
-            yield from _comment(f"{block.caption}: {block.file}")
-        case Verbatim():
-            yield from (f"% {flat(line)}" for line in block.text.split("\n"))
-        case Table():
-            raise TypeError("A table is no comment.")
-        case _:
-            yield from _comment(plain(block.words))
-
-
-def _comment(text: str) -> Iterable[str]:
-    """Lines that LaTeX does not read."""
-    yield from textwrap.wrap(flat(text), 118, initial_indent="% ", subsequent_indent="%   ") or ["%"]

@@ -165,39 +165,48 @@ def _is_empty(block: Block) -> bool:
     return (isinstance(block, Text) and not plain(block.words)) or (isinstance(block, Listing) and not block.items)
 
 
-def narrowest(column: Column) -> int:
+def narrowest(column: Column) -> float:
     """The least width of a column: words are broken at blanks and hyphens, numbers are kept whole (`unbroken`)."""
     cells = [unbroken(text) if type(text) is str else plain(text) for text in column.texts]
     pieces = [piece for text in (column.group, column.heading, *cells) for piece in re.split(r" |(?<=-)", text)]
     return BETWEEN + LETTER * max(map(len, pieces))
 
 
-def on_screen(columns: Iterable[Column]) -> float:
-    """The least width of columns side by side."""
-    return sum(map(narrowest, columns))
-
-
 def parts(
-    table: Table, widest: int = WIDEST, width: Callable[[Sequence[Column]], float] = on_screen
+    table: Table,
+    widest: int = WIDEST,
+    width: Callable[[Column], float] = narrowest,
+    over: Callable[[str], float] = lambda group: 0.0,
 ) -> tuple[Table, ...]:
-    """The fewest tables no wider than `widest`, about equal; each has the first column, and groups stay together."""
-    names, *others = table.columns
-    together = itertools.groupby(enumerate(others), key=lambda at: at[1].group or at[0])
-    runs = [[column for _, column in run] for _, run in together]
-    rooms = range(0, max(widest - int(width([names])), 0) + 1, LETTER)
-    few = len(_filled(runs, rooms[-1], width))
-    even = next(parts for room in rooms if len(parts := _filled(runs, room, width)) == few)
-    return tuple(Table((names, *part), table.ruled) for part in even)
+    """The fewest tables no wider than `widest`, about equal; each has the first column, and groups stay together.
+
+    `width` is the width of a column by itself, and `over` that of a heading of several columns.
+    """
+
+    def wide(columns: Iterable[Measured]) -> float:
+        groups = itertools.groupby(columns, key=lambda one: one[0].group)
+        return sum(max(over(group), sum(own for _, own in run)) for group, run in groups)
+
+    names, *others = [(column, width(column)) for column in table.columns]
+    together = itertools.groupby(enumerate(others), key=lambda at: at[1][0].group or at[0])
+    runs = [[one for _, one in run] for _, run in together]
+    rooms = range(0, max(widest - int(wide([names])), 0) + 1, LETTER)
+    few = len(_filled(runs, rooms[-1], wide))
+    even = next(parts for room in rooms if len(parts := _filled(runs, room, wide)) == few)
+    return tuple(Table((names[0], *(column for column, _ in part)), table.ruled) for part in even)
+
+
+Measured = tuple[Column, float]  # with its width
 
 
 def _filled(
-    runs: Iterable[Sequence[Column]], room: int, width: Callable[[Sequence[Column]], float]
-) -> list[list[Column]]:
+    runs: Iterable[list[Measured]], room: int, wide: Callable[[Iterable[Measured]], float]
+) -> list[list[Measured]]:
     """Runs of columns in order, as many together as there is room for; a run is split only if it is too wide alone."""
-    parts: list[list[Column]] = [[]]
+    parts: list[list[Measured]] = [[]]
     for run in runs:
-        for piece in [run] if width(run) <= room else [[column] for column in run]:
-            if parts[-1] and width([*parts[-1], *piece]) > room:
+        for piece in [run] if wide(run) <= room else [[one] for one in run]:
+            if parts[-1] and wide([*parts[-1], *piece]) > room:
                 parts.append([])
             parts[-1] += piece
     return parts

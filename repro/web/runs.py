@@ -69,7 +69,6 @@ def runs_section(data: ScaleData) -> Section:
         ),
         links=[*runs],
         facets={"table": [one.table for one in shown], "status": [one.status for one in shown]},
-        caption="Every run",
     )
     said = Markup("<p>Every run behind the tables. Click one to open it, or press Enter on its name.</p>")
     badges = sorted({badge for one in shown if (badge := _badge(one))})

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from repro.corpora.catalogue import CORPORA
 from repro.corpora.pair import languages
-from repro.pages.columns import PARTS, comma_separated
+from repro.pages.columns import PARTS
 from repro.pages.scale_data import ScaleData
 from repro.results.artifacts import are_of
 from repro.results.labels import label
@@ -75,7 +75,6 @@ def sentences_section(data: ScaleData) -> Section | None:
             "sentences": scored,
         },
         script=SCRIPT,
-        csv={"sentence_bleu.csv": _sheet(sides, scored)},
     )
 
 
@@ -166,12 +165,3 @@ def _about_text(record: Record, pairs: Pairs | None) -> Markup:
     *_, target = languages(record.pair)
     by = f"sacreBLEU {__version__}, sentence BLEU (eff:yes, tok:{sacrebleu_tokeniser(target)}, smooth:exp)"
     return Markup('<p class="small">{} Scored by {}.</p>').format(said, by)
-
-
-def _sheet(sides: Sequence[Side], scored: Sequence[dict[str, Any]]) -> str:
-    """The scores, with a line for each sentence and a column for each row."""
-    names = [side.name for side in sides]
-    about = ("line", "spread", "source", "reference")
-    return comma_separated(
-        [{**{name: one[name] for name in about}, **dict(zip(names, one["bleu"], strict=True))} for one in scored]
-    )

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -69,10 +68,10 @@ def test_hostile_text_is_shown_as_text_on_any_console(tmp_path: Path, surroundin
         assert output.decode().count("60.7 ± 1.3 Δ − ü") == 5
 
 
-@pytest.mark.parametrize("closed", [(1,), (0, 1, 2)])
-def test_closed_streams_do_no_harm(tmp_path: Path, closed: Sequence[int]) -> None:
-    code, output = said(tmp_path, " ".join("<&-" if number == 0 else f"{number}>&-" for number in closed))
-    assert (code, bool(output)) == (7, len(closed) == 1), output.decode(errors="replace")
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_closed_stream_does_no_harm(tmp_path: Path, closed: int) -> None:
+    code, output = said(tmp_path, f"{closed}>&-")
+    assert (code, bool(output)) == (7, True), output.decode(errors="replace")
 
 
 def test_only_what_a_terminal_obeys_is_changed() -> None:

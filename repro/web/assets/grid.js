@@ -1,7 +1,7 @@
 /* Tables and lists that a reader sorts and filters: every `.grid` of the page, folded or not.
 
    Its items are the rows of its table, or its elements `.item`. `data-facets="table kind"` names the attributes
-   (data-table, data-kind) by which they can be chosen; a heading with `data-sort` sorts. A row with data-run leads to #run=. */
+   (data-table, data-kind) by which they can be chosen; a heading sorts. A row with data-run leads to #run=. */
 "use strict";
 
 {
@@ -56,13 +56,13 @@
   function makeSortable(table, items) {
     const body = table.tBodies[0];
     const given = [...items];
-    for (const heading of table.querySelectorAll("th[data-sort]")) {
+    for (const heading of table.tHead.rows[table.tHead.rows.length - 1].cells) {
       const button = report.element("button", { type: "button", class: "sort" });
       button.append(...heading.childNodes);
       heading.append(button);
       button.addEventListener("click", () => {
         const next = { none: "descending", descending: "ascending", ascending: "none" }[heading.ariaSort ?? "none"];
-        for (const other of table.querySelectorAll("th[data-sort]")) other.removeAttribute("aria-sort");
+        for (const other of table.tHead.rows[table.tHead.rows.length - 1].cells) other.removeAttribute("aria-sort");
         if (next !== "none") heading.setAttribute("aria-sort", next);
         const place = heading.cellIndex;
         const sign = next === "ascending" ? 1 : -1;
