@@ -4,16 +4,12 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
 from repro.corpora.filters import FILTER_RULES, check_rules, identity, reasons
 from repro.corpora.parallel_text import Parallel
 
 ENGLISH = "The committee will meet again on Thursday to discuss the report."
-GERMAN = "Der Ausschuss tritt am Donnerstag wieder zusammen, um den Bericht zu beraten."
-FRENCH = "La commission se réunira de nouveau jeudi pour examiner le rapport."
 RATIO = "sides differ in length by more than 3 times"
 
 
@@ -106,15 +102,3 @@ def test_rules_are_applied_in_one_order_and_have_a_version() -> None:
 def test_unknown_rules_are_refused() -> None:
     with pytest.raises(ValueError, match="Unknown cleaning rule 'ratio'; expected some of length_ratio, fairseq"):
         check_rules(["ratio"])
-
-
-lines = st.sampled_from([ENGLISH, GERMAN, FRENCH, "Yes.", words(9), words(40), ENGLISH + " " + GERMAN])
-
-
-@given(st.lists(st.tuples(lines, lines), max_size=6), st.integers(0, 6))
-def test_reasons_do_not_depend_on_the_chunks(pairs: list[tuple[str, str]], cut: int) -> None:
-    def of(some: list[tuple[str, str]]) -> list[str | None]:
-        return reasons(["fairseq", "length_ratio"], "en-de", [a for a, _ in some], [b for _, b in some])
-
-    assert of(pairs) == of(pairs[:cut]) + of(pairs[cut:])
-    assert of(pairs) == [reason for pair in pairs for reason in of([pair])]

@@ -402,24 +402,6 @@ def test_sub_words_other_than_those_that_a_text_came_with_are_refused(tmp_path: 
         prepared(plain, subwords=Subwords("given", 0))
 
 
-# Real text -------------------------------------------------------------------------------------------------
-
-
-def test_multi30k_is_ready_within_20_seconds(real_text: Path, tmp_path: Path) -> None:
-    if not (real_text / "multi30k").is_dir():
-        pytest.skip(f"needs the real text: {real_text / 'multi30k'} is absent.")
-    started = time.process_time()  # of both cores; a wall clock would also measure the neighbours
-    corpus = open_corpus("multi30k", "en-de", data_dir=real_text, cache=tmp_path)
-    made = prepare(corpus, subwords=Subwords("bpe", 10_000), cache=tmp_path, max_length=256)
-    seconds = time.process_time() - started
-    assert made.tokenizer.size == 10_000
-    assert made.counts["train"]["dropped"] == {}
-    assert (len(made.train), len(made.dev), len(made.test)) == (29_000, 1_014, 1_000)
-    decoded = [made.tokenizer.decode(made.test.target.sentence(i)) for i in range(1_000)]
-    assert decoded == made.test.references
-    assert seconds < 20
-
-
 @pytest.mark.parametrize(("together", "share"), [("2", 2), ("99", 1), ("0", 4), ("x", 4)])
 def test_of_several_processes_each_has_its_share_of_the_cores(
     monkeypatch: pytest.MonkeyPatch, together: str, share: int
