@@ -9,7 +9,6 @@ from paper_runs import paper_run
 
 from repro.results.record import Record, path
 from repro.results.sentences import SMOOTHED, Translated, bleu, write_sentences
-from repro.runs.outputs import translated
 
 REFERENCES = {
     "dev": ["der Hund läuft heute sehr schnell nach Hause", "die Katze schläft auf dem Sofa", "das ist gut"],
@@ -28,7 +27,7 @@ def hypotheses(seed: int, split: str) -> list[str]:
 def splits(seed: int, *, source: Sequence[int] | None = None, is_open: bool = False) -> dict[str, Translated]:
     """Dev and test of a run; `source` and `is_open` are those of `Translated`, the former cut to the text."""
     return {
-        split: translated(
+        split: Translated(
             hypotheses(seed, split),
             references,
             "en-de",

@@ -13,7 +13,7 @@ Paper: section 6.1, which gives one number per system.
 import functools
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -57,13 +57,14 @@ class Places(NamedTuple):
     thirds: Sequence[NgramCounts]  # by sacreBLEU: each third of a translation against that of its reference
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Translated:
     """The translations of one split by a run."""
 
     hypotheses: Sequence[str]
     references: Sequence[str]
-    target: str  # the language
+    pair: str  # "en-de"
+    _: KW_ONLY
     in_tokens: bool  # both sides are Moses tokens
     source: Sequence[int] | None = None  # [S] tokens of each source; None: not known
     is_open: bool = False  # the references may be redistributed
@@ -71,12 +72,12 @@ class Translated:
     @functools.cached_property
     def scorers(self) -> dict[str, NgramCounts]:
         """The counts by each scorer."""
-        return ngram_counts(self.hypotheses, self.references, self.target, in_tokens=self.in_tokens)
+        return ngram_counts(self.hypotheses, self.references, languages(self.pair)[1], in_tokens=self.in_tokens)
 
     @functools.cached_property
     def thirds(self) -> tuple[NgramCounts, ...]:
         """The counts by third."""
-        return thirds(self.hypotheses, self.references, self.target, in_tokens=self.in_tokens)
+        return thirds(self.hypotheses, self.references, languages(self.pair)[1], in_tokens=self.in_tokens)
 
 
 def bleu(sums: NDArray[np.float64], *, smoothed: bool) -> NDArray[np.float64]:
@@ -143,17 +144,12 @@ class _Cut(NamedTuple):
 
         if self.scorer == "bleu":
             name = sacrebleu_tokeniser(self.target)
-            cut_one, plain = (
-                _cutter(name),
-                [plain_text(line, self.target) for line in lines] if self.in_tokens else lines,
-            )
+            cut, plain = _cutter(name), (plain_text(line, self.target) if self.in_tokens else line for line in lines)
             # 13a never looks beyond a blank, so each word is cut only once
-            tokens = [
-                [*chain.from_iterable(map(cut_one, of.split()))] if name == "13a" else cut_one(of) for of in plain
-            ]
+            tokens = [[*chain.from_iterable(map(cut, of.split()))] if name == "13a" else cut(of) for of in plain]
         else:
-            cut = given_tokens if self.in_tokens else published_tokens
-            tokens = [cut(line, self.target).split() for line in lines]
+            cut_all = given_tokens if self.in_tokens else published_tokens
+            tokens = [cut_all(line, self.target).split() for line in lines]
         n = self.parts
         return [of[len(of) * k // n : len(of) * (k + 1) // n] for of in tokens for k in range(n)] if n > 1 else tokens
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, open_corpus
-from repro.corpora.pair import languages
 from repro.results import artifacts
 from repro.results.artifacts import are_of, read_further
 from repro.results.brackets import Brackets, has_brackets, write_brackets
@@ -51,7 +50,7 @@ def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
         texts, known = _held_out(run), CORPORA.get(run.corpus.name)
         is_open = known is not None and known.is_generated
         splits: dict[str, Translated] = {
-            split: translated(
+            split: Translated(
                 _lines(file),
                 texts[split].references,
                 record.pair,
@@ -86,27 +85,6 @@ def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
     )
 
 
-def translated(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    pair: str,
-    *,
-    in_tokens: bool,
-    source: Sequence[int] | None = None,
-    is_open: bool = False,
-) -> Translated:
-    """One split of a pair of languages."""
-    _, target = languages(pair)
-    return Translated(
-        hypotheses=hypotheses,
-        references=references,
-        target=target,
-        in_tokens=in_tokens,
-        source=source,
-        is_open=is_open,
-    )
-
-
 def rescored(record: Record, results: Path, cache: Path) -> str | None:
     """Why the translations beside a record under `results` do not score what it says; None where they do.
 
@@ -121,7 +99,7 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
         if len(hypotheses) != len(references):
             return f"{split} has {len(hypotheses):,} translations of {len(references):,} sentences"
         places = read_places(results, record, split)
-        found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
+        found = Translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
         if places and any(map(_differ, places.thirds, found.thirds)):
             return f"the counts of its translations of {split}, by thirds, are not those that were kept"
         if wrong := _unlike(found, record.scores[split], split, "the record says"):
@@ -137,7 +115,7 @@ def _further_rescored(record: Record, results: Path, corpus: Corpus) -> str | No
         references = [target for _, target in corpus.further[test].pairs()]
         if len(hypotheses) != len(references):
             return f"{test} has {len(hypotheses):,} translations of {len(references):,} sentences"
-        found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
+        found = Translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
         if wrong := _unlike(found, scores, test, "their file says"):
             return wrong
     return None

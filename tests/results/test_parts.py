@@ -24,8 +24,7 @@ from repro.results.parts import (
     with_parts,
 )
 from repro.results.record import Record, path
-from repro.results.sentences import NgramCounts, write_sentences
-from repro.runs.outputs import translated
+from repro.results.sentences import NgramCounts, Translated, write_sentences
 
 
 def counts(right: list[int], of: int = 4) -> NgramCounts:
@@ -86,7 +85,7 @@ def run(row: str, seed: int, dev: list[str], results: Path, table: str = "table3
     """A run that translated dev so, and test as its references are; no file beside it where dev is nothing."""
     hypotheses = {"dev": dev or WHOLE, "test": REFERENCES["test"]}
     made = {
-        split: translated(lines, REFERENCES[split], "en-de", in_tokens=False) for split, lines in hypotheses.items()
+        split: Translated(lines, REFERENCES[split], "en-de", in_tokens=False) for split, lines in hypotheses.items()
     }
     record = with_scores(paper_run(row, table, seed=seed, run=f"{len(row)}{seed:015x}"), made)
     if dev:

@@ -15,6 +15,7 @@ from repro.results import artifacts
 from repro.results.artifacts import are_of, own_file
 from repro.results.record import Record, path
 from repro.results.sentences import (
+    Translated,
     faults,
     read_hypotheses,
     read_places,
@@ -22,7 +23,7 @@ from repro.results.sentences import (
     write_sentences,
 )
 from repro.runs import outputs
-from repro.runs.outputs import at_hand, keep_outputs, rescored, translated
+from repro.runs.outputs import at_hand, keep_outputs, rescored
 
 LENGTHS = {"dev": [7, 5, 3], "test": [11, 2]}
 SIZES = GrammarSizes(n_train=30, n_dev=3, n_test=2)
@@ -67,7 +68,7 @@ def test_what_stands_there_is_not_made_again_unless_it_is_of_another_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
-    monkeypatch.setattr(outputs, "translated", lambda *of, **how: made.append(1) or translated(*of, **how))
+    monkeypatch.setattr(outputs, "Translated", lambda *of, **how: made.append(1) or Translated(*of, **how))
     for _ in range(2):
         keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
     assert len(made) == 2, "dev and test, once"
@@ -103,7 +104,7 @@ def on_grammar(cache: Path, results: Path, shift: int = 0) -> Record:
     splits = {}
     for split, text in (("dev", corpus.dev), ("test", corpus.test)):
         lines = [target for _, target in text.pairs()]
-        splits[split] = translated(lines[shift:] + lines[:shift], lines, "en-de", in_tokens=False)
+        splits[split] = Translated(lines[shift:] + lines[:shift], lines, "en-de", in_tokens=False)
     of = {"name": "grammar", "sha256": corpus.sha256, "n_train": 28, "dropped": {"too long": 2}}
     made = record(corpus={**paper_run().corpus, **of})
     made = with_scores(made, splits)
