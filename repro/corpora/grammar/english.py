@@ -10,20 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import WORDS, english_plural
-
-_EN_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven "
-    "twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-)
-_EN_TENS = ". . twenty thirty forty fifty sixty seventy eighty ninety"
+from repro.corpora.grammar.lexicon import SMALL, TENS, WORDS, english_plural
 
 
 def english_number(n: int) -> str:
     """23: twenty-three"""
     if n < 20:
-        return _EN_SMALL.split()[n]
-    return _EN_TENS.split()[n // 10] + ("-" + _EN_SMALL.split()[n % 10] if n % 10 else "")
+        return SMALL[0][n]
+    return TENS[0][n // 10] + ("-" + SMALL[0][n % 10] if n % 10 else "")
 
 
 def english_third(word: str) -> str:

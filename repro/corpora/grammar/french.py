@@ -7,7 +7,7 @@ La vieille amie de l'homme ne les a pas vues.
 from functools import cache
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import VOWELS, WORDS
+from repro.corpora.grammar.lexicon import DETERMINERS, SMALL, TENS, VOWELS, WORDS
 
 # verbs that are not regular: je, tu, il, nous, ils; participle; stem of the future
 _IRREGULAR = {line.split()[0]: tuple(line.split()[1:]) for line in WORDS["french_verbs"]}
@@ -34,37 +34,21 @@ def french_participle(participle: str, gender: str, plural: bool) -> str:
     return participle + ("s" if plural and not participle.endswith("s") else "")
 
 
-_FR_SMALL = (
-    "zéro un deux trois quatre cinq six sept huit neuf dix onze "
-    "douze treize quatorze quinze seize dix-sept dix-huit dix-neuf"
-)
-_FR_TENS = ". . vingt trente quarante cinquante soixante soixante quatre-vingt quatre-vingt"
-
-
 def french_number(n: int, gender: str = "m") -> str:
     """23: vingt-trois; 21: vingt et un(e); 76: soixante-seize; 80: quatre-vingts; 95: quatre-vingt-quinze"""
     if n < 20:
-        return _FR_SMALL.split()[n]
+        return SMALL[2][n]
     tens, units = n // 10, n % 10
     if tens in (7, 9):
         units += 10
-    one = "une" if gender == "f" and units == 1 else _FR_SMALL.split()[units]
+    one = "une" if gender == "f" and units == 1 else SMALL[2][units]
     if units == 0:
-        return _FR_TENS.split()[tens] + ("s" if tens == 8 else "")
-    return _FR_TENS.split()[tens] + (" et " if units in (1, 11) and tens < 8 else "-") + one
+        return TENS[2][tens] + ("s" if tens == 8 else "")
+    return TENS[2][tens] + (" et " if units in (1, 11) and tens < 8 else "-") + one
 
 
-_FR_DET = {
-    # masculine, feminine, masculine before a vowel, feminine before a vowel, plural, feminine plural
-    "the": "le la le la les les", "a": "un une un une des des", "this": "ce cette cet cette ces ces",
-    "no": "aucun aucune aucun aucune - -", "every": "chaque chaque chaque chaque - -",
-    "which": "quel quelle quel quelle quels quelles", "all": "- - - - tous_les toutes_les",
-    "many": "- - - - beaucoup_de beaucoup_de", "some": "- - - - quelques quelques",
-    "my": "mon ma mon mon mes mes", "your": "ton ta ton ton tes tes",
-    "our": "notre notre notre notre nos nos",
-    "his": "son sa son son ses ses", "her": "son sa son son ses ses", "its": "son sa son son ses ses",
-    "their": "leur leur leur leur leurs leurs",
-}  # fmt: skip
+# masculine, feminine, masculine before a vowel, feminine before a vowel, plural, feminine plural
+_FR_DET = {en: fr for en, _, fr in DETERMINERS}
 _FR_STRESSED = {"I": "moi", "you": "toi", "he": "lui", "she": "elle", "we": "nous"}
 _FR_SUBJECT = {"I": "je", "you": "tu", "he": "il", "she": "elle", "we": "nous"}
 

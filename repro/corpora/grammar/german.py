@@ -5,7 +5,7 @@ Weil der alte Hund müde war, hat die Frau, der er folgt, ihn nicht mitgebracht.
 """
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import WORDS
+from repro.corpora.grammar.lexicon import DETERMINERS, SMALL, TENS, WORDS
 
 _IRREGULAR = {line.split()[0]: line.split()[1:] for line in WORDS["german_verbs"]}
 
@@ -70,29 +70,19 @@ def german_preterite(stem: str, person: int) -> str:
     return stem + ("", "st", "", "n", "n")[person]
 
 
-_DE_SMALL = (
-    "null ein zwei drei vier fünf sechs sieben acht neun zehn elf "
-    "zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn"
-)
-_DE_TENS = ". . zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig"
-
-
 def german_number(n: int) -> str:
     """23: dreiundzwanzig, units first"""
     if n < 20:
-        return _DE_SMALL.split()[n]
-    return (_DE_SMALL.split()[n % 10] + "und" if n % 10 else "") + _DE_TENS.split()[n // 10]
+        return SMALL[1][n]
+    return (SMALL[1][n % 10] + "und" if n % 10 else "") + TENS[1][n // 10]
 
 
 _DE_PRONOUN = {
     "I": "ich mich mir", "you": "du dich dir", "he": "er ihn ihm", "she": "sie sie ihr", "we": "wir uns uns",
     "they": "sie sie ihnen", "m": "er ihn ihm", "f": "sie sie ihr", "n": "es es ihm", "p": "sie sie ihnen",
 }  # fmt: skip
-_DE_DET = {
-    "the": "der", "a": "ein", "this": "dies", "every": "jed", "all": "all", "many": "viel", "some": "einig",
-    "no": "kein", "which": "welch", "my": "mein", "your": "dein", "his": "sein", "her": "ihr", "our": "unser",
-    "their": "ihr", "its": "sein", "": "",
-}  # fmt: skip
+
+_DE_DET = {en: de for en, de, _ in DETERMINERS} | {"": ""}
 
 
 def german_thing(thing: tree.Thing, case: str, negated: bool = False) -> list[str]:

@@ -117,6 +117,9 @@ WORDS = {
     section.partition("]")[0].strip("["): section.split("\n")[1:]
     for section in Path(__file__).with_name("words.txt").read_bytes().decode().strip().split("\n\n")
 }
+# the numbers from 0 to 19, and the tens: each in English, German and French
+SMALL, TENS = (list(zip(*map(str.split, WORDS[name]), strict=True)) for name in ("numbers", "tens"))
+DETERMINERS = [line.split(" | ") for line in WORDS["determiners"]]
 
 
 def _one_syllable(word: str) -> bool:
