@@ -59,11 +59,8 @@ def stacks(model: Transformer) -> tuple[Stack, Stack]:
     maps = model.attention_maps(source, target)
     masked = {name for name, weights in maps.items() if not weights.triu(1).any()}  # nobody looks ahead
     stacks = [_stack(done, name, masked) for name in ("encoder", "decoder")]
-    entries = _entries(done, model)
-    return (
-        Stack("encoder", entries[0], stacks[0]),
-        Stack("decoder", entries[1], stacks[1], _head(model, source)),
-    )
+    entries = _entries(done)
+    return Stack("encoder", entries[0], stacks[0]), Stack("decoder", entries[1], stacks[1], _head(model, source))
 
 
 def _stack(done: Trace, name: str, masked: set[str]) -> tuple[tuple[int, tuple[Block, ...]], ...]:
@@ -117,7 +114,7 @@ def _label(kind: str, masked: bool) -> str:
     return known.get(kind, words(kind))
 
 
-def _entries(done: Trace, model: Transformer) -> list[tuple[str, ...]]:
+def _entries(done: Trace) -> list[tuple[str, ...]]:
     """The modules behind each stack's input: those that the model itself calls before the stack's first layer."""
     entries: list[tuple[str, ...]] = []
     names: list[str] = []
@@ -125,9 +122,8 @@ def _entries(done: Trace, model: Transformer) -> list[tuple[str, ...]]:
         if call.path in ("encoder.0", "decoder.0"):
             entries.append(tuple(names))
         elif "." not in call.path and call.path != "dropout":
-            positional = "positions" in call.path
-            learned = call.kind.startswith("Learned")
-            names.append(f"{'Learned' if learned else 'Positional'}\nEncoding" if positional else words(call.path))
+            kind = "Learned" if call.kind.startswith("Learned") else "Positional"
+            names.append(f"{kind}\nEncoding" if "positions" in call.path else words(call.path))
         if call.path.startswith(("encoder.", "decoder.")):
             names = []
     return entries
@@ -151,38 +147,25 @@ MARGIN = 11  # of the frame around a layer
 ARROW = "-|>,head_length=0.3,head_width=0.14"
 
 
-@dataclass(frozen=True)
-class Box:
-    """What is drawn as one box: a block, or a sum together with the norm that is its only reader."""
+def boxes(blocks: Sequence[Block]) -> list[tuple[Block, int]]:
+    """The boxes of one layer, bottom first, each with the number of its last block.
 
-    label: str
-    kind: str
-    reads: tuple[int, ...]
-    blocks: tuple[int, ...]
-
-
-def boxes(blocks: Sequence[Block]) -> list[Box]:
-    """The boxes of one layer, bottom first."""
-    found: list[Box] = []
+    A sum and the norm that is its only reader are drawn as one.
+    """
+    found: list[tuple[Block, int]] = []
     for i, block in enumerate(blocks):
+        before, _ = found[-1] if found else (block, i)
         readers = [j for j, other in enumerate(blocks) if i - 1 in other.reads]
-        if (
-            found
-            and block.kind == "LayerNorm"
-            and found[-1].kind == "add"
-            and block.reads == (i - 1,)
-            and readers == [i]
-        ):
-            added = found.pop()
-            found.append(Box(f"{added.label} & {block.label}", added.kind, added.reads, (*added.blocks, i)))
+        if (before.kind, block.kind, block.reads, readers) == ("add", "LayerNorm", (i - 1,), [i]):
+            found[-1] = Block(f"{before.label} & {block.label}", before.kind, before.reads), i
         else:
-            found.append(Box(block.label, block.kind, block.reads, (i,)))
+            found.append((block, i))
     return found
 
 
 def paint_architecture(figure: Figure, drawn: tuple[Stack, Stack]) -> None:
     """Paint figure 1: the stacks side by side, and the encoder's output going to the decoder."""
-    pen = _Pen(style.canvas(figure))
+    pen = Pen(style.canvas(figure))
     left = 126.0
     memory = _column(pen, left, -1, drawn[0], None)
     _column(pen, left + APART, 1, drawn[1], memory)
@@ -192,24 +175,20 @@ def height(drawn: tuple[Stack, Stack]) -> float:
     """The height of the taller stack, in points."""
     from matplotlib.figure import Figure
 
-    pen = _Pen(style.canvas(Figure()))  # it is drawn to be measured
+    pen = Pen(style.canvas(Figure()))  # it is drawn to be measured
     return max(_column(pen, 0, 1, column, (0, 0))[1] for column in drawn) + 24
 
 
 @dataclass
-class _Pen:
+class Pen:
     """Draws boxes and arrows of one style."""
 
     axes: Axes
 
     def box(self, x: float, y: float, label: str, kind: str) -> float:
         """Draw a rounded box whose lower edge is at y; returns its upper edge."""
-        from matplotlib.patches import FancyBboxPatch
-
         tall = 17.0 + 11 * label.count("\n")
-        shape = FancyBboxPatch((x - WIDE / 2, y), WIDE, tall, boxstyle="round,pad=0,rounding_size=3.5", zorder=3)
-        shape.set(facecolor=FILL.get(kind, OTHER), edgecolor=style.INK, linewidth=0.8)
-        self.axes.add_patch(shape)
+        self.rounded(x - WIDE / 2, y, WIDE, tall, 3.5, FILL.get(kind, OTHER), zorder=3)
         self.text(x, y + tall / 2 - 0.5, label, zorder=4)
         return y + tall
 
@@ -238,19 +217,16 @@ class _Pen:
             wave = [y + 0.55 * radius * math.sin(math.pi * t) for t in steps]
             self.axes.plot([x + 0.97 * radius * t for t in steps], wave, color=style.INK, lw=0.8, zorder=4)
 
-    def frame(self, x: float, side: int, low: float, high: float) -> None:
-        """Draw the grey box around a layer, wider on the side of its residuals."""
+    def rounded(self, x: float, y: float, wide: float, tall: float, radius: float, face: str, *, zorder: float) -> None:
+        """Draw a rounded shape from its lower left corner."""
         from matplotlib.patches import FancyBboxPatch
 
-        inner, outer = WIDE / 2 + MARGIN, WIDE / 2 + AROUND + MARGIN
-        start = x - (outer if side < 0 else inner)
-        how = "round,pad=0,rounding_size=6"
-        shape = FancyBboxPatch((start, low), inner + outer, high - low, boxstyle=how, zorder=0)
-        shape.set(facecolor="#f6f6f6", edgecolor=style.INK, linewidth=0.8)
+        shape = FancyBboxPatch((x, y), wide, tall, boxstyle=f"round,pad=0,rounding_size={radius:g}", zorder=zorder)
+        shape.set(facecolor=face, edgecolor=style.INK, linewidth=0.8)
         self.axes.add_patch(shape)
 
 
-def _column(pen: _Pen, x: float, side: int, column: Stack, memory: tuple[float, float] | None) -> tuple[float, float]:
+def _column(pen: Pen, x: float, side: int, column: Stack, memory: tuple[float, float] | None) -> tuple[float, float]:
     """Draw one stack centred at x, residuals at `side`; returns x and y of its output, above the last frame.
 
     `memory` is the place of the encoder's output.
@@ -268,9 +244,11 @@ def _column(pen: _Pen, x: float, side: int, column: Stack, memory: tuple[float, 
         pen.text(far + side * 17, middle, positions, ha="left" if side > 0 else "right")
         y = middle + 6.5
     for count, blocks in column.layers:
-        low, start = y + 9, y
-        y = _layer(pen, x, start, side, blocks, memory)
-        pen.frame(x, side, low, y + MARGIN)
+        low = y + 9
+        y = _layer(pen, x, y, side, blocks, memory)
+        inner, outer = WIDE / 2 + MARGIN, WIDE / 2 + AROUND + MARGIN  # the frame is wider on the side of residuals
+        start = x - (outer if side < 0 else inner)
+        pen.rounded(start, low, inner + outer, y + MARGIN - low, 6, "#f6f6f6", zorder=0)
         edge = x + side * (WIDE / 2 + AROUND + MARGIN + 7)
         times = f"$N\\times$\n($N = {count}$)" if len(column.layers) == 1 else f"{count} ×"
         pen.text(
@@ -288,12 +266,12 @@ def _column(pen: _Pen, x: float, side: int, column: Stack, memory: tuple[float, 
 
 
 def _layer(
-    pen: _Pen, x: float, y: float, side: int, blocks: Sequence[Block], memory: tuple[float, float] | None
+    pen: Pen, x: float, y: float, side: int, blocks: Sequence[Block], memory: tuple[float, float] | None
 ) -> float:
     """Draw one layer whose input arrives at (x, y); returns the upper edge of its last box."""
     tops = {BELOW: y}
     top = y
-    for box in boxes(blocks):
+    for box, number in boxes(blocks):
         own = [read for read in box.reads if read != MEMORY]
         straight = max(own, default=BELOW)  # the newest value goes straight on, older ones around the box
         start, attends = tops[straight], box.kind in ATTENTIONS
@@ -312,11 +290,11 @@ def _layer(
                 edge, out, begin = x + side * WIDE / 2, x + side * (WIDE / 2 + AROUND), tops[read] + 4
                 begin += 10 if read == BELOW else 0
                 pen.line((x, begin), (out, begin), (out, (low + top) / 2), (edge, (low + top) / 2))
-        tops |= dict.fromkeys(box.blocks, top)
+        tops |= {number: top}
     return top
 
 
-def _bring(pen: _Pen, memory: tuple[float, float], x: float, low: float) -> None:
+def _bring(pen: Pen, memory: tuple[float, float], x: float, low: float) -> None:
     """Draw the encoder's output, from above its stack to the keys and values of an attention at x."""
     from_x, top = memory
     gutter, level = (from_x + x) / 2 - 6, low - FORK

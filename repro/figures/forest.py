@@ -16,7 +16,7 @@ from repro.claims.to_base import Distances, ToBase
 from repro.figures import style
 from repro.figures.style import Axes, Figure, save_numbers
 from repro.pages.tables import TABLE_2_NAME
-from repro.results.curves import OnText, Worth, on_texts
+from repro.results.curves import OnText, on_texts
 from repro.results.labels import label
 from repro.results.parts import bleu_over_sentences
 from repro.results.record import BASE, Record
@@ -216,12 +216,12 @@ def _legend(figure: Figure, lines: Sequence[ComparedRow]) -> None:
 
 # ---- dropout, smoothing and attention if a text is seen once, and if often: sections 5.4 and 6.2
 
-TEXT_SIZES, TEXT_SIZES_TABLE = "text_sizes", "lab_text"
+TEXT_SIZES_TABLE = "lab_text"
 PANELS = {"nll": (AXES[LOG_PPL], -1), "bleu": (AXES[BLEU], 1)}  # up is better in both
 TEXT_SIZES_COLUMNS = (
     *("row", "weights", "pairs", "n", "log PPL, row less base", "half width", "BLEU, row less base", "half width"),
 )
-WEIGHTS = {"the paper's weights": "-", "mean of the last checkpoints": "--"}
+WEIGHTS = {"found": ("the paper's weights", "-"), "of_mean": ("mean of the last checkpoints", "--")}
 
 
 def draw_text_sizes(folder: Path, records: Iterable[Record]) -> list[Path]:
@@ -236,39 +236,36 @@ def draw_text_sizes(folder: Path, records: Iterable[Record]) -> list[Path]:
             f"`python experiments/{TEXT_SIZES_TABLE}.py`."
         )
     cells = [
-        (row, weights, one.pairs, one.n, *of["nll"], *of["bleu"])
+        (row, said, one.pairs, one.n, *worth["nll"], *worth["bleu"])
         for row, ones in found.items()
         for one in ones
-        for weights, of in _by_weights(one)
+        for name, (said, _) in WEIGHTS.items()
+        if (worth := getattr(one, name))
     ]
     paint = functools.partial(_paint_text_sizes, found=found)
     return [
-        *style.save_figure(folder, TEXT_SIZES, (style.WIDTH, 3.7), paint),
-        save_numbers(folder, TEXT_SIZES, TEXT_SIZES_COLUMNS, cells),
+        *style.save_figure(folder, "text_sizes", (style.WIDTH, 3.7), paint),
+        save_numbers(folder, "text_sizes", TEXT_SIZES_COLUMNS, cells),
     ]
-
-
-def _by_weights(one: OnText) -> list[tuple[str, Worth]]:
-    return [(name, of) for name, of in zip(WEIGHTS, (one.found, one.of_mean), strict=True) if of]
 
 
 def _paint_text_sizes(figure: Figure, found: Mapping[str, Sequence[OnText]]) -> None:
     panels = figure.subplots(1, 2)
+    sizes = sorted({one.pairs for of in found.values() for one in of})
     for axes, (score, (title, sign)) in zip(panels, PANELS.items(), strict=True):
         axes.axhline(0, color=style.SOFT, lw=1)
         for i, (row, ones) in enumerate(found.items()):
-            for weights, dashes in WEIGHTS.items():
-                of = [
-                    (one.pairs, *all_of[score]) for one in ones for name, all_of in _by_weights(one) if name == weights
-                ]
+            for name, (said, dashes) in WEIGHTS.items():
+                of = [(one.pairs, *worth[score]) for one in ones if (worth := getattr(one, name))]
                 if of:
                     x, y, half = zip(*of, strict=True)
-                    label = style.symbols(f"{row}, {weights}")
-                    axes.errorbar(
-                        x, [sign * one for one in y], [one or 0.0 for one in half], capsize=2.5,
-                        **style.look(i) | {"ls": dashes, "label": label, "ms": 4.5, "lw": 1.5},
-                    )  # fmt: skip
-        sizes = sorted({one.pairs for of in found.values() for one in of})
+                    look = style.look(i) | {
+                        "ls": dashes,
+                        "label": style.symbols(f"{row}, {said}"),
+                        "ms": 4.5,
+                        "lw": 1.5,
+                    }
+                    axes.errorbar(x, [sign * one for one in y], [one or 0.0 for one in half], capsize=2.5, **look)
         axes.set_xscale("log", base=2)
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes], minor=False)
         axes.set(xlabel="pairs of training text, equal updates", ylabel=title)

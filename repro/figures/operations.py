@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from repro.figures import style
+from repro.figures.architecture import OTHER, Pen
 from repro.figures.style import Axes, Figure
 from repro.figures.trace import TracedStep, trace
 from repro.model.attention import MultiHeadAttention, attention
@@ -101,6 +102,7 @@ def _folded(steps: Sequence[TracedStep], inner: Sequence[TracedStep]) -> tuple[O
 
 RISE, TALL, WIDE, FOOT = 33.0, 17.0, 66.0, 20.0  # from a box to the next, a box, the inputs
 BEHIND = 20.0  # additional space under a box that stands on h boxes
+APART = 76.0  # between boxes side by side
 
 
 def levels(diagram: Diagram) -> list[int]:
@@ -129,10 +131,10 @@ def places(diagram: Diagram, inputs: Sequence[float], apart: float) -> list[floa
 
 def paint_operations(figure: Figure, left: Diagram, right: Diagram) -> None:
     """Paint figure 2: both halves, inputs at the bottom."""
-    axes = style.canvas(figure)
+    pen = Pen(style.canvas(figure))
     width, height = (72 * side for side in figure.get_size_inches())
-    _half(axes, left, [0.17 * width, 0.26 * width, 0.35 * width], 76, height)
-    _half(axes, right, [0.6 * width, 0.81 * width], 76, height)
+    _half(pen, left, [0.17 * width, 0.26 * width, 0.35 * width], height)
+    _half(pen, right, [0.6 * width, 0.81 * width], height)
 
 
 def paper_size(*diagrams: Diagram) -> tuple[float, float]:
@@ -141,23 +143,29 @@ def paper_size(*diagrams: Diagram) -> tuple[float, float]:
     return style.WIDTH, (tallest + TALL + 54) / 72
 
 
-def _half(axes: Axes, diagram: Diagram, inputs: Sequence[float], apart: float, height: float) -> None:
-    """Draw one half above the centres of its inputs; boxes side by side are `apart`."""
-    xs, ys = places(diagram, inputs, apart), _heights(diagram)
-    axes.text(sum(inputs) / len(inputs), height - 16, diagram.title, ha="center", va="center", fontsize=11.5)
+def _half(pen: Pen, diagram: Diagram, inputs: Sequence[float], height: float) -> None:
+    """Draw one half above the centres of its inputs."""
+    xs, ys = places(diagram, inputs, APART), _heights(diagram)
+    pen.text(sum(inputs) / len(inputs), height - 16, diagram.title, fontsize=11.5, linespacing=None)
     for x, name in zip(inputs, diagram.inputs, strict=True):
-        axes.text(x, FOOT, name, ha="center", va="center", fontsize=11, style="italic")
+        pen.text(x, FOOT, name, fontsize=11, style="italic", linespacing=None)
     for x, y, operation in zip(xs, ys, diagram.operations, strict=True):
-        wide = 104 if operation.label == ATTENTION else WIDE
-        _box(axes, x, y, wide, operation.label)
+        stacked = operation.label == ATTENTION
+        wide, tall = 104 if stacked else WIDE, _tall(operation)
+        for shift in (9, 4.5, 0) if stacked else (0,):  # h boxes behind each other
+            face = FILL.get(operation.label, OTHER)
+            pen.rounded(x - wide / 2 + shift, y + shift, wide, tall, 3, face, zorder=3)
+        pen.text(x, y + tall / 2 - 0.5, operation.label, zorder=4)
+        if stacked:
+            pen.text(x + wide / 2 + 16, y + tall / 2 + 4, "h", ha="left", fontsize=11, style="italic", linespacing=None)
         begins = [
             (xs[read], ys[read] + _tall(diagram.operations[read])) if read >= 0 else (inputs[-1 - read], FOOT + 8)
             for read in operation.reads
         ]
         for begin, end in zip(begins, _ports(x, wide, [begin[0] for begin in begins]), strict=True):
-            _arrow(axes, begin, (end, y))
+            _arrow(pen.axes, begin, (end, y))
     high = ys[-1] + _tall(diagram.operations[-1])
-    _arrow(axes, (xs[-1], high), (xs[-1], high + 17))
+    _arrow(pen.axes, (xs[-1], high), (xs[-1], high + 17))
 
 
 def _tall(operation: Operation) -> float:
@@ -192,18 +200,3 @@ def _arrow(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -> 
     how = "-|>,head_length=3,head_width=1.5"
     path = FancyArrowPatch(path=Path(points), arrowstyle=how, color=style.INK, lw=0.8, zorder=2, joinstyle="miter")
     axes.add_patch(path)
-
-
-def _box(axes: Axes, x: float, y: float, wide: float, label: str) -> None:
-    """Draw a box whose lower edge is at y; attention as h boxes behind each other."""
-    from matplotlib.patches import FancyBboxPatch
-
-    tall, stacked = TALL + 11 * label.count("\n"), label == ATTENTION
-    for shift in (9, 4.5, 0) if stacked else (0,):
-        left, low = x - wide / 2 + shift, y + shift
-        shape = FancyBboxPatch((left, low), wide, tall, boxstyle="round,pad=0,rounding_size=3", zorder=3)
-        shape.set(facecolor=FILL.get(label, "#eeeeee"), edgecolor=style.INK, linewidth=0.8)
-        axes.add_patch(shape)
-    axes.text(x, y + tall / 2 - 0.5, label, ha="center", va="center", fontsize=9.5, linespacing=1.0, zorder=4)
-    if stacked:
-        axes.text(x + wide / 2 + 16, y + tall / 2 + 4, "h", ha="left", va="center", fontsize=11, style="italic")

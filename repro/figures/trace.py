@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ class _Recorder(TorchFunctionMode):
         if not reads or name == "__get__":
             return result
         name = _SAME.get(name, name)
-        made = [item for item in _tensors([result]) if self.made_by.get(id(item)) is None or name.endswith("_")]
+        made = [item for item in _tensors(result) if self.made_by.get(id(item)) is None or name.endswith("_")]
         if not made:
             return result
         if name in _SILENT:
@@ -87,14 +88,8 @@ class _Recorder(TorchFunctionMode):
         self.stack.pop()
 
 
-def _tensors(values: Iterable[Any]) -> list[Tensor]:
-    found: list[Tensor] = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, list | tuple):
-            found += _tensors(value)
-    return found
+def _tensors(values: Any) -> list[Tensor]:
+    return [value for value in tree_leaves(values) if isinstance(value, Tensor)]
 
 
 def trace(function: Callable[..., Any], *inputs: Tensor, model: nn.Module | None = None) -> Trace:

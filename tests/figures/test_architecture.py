@@ -23,7 +23,7 @@ def drawing(drawn: tuple[Stack, Stack]) -> bytes:
 
 def labels(column: Stack) -> list[str]:
     [(_, blocks)] = column.layers
-    return [box.label.replace("\n", " ") for box in boxes(blocks)]
+    return [box.label.replace("\n", " ") for box, _ in boxes(blocks)]
 
 
 @pytest.fixture(scope="module")

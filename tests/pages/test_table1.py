@@ -403,12 +403,12 @@ def test_the_same_measurements_give_the_same_bytes(tmp_path: File) -> None:
 
 
 def test_the_panels_show_one_width_and_one_window() -> None:
-    operations, time, memory, path = panels(as_printed())
-    assert operations.lines["self_attention"] == [(n, 4 * n * n * 16) for n in (4, 8, 16)]
-    assert operations.lines["convolution"] == [(n, 2 * 3 * n * 16 * 16) for n in (4, 8, 16)]
-    assert time.lines["self_attention"] == [(n, pytest.approx(1060)) for n in (4, 6, 8, 12, 16)]  # ms
-    assert memory.lines["recurrent"] == [(n, 4 * n * 16 / 2**20) for n in (4, 8, 16)]
-    assert path.lines["convolution"] == [(n, n - 1) for n in (8, 16, 32, 64)]
+    operations, time, memory, path = panels(as_printed()).values()
+    assert operations["self_attention"] == [(n, 4 * n * n * 16) for n in (4, 8, 16)]
+    assert operations["convolution"] == [(n, 2 * 3 * n * 16 * 16) for n in (4, 8, 16)]
+    assert time["self_attention"] == [(n, pytest.approx(1060)) for n in (4, 6, 8, 12, 16)]  # ms
+    assert memory["recurrent"] == [(n, 4 * n * 16 / 2**20) for n in (4, 8, 16)]
+    assert path["convolution"] == [(n, n - 1) for n in (8, 16, 32, 64)]
 
 
 def test_lengths_that_lie_close_have_no_label_each() -> None:
