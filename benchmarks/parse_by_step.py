@@ -11,6 +11,7 @@ import argparse
 import runpy
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,13 @@ from repro.data.shards import Encoded
 from repro.decoding.search import Search
 from repro.model.build import build
 from repro.results.provenance import provenance
-from repro.runs.options import Options, chosen_scale
+from repro.runs.options import Options, Seeds, chosen_scale
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import PARSING_SEARCH
-from repro.runs.run_dir import RunDir
-from repro.runs.session import Session
 from repro.runs.run import Silence
-from repro.runs.table import Table, cells
-from repro.runs.task import Translation
+from repro.runs.run_dir import RunDir, planned
+from repro.runs.session import Session
+from repro.runs.table import Table
 from repro.storage import atomic
 from repro.training.checkpoint import path_of, weights
 from repro.training.loop import Every
@@ -43,10 +43,10 @@ def run_of(options: Options, row: str, seed: int) -> RunDir:
     """The run of a row as the experiment would make it, with its text prepared."""
     found = runpy.run_path(str(EXPERIMENT), run_name=EXPERIMENT.stem)
     tables, scale = [Table(name=found["TABLE"], rows=found["ROWS"], title=found["TABLE"])], chosen_scale(options)
-    asked = cells(tables, scale.base, seeds=[seed], chosen=[row], task=Translation(options.pair))
-    shop = Session(tables, scale, options, asked)
-    shop.open_texts([asked[0].task], print)
-    return shop.run(asked[0])
+    [asked] = planned(tables, scale, replace(options, rows=(row,), seeds=Seeds((seed,))))
+    session = Session(scale, options, [asked])
+    session.open_texts([asked.task], print)
+    return session.opened(asked)
 
 
 def trained_at(trial: Trial, each: int) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:

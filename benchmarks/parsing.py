@@ -9,6 +9,7 @@ Run:  python benchmarks/parsing.py
 import runpy
 import statistics
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from performance import Record, grid, load, machine, prose, renewed
 from repro.model.cost import n_parameters
 from repro.runs.forecast import expected_flops, hours_of
 from repro.runs.hardware import CARDS
+from repro.runs.options import Options
+from repro.runs.run_dir import planned
 from repro.runs.scales import SCALES
 from repro.runs.sizes import disk_needed, expected_vocabulary
-from repro.runs.table import Table, cells
-from repro.runs.task import Translation
+from repro.runs.table import Table
 from repro.storage import atomic
 
 HERE = Path(__file__).parent
@@ -93,16 +95,18 @@ def forecast(records: Mapping[str, Record]) -> list[str]:
     """The time of the row on the paper's text, computed as `--dry-run` does."""
     found, scale = runpy.run_path(str(EXPERIMENT), run_name=EXPERIMENT.stem), SCALES["paper"]
     table = Table(name=found["TABLE"], rows=found["ROWS"], title=found["TABLE"])
-    [cell] = cells([table], scale.base, seeds=[1], chosen=["WSJ only"], task=Translation("en-de"))
-    read, pair = cell.task.at(scale), cell.task.name
-    hours = [(n, name, hours_of(cell, scale, CARDS[name], n)) for name, n in PLACES]
+    row = Options(scale=scale.name, rows=("WSJ only",))
+    [run] = planned([table], scale, row)
+    read, pair, hyper = run.entry.scale, run.task.name, run.spec.hyper
+    on = [(n, name, planned([table], scale, replace(row, devices=n))[0]) for name, n in PLACES]
+    hours = [(n, name, hours_of(one, CARDS[name])) for n, name, one in on]
     return [
         *prose(
             f"Row WSJ only at scale {scale.name}, one seed: "
-            f"{n_parameters(cell.hyper, expected_vocabulary(read, pair)) / 1e6:.0f} million parameters, "
-            f"{cell.hyper.steps:,} updates of {scale.batch_tokens:,} tokens a side, "
-            f"{expected_flops(cell.hyper, read, pair):.1e} floating-point operations; on the disk "
-            f"{disk_needed([cell], scale)}. By published and extrapolated rates, which `--dry-run` names; nobody has "
+            f"{n_parameters(hyper, expected_vocabulary(read, pair)) / 1e6:.0f} million parameters, "
+            f"{hyper.steps:,} updates of {scale.batch_tokens:,} tokens a side, "
+            f"{expected_flops(hyper, read, pair):.1e} floating-point operations; on the disk "
+            f"{disk_needed([run])}. By published and extrapolated rates, which `--dry-run` names; nobody has "
             "measured this run:"
         ),
         "",

@@ -21,15 +21,16 @@ from repro.runs.command import code_of, hinted
 from repro.runs.executors.pool import is_worker, serve, this_command
 from repro.runs.forecast import card_for, forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
-from repro.runs.options import USUAL, Options, chosen_scale, refuse_small_updates
+from repro.runs.options import Options, chosen_scale
 from repro.runs.parallelism import parallelism
 from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems
+from repro.runs.run_dir import RunDir, planned, shard_of
 from repro.runs.scales import Scale
 from repro.runs.session import Session
 from repro.runs.signals import Signals
-from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1, shard_of
-from repro.runs.task import Task, Translation, searching_at
+from repro.runs.table import Paper, Row, Table, printed, printed_f1
+from repro.runs.task import Task, Translation
 from repro.runs.world import spelled_out
 
 # what an experiment file needs
@@ -68,14 +69,14 @@ def made_here(table: Table, options: Options) -> Record:
             "alone. Type the command of an experiment file."
         )
     scale = chosen_scale(options)
-    [cell] = _asked([table], scale, options)
-    cell.task.find(cell.task.at(scale).corpus, options.data_dir)  # before anything takes time
+    [run] = planned([table], scale, options)
+    run.task.find(run.entry.scale.corpus, options.data_dir)  # before anything takes time
     if table.name == PROGRAM:
-        named = Session([table], scale, options, [cell])
+        named = Session(scale, options, [run])
         named.open_texts([], lambda said: None)  # the folder's name depends on a text of one's own
-        place = program_place(options.results_dir / named.scale.name, cell.row.name)
-        table, cell = replace(table, first=place), replace(cell, position=place)
-    sweep, signals = Sweep(table.name, [table], [cell], scale, options), Signals()
+        place = program_place(options.results_dir / named.scale.name, run.entry.row)
+        [run] = planned([replace(table, first=place)], scale, options)
+    sweep, signals = Sweep(table.name, [table], [run], scale, options), Signals()
     threads, products = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:
         code = sweep.run(signals)
@@ -87,9 +88,9 @@ def made_here(table: Table, options: Options) -> Record:
         torch.set_float32_matmul_precision(products)
     if signals.received:
         raise KeyboardInterrupt
-    record = sweep.session.run(cell).finished()
+    record = sweep.session.opened(run).finished()
     if record is None:
-        raise RuntimeError(f"{table.name}, {cell.row.name}, seed {cell.seed} failed with exit code {code}; see above.")
+        raise RuntimeError(f"{table.name}, {run.name} failed with exit code {code}; see above.")
     return record
 
 
@@ -109,30 +110,30 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         options = spelled_out(options.started_as(peer))
         refuse_other_processes(peer, options.processes)
         scale = chosen_scale(options)
-        whole = _asked(tables, scale, options)
+        whole = planned(tables, scale, options)
         asked = shard_of(whole, options.shard)
         of = f", shard {options.shard}" if options.shard else ""
         if serves:
-            return serve(Session(tables, scale, options, whole), asked, signals)
+            return serve(Session(scale, options, whole), asked, signals)
         if not asked:
             there = several(len(whole), "run")
             print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {there}.")
             return 0
-        tasks = list(dict.fromkeys(cell.task for cell in asked))
+        tasks = dict.fromkeys((run.task, run.entry.scale.corpus) for run in asked)
         if options.dry_run:
             _show(name, asked, scale, options)
             return 0
-        for task in tasks:
-            task.find(task.at(scale).corpus, options.data_dir)  # before anything takes time
+        for task, corpus in tasks:
+            task.find(corpus, options.data_dir)  # before anything takes time
         if options.processes > 1 and peer is None and options.on == "here":
             refuse_cards(options.products)  # once, and not by each process
-            refuse_systems(asked, scale, options)
+            refuse_systems(asked)
             print(f"{name} at scale {scale.name}: {options.processes} processes begin", flush=True)
             return launch(sys.argv, options.processes)
         streams.outlive_reader()
         if peer is None or peer.is_first:
             # before the slow imports
-            they = ", ".join(task.name for task in tasks)
+            they = ", ".join(task.name for task, _ in tasks)
             print(
                 f"{name} at scale {scale.name}{of}: {several(len(asked), 'run')}, {they}, {options.seeds.told}",
                 flush=True,
@@ -158,34 +159,17 @@ def _report(results: Path, cache: Path) -> Path:
     return write_reports(results, own=True, cache=cache)[-1]
 
 
-def _show(name: str, asked: Sequence[Cell], scale: Scale, options: Options) -> None:
+def _show(name: str, asked: Sequence[RunDir], scale: Scale, options: Options) -> None:
     """What `--dry-run` prints: what the runs will take, and where their text is.
 
     Raises FileNotFoundError where the folder of the text was named and is not there.
     """
-    read = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # not for other hardware
-    found = dict.fromkeys(_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in read)
-    at_a_time = parallelism(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
+    read = dict.fromkeys((run.entry.scale.corpus, run.task) for run in asked if options.hardware is None)
+    found = dict.fromkeys(_whereabouts(*one, options.data_dir) for one in read)  # not for other hardware
+    at_a_time = parallelism(asked, options) if options.on == "here" and not card_for(options) else (1, "")
     print(forecast(name, asked, scale, options, at_a_time))
     for said in found:
         print(said)
-
-
-def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:
-    """The runs of the sweep. Raises ValueError for a pair that no row translates, or too small updates."""
-    asked = cells(
-        tables,
-        scale.base,
-        seeds=options.seeds,
-        chosen=options.rows,
-        task=Translation(options.pair),
-        equal_updates=scale.equal_updates,
-    )
-    if options.pair != USUAL.pair and all(cell.task != Translation(options.pair) for cell in asked):
-        raise ValueError(f"--pair {options.pair}: no row of the table translates it. Leave the option out.")
-    for task in dict.fromkeys(cell.task for cell in asked):
-        refuse_small_updates(task.at(scale))  # trees are longer than sentences
-    return [replace(cell, task=searching_at(cell.task, scale)) for cell in asked]
 
 
 def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:

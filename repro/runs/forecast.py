@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
@@ -24,10 +24,12 @@ from repro.runs.cards import visible
 from repro.runs.hardware import BIG, CARDS, Card, pair_flops
 from repro.runs.options import Options
 from repro.runs.parallelism import makespan, ordered
-from repro.runs.scales import Scale
-from repro.runs.sizes import cell_memory, disk_needed, expected_vocabulary, size
-from repro.runs.table import Cell
+from repro.runs.scales import SCALES, Scale
+from repro.runs.sizes import disk_needed, expected_vocabulary, memory_of, size
 from repro.storage import atomic, signed_json
+
+if TYPE_CHECKING:
+    from repro.runs.run_dir import RunDir
 
 USUAL_CARD = "a100"  # where none is named or here, for models of the paper's size
 SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_up")  # no step takes longer for them
@@ -104,15 +106,15 @@ class Estimate(NamedTuple):
         return self.seconds * (1 - trained)
 
 
-def estimates(cells: Sequence[Cell], scale: Scale, options: Options) -> list[Estimate]:
-    """The estimate of each cell, on the machine that will make it."""
-    if card := card_for(scale, options):
-        return [Estimate(3600 * hours_of(cell, scale, card, options.processes), measured=False) for cell in cells]
+def estimates(runs: "Sequence[RunDir]", options: Options) -> list[Estimate]:
+    """The estimate of each run, on the machine that will make it."""
+    if card := card_for(options):
+        return [Estimate(3600 * hours_of(run, card), measured=False) for run in runs]
     known = finished(options)
-    return [estimate_here(cell, scale, options, known) for cell in cells]
+    return [estimate_here(run, known) for run in runs]
 
 
-def card_for(scale: Scale, options: Options) -> Card | None:
+def card_for(options: Options) -> Card | None:
     """The card whose published rates tell how long runs take; None where they are made here, or on machines like this.
 
     A dry run of models of the paper's size is for a card, since nobody trains those on a processor.
@@ -120,31 +122,32 @@ def card_for(scale: Scale, options: Options) -> Card | None:
     if options.hardware:
         return CARDS[options.hardware]
     has_gpu_or_begins = this_machine().is_gpu or not options.dry_run
-    if scale.base.d_model < BASE.d_model or (options.on == "here" and has_gpu_or_begins):
+    if SCALES[options.scale].base.d_model < BASE.d_model or (options.on == "here" and has_gpu_or_begins):
         return None
     return CARDS[USUAL_CARD]
 
 
-def estimate_here(cell: Cell, scale: Scale, options: Options, known: Sequence[Known]) -> Estimate:
+def estimate_here(run: "RunDir", known: Sequence[Known]) -> Estimate:
     """By the known run most like this one: of the same row, else of an update with as many operations.
 
     Where none is known, by a card like the one here, or a guess.
     """
-    flops = _flops(cell, scale)
-    row, of_update = row_of(vars(cell.hyper), system_text(cell.row.system) or None), flops / cell.hyper.steps
+    flops, spec = _flops(run), run.spec
+    row, of_update = row_of(vars(spec.hyper), system_text(spec.system) or None), flops / spec.hyper.steps
     if known:
         like = min(known, key=lambda one: (one.row != row, abs(math.log(one.flops / of_update))))
         return Estimate(flops / like.rate, measured=True)
     if this_machine().is_gpu:
         device = this_machine().device.lower()
         card = next((card for card in CARDS.values() if card.name in device), CARDS[USUAL_CARD])
-        return Estimate(3600 * hours_of(cell, scale, card, options.processes), measured=False)
-    return Estimate(flops / (FLOPS_PER_CORE * options.threads * options.processes), measured=False)
+        return Estimate(3600 * hours_of(run, card), measured=False)
+    return Estimate(flops / (FLOPS_PER_CORE * spec.threads * spec.devices), measured=False)
 
 
-def hours_of(cell: Cell, scale: Scale, card: Card, devices: int) -> float:
-    """Hours of training a run that so many of these cards share."""
-    return _flops(cell, scale) / (card.rate(cell.hyper) * devices * card.efficiency(devices)) / 3600
+def hours_of(run: "RunDir", card: Card) -> float:
+    """Hours of training a run that as many of these cards share as it has processes."""
+    n = run.spec.devices
+    return _flops(run) / (card.rate(run.spec.hyper) * n * card.efficiency(n)) / 3600
 
 
 def expected_flops(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> float:
@@ -154,70 +157,71 @@ def expected_flops(hyper: Hyper, scale: Scale, pair: str, system: Any = None) ->
     return training_flops(hyper, expected_vocabulary(scale, pair), text, system)
 
 
-def _flops(cell: Cell, scale: Scale) -> float:
-    return expected_flops(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system)
+def _flops(run: "RunDir") -> float:
+    return expected_flops(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system)
 
 
 # What a dry run says ---------------------------------------------------------------------------------------------
 
 
 def forecast(
-    table: str, asked: Sequence[Cell], scale: Scale, options: Options, parallelism: tuple[int, str] = (1, "")
+    table: str, runs: "Sequence[RunDir]", scale: Scale, options: Options, parallelism: tuple[int, str] = (1, "")
 ) -> str:
     """Rows, parameters, tokens, operations, time, memory and disk before anything is trained.
 
     `parallelism` is how many runs are made at the same time on this machine, and why. Finished runs are not looked for.
     """
-    of, card = f", shard {options.shard}" if options.shard else "", card_for(scale, options)
-    texts = " and ".join(dict.fromkeys(cell.task.at(scale).corpus for cell in asked))
-    expected = dict(zip(asked, estimates(asked, scale, options), strict=True))
-    whole = sum(one.seconds for one in expected.values())
-    largest, free = max(asked, key=lambda cell: cell_memory(cell, scale)), atomic.free(options.runs_dir)
+    of, card = f", shard {options.shard}" if options.shard else "", card_for(options)
+    texts = " and ".join(dict.fromkeys(run.entry.scale.corpus for run in runs))
+    expected = estimates(runs, options)
+    whole = sum(one.seconds for one in expected)
+    largest, free = max(runs, key=memory_of), atomic.free(options.runs_dir)
     room = "" if options.hardware else f"; {'unknown' if free is None else size(free)} free"
-    memory = f"Memory: {size(cell_memory(largest, scale))} for the largest run, {largest.row.name}."
+    memory = f"Memory: {size(memory_of(largest))} for the largest run, {largest.entry.row}."
     return "\n".join(
         [
-            f"{table}{of} at scale {scale.name}: {several(len(asked), 'run')} on {texts}, {options.seeds.told}; "
+            f"{table}{of} at scale {scale.name}: {several(len(runs), 'run')} on {texts}, {options.seeds.told}; "
             f"shows {scale.claim}.",
-            *_rows(expected, scale),
+            *_rows(runs, expected),
             f"In all about {duration(whole)}, one run after the other.",
             *(_of_card(card, whole / 3600, options) if card else _of_machine(expected, options)),
-            *_side_by_side(expected, options, parallelism if card is None else (1, "")),
+            *_side_by_side(runs, expected, options, parallelism if card is None else (1, "")),
             *([] if card else [memory]),
             f"At paper size a row has the paper's sizes and {PAPER_VOCABULARY:,} word-pieces; here those of its scale.",
-            f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}{room}.",
+            f"Tokens are source and target tokens read in training. Disk: {disk_needed(runs)}{room}.",
         ]
     )
 
 
-def _rows(expected: Mapping[Cell, Estimate], scale: Scale) -> list[str]:
+def _rows(runs: "Sequence[RunDir]", expected: Sequence[Estimate]) -> list[str]:
     """A line for each row: what it is, and what one run of it takes."""
-    runs: dict[tuple[str, str], list[Cell]] = {}
-    for cell in expected:
-        runs.setdefault((cell.table, cell.row.name), []).append(cell)
+    of_rows: dict[tuple[str, str], list[tuple[RunDir, Estimate]]] = {}
+    for run, one in zip(runs, expected, strict=True):
+        of_rows.setdefault((run.entry.table, run.entry.row), []).append((run, one))
     lines = [("row", "runs", "steps", "params here", "at paper size", "tokens", "FLOPs", "a run")]
-    for cell, *more in runs.values():
-        vocabulary, system = expected_vocabulary(cell.task.at(scale), cell.task.name), cell.row.system
+    for (run, one), *more in of_rows.values():
+        entry, spec = run.entry, run.spec
+        vocabulary = expected_vocabulary(entry.scale, run.task.name)
         lines.append(
             (
-                label(cell.row.name, vars(cell.hyper)),
+                label(entry.row, vars(spec.hyper)),
                 f"{1 + len(more)}",
-                f"{cell.hyper.steps:,}",
-                f"{n_parameters(cell.hyper, vocabulary, system) / 1e6:.2f}M",
-                f"{n_parameters(cell.row.at(BASE), PAPER_VOCABULARY, system) / 1e6:.1f}M",
-                f"{2 * cell.hyper.steps * scale.batch_tokens:.1e}",
-                f"{_flops(cell, scale):.1e}",
-                duration(expected[cell].seconds),
+                f"{spec.hyper.steps:,}",
+                f"{n_parameters(spec.hyper, vocabulary, spec.system) / 1e6:.2f}M",
+                f"{n_parameters(entry.paper_hyper, PAPER_VOCABULARY, spec.system) / 1e6:.1f}M",
+                f"{2 * spec.hyper.steps * spec.batch_tokens:.1e}",
+                f"{_flops(run):.1e}",
+                duration(one.seconds),
             )
         )
     to_the_left = [True, *[False] * (len(lines[0]) - 1)]
     return ["  ".join(line).rstrip() for line in aligned(zip(*lines, strict=True), to_the_left)]
 
 
-def _of_machine(expected: Mapping[Cell, Estimate], options: Options) -> list[str]:
+def _of_machine(expected: Sequence[Estimate], options: Options) -> list[str]:
     """Which machine the times are of, where that is not plain."""
     machine = this_machine().device
-    if not all(one.measured for one in expected.values()):
+    if not all(one.measured for one in expected):
         return [f"No run has finished on such a machine ({machine}): times are guessed from operations."]
     return [] if options.on == "here" else [f"Times are those of a machine like this one, {machine}."]
 
@@ -237,18 +241,17 @@ def _of_card(card: Card, hours: float, options: Options) -> list[str]:
     ]
 
 
-def _side_by_side(expected: Mapping[Cell, Estimate], options: Options, parallelism: tuple[int, str]) -> list[str]:
+def _side_by_side(
+    runs: "Sequence[RunDir]", expected: Sequence[Estimate], options: Options, parallelism: tuple[int, str]
+) -> list[str]:
     """The time until the last run ends, where several are made at a time."""
     jobs, why = parallelism
     if options.on != "here":
-        jobs, why = (
-            options.jobs or len(expected),
-            "--jobs" if options.jobs else f"--on {options.on}, if it gives as many",
-        )
+        jobs, why = options.jobs or len(runs), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
     if jobs == 1:
         return []
-    order = ordered([*expected], [one.seconds for one in expected.values()], jobs)
-    whole = makespan([expected[cell].seconds for cell in order], jobs)
+    seconds = [one.seconds for one in expected]
+    whole = makespan([seconds[i] for i in ordered(runs, seconds, jobs)], jobs)
     unless = ", if nothing else uses the processors" if options.on == "here" else ""
     return [f"With {jobs} runs at a time ({why}) about {duration(whole)}{unless}."]
 

@@ -3,18 +3,20 @@
 import heapq
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from repro.render.several import several
 from repro.runs.cards import visible
 from repro.runs.options import Options
-from repro.runs.scales import Scale
-from repro.runs.sizes import cell_memory, free_memory, processors, size
-from repro.runs.table import Cell
+from repro.runs.sizes import free_memory, memory_of, processors, size
+
+if TYPE_CHECKING:
+    from repro.runs.run_dir import RunDir
 
 SPARE_MEMORY = 0.1  # share of what is free that is left alone: a forecast is not exact
 
 
-def parallelism(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[int, str]:
+def parallelism(runs: "Sequence[RunDir]", options: Options) -> tuple[int, str]:
     """How many runs at a time, as asked for or as processors, GPUs and memory allow, and why.
 
     Raises ValueError where more were asked for than is possible.
@@ -26,14 +28,14 @@ def parallelism(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[
                 "--jobs out, or --devices."
             )
         return 1, f"{options.processes} processes share each"
-    memory, free = max(cell_memory(cell, scale) for cell in cells), free_memory()
+    memory, free = max(map(memory_of, runs)), free_memory()
     if options.jobs is None:
         at_a_time, why = processors() // options.threads, f"{processors()} processors, {options.threads} a run"
         if n_cards := len(visible(os.environ)):
             at_a_time, why = n_cards, several(n_cards, "GPU")
-        fit = min(at_a_time, int(free * (1 - SPARE_MEMORY)) // memory, len(cells))
+        fit = min(at_a_time, int(free * (1 - SPARE_MEMORY)) // memory, len(runs))
         return max(1, fit), f"{why}; {size(free)} of memory free, about {size(memory)} a run"
-    n_jobs = min(options.jobs, len(cells))
+    n_jobs = min(options.jobs, len(runs))
     if n_jobs > 1 and n_jobs * memory > free:
         raise ValueError(
             f"--jobs {options.jobs}: {n_jobs} runs at a time need about {size(n_jobs * memory)} of memory, "
@@ -50,14 +52,14 @@ def makespan(seconds: Sequence[float], jobs: int) -> float:
     return max(free)
 
 
-def ordered(cells: Sequence[Cell], seconds: Sequence[float], jobs: int) -> list[Cell]:
-    """The cells seed by seed, so that a stopped sweep has complete seeds; within a seed, the longest runs come first.
+def ordered(runs: "Sequence[RunDir]", seconds: Sequence[float], jobs: int) -> list[int]:
+    """The numbers of the runs, seed by seed, so that a stopped sweep has complete seeds; the longest of a seed first.
 
     Of equally long ones those of more heads do: on a processor narrow products take longer than operations tell.
-    `seconds` has one number for each cell. Where one worker makes all runs, the order stays as it is.
+    `seconds` has one number for each run. Where one worker makes all runs, the order stays as it is.
     """
+    numbers = range(len(runs))
     if jobs == 1:
-        return list(cells)
-    place = {seed: i for i, seed in enumerate(dict.fromkeys(cell.seed for cell in cells))}
-    timed = zip(cells, seconds, strict=True)
-    return [cell for cell, _ in sorted(timed, key=lambda one: (place[one[0].seed], -one[1], -one[0].hyper.n_heads))]
+        return list(numbers)
+    place = {seed: i for i, seed in enumerate(dict.fromkeys(run.spec.seed for run in runs))}
+    return sorted(numbers, key=lambda i: (place[runs[i].spec.seed], -seconds[i], -runs[i].spec.hyper.n_heads))

@@ -62,7 +62,7 @@ class Progress:
             refresh_per_second=4,  # enough to look alive; more would take time from training
         )
         self.lanes: list[Lane] = []
-        self.expected: dict[int, float] = {}  # seconds of each run that is not done, by the number of its cell
+        self.expected: dict[int, float] = {}  # seconds of each run that is not done, by its number in the sweep
         self.told_left = self.began = self.last_end = time.monotonic()
         self.made: list[float] = []  # seconds that were forecast for the runs made here so far
         self.one_at_a_time = threading.RLock()  # a pool has a thread for each lane
@@ -93,11 +93,11 @@ class Progress:
         self.lanes.append(Lane(self))
         return self.lanes[-1]
 
-    def finish_run(self, cell: int) -> None:
+    def finish_run(self, number: int) -> None:
         """One more run of the table is done."""
         self.n_done += 1
-        if cell in self.expected:
-            self.made.append(self.expected.pop(cell))
+        if number in self.expected:
+            self.made.append(self.expected.pop(number))
             self.last_end = time.monotonic()
         self.bars.update(self.table_task, completed=self.n_done)
 

@@ -9,35 +9,33 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from repro.results.provenance import system_text
-from repro.runs.options import Options
-from repro.runs.scales import Scale
-from repro.runs.table import Cell
 
 if TYPE_CHECKING:
     from repro.model.config import Hyper
+    from repro.runs.run_dir import RunDir
 
 SKETCHED = 11  # tokens in the vocabulary of a model that is only inspected
 N_SOURCE, N_TARGET = 5, 7  # tokens of the sentence that it reads: two numbers that cannot be confused
 TOLERANCE = 1e-3  # of the largest number of a hidden row: float32 and another order of sums differ by less
 
 
-def refuse_systems(cells: Sequence[Cell], scale: Scale, options: Options) -> None:
+def refuse_systems(runs: "Sequence[RunDir]") -> None:
     """Raise ValueError where a row's own system lacks something that its run would ask for."""
-    own = {(cell.table, cell.row.name): cell for cell in cells if cell.row.system is not None}  # of all seeds once
-    for cell in own.values():
+    own = {(run.entry.table, run.entry.row): run.spec for run in runs if run.spec.system is not None}  # of all seeds
+    for (table, row), spec in own.items():
         from repro.decoding import ctranslate
         from repro.model.build import sketched
         from repro.model.protocol import refuse_parts
 
         try:
-            model = sketched(cell.row.system, cell.hyper, SKETCHED)
-            if options.backend != "torch":
+            model = sketched(spec.system, spec.hyper, SKETCHED)
+            if spec.backend != "torch":
                 ctranslate.refuse(model)
-            refuse_parts(model, options.processes * scale.micro_batches(options.processes))
-            _try_out(cell.row.system, replace(cell.hyper, lr_factor=1.0))
+            refuse_parts(model, spec.shares)
+            _try_out(spec.system, replace(spec.hyper, lr_factor=1.0))
         except Exception as error:  # whatever somebody's class raises
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-            who = f"Row {cell.row.name!r} of {cell.table} ({system_text(cell.row.system)})"
+            who = f"Row {row!r} of {table} ({system_text(spec.system)})"
             raise ValueError(f"{who}: {kind}{' '.join(str(error).split())}") from error
 
 

@@ -6,7 +6,8 @@ resumed. This module imports no torch, so that runs can be listed without it; `r
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -15,23 +16,23 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from repro.corpora.catalogue import Corpus
 from repro.data.batch_by import RECORDED
-from repro.data.shards import Prepared
-from repro.model.config import Hyper, written
+from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
 from repro.results.kinds import OF_CODE, code_name, equal_codes
 from repro.results.provenance import Provenance, cleared, fingerprint, system_text, task_digest
 from repro.results.record import Record
 from repro.results.task import TRANSLATION
-from repro.runs.options import Options
+from repro.runs.options import USUAL, Options, refuse_small_updates
 from repro.runs.scales import Scale
-from repro.runs.table import Cell
-from repro.runs.task import Task
+from repro.runs.table import Table, rows_of
+from repro.runs.task import Task, Translation, searching_at
 from repro.tracking.run_folder import RECORD, describe, is_training
 from repro.training.checkpoint_files import checkpoints, step_of
 from repro.training.run_spec import UNOPENED, RunSpec, TextSpec
 
 if TYPE_CHECKING:
+    from repro.data.shards import Prepared
     from repro.training.trial import Trial
 
 SAME = ("table", "row", "seed", "scale", "corpus", "pair")  # the tags by which a person knows a run
@@ -49,37 +50,66 @@ class Entry:
     position: int
     paper: record.PaperNumbers
     paper_hyper: Hyper  # the same row at the paper's own base, for its parameter count
-    scale: Scale
+    scale: Scale  # as the task of the run reads it
 
 
-def spec_of(cell: Cell, scale: Scale, options: Options, text: TextSpec = UNOPENED) -> RunSpec:
-    """Everything that decides the result of a cell. `scale` is the one that its task reads (`Task.at`)."""
-    return RunSpec(
-        text=text,
-        task=cell.task,
-        hyper=cell.hyper,
-        seed=cell.seed,
-        batch_tokens=scale.batch_tokens,
-        batch_by=scale.batch_by,
-        devices=options.processes,
-        accumulate=scale.micro_batches(options.processes),  # so that each fits the scale's `device_tokens`
-        threads=options.threads,
-        precision=options.products,
-        backend=options.backend,
-        system=cell.row.system,
-    )
+def planned(tables: Sequence[Table], scale: Scale, options: Options) -> "list[RunDir]":
+    """The runs of a sweep, whose text is not open yet; seeds are the outer loop, so a stopped sweep has every row.
+
+    Raises ValueError for impossible tables and rows, for a pair that no row translates, and for too small updates.
+    """
+    usual = Translation(options.pair)
+    rows = rows_of(tables, scale.base, options.rows, usual, equal_updates=scale.equal_updates)
+    if options.pair != USUAL.pair and all((row.task or usual) != usual for _, _, row, _ in rows):
+        raise ValueError(f"--pair {options.pair}: no row of the table translates it. Leave the option out.")
+    titles = {table.name: table.title for table in tables}
+    found = []
+    for seed in options.seeds:
+        for table, position, row, hyper in rows:
+            task = searching_at(row.task or usual, scale)
+            read = task.at(scale)
+            refuse_small_updates(read)  # trees are longer than sentences
+            entry = Entry(
+                title=titles.get(table, tables[0].title if tables else table),
+                table=table,
+                tables=(table,) if table in titles else (table, *titles),
+                row=row.name,
+                position=position,
+                paper=row.paper.numbers,
+                paper_hyper=row.at(BASE),
+                scale=read,
+            )
+            spec = RunSpec(
+                text=UNOPENED,
+                task=task,
+                hyper=hyper,
+                seed=seed,
+                batch_tokens=read.batch_tokens,
+                batch_by=read.batch_by,
+                devices=options.processes,
+                accumulate=read.micro_batches(options.processes),  # so that each fits the scale's `device_tokens`
+                threads=options.threads,
+                precision=options.products,
+                backend=options.backend,
+                system=row.system,
+            )
+            found.append(RunDir(spec=spec, entry=entry, runs=options.runs_dir))
+    return found
 
 
-def text_of(corpus: Corpus, prepared: Prepared) -> TextSpec:
-    """What identifies the text of a run: hashes, and whether it came in tokens."""
-    return TextSpec(
-        corpus=corpus.sha256,
-        data=prepared.data_hash,
-        ids=prepared.ids_hash,
-        tokenizer=prepared.tokenizer.sha256,
-        in_tokens=corpus.in_tokens,
-        test_subset=corpus.subset.sha256 if corpus.subset else None,
-    )
+def shard_of(asked: "Sequence[RunDir]", shard: str | None) -> "list[RunDir]":
+    """Every n-th run of a sweep from the i-th on, for the shard "i/n"; all runs for None.
+
+    Together the n shards hold each run once, and none depends on the others. A shard beyond the last run is empty.
+    Raises ValueError for text that is no shard.
+    """
+    if shard is None:
+        return list(asked)
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", shard)
+    i, n = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= i <= n:
+        raise ValueError(f"--shard {shard[:40]!r}: expected I/N, two whole numbers with I from 1 to N, such as 1/3.")
+    return list(asked[i - 1 :: n])
 
 
 def made_of(spec: RunSpec) -> dict[str, Any]:
@@ -109,9 +139,33 @@ class RunDir:
 
     spec: RunSpec
     entry: Entry
-    corpus: Corpus
-    prepared: Prepared
     runs: Path
+    text: "tuple[Corpus, Prepared] | None" = None  # what is read, once it is open
+
+    def opened(self, corpus: Corpus, prepared: "Prepared", scale: str) -> "RunDir":
+        """The run with its text, at the scale that is called so."""
+        text = TextSpec(
+            corpus=corpus.sha256,
+            data=prepared.data_hash,
+            ids=prepared.ids_hash,
+            tokenizer=prepared.tokenizer.sha256,
+            in_tokens=corpus.in_tokens,
+            test_subset=corpus.subset.sha256 if corpus.subset else None,
+        )
+        entry = replace(self.entry, scale=replace(self.entry.scale, name=scale))
+        return replace(self, spec=replace(self.spec, text=text), entry=entry, text=(corpus, prepared))
+
+    @property
+    def corpus(self) -> Corpus:
+        """The text that the run reads."""
+        assert self.text is not None, "asked for after the text was opened"
+        return self.text[0]
+
+    @property
+    def prepared(self) -> "Prepared":
+        """The text as ids."""
+        assert self.text is not None, "asked for after the text was opened"
+        return self.text[1]
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What a command makes runs with: its tables, scale and options, and the texts that they read, opened once."""
+"""What a command makes runs with: its scale and options, and the texts that they read, opened once."""
 
 import errno
 import hashlib
@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.corpora.catalogue import CORPORA
-from repro.model.config import BASE
 from repro.render.several import several
 from repro.results.record import short
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.sizes import run_bytes, size, sweep_bytes
-from repro.runs.table import Cell, Table
 from repro.runs.task import Task, Translation
 from repro.storage import atomic
 
@@ -27,18 +25,12 @@ Tell = Callable[[str], None]
 
 
 class Session:
-    """The tables, their scale and the options of a command, with the texts that its runs read."""
+    """The scale and the options of a command, with the texts that its runs read."""
 
-    def __init__(
-        self,
-        tables: Sequence[Table],
-        scale: Scale,
-        options: Options,
-        whole: Sequence[Cell],
-    ) -> None:
-        self.tables, self.scale, self.options = tables, scale, options
-        self.whole = whole  # cells of the whole sweep, of which this command may make a shard
-        self._tasks = list(dict.fromkeys(cell.task for cell in whole))
+    def __init__(self, scale: Scale, options: Options, whole: "Sequence[RunDir]") -> None:
+        self.scale, self.options = scale, options
+        self.whole = whole  # runs of the whole sweep, of which this command may make a shard
+        self._tasks = list(dict.fromkeys(run.task for run in whole))
         self.texts: dict[Task, tuple[Corpus, Prepared]] = {}
 
     def open_texts(self, tasks: Sequence[Task], tell: Tell) -> None:
@@ -91,25 +83,9 @@ class Session:
             known_by = hashlib.sha256(f"{known_by} {corpus.pieces} {corpus.in_tokens}".encode()).hexdigest()
         return replace(self.scale, name=short(f"{self.scale.name}-{known_by[:8]}"))
 
-    def run(self, cell: Cell) -> "RunDir":
-        """The run of a cell, with its folder."""
-        from repro.runs.run_dir import Entry, RunDir, spec_of, text_of
-
-        corpus, prepared = self.texts[cell.task]
-        scale = cell.task.at(self.scale)
-        titles = {table.name: table.title for table in self.tables}
-        entry = Entry(
-            title=titles.get(cell.table, self.tables[0].title),
-            table=cell.table,
-            tables=(cell.table,) if cell.table in titles else (cell.table, *titles),
-            row=cell.row.name,
-            position=cell.position,
-            paper=cell.row.paper.numbers,
-            paper_hyper=cell.row.at(BASE),
-            scale=scale,
-        )
-        spec = spec_of(cell, scale, self.options, text_of(corpus, prepared))
-        return RunDir(spec=spec, entry=entry, corpus=corpus, prepared=prepared, runs=self.options.runs_dir)
+    def opened(self, run: "RunDir") -> "RunDir":
+        """The run with its text, which is open."""
+        return run.opened(*self.texts[run.task], self.scale.name)
 
 
 def check_room(runs: "Sequence[RunDir]", folder: Path) -> str:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -11,7 +11,9 @@ from repro.corpora.sources import COLLECTIONS
 from repro.model.config import Hyper
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.runs.scales import Scale
-from repro.runs.table import Cell
+
+if TYPE_CHECKING:
+    from repro.runs.run_dir import RunDir
 
 CGROUP = Path("/sys/fs/cgroup")
 FLOAT = 4  # bytes
@@ -41,9 +43,9 @@ def run_memory(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int
     return ALWAYS + FLOAT * (COPIES * n_parameters(hyper, vocabulary, system) + activations + logits)
 
 
-def cell_memory(cell: Cell, scale: Scale) -> int:
-    """The same for a cell of a sweep at this scale."""
-    return run_memory(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system)
+def memory_of(run: "RunDir") -> int:
+    """The same for a run of a sweep."""
+    return run_memory(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system)
 
 
 def free_memory(cgroup: Path = CGROUP) -> int:
@@ -96,15 +98,15 @@ def sweep_bytes(of_runs: Iterable[tuple[Hyper, Scale, str, Any]]) -> int:
     return sum(kept for kept, _ in both) + max((most - kept for kept, most in both), default=0)
 
 
-def disk_needed(asked: Sequence[Cell], scale: Scale) -> str:
+def disk_needed(runs: "Sequence[RunDir]") -> str:
     """In words, the disk space that the runs and their text will take."""
-    checkpoints = sweep_bytes((cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked)
+    checkpoints = sweep_bytes((run.spec.hyper, run.entry.scale, run.task.name, run.spec.system) for run in runs)
     parts = [f"checkpoints at most {size(checkpoints)}"]
     archives: dict[str, int] = {}  # two pairs may share some
-    for pair in dict.fromkeys(cell.task.name for cell in asked):
-        if collection := COLLECTIONS.get(f"{scale.corpus}-{pair}"):
+    for corpus, pair in dict.fromkeys((run.entry.scale.corpus, run.task.name) for run in runs):
+        if collection := COLLECTIONS.get(f"{corpus}-{pair}"):
             archives |= {source.archive: source.size_at_most for source in collection.sources}
-            parts.append(f"{scale.corpus} {pair} {size(collection.text_bytes)} of text, less of ids")
+            parts.append(f"{corpus} {pair} {size(collection.text_bytes)} of text, less of ids")
     parts += [f"archives at most {size(sum(archives.values()))}"] if archives else []
     return "; ".join(parts)
 

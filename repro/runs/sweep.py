@@ -19,18 +19,19 @@ from repro.runs.cards import refuse_cards
 from repro.runs.closing import pages, translations, what_next
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, InProcess, Job, JobResult, made_by
 from repro.runs.executors.pool import Pool
-from repro.runs.forecast import Estimate, duration, estimates
+from repro.runs.forecast import duration, estimates
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.parallelism import ordered, parallelism
 from repro.runs.progress import Progress, overview
 from repro.runs.refused import refuse_systems
+from repro.runs.run_dir import RunDir, shard_of
 from repro.runs.scales import Scale
 from repro.runs.session import Session, check_room
 from repro.runs.signals import Signals
-from repro.runs.sizes import cell_memory
-from repro.runs.table import Cell, Table, listed, shard_of
+from repro.runs.sizes import memory_of
+from repro.runs.table import Table, listed
 from repro.storage import atomic
 from repro.storage.lock import locked
 from repro.tracking.tracker import Tracker
@@ -38,7 +39,6 @@ from repro.tracking.views import View, install_views, view_of
 from repro.training.peer import Peer
 
 if TYPE_CHECKING:
-    from repro.runs.run_dir import RunDir
     from repro.training.group import Group
 
 # the answer to a signal that comes between two runs of a sweep
@@ -46,7 +46,7 @@ BETWEEN = b"Stopped between runs. What is finished is kept; the same command mak
 
 
 class Sweep:
-    """The cells of some tables at one scale, or the shard of them that the options ask for.
+    """The runs of some tables at one scale, or the shard of them that the options ask for.
 
     `again` is the command line that starts this command again, if there is one. `report`, if given, makes a report for
     the browser from the folder of results and the cache of generated text, and returns its path.
@@ -56,7 +56,7 @@ class Sweep:
         self,
         name: str,
         tables: Sequence[Table],
-        cells: Sequence[Cell],
+        whole: Sequence[RunDir],
         scale: Scale,
         options: Options,
         peer: Peer | None = None,
@@ -64,10 +64,10 @@ class Sweep:
         report: Callable[[Path, Path], Path] | None = None,
     ) -> None:
         self.name, self.tables, self.options, self.again, self.report = name, tables, options, again, report
-        self.cells = shard_of(cells, options.shard)
+        self.asked = shard_of(whole, options.shard)  # whose text is not open
         self.results, self.runs, self.cache = options.results_dir, options.runs_dir, options.cache_dir
         self.peer, self.is_first = peer, peer is None or peer.is_first
-        self.session = Session(tables, scale, options, cells)
+        self.session = Session(scale, options, whole)
 
     def run(self, signals: Signals) -> int:
         """Make all cells, together with the processes that share each update; returns the exit code."""
@@ -82,46 +82,40 @@ class Sweep:
         self._refuse()
         started = time.monotonic()
         with ExitStack() as at_the_end:
-            progress = at_the_end.enter_context(Progress(self.name, len(self.cells), quiet=not self.is_first))
+            progress = at_the_end.enter_context(Progress(self.name, len(self.asked), quiet=not self.is_first))
             tracker = Tracker(self.options.tracking_uri, runs=self.runs, tell=progress.say)
             tracker.look()
-            executor = chosen(self.session, self.cells, self.again, tracker, signals, group)
+            executor = chosen(self.session, self.asked, self.again, tracker, signals, group)
             at_the_end.enter_context(executor)
             if executor.about:
                 progress.say(executor.about)
-            self.session.open_texts(list(dict.fromkeys(cell.task for cell in self.cells)), progress.say)
-            work = [Job(cell=number, run=self.session.run(cell)) for number, cell in enumerate(self.cells)]
-            runs = [one.run for one in work]
+            self.session.open_texts(list(dict.fromkeys(run.task for run in self.asked)), progress.say)
+            runs = [self.session.opened(run) for run in self.asked]
+            work = [Job(number=number, run=run) for number, run in enumerate(runs)]
             self._refuse_runs(runs)
-            expected = estimates(self.cells, self.session.scale, self.options)
+            expected = estimates(runs, self.options)
             progress.say(overview(runs, expected, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
                 at_the_end.callback(install_views, tracker, self._views(to_come))
             signals.at_once = BETWEEN
-            outcomes, order = [], self._in_order(work, expected, executor.n_workers, progress)
-            for outcome in made_by(executor, order, progress, group):
+            progress.expected = {
+                one.number: estimate.to_come(one.run.last_step() / one.run.spec.hyper.steps)
+                for one, estimate in zip(work, expected, strict=True)
+                if not one.run.finished()
+            }
+            order = ordered(runs, [one.seconds for one in expected], executor.n_workers)
+            outcomes = []
+            for outcome in made_by(executor, [work[i] for i in order], progress, group):
                 outcomes.append(outcome)
                 self._keep(outcome, progress, tracker)
-                progress.finish_run(next(one.cell for one in work if one.run is outcome.run))
+                progress.finish_run(next(one.number for one in work if one.run is outcome.run))
             not_begun = bool(signals.received) and len(outcomes) < len(work)
             if not_begun or any(outcome.code > 128 for outcome in outcomes):
                 return 128 + (signals.received or SIGTERM)  # another process of this run may have received the signal
             if self.is_first:
                 self._close(outcomes, time.monotonic() - started, progress)
         return exit_code(outcomes) if self.is_first else next((one.code for one in outcomes if one.code), 0)
-
-    def _in_order(
-        self, work: Sequence[Job], expected: Sequence[Estimate], n_workers: int, progress: Progress
-    ) -> list[Job]:
-        """The runs in the order in which they are begun; `progress` is told how long each should take."""
-        place = {}
-        for cell, one, of_it in zip(self.cells, work, expected, strict=True):
-            place[cell.table, cell.row.name, cell.seed] = one
-            if not one.run.finished():
-                progress.expected[one.cell] = of_it.to_come(one.run.last_step() / cell.hyper.steps)
-        seconds = [of_it.seconds for of_it in expected]
-        return [place[cell.table, cell.row.name, cell.seed] for cell in ordered(self.cells, seconds, n_workers)]
 
     def _refuse(self) -> None:
         """Raise for what would fail after hours, and do so before the slow imports."""
@@ -131,13 +125,13 @@ class Sweep:
             check_installed()
         if self.options.on == "here":
             refuse_cards(self.options.products)
-        refuse_systems(self.cells, self.session.scale, self.options)
+        refuse_systems(self.asked)
         refuse_published(self.results)
         for folder in (self.results, self.runs, self.cache):
             check_place(folder)
             atomic.sweep(folder, alone=False)
 
-    def _refuse_runs(self, runs: "Sequence[RunDir]") -> None:
+    def _refuse_runs(self, runs: Sequence[RunDir]) -> None:
         """Raise for a damaged record, a damaged file beside one, a run that changed, or lines too long for a row."""
         there = ResultSet.read_own(self.results / self.session.scale.name, PUBLISHED)
         made_again = {(run.entry.table, run.entry.row, run.spec.seed) for run in runs}  # with the files beside them
@@ -160,7 +154,7 @@ class Sweep:
             keep_beside(outcome.run, outcome.record, self.results, tracker, progress.say)
             progress.say(_summary(outcome.record))
 
-    def _views(self, runs: "Sequence[RunDir]") -> dict[View, None]:
+    def _views(self, runs: Sequence[RunDir]) -> dict[View, None]:
         """The MLflow views that `repro.cli.ui` opens, of the tables that show the runs, each once."""
         return {
             view_of(run.tags, table.name, table.title): None
@@ -192,7 +186,7 @@ class Sweep:
             *pages(folder if written else None, report),
         ]
         if finished:
-            scale, task, file = self.session.scale.name, self.cells[-1].task, self.tables[0].file
+            scale, task, file = self.session.scale.name, self.asked[-1].task, self.tables[0].file
             typed, is_file = self.options.typed, file is not None
             said += what_next(self.name, names[0], scale, typed, task, is_file=is_file)
         progress.say("\n".join(said))
@@ -200,7 +194,7 @@ class Sweep:
 
 def chosen(
     session: Session,
-    cells: Sequence[Cell],
+    runs: Sequence[RunDir],
     again: Sequence[str] | None,
     tracker: Tracker,
     signals: Signals,
@@ -214,7 +208,7 @@ def chosen(
     in_process = InProcess(tracker, signals, group)
     on = options.on
     if on == "here":
-        n_jobs, why = parallelism(cells, session.scale, options)
+        n_jobs, why = parallelism(runs, options)
         if n_jobs == 1 or (again is None and options.jobs is None):
             return in_process
     if again is None:
@@ -229,11 +223,10 @@ def chosen(
             f"--on {on}: the processes of a run share one machine, and are started there. Type the command once; a run "
             "on several machines is started by torchrun or srun, without --on."
         )
-    numbers = [session.whole.index(cell) + 1 for cell in cells]
     from repro.runs.executors.on_ray import OnRay
 
-    memory = max(cell_memory(cell, session.scale) for cell in cells)
-    return OnRay(options, memory, numbers, len(session.whole), again, signals)
+    numbers = [session.whole.index(run) + 1 for run in runs]
+    return OnRay(options, max(map(memory_of, runs)), numbers, len(session.whole), again, signals)
 
 
 def exit_code(outcomes: Sequence[JobResult]) -> int:

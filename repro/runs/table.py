@@ -1,7 +1,7 @@
 """The words of an experiment file: rows, and what the paper prints for them. Paper: tables 2 and 3."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -82,31 +82,13 @@ class Table:
     first: int = 0  # position of the first of `rows`: rows of a program come after those it ran before
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One run to be made: a row and a seed."""
-
-    table: str
-    position: int  # of the row in its table; the base row has -1
-    row: Row
-    hyper: Hyper
-    seed: int
-    task: Task
-
-
-def cells(
-    tables: Sequence[Table],
-    base: Hyper,
-    *,
-    seeds: Iterable[int],
-    chosen: Sequence[str],
-    task: Task,
-    equal_updates: bool = False,
-) -> list[Cell]:
-    """The base and the rows of all tables; seeds are the outer loop, so that a stopped sweep has every row.
+def rows_of(
+    tables: Sequence[Table], base: Hyper, chosen: Sequence[str], task: Task, *, equal_updates: bool = False
+) -> list[tuple[str, int, Row, Hyper]]:
+    """The base and the rows of all tables: table, position in it (the base row has -1), row, hyper-parameters.
 
     `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has, for tables
-    and rows that cannot be told apart, and for identical rows.
+    and rows that cannot be told apart, and for identical rows. `task` is that of rows without their own.
     """
     _refuse_names(tables)
     placed = _placed(tables)
@@ -126,27 +108,7 @@ def cells(
         at_scale.append((of, i, row, hyper))
         twins.append((f"row {row.name!r} of {of}", hyper, row.task or task, system))
     _refuse_twins(twins)
-    return [
-        Cell(table=of, position=i, row=row, hyper=hyper, seed=seed, task=row.task or task)
-        for seed in seeds
-        for of, i, row, hyper in at_scale
-        if not chosen or row.name in chosen
-    ]
-
-
-def shard_of(asked: Sequence[Cell], shard: str | None) -> list[Cell]:
-    """Every n-th cell of a sweep from the i-th on, for the shard "i/n"; all cells for None.
-
-    Together the n shards hold each cell once, and none depends on the others. A shard beyond the last cell is empty.
-    Raises ValueError for text that is no shard.
-    """
-    if shard is None:
-        return list(asked)
-    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", shard)
-    i, n = map(int, found.groups()) if found else (0, 0)
-    if not 1 <= i <= n:
-        raise ValueError(f"--shard {shard[:40]!r}: expected I/N, two whole numbers with I from 1 to N, such as 1/3.")
-    return list(asked[i - 1 :: n])
+    return [one for one in at_scale if not chosen or one[2].name in chosen]
 
 
 def _refuse_names(tables: Sequence[Table]) -> None:

@@ -40,7 +40,7 @@ def run_now(runs: Path = Path()) -> RunDir:
         precision="fp32",
         backend="torch",
     )
-    return RunDir(spec=spec, entry=None, corpus=None, prepared=None, runs=runs)  # type: ignore[arg-type]
+    return RunDir(spec=spec, entry=None, runs=runs, text=(None, None))  # type: ignore[arg-type]
 
 
 DECIDES = run_now().decides

@@ -29,10 +29,10 @@ from repro.runs.forecast import (
 )
 from repro.runs.hardware import BIG, CARDS, pair_flops
 from repro.runs.options import Options, Seeds
+from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
 from repro.runs.sizes import size, sweep_bytes
-from repro.runs.table import Cell, Paper, Row, Table, cells
-from repro.runs.task import Translation
+from repro.runs.table import Paper, Row, Table
 from repro.storage import signed_json
 
 LAPTOP, PAPER, A100 = SCALES["laptop"], SCALES["paper"], CARDS["a100"]
@@ -45,22 +45,26 @@ def heads(base: Hyper) -> Hyper:
 TABLE = Table(name="t", rows=[Row("h=32", heads, Paper())], title="T")
 
 
-def asked(base: Hyper = LAPTOP.base, seeds: int = 1) -> list[Cell]:
-    return cells([TABLE], base, seeds=range(1, seeds + 1), chosen=[], task=Translation("en-de"))
+def asked(**options: Any) -> list[RunDir]:
+    return planned([TABLE], LAPTOP, Options(**options))
 
 
 BASE, H32 = asked()
 
 
-def known(cell: Cell, seconds: float) -> Known:
-    """A run of the cell that took so long."""
-    flops = expected_flops(cell.hyper, LAPTOP, "en-de")
-    return Known(row_of(vars(cell.hyper), None), flops / cell.hyper.steps, flops / seconds)
+def changed(run: RunDir, **hyper: Any) -> RunDir:
+    return replace(run, spec=replace(run.spec, hyper=replace(run.spec.hyper, **hyper)))
 
 
-def expected(cell: Cell, *runs: Known, **options: int) -> Estimate:
-    """Of the cell, where these runs are known, the newest first."""
-    return estimate_here(cell, LAPTOP, replace(Options(), **options), runs)
+def known(run: RunDir, seconds: float) -> Known:
+    """A run that took so long."""
+    flops = expected_flops(run.spec.hyper, LAPTOP, "en-de")
+    return Known(row_of(vars(run.spec.hyper), None), flops / run.spec.hyper.steps, flops / seconds)
+
+
+def expected(run: RunDir, *runs: Known) -> Estimate:
+    """Of the run, where these are known, the newest first."""
+    return estimate_here(run, runs)
 
 
 # ---- this machine, by runs that finished here
@@ -70,24 +74,24 @@ def test_a_run_takes_as_long_as_the_newest_of_its_row_whatever_the_schedule() ->
     runs = known(BASE, 60.0), known(H32, 120.0), known(BASE, 30.0)
     assert expected(BASE, *runs) == (pytest.approx(60.0), True)
     assert expected(H32, *runs) == (pytest.approx(120.0), True)
-    half = replace(BASE, hyper=replace(BASE.hyper, steps=900, warmup=7))
-    assert expected(half, *runs).seconds == pytest.approx(30.0)
+    assert expected(changed(BASE, steps=900, warmup=7), *runs).seconds == pytest.approx(30.0)
     assert expected(BASE, *runs).to_come(0.75) == pytest.approx(15.0)
 
 
 def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_the_most_alike() -> None:
-    fewer = expected_flops(H32.hyper, LAPTOP, "en-de") / expected_flops(BASE.hyper, LAPTOP, "en-de")
-    wide = replace(BASE, hyper=replace(BASE.hyper, d_ff=4 * BASE.hyper.d_ff))
+    fewer = expected_flops(H32.spec.hyper, LAPTOP, "en-de") / expected_flops(LAPTOP.base, LAPTOP, "en-de")
+    wide = changed(BASE, d_ff=4 * LAPTOP.base.d_ff)
     assert expected(H32, known(wide, 500.0), known(BASE, 80.0)) == (pytest.approx(80.0 * fewer), True)
 
 
 def test_without_known_runs_times_are_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     guess = expected_flops(LAPTOP.base, LAPTOP, "en-de") / FLOPS_PER_CORE
     assert expected(BASE) == (pytest.approx(guess), False)
-    assert expected(BASE, threads=2, devices=3).seconds == pytest.approx(guess / 6)
+    several = replace(BASE, spec=replace(BASE.spec, threads=2, devices=3))
+    assert expected(several).seconds == pytest.approx(guess / 6)
     for device, name in (("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA RTX 4090", "a100")):  # a card, by its name
         monkeypatch.setattr(forecasts, "this_machine", lambda device=device: Machine("Z80", device, "2.13.0"))
-        assert expected(BASE) == (3600 * hours_of(BASE, LAPTOP, CARDS[name], 1), False)
+        assert expected(BASE) == (3600 * hours_of(BASE, CARDS[name]), False)
 
 
 HERE = this_machine()
@@ -171,14 +175,14 @@ def test_a_gpu_is_found_without_asking_pytorch(monkeypatch: pytest.MonkeyPatch) 
 # ---- cards that are not here, against what their sources say
 
 
-def of_paper() -> list[Cell]:
+def of_paper(devices: int) -> list[RunDir]:
     big = Row("big", lambda base: replace(BIG, steps=3 * base.steps), Paper())
-    return cells([replace(TABLE, rows=[big])], PAPER.base, seeds=[1], chosen=[], task=Translation("en-de"))
+    return planned([replace(TABLE, rows=[big])], PAPER, Options(scale="paper", devices=devices))
 
 
 def test_the_papers_own_machine_takes_as_long_as_the_paper_says() -> None:
     # section 5.2: "100,000 steps or 12 hours", and "300,000 steps (3.5 days)", on 8 P100
-    base, big = (hours_of(cell, PAPER, CARDS["p100"], 8) for cell in of_paper())
+    base, big = (hours_of(run, CARDS["p100"]) for run in of_paper(8))
     assert base == pytest.approx(12, rel=0.1)
     assert big == pytest.approx(3.5 * 24, rel=0.05)
 
@@ -195,16 +199,16 @@ def test_published_rates_in_operations() -> None:
 
 def test_several_cards_keep_less_each() -> None:
     assert [A100.efficiency(n) for n in (1, 2, 4, 5, 8, 64)] == [1, 0.8725, 0.8725, 0.84, 0.84, 0.84]
-    [cell, _] = of_paper()
-    one, eight = (hours_of(cell, PAPER, A100, n) for n in (1, 8))
+    one, eight = (hours_of(of_paper(n)[0], A100) for n in (1, 8))
     assert one / eight == pytest.approx(8 * 0.84)
 
 
 def test_hours_and_money_are_of_the_card_and_no_line_is_of_this_machine() -> None:
     def lines(**options: Any) -> list[str]:
-        return forecast("t", of_paper(), PAPER, replace(Options(dry_run=True), **options)).split("\n")
+        chosen = Options(scale="paper", dry_run=True, **options)
+        return forecast("t", of_paper(chosen.processes), PAPER, chosen).split("\n")
 
-    hours = sum(hours_of(cell, PAPER, A100, 8) for cell in of_paper())
+    hours = sum(hours_of(run, A100) for run in of_paper(8))
     found = lines(hardware="a100", devices=8, price=2.0)
     [whole] = [line for line in found if line.startswith("Times are those of training on 8 a100, by published rates, ")]
     assert whole.endswith(f"{hours:,.1f} hours, {8 * hours:,.1f} device-hours, {16 * hours:,.2f} in money.")
@@ -212,7 +216,7 @@ def test_hours_and_money_are_of_the_card_and_no_line_is_of_this_machine() -> Non
     assert "Of 8 each keeps 84% of its speed." in "".join(found)
     assert "money" not in "".join(lines(hardware="h100"))
     assert "this PyTorch has no kernels for it" in "".join(lines(hardware="p100"))
-    kept = sweep_bytes((cell.hyper, PAPER, "en-de", None) for cell in of_paper())
+    kept = sweep_bytes((run.spec.hyper, PAPER, "en-de", None) for run in of_paper(8))
     assert f"Disk: checkpoints at most {size(kept)}; wmt14 en-de " in found[-1]
 
 
@@ -234,7 +238,7 @@ def test_the_machine_that_makes_the_runs_is_forecast(
     machine: Machine, scale: str, options: dict[str, Any], card: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forecasts, "this_machine", lambda: machine)
-    found = card_for(SCALES[scale], replace(Options(dry_run=True), **options))
+    found = card_for(replace(Options(scale=scale, dry_run=True), **options))
     assert (found.name if found else None) == card
 
 
@@ -263,7 +267,9 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """The forecast of two seeds of both rows, where a run of the base is known to take 180 s and one of h=32 360 s."""
     monkeypatch.setattr(forecasts, "finished", lambda options: [known(BASE, 180.0), known(H32, 360.0)])
     usual = Options(runs_dir=tmp_path / "runs", seeds=Seeds.span(1, 2), dry_run=True)
-    return lambda *at_a_time, **more: forecast("t", asked(seeds=2), LAPTOP, replace(usual, **more), *at_a_time)
+    return lambda *at_a_time, **more: forecast(
+        "t", asked(seeds=usual.seeds), LAPTOP, replace(usual, **more), *at_a_time
+    )
 
 
 def test_each_row_is_there_once_by_hand(said: Callable[..., str]) -> None:

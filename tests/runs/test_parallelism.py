@@ -1,21 +1,15 @@
 """How many runs this machine bears: processors or GPUs, memory, and what was asked for; which of them begins when."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from repro.model.config import BASE
 from repro.runs import parallelism
 from repro.runs.options import Options
 from repro.runs.parallelism import makespan, ordered
-from repro.runs.scales import SCALES
-from repro.runs.table import BASE_ROW, Cell
-from repro.runs.task import Translation
 
 GB = 10**9
-SMOKE = SCALES["smoke"]
 
 
 @pytest.fixture
@@ -24,17 +18,18 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     of = SimpleNamespace(cards=0, free=100 * GB)
     monkeypatch.setattr(parallelism, "processors", lambda: 8)
     monkeypatch.setattr(parallelism, "visible", lambda environment: {str(i): "A card" for i in range(of.cards)})
-    monkeypatch.setattr(parallelism, "cell_memory", lambda *_: GB)
+    monkeypatch.setattr(parallelism, "memory_of", lambda *_: GB)
     monkeypatch.setattr(parallelism, "free_memory", lambda: of.free)
     return of
 
 
-def cell(position: int, seed: int) -> Cell:
-    return Cell(table="t", position=position, row=BASE_ROW, hyper=BASE, seed=seed, task=Translation("en-de"))
+def run(seed: int = 1, n_heads: int = 8) -> Any:
+    """As much of a run as is asked for."""
+    return SimpleNamespace(spec=SimpleNamespace(seed=seed, hyper=SimpleNamespace(n_heads=n_heads)))
 
 
 def asked(n_runs: int, **options: Any) -> tuple[int, str]:
-    return parallelism.parallelism([cell(i, 1) for i in range(n_runs)], SMOKE, Options(**options))
+    return parallelism.parallelism([run()] * n_runs, Options(**options))
 
 
 @pytest.mark.parametrize(
@@ -87,11 +82,9 @@ def test_runs_go_to_whoever_is_free_first() -> None:
 
 
 def test_of_each_seed_the_longest_come_first() -> None:
-    cells = [cell(place, seed) for seed in (7, 3) for place in range(3)]
+    runs = [run(seed) for seed in (7, 7, 7, 3, 3, 3)]
     seconds = [1, 1, 2, 4, 5, 4]
-    found = ordered(cells, seconds, 2)
-    assert [(one.seed, one.position) for one in found] == [(7, 2), (7, 0), (7, 1), (3, 1), (3, 0), (3, 2)]
-    assert ordered(cells, seconds, 1) == cells  # one after the other is as long in any order
+    assert ordered(runs, seconds, 2) == [2, 0, 1, 4, 3, 5]
+    assert ordered(runs, seconds, 1) == [*range(6)]  # one after the other is as long in any order
     assert ordered([], [], 2) == []
-    many, few = (replace(cells[0], hyper=replace(cells[0].hyper, n_heads=n)) for n in (32, 1))
-    assert ordered([few, many], [2, 2], 2) == [many, few]
+    assert ordered([run(n_heads=1), run(n_heads=32)], [2, 2], 2) == [1, 0]

@@ -21,8 +21,9 @@ from repro.model.rivals.convs2s import ConvS2S
 from repro.model.transformer import Transformer
 from repro.runs.options import Options
 from repro.runs.refused import refuse_systems
+from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
-from repro.runs.table import Cell, Table, cells
+from repro.runs.table import Table, rows_of
 from repro.runs.task import Translation
 
 SMOKE = SCALES["smoke"]
@@ -33,13 +34,11 @@ def same(base: Hyper) -> Hyper:
     return base
 
 
-def learned(base: Hyper) -> Hyper:
-    return replace(base, learned_positions=True)
-
-
-def cell(system: Any, change: Any = same) -> Cell:
-    row = Row("x", change, Paper(), system=system)
-    return Cell(table="t", position=0, row=row, hyper=change(SMOKE.base), seed=1, task=TASK)
+def run(system: Any) -> RunDir:
+    """Of a row of this system."""
+    row = Row("x", lambda base: replace(base, dropout=0.2), Paper(), system=system)
+    [found] = planned([Table(name="t", rows=[row], title="")], SMOKE, Options(rows=("x",)))
+    return found
 
 
 class NoSearch(Toy):
@@ -69,7 +68,7 @@ class NoSearch(Toy):
 def test_what_cannot_be_made_read_or_searched_is_refused_in_one_sentence(system: Any, reason: str) -> None:
     start = r"^Row 'x' of t \(.*\): "
     with pytest.raises(ValueError, match=f"{start}{reason}") as refused:
-        refuse_systems([cell(system)], SMOKE, Options())
+        refuse_systems([run(system)])
     assert "\n" not in str(refused.value)
 
 
@@ -103,7 +102,7 @@ class TwoLevelAnew(Plain, Transformer):  # type: ignore[misc]
 def test_a_search_that_reads_another_prefix_than_training_is_refused(system: Any, length: str) -> None:
     said = f"expected a search that reads what training reads, but after {length} tokens its state differs by "
     with pytest.raises(ValueError, match=f"^Row 'x' of t .* {said}"):
-        refuse_systems([cell(system)], SMOKE, Options())
+        refuse_systems([run(system)])
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ def test_a_search_that_reads_another_prefix_than_training_is_refused(system: Any
 )  # fmt: skip
 def test_good_systems_pass_and_no_random_number_is_drawn(system: Any) -> None:
     before = torch.get_rng_state()
-    refuse_systems([cell(system)], SMOKE, Options())
+    refuse_systems([run(system)])
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -126,14 +125,14 @@ def test_a_system_without_a_name_stops_its_own_row_alone() -> None:
         Row("fine", same, Paper(), system=Toy),
     ]
     table = Table(name="t", rows=rows, title="")
-    [found] = cells([table], SMOKE.base, seeds=[1], chosen=["fine"], task=TASK)
-    assert found.row.name == "fine"
+    [(_, _, found, _)] = rows_of([table], SMOKE.base, ["fine"], TASK)
+    assert found.name == "fine"
     for chosen in ([], ["nameless"]):
         with pytest.raises(ValueError, match="A system: expected something with a name of its own"):
-            cells([table], SMOKE.base, seeds=[1], chosen=chosen, task=TASK)
+            rows_of([table], SMOKE.base, chosen, TASK)
 
 
 def test_rows_that_were_not_asked_for_are_compared_all_the_same() -> None:
     table = Table(name="t", rows=[Row(name, same, Paper(), system=Toy) for name in "ab"], title="")
     with pytest.raises(ValueError, match=r"^Row 'b' of t is row 'a' of t again"):
-        cells([table], SMOKE.base, seeds=[1], chosen=["b"], task=TASK)
+        rows_of([table], SMOKE.base, ["b"], TASK)

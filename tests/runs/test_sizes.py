@@ -8,13 +8,12 @@ import pytest
 from repro.model.config import Hyper
 from repro.results import record
 from repro.runs import sizes
+from repro.runs.options import Options
+from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
 from repro.runs.sizes import disk_needed, free_memory, granted, run_memory, size
-from repro.runs.table import Cell, cells
-from repro.runs.task import Translation
 
 PUBLISHED = Path(__file__).parents[2] / "results"
-LAPTOP = SCALES["laptop"]
 
 
 def test_what_the_machine_has_and_what_its_control_group_leaves(
@@ -52,18 +51,16 @@ def test_published_runs_of_processors_with_wide_vectors_took_about_what_is_forec
     assert forecast == pytest.approx(peak, rel=0.3)
 
 
-def asked(base: Hyper, pair: str = "en-de") -> list[Cell]:
-    return cells([], base, seeds=[1], chosen=["base"], task=Translation(pair))
+def asked(scale: str, pair: str = "en-de") -> list[RunDir]:
+    return planned([], SCALES[scale], Options(pair=pair))
 
 
 def test_text_ids_and_archives_take_room_and_what_two_pairs_share_takes_it_once() -> None:
-    captions = SCALES["captions"]
-    both = [*asked(captions.base), *asked(captions.base, pair="en-fr")]
     text = "11.6 MB of text, less of ids"
-    assert disk_needed(both, captions).partition("; ")[2] == (
+    assert disk_needed([*asked("captions"), *asked("captions", pair="en-fr")]).partition("; ")[2] == (
         f"multi30k en-de {text}; multi30k en-fr {text}; archives at most 256.0 MB"
     )
-    assert disk_needed(asked(LAPTOP.base), LAPTOP).count(";") == 0, "generated text is neither fetched nor kept"
+    assert disk_needed(asked("laptop")).count(";") == 0, "generated text is neither fetched nor kept"
 
 
 def test_sizes_are_said_as_a_person_says_them() -> None:

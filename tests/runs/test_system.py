@@ -36,7 +36,7 @@ from repro.runs import load
 from repro.runs.run import COMPILED, PACKED, made_for_gpu
 from repro.runs.run_dir import made_of
 from repro.runs.scales import SCALES
-from repro.runs.table import Table, cells
+from repro.runs.table import Table, rows_of
 from repro.runs.task import Translation
 from repro.training.run_spec import UNOPENED, RunSpec
 
@@ -277,10 +277,10 @@ def test_systems_are_told_apart_by_class_and_arguments() -> None:
     base = SCALES["smoke"].base
     twins = [Row("a", same, Paper(), system=Toy), Row("b", same, Paper(), system=partial(Toy, depth=2))]
     table = Table(name="t", rows=twins, title="")
-    assert len(cells([table], base, seeds=[1], chosen=["a", "b"], task=Translation("en-de"))) == 2
+    assert len(rows_of([table], base, ["a", "b"], Translation("en-de"))) == 2
     table = replace(table, rows=[*twins, Row("c", same, Paper(), system=Toy)])
     with pytest.raises(ValueError, match="is row 'a' of t again"):
-        cells([table], base, seeds=[1], chosen=[], task=Translation("en-de"))
+        rows_of([table], base, [], Translation("en-de"))
 
 
 def test_two_systems_of_one_file_are_two_runs() -> None:

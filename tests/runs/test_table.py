@@ -1,6 +1,6 @@
 """All rows of all experiment files: they exist at every scale, and their sizes are the printed ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +15,10 @@ from repro.pages.columns import TABLE_3
 from repro.results.frame import FIGURES
 from repro.results.record import BASE as BASE_TABLE
 from repro.runs.load import experiment
+from repro.runs.options import Options, Seeds
+from repro.runs.run_dir import RunDir, planned, shard_of
 from repro.runs.scales import SCALES
-from repro.runs.table import BASE_ROW, TAKEN, Cell, Paper, Row, Table, cells, listed, shard_of
+from repro.runs.table import BASE_ROW, TAKEN, Paper, Row, Table, listed, rows_of
 from repro.runs.task import Translation
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -124,14 +126,21 @@ def test_a_row_changes_what_the_paper_says_and_nothing_else() -> None:
     }
 
 
+EN_DE = Translation("en-de")
+
+
+def names(tables: list[Table], chosen: Sequence[str] = ()) -> list[str]:
+    """The rows at the paper's size."""
+    return [row.name for _, _, row, _ in rows_of(tables, BASE, chosen, EN_DE)]
+
+
 def test_an_impossible_row_stops_only_sweeps_that_ask_for_it() -> None:
     rows = [Row("ok", steps(1), Paper()), Row("odd", lambda base: replace(base, n_heads=0), Paper())]
     lab = [Table(name="lab", rows=rows, title="")]
-    [cell] = cells(lab, BASE, seeds=[1], chosen=["ok"], task=Translation("en-de"))
-    assert cell.row.name == "ok"
+    assert names(lab, ["ok"]) == ["ok"]
     for chosen in (["odd"], ["ok", "odd"], []):
         with pytest.raises(ValueError, match=r"^Row odd: n_heads must be at least 1"):
-            cells(lab, BASE, seeds=[1], chosen=chosen, task=Translation("en-de"))
+            names(lab, chosen)
     noted = listed(lab, BASE)
     assert noted["lab", "odd"].here is noted["lab", "odd"].changes is None
     assert noted["lab", "ok"].here is not None
@@ -141,31 +150,29 @@ def test_seeds_are_outer_and_rows_inner() -> None:
     one = Row("one", steps(1), Paper())
     other = Row("other", steps(0), Paper(), Translation("en-fr"))
     tables = [Table(name="a", rows=[one], title=""), Table(name="b", rows=[other], title="")]
-    made = cells(tables, BASE, seeds=[1, 2], chosen=[], task=Translation("en-de"))
-    assert [(cell.table, cell.position, cell.row.name, cell.seed, cell.task.name) for cell in made] == [
-        ("base", -1, "base", 1, "en-de"),
-        ("a", 0, "one", 1, "en-de"),
-        ("b", 0, "other", 1, "en-fr"),
-        ("base", -1, "base", 2, "en-de"),
-        ("a", 0, "one", 2, "en-de"),
-        ("b", 0, "other", 2, "en-fr"),
+    made = planned(tables, SCALES["paper"], Options(seeds=Seeds((1, 2))))
+    assert [(run.entry.table, run.entry.position, run.name, run.task.name) for run in made] == [
+        ("base", -1, "base seed 1", "en-de"),
+        ("a", 0, "one seed 1", "en-de"),
+        ("b", 0, "other seed 1", "en-fr"),
+        ("base", -1, "base seed 2", "en-de"),
+        ("a", 0, "one seed 2", "en-de"),
+        ("b", 0, "other seed 2", "en-fr"),
     ]
-    assert [cell.row.name for cell in cells(tables, BASE, seeds=[1], chosen=["other"], task=Translation("en-de"))] == [
-        "other"
-    ]
+    assert names(tables, ["other"]) == ["other"]
     with pytest.raises(ValueError, match="Unknown row 'two' of a, b; expected some of base, one, other[.]"):
-        cells(tables, BASE, seeds=[1], chosen=["two"], task=Translation("en-de"))
+        names(tables, ["two"])
 
 
-def nine_cells() -> list[Cell]:
+def nine_runs() -> list[RunDir]:
     """Base, a and b with three seeds each."""
     rows = [Row("a", steps(1), Paper()), Row("b", steps(2), Paper())]
-    return cells([Table(name="lab", rows=rows, title="")], BASE, seeds=[1, 2, 3], chosen=[], task=Translation("en-de"))
+    return planned([Table(name="lab", rows=rows, title="")], SCALES["paper"], Options(seeds=Seeds.span(1, 3)))
 
 
 def test_a_shard_is_every_nth_run_from_the_ith_on() -> None:
-    asked = nine_cells()
-    assert [(cell.row.name, cell.seed) for cell in shard_of(asked, "3/4")] == [("b", 1), ("base", 3)]
+    asked = nine_runs()
+    assert [run.name for run in shard_of(asked, "3/4")] == ["b seed 1", "base seed 3"]
     assert shard_of(asked, "10/10") == []
     assert shard_of(asked, None) == asked
 
@@ -173,23 +180,21 @@ def test_a_shard_is_every_nth_run_from_the_ith_on() -> None:
 @given(st.integers(1, 12))
 @example(12)
 def test_the_shards_of_a_sweep_hold_each_run_once(n: int) -> None:
-    shards = [shard_of(nine_cells(), f"{i}/{n}") for i in range(1, n + 1)]
-    found = [(cell.row.name, cell.seed) for shard in shards for cell in shard]
-    assert sorted(found) == sorted((cell.row.name, cell.seed) for cell in nine_cells())
+    shards = [shard_of(nine_runs(), f"{i}/{n}") for i in range(1, n + 1)]
+    found = [run.name for shard in shards for run in shard]
+    assert sorted(found) == sorted(run.name for run in nine_runs())
     assert max(map(len, shards)) - min(map(len, shards)) <= 1
 
 
 @pytest.mark.parametrize("shard", ["0/3", "3/2", "x/2", "1", "1/2\n", "٢/٣"])
 def test_a_malformed_shard_is_refused(shard: str) -> None:
     with pytest.raises(ValueError, match=r"^--shard .*: expected I/N, two whole numbers with I from 1 to N"):
-        shard_of(nine_cells(), shard)
+        shard_of(nine_runs(), shard)
 
 
 def asked(*rows: Row, table: str = "lab", pair: str = "en-de") -> list[str]:
-    made = cells(
-        [Table(name=table, rows=rows, title="")], SCALES["laptop"].base, seeds=[1], chosen=[], task=Translation(pair)
-    )
-    return [cell.row.name for cell in made]
+    found = rows_of([Table(name=table, rows=rows, title="")], SCALES["laptop"].base, [], Translation(pair))
+    return [row.name for _, _, row, _ in found]
 
 
 def steps(n: int) -> Callable[[Hyper], Hyper]:
@@ -230,10 +235,8 @@ def test_where_updates_are_equal_no_row_makes_more_than_the_base() -> None:
     tables, base = [Table(name="lab", rows=[longer], title="")], replace(BASE, steps=70)
 
     def made(*, equal_updates: bool) -> list[tuple[int, int]]:  # of the tables of the moment
-        asked = cells(
-            tables, base, seeds=[1], chosen=[], task=Translation("en-de"), equal_updates=equal_updates
-        )  # fmt: skip
-        return [(cell.hyper.steps, cell.hyper.d_ff) for cell in asked]
+        asked = rows_of(tables, base, [], EN_DE, equal_updates=equal_updates)
+        return [(hyper.steps, hyper.d_ff) for *_, hyper in asked]
 
     assert made(equal_updates=False) == [(70, 2048), (210, 4096)]
     assert made(equal_updates=True) == [(70, 2048), (70, 4096)]
@@ -249,8 +252,8 @@ def test_where_updates_are_equal_no_row_makes_more_than_the_base() -> None:
 def test_a_table_is_called_as_its_file() -> None:
     table = Table(name="mine", rows=[], title="", file=Path("lab_mine.py"))
     with pytest.raises(ValueError, match=r"lab_mine.py: expected TABLE to be what the file is called, .* got 'mine'"):
-        cells([table], BASE, seeds=[1], chosen=[], task=Translation("en-de"))
-    assert cells([replace(table, name="lab_mine")], BASE, seeds=[1], chosen=[], task=Translation("en-de"))
+        names([table])
+    assert names([replace(table, name="lab_mine")])
     own = Table(name="own", rows=[], title="", file=Path("own.py"))
     with pytest.raises(ValueError, match=r"own.py: expected TABLE to be what the file is called, and not 'own'"):
-        cells([own], BASE, seeds=[1], chosen=[], task=Translation("en-de"))
+        names([own])

@@ -39,7 +39,7 @@ LOGS = ".workers"  # in the folder of runs
 class Job:
     """A run to be made."""
 
-    cell: int  # its number in the sweep, by which the same command finds it again
+    number: int  # in the sweep, by which the same command finds it again
     run: "RunDir"
 
 

@@ -67,7 +67,7 @@ def make_run(words: Sequence[str], folder: str, log: str, environment: Mapping[s
 
 
 class OnRay(ExitStack):
-    """An executor that has Ray place the runs. `numbers` are those of its cells in the whole sweep of `n_whole`."""
+    """An executor that has Ray place the runs. `numbers` are those of its runs in the whole sweep of `n_whole`."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class OnRay(ExitStack):
     def _task(self, work: Job) -> Any:
         """Submit a run to Ray."""
         words = [*self._again, "--on", "here", "--jobs", "1"]
-        words += ["--shard", f"{self._numbers[work.cell]}/{self._n_whole}"]
+        words += ["--shard", f"{self._numbers[work.number]}/{self._n_whole}"]
         data = {name: os.environ[name] for name in ("REPRO_DATA",) if name in os.environ}
         task = self._ray.remote(make_run).options(
             num_cpus=self._needs["CPU"],

@@ -1,11 +1,11 @@
 """Runs made by a pool of processes on this machine: the sweep has a thread for each, which hands it one run at a time.
 
-A worker is this command, started again. It builds the same cells from the same arguments as the sweep, so the number of
-a cell names a run. Messages are lines of JSON on its standard input and output; what else it prints is shown as it is,
-and what libraries write to standard error goes to its log. It stops with a checkpoint when the sweep sends SIGTERM or
-is gone. If a worker dies, another one resumes its run.
+A worker is this command, started again. It plans the same runs from the same arguments as the sweep, which therefore
+names one by its number. Messages are lines of JSON on its standard input and output; what else it prints is shown as
+it is, and what libraries write to standard error goes to its log. It stops with a checkpoint when the sweep sends
+SIGTERM or is gone. If a worker dies, another one resumes its run.
 
-    to it    {"cell": 7, "run": "<id>"}
+    to it    {"number": 7, "run": "<id>"}
     from it  {"ready": true}    {"say": text}    {"begin": what, "total": n}    {"step": done, "numbers": {...}}
              {"ended": code}
 """
@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repro.render.console import beneath
 from repro.runs.cards import refuse_cards, visible
@@ -31,9 +31,11 @@ from repro.runs.progress import Lane, Progress
 from repro.runs.session import Session
 from repro.runs.signals import PARENT, Signals
 from repro.runs.streams import outlive_reader
-from repro.runs.table import Cell
 from repro.storage import atomic
 from repro.tracking.tracker import Tracker
+
+if TYPE_CHECKING:
+    from repro.runs.run_dir import RunDir
 
 WORKER = "REPRO_WORKER"  # in the environment of a worker
 MARK = "\x1e"  # begins a message among the lines that a worker prints
@@ -167,7 +169,7 @@ class Pool(ExitStack):
             if self._ends():
                 break
             worker = self._workers[place]
-            code = worker.ask({"cell": work.cell, "run": work.run.id}, lane)
+            code = worker.ask({"number": work.number, "run": work.run.id}, lane)
             if code is not None and (code <= 128 or self._ends()):
                 return code
             ended = worker.end()
@@ -257,7 +259,7 @@ class _Sweep:
         self.tell(step=done, numbers=numbers)
 
 
-def serve(session: Session, cells: Sequence[Cell], signals: Signals) -> int:
+def serve(session: Session, runs: "Sequence[RunDir]", signals: Signals) -> int:
     """Make the runs that the sweep asks for, one after the other, until it asks no more; returns the exit code."""
     outlive_reader()  # where the disk of its log is full, the sweep must still be told
     from repro.runs import run  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
@@ -267,7 +269,7 @@ def serve(session: Session, cells: Sequence[Cell], signals: Signals) -> int:
     sweep.tell(ready=True)
     for line in sys.stdin:
         signals.training = True
-        sweep.tell(ended=_one(session, cells, json.loads(line), tracker, sweep, signals))
+        sweep.tell(ended=_one(session, runs, json.loads(line), tracker, sweep, signals))
         signals.training = False
         if signals.should_stop():
             break
@@ -275,17 +277,17 @@ def serve(session: Session, cells: Sequence[Cell], signals: Signals) -> int:
 
 
 def _one(
-    session: Session, cells: Sequence[Cell], job: dict[str, Any], tracker: Tracker, sweep: _Sweep, signals: Signals
+    session: Session, runs: "Sequence[RunDir]", job: dict[str, Any], tracker: Tracker, sweep: _Sweep, signals: Signals
 ) -> int:
     """Make one run; returns its exit code. The sweep is told what went wrong."""
     name = f"Run {job['run']}"
     try:
-        cell = cells[job["cell"]]
-        name = f"{cell.row.name} seed {cell.seed}: run {job['run']}"
+        asked = runs[job["number"]]
+        name = f"{asked.name}: run {job['run']}"
         refuse_cards(session.options.products)
         if not session.texts:
-            session.open_texts(list(dict.fromkeys(one.task for one in cells)), lambda said: None)  # the sweep tells
-        run = session.run(cell)
+            session.open_texts(list(dict.fromkeys(one.task for one in runs)), lambda said: None)  # the sweep tells
+        run = session.opened(asked)
         if run.id != job["run"]:
             raise ValueError(f"it is {run.id} by now: text or code have changed. Type the command again.")
         return attempt(run, tracker, sweep, signals.should_stop)[1]

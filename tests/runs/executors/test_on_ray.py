@@ -86,7 +86,7 @@ def outcome(tmp_path: Path, answer: Any, *, finished: bool = False, received: in
     sweep.options = SimpleNamespace(runs_dir=tmp_path)  # type: ignore[assignment]
     sweep.signals = SimpleNamespace(received=received)  # type: ignore[assignment]
     sweep._ray = SimpleNamespace(get=get, exceptions=Errors)
-    made = sweep._outcome(Job(cell=0, run=run), None, SimpleNamespace(say=words.append))  # type: ignore[arg-type]
+    made = sweep._outcome(Job(number=0, run=run), None, SimpleNamespace(say=words.append))  # type: ignore[arg-type]
     return made.code, made.record is not None, "\n".join(words)
 
 

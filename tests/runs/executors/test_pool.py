@@ -47,7 +47,7 @@ print("the last words", file=sys.stderr, flush=True)
 tell(ready=True)
 for line in sys.stdin:
     job = json.loads(line)
-    cell, code = job["cell"], 0
+    cell, code = job["number"], 0
     with open("given", "a") as given:
         given.write(f"{cell} {job['run']} {os.getpid()}\\n")
     is_busy = True
@@ -63,7 +63,7 @@ class Play:
     def __init__(self, part: str = "", *, n_runs: int, n_workers: int = 2, program: str = PROGRAM) -> None:
         self.command, self.n_workers = [sys.executable, "-c", program, part], n_workers
         self.records = set(range(n_runs))  # whose record is there once a worker says so
-        self.work = [Job(cell=cell, run=self.run(cell)) for cell in range(n_runs)]
+        self.work = [Job(number=cell, run=self.run(cell)) for cell in range(n_runs)]
 
     def run(self, cell: int) -> Any:
         return SimpleNamespace(
@@ -197,7 +197,7 @@ def test_a_worker_that_takes_long_to_end_is_killed(monkeypatch: pytest.MonkeyPat
     assert worker.end() == -signal.SIGKILL
 
 
-# what `serve` is given here has one cell, whose run cannot be opened, and nothing that takes seconds to import
+# what `serve` is given here is one run, which cannot be opened, and nothing that takes seconds to import
 SERVES = """
 import sys
 from types import SimpleNamespace
@@ -206,8 +206,9 @@ from repro.runs.command import ended
 from repro.runs.executors.pool import serve
 from repro.runs.signals import Signals
 options = SimpleNamespace(processes=2, threads=1, tracking_uri="nowhere:", runs_dir=None, products="fp32")
-cell = SimpleNamespace(row=SimpleNamespace(name="h=1"), seed=2)
-sys.exit(ended(lambda: serve(SimpleNamespace(options=options, texts={1}, run=lambda cell: 1 / 0), [cell], Signals())))
+run = SimpleNamespace(name="h=1 seed 2")
+session = SimpleNamespace(options=options, texts={1}, opened=lambda run: 1 / 0)
+sys.exit(ended(lambda: serve(session, [run], Signals())))
 """
 
 
@@ -217,8 +218,8 @@ def test_errors_reach_the_sweep_when_the_log_is_full_and_a_stop_ends_a_worker() 
     environment = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
     worker = Worker([sys.executable, "-c", SERVES], Path("/dev/full"), environment)
     worker.log = Path("none")
-    assert worker.ask({"cell": 0, "run": "x"}, lane) == FAILED
-    assert worker.ask({"cell": 1, "run": "y"}, lane) == FAILED
+    assert worker.ask({"number": 0, "run": "x"}, lane) == FAILED
+    assert worker.ask({"number": 1, "run": "y"}, lane) == FAILED
     assert said == [
         "h=1 seed 2: run x failed. ZeroDivisionError: division by zero",
         "Run y failed. IndexError: list index out of range",
