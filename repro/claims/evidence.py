@@ -198,14 +198,13 @@ def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
     alike: dict[str, set[Any]] = {
         "language pair": {record.pair for record in runs},
         **{f"sentences of {split}": {record.n_sentences(split) for record in runs} for split in SPLITS},
-        "scorer": {_scorers(record) for record in runs if record.status == "finished"},
+        "scorer": {  # Table 2 and F1 are judged on test
+            tuple(signature(run.scores[split], name) for split in SPLITS for name in run.about["scores"])
+            for run in runs
+            if run.status == "finished"
+        },
     }
     return [*beside, *(name for name, found in alike.items() if len(found) > 1)]
-
-
-def _scorers(record: Record) -> tuple[str | None, ...]:
-    """The signatures of all scores on dev and on test; Table 2 and F1 are judged on test."""
-    return tuple(signature(record.scores[split], name) for split in SPLITS for name in record.about["scores"])
 
 
 # Verdicts that were published before the analysis treated seeds as blocks

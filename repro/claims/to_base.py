@@ -12,7 +12,6 @@ from repro.claims.claim import B0, TABLE3, Endpoint, rows_scored
 from repro.claims.evidence import Evidence, unlike
 from repro.results.record import PaperNumbers, Record
 
-Runs = Mapping[str, Sequence[Record]]  # by "table/row"
 Interval = tuple[float, float]
 
 

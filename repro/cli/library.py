@@ -94,10 +94,6 @@ class Loaded:
     def __repr__(self) -> str:
         return repr(self.record)
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows: its record."""
-        return self.record._repr_html_()
-
 
 def load(
     run: str | Path, *, system: Any = None, runs_dir: Path | str = "runs", cache_dir: Path | str = "cache"

@@ -76,12 +76,18 @@ def read(place: Path, text: str, columns: Sequence[str] | None = None) -> Artifa
 
     Raises ValueError for a damaged file, naming it and what to do.
     """
+    import numpy as np
+    import pyarrow as pa
+
     if (found := _find(place, text)) is None:
         return None
-    wanted = sorted(found.columns if columns is None else found.columns & {*columns})
+    kept: dict[str, Column] = {}
     with _restorable(found.file):
-        seen = _state(found.file)
-        return Artifact(found.about, {name: _values(_column(found.file, seen, name), found.lines) for name in wanted})
+        for name in sorted(found.columns if columns is None else found.columns & {*columns}):
+            column = _column(found.file, _state(found.file), name)
+            chosen = column.take(found.lines)
+            kept[name] = chosen.to_pylist() if pa.types.is_string(column.type) else chosen.to_numpy().astype(np.int64)
+    return Artifact(found.about, kept)
 
 
 def read_of(
@@ -249,14 +255,6 @@ def _order(sizes: Sequence[int]) -> "NDArray[np.int64]":
 def _column(file: Path, _of: tuple[int, ...], name: str) -> "pa.Array":
     with _opened(file) as opened:
         return opened.read(columns=[name])[name].combine_chunks()
-
-
-def _values(column: "pa.Array", lines: "NDArray[np.int64]") -> Column:
-    import numpy as np
-    import pyarrow as pa
-
-    chosen = column.take(lines)
-    return chosen.to_numpy().astype(np.int64) if pa.types.is_integer(column.type) else chosen.to_pylist()
 
 
 def _find(place: Path, text: str) -> _Place | None:

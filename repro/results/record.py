@@ -7,7 +7,6 @@ The file carries the SHA-256 of its own content, so later edits are detected.
 
 import functools
 import hashlib
-import html
 import json
 import math
 import re
@@ -223,20 +222,11 @@ class Record:
         return task.number(of.get(task.LAST_MEAN.get(split, split), {}), name)
 
     def __repr__(self) -> str:
-        """Which run it is, in one line: its content would fill pages."""
-        return f"<run {self.run}: {self.row} of {self.table}, seed {self.seed}, scale {self.scale}, {self.pair}>"
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: which run it is, and its scores."""
-        import pandas as pd
-
-        numbers = {
-            f"{split} {name}": self.score(split, name) for name in ("ppl", *self.about["scores"]) for split in SPLITS
-        }
-        found = {name: f"{value:.2f}" for name, value in numbers.items() if value is not None}
-        shown = {"status": self.status, "parameters": f"{self.params['here']:,}"} | found
-        table = pd.DataFrame([shown]).to_html(index=False, border=0)
-        return f"<p>{html.escape(repr(self))}</p>{table}"
+        """Which run it is, and its first score on dev, in one line: its content would fill pages."""
+        score = self.score("dev", name := self.about["scores"][0])
+        found = self.status if score is None else f"dev {name} {score:.2f}"
+        of = f"{self.row} of {self.table}, seed {self.seed}, scale {self.scale}, {self.pair}"
+        return f"<run {self.run}: {of}, {found}>"
 
     def save(self, path: Path) -> None:
         """Write the record together with the checksum of its content."""
