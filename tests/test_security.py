@@ -105,7 +105,9 @@ def test_the_whole_way_of_a_row(tmp_path: Path, installed: Path) -> None:
 
 def test_an_installed_package_keeps_nothing_in_its_own_folder(tmp_path: Path, installed: Path) -> None:
     # where text is looked for and stored if nobody says where: beside the person, not beside the package
-    (tmp_path / "data.py").write_text("import sys; from repro.cli.data import main; sys.exit(main())", "utf-8")
+    (tmp_path / "data.py").write_text(
+        "import sys; from repro.cli.commands import main; sys.exit(main(['data', *sys.argv[1:]]))", "utf-8"
+    )
     for command, code in ((("fetch", "wmt14-en-de", "--dry-run"), 0), (("prepare", "wmt14-en-de"), 2)):
         found, wrong, said = audited(tmp_path, str(tmp_path / "data.py"), *command, package=installed)
         assert (found, wrong) == (code, []), said

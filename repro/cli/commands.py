@@ -1,13 +1,14 @@
 """The command `python -m repro`: each of its commands has a module, which is imported only when it is used.
 
 Each command is a function of its arguments that returns an exit code: 0 done, 1 failed or differs, 2 not understood.
+It raises OSError, ValueError or ImportError for what the user can mend.
 """
 
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, experiment_command, guess, ours, release
+from repro.runs.command import BAD_INPUT, DISTRIBUTION, code_of, ended, experiment_command, guess, hinted, ours, release
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
@@ -42,7 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         there = f"Commands are {', '.join(COMMANDS)}; {ours('--help')} explains them."
         print(f"error: {name} is not a command{guess(name, COMMANDS)} {there}", file=sys.stderr)
         return BAD_INPUT
-    return _found(name)(others)
+    try:
+        return _found(name)(others)
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError, ImportError) as error:  # what a user can mend: in one sentence
+        print(f"error: {hinted(error)}", file=sys.stderr)
+        return code_of(error)
 
 
 def _found(name: str) -> Callable[[list[str]], int]:

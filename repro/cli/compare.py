@@ -3,7 +3,6 @@
 python -m repro compare best base
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from repro.results.latest import run_folder, run_names
 from repro.results.parts import bleu_over_sentences
 from repro.results.record import Record
 from repro.results.sentences import NgramCounts, has_sentences
-from repro.runs.command import Parser, code_of, ours
+from repro.runs.command import Parser, ours
 from repro.runs.load import finished
 from repro.runs.options import add_options
 
@@ -30,15 +29,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(name, help=f"a finished run: {run_names()}, its folder, its id or the beginning of it")
     add_options(parser, "runs_dir", "cache_dir", runs_dir="where runs are kept")
     options = parser.parse_args(argv)
-    try:
-        folders = [run_folder(typed, options.runs_dir) for typed in (options.A, options.B)]
-        runs = [finished(folder) for folder in folders]
-        if runs[0].run == runs[1].run:
-            raise ValueError(f"expected two runs, got {runs[0].run} twice. {ours('runs')} lists what there is.")
-        print(*_told(folders, runs, options.cache_dir), sep="\n")
-    except (OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return code_of(error)
+    folders = [run_folder(typed, options.runs_dir) for typed in (options.A, options.B)]
+    runs = [finished(folder) for folder in folders]
+    if runs[0].run == runs[1].run:
+        raise ValueError(f"expected two runs, got {runs[0].run} twice. {ours('runs')} lists what there is.")
+    print(*_told(folders, runs, options.cache_dir), sep="\n")
     return 0
 
 

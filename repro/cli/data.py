@@ -21,7 +21,7 @@ from repro.corpora.catalogue import CORPORA, FETCHED, PROJECT
 from repro.corpora.filters import FILTER_RULES, check_rules
 from repro.corpora.sources import COLLECTIONS, Collection, craft_sources, missing_of_craft
 from repro.corpora.treebanks import TREEBANKS, TREES
-from repro.runs.command import Parser, code_of, experiment_command, folder_named, hinted, ours
+from repro.runs.command import Parser, experiment_command, folder_named, ours
 from repro.runs.options import USUAL, add_options
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES
@@ -36,11 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     try:
         options.command(options)
-    except BrokenPipeError:
-        raise
-    except (OSError, ValueError, ImportError) as error:
-        print(f"error: {hinted(error)}", file=sys.stderr)
-        return code_of(error)
     except KeyboardInterrupt:
         print("\nStopped. The same command resumes from there.", file=sys.stderr)
         return 130

@@ -9,7 +9,7 @@ python -m repro export <id> --format huggingface exported
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from repro.data.treebank import bracketed, tokens_of
 from repro.decoding.search import SEARCHES, Search
 from repro.results.latest import run_folder, run_names
 from repro.results.record import Record
-from repro.runs.command import Parser, code_of, ours
+from repro.runs.command import Parser, ours
 from repro.runs.export import FORMATS, export_run
 from repro.runs.load import finished, open_run
 from repro.runs.options import add_options
@@ -49,7 +49,8 @@ def translate(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--search", choices=SEARCHES, default="paper", help=f"{known} (default: paper)")
     parser.add_argument("--beam", type=int, help="hypotheses kept for each sentence (default: the search's)")
     parser.add_argument("--alpha", type=float, help="exponent of the length penalty (default: the search's)")
-    return done(_translate, parsed(parser, argv))
+    _translate(parsed(parser, argv))
+    return 0
 
 
 def parse(argv: Sequence[str] | None = None) -> int:
@@ -63,7 +64,8 @@ def parse(argv: Sequence[str] | None = None) -> int:
         default=STDIN,
         help="sentences, one per line, their words split by spaces as the treebank splits them (default: stdin)",
     )
-    return done(_parse, parsed(parser, argv))
+    _parse(parsed(parser, argv))
+    return 0
 
 
 def score(argv: Sequence[str] | None = None) -> int:
@@ -72,7 +74,8 @@ def score(argv: Sequence[str] | None = None) -> int:
     _add_engine(parser, "what scores")
     parser.add_argument("source", type=text_file, help="sentences, one per line")
     parser.add_argument("target", type=text_file, help="their translations, line by line")
-    return done(_score, parsed(parser, argv))
+    _score(parsed(parser, argv))
+    return 0
 
 
 def export(argv: Sequence[str] | None = None) -> int:
@@ -82,7 +85,8 @@ def export(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "folder", type=Path, help="where to: new, empty, or an earlier export of the same run and format"
     )
-    return done(_export, parsed(parser, argv))
+    _export(parsed(parser, argv))
+    return 0
 
 
 def run_parser(name: str, does: str | None) -> Parser:
@@ -107,18 +111,6 @@ def parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
     named.add_argument("--model", nargs="?")  # without a name, the parser says that there is no run
     found, words = named.parse_known_args(argv)
     return parser.parse_intermixed_args(words if found.model is None else [found.model, *words])
-
-
-def done(command: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> int:
-    """Run a command and return its exit code; an error is printed in one sentence."""
-    try:
-        command(options)
-    except BrokenPipeError:
-        raise
-    except (OSError, ValueError, ImportError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return code_of(error)
-    return 0
 
 
 def named_run(options: argparse.Namespace) -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.cli.decode import done, named_run, parsed, run_parser, warn_of_unseen
+from repro.cli.decode import named_run, parsed, run_parser, warn_of_unseen
 from repro.corpora.parallel_text import as_text
 from repro.render.html import html, whole_table
 from repro.render.page import Block, Column, Heading, Page, Table, Text, Verbatim, blocks
@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--head", type=int, default=1, help="which of its heads (default: 1)")
     parser.add_argument("--token", type=int, help="which token of the sentence asks (default: the one in the middle)")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one page for the browser instead")
-    return done(_explain, parsed(parser, argv))
+    _explain(parsed(parser, argv))
+    return 0
 
 
 def _explain(options: argparse.Namespace) -> None:

@@ -6,7 +6,6 @@ python -m repro publish laptop --replace   also replace records that are publish
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,9 +15,8 @@ from repro.cli.report import write_changed
 from repro.render.several import several
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
-from repro.runs.command import Parser, code_of, folder_named, ours
+from repro.runs.command import Parser, folder_named, ours
 from repro.runs.options import add_options
-from repro.storage.atomic import DiskError
 
 if TYPE_CHECKING:
     from repro.results.layer_costs import Measured
@@ -53,24 +51,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     from repro.pages.build import build_all
 
-    try:
-        plan = (_plan_of_layers if options.scale == LAYER_COSTS_FOLDER else _plan_of_scale)(options)
-        changes = [f"{options.scale}: {line}" for line in (*plan.replaced, *plan.verdicts)]
-        if plan.replaced and not options.replace:
-            how = f"Type the same with --replace if that is meant, or delete yours in {options.source}."
-            said = ["What is published would be replaced:", *(f"  {line}" for line in changes)]
-            raise ValueError("\n".join([*said, f"Nothing was written. {how}"]))
-        told = [*(f"{options.scale}: {line}" for line in plan.added), *changes]
-        print(*(told or [f"{options.scale}: nothing is new."]), sep="\n")
-        if options.dry_run:
-            print("Nothing was written: --dry-run.")
-            return 0
-        plan.write()
-        for line in write_changed(build_all(options.to)):
-            print(line)
-    except (ValueError, DiskError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return code_of(error)
+    plan = (_plan_of_layers if options.scale == LAYER_COSTS_FOLDER else _plan_of_scale)(options)
+    changes = [f"{options.scale}: {line}" for line in (*plan.replaced, *plan.verdicts)]
+    if plan.replaced and not options.replace:
+        how = f"Type the same with --replace if that is meant, or delete yours in {options.source}."
+        said = ["What is published would be replaced:", *(f"  {line}" for line in changes)]
+        raise ValueError("\n".join([*said, f"Nothing was written. {how}"]))
+    told = [*(f"{options.scale}: {line}" for line in plan.added), *changes]
+    print(*(told or [f"{options.scale}: nothing is new."]), sep="\n")
+    if options.dry_run:
+        print("Nothing was written: --dry-run.")
+        return 0
+    plan.write()
+    for line in write_changed(build_all(options.to)):
+        print(line)
     print(f"The pages under {options.to} are of these records. Look at them, and commit records and pages together.")
     return 0
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from repro.results.places import OWN, PACKAGE, PUBLISHED
-from repro.runs.command import Parser, code_of, folder_named, ours
+from repro.runs.command import Parser, folder_named, ours
 from repro.runs.options import add_options
-from repro.storage.atomic import DiskError, write_text
+from repro.storage.atomic import write_text
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,25 +42,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--html cannot be combined with --check or --tests. Run them one after the other.")
     if options.tests and options.check:
         parser.error("--tests cannot be combined with --check, which writes nothing. Run --tests first.")
-    try:
-        # the folder that was named, else the published results and your own
-        shown = [results] if options.results or options.own else [PUBLISHED, OWN]
-        if options.html and (there := [place for place in shown if scales(place)]):
-            from repro.web.files import write_reports
+    # the folder that was named, else the published results and your own
+    shown = [results] if options.results or options.own else [PUBLISHED, OWN]
+    if options.html and (there := [place for place in shown if scales(place)]):
+        from repro.web.files import write_reports
 
-            for place in there:
-                own = options.own or place == OWN
-                print(*write_reports(place, own=own, cache=options.cache_dir), sep="\n")
-            return 0
-        failed = _tested(options.results or PUBLISHED) if options.tests else False
-        texts = {} if options.html else build_all(results, own=options.own)
-        if not any(texts.values()) and not options.tests:
-            beside = not options.own and not options.results and any(OWN.glob("*/*/*.json"))
-            how = f"Your own are in {OWN}: add --own." if beside else "Run an experiment first."
-            raise ValueError(f"{results}: expected records of finished runs, found none. {how}")
-        return _made(texts, check=options.check) or int(failed)
-    except (ValueError, DiskError) as error:
-        parser.exit(code_of(error), f"error: {error}\n")
+        for place in there:
+            own = options.own or place == OWN
+            print(*write_reports(place, own=own, cache=options.cache_dir), sep="\n")
+        return 0
+    failed = _tested(options.results or PUBLISHED) if options.tests else False
+    texts = {} if options.html else build_all(results, own=options.own)
+    if not any(texts.values()) and not options.tests:
+        beside = not options.own and not options.results and any(OWN.glob("*/*/*.json"))
+        how = f"Your own are in {OWN}: add --own." if beside else "Run an experiment first."
+        raise ValueError(f"{results}: expected records of finished runs, found none. {how}")
+    return _made(texts, check=options.check) or int(failed)
 
 
 def _tested(results: Path) -> bool:

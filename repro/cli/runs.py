@@ -10,7 +10,7 @@ from pathlib import Path
 
 from repro.render.grid import aligned
 from repro.results.latest import Ended, advice, ended_runs, run_names
-from repro.runs.command import Parser, code_of, ours
+from repro.runs.command import Parser, ours
 from repro.runs.options import add_options
 
 HEAD = ("run", "table", "row", "seed", "dev", "size", "ended")
@@ -22,13 +22,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog=ours("runs"), description=main.__doc__)
     add_options(parser, "runs_dir", runs_dir="where runs are kept")
     runs: Path = parser.parse_args(argv).runs_dir
-    try:
-        there = list(ended_runs(runs))
-    except ValueError as error:
-        parser.exit(code_of(error), f"error: {error}\n")
+    there = list(ended_runs(runs))
     begun = len(list(runs.glob("*/run.json"))) - len(there)
     if not there:
-        parser.exit(2, f"error: {runs}: expected runs that ended, found none. {advice()}\n")
+        raise ValueError(f"{runs}: expected runs that ended, found none. {advice()}")
     for world, of in itertools.groupby(sorted(there, key=_world), key=_world):
         lines = aligned(list(zip(HEAD, *map(_line, of), strict=True)), TO_THE_LEFT)
         print(f"{world}:", *("  " + "  ".join(line).rstrip() for line in lines), "", sep="\n")

@@ -15,7 +15,7 @@ from repro.render.several import several
 from repro.results.frame import record_folders
 from repro.results.latest import run_folder
 from repro.results.record import BASE, places
-from repro.runs.command import Parser, code_of, hinted, ours
+from repro.runs.command import Parser, ours
 from repro.runs.options import add_options
 from repro.tracking.client import check_store, connect, reason, say
 from repro.tracking.mirror import sync
@@ -40,22 +40,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add_options(to_mlflow, "tracking_uri", "runs_dir")
     options = parser.parse_args(argv)
+    if warning := check_store(options.tracking_uri, options.runs_dir):
+        raise ConnectionError(warning)
+    places = _records(options.results) if options.results else _folders(options)
+    print(f"Opening {options.tracking_uri}", flush=True)  # before what takes seconds
     try:
-        if warning := check_store(options.tracking_uri, options.runs_dir):
-            raise ConnectionError(warning)
-        places = _records(options.results) if options.results else _folders(options)
-        print(f"Opening {options.tracking_uri}", flush=True)  # before what takes seconds
-        try:
-            connect(options.tracking_uri)
-        except Exception as error:  # it would fail for each of them
-            raise ConnectionError(f"MLflow cannot use {options.tracking_uri}: {reason(error)}") from error
-        gc.freeze()  # what was imported lives to the end: to look through it again takes a tenth of the time
-        return _bring(options, places)
-    except BrokenPipeError:
-        raise
-    except (OSError, ValueError) as error:
-        say(hinted(error))
-        return code_of(error)
+        connect(options.tracking_uri)
+    except Exception as error:  # it would fail for each of them
+        raise ConnectionError(f"MLflow cannot use {options.tracking_uri}: {reason(error)}") from error
+    gc.freeze()  # what was imported lives to the end: to look through it again takes a tenth of the time
+    return _bring(options, places)
 
 
 def _records(results: Path) -> list[Path]:

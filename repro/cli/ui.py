@@ -21,7 +21,7 @@ from typing import Any
 
 from repro.cli.run import unknown_experiment
 from repro.results.places import PUBLISHED
-from repro.runs.command import Parser, code_of, experiment_command, hinted, ours
+from repro.runs.command import Parser, experiment_command, ours
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 from repro.tracking.client import (
@@ -182,6 +182,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nStopped.")
         return 0
-    except (OSError, ValueError) as error:
-        print(hinted(error), file=sys.stderr)
-        return code_of(error)

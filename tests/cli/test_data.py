@@ -13,7 +13,7 @@ import pytest
 from file_server import FileServer
 from own_limits import files_of
 
-from repro.cli.data import main
+from repro.cli.commands import main
 from repro.corpora import sources
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.grammar.generate import write_grammar
@@ -96,7 +96,7 @@ def server(archives: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def said(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> str:
-    assert main(argv) == code
+    assert main(["data", *argv]) == code
     out, errors = capsys.readouterr()
     return out + errors
 

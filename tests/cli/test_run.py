@@ -58,7 +58,6 @@ def test_the_next_command_of_an_installed_table_is_run(tmp_path: Path, monkeypat
         monkeypatch.setattr(sys, "argv", [called])
         assert command.experiment_command("table3_A") == f"{words} run table3_A"
         assert f"{words} run table3_A --help" in commands.overview()
-    assert command.experiment_command("table3_A", "torchrun --nnodes 2") == "torchrun --nnodes 2 -m repro run table3_A"
     monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "of_mine.py"))
     assert command.experiment_command("table3_A").endswith("repro run table3_A"), "a program of one's own"
 

@@ -66,8 +66,7 @@ def test_runs_are_listed_the_newest_first(runs: Path, capsys: pytest.CaptureFixt
 
 
 def test_where_no_run_ended_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["runs", f"--runs-dir={tmp_path}"])
+    assert main(["runs", f"--runs-dir={tmp_path}"]) == 2
     assert "expected runs that ended, found none" in capsys.readouterr().err
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tracked_runs import eventful
 
-from repro.cli.tracking import main
+from repro.cli.commands import main
 
 
 @pytest.fixture
@@ -20,16 +20,16 @@ def test_by_hand_all_folders_are_mirrored_and_the_broken_one_named(
     broken.mkdir()
     (broken / "run.json").write_bytes(b"{}")
     monkeypatch.chdir(folder.parent.parent)
-    assert main(["sync", "--tracking-uri", store]) == 1
+    assert main(["tracking", "sync", "--tracking-uri", store]) == 1
     said = capsys.readouterr()
     assert f"runs/{folder.name}  h=1, seed 1: in {store}" in said.out
     assert "broken/run.json: expected run, tags, params and paper" in said.err
     for typed in (str(folder), folder.name, folder.name[:2]):
-        assert main(["sync", "--tracking-uri", store, typed]) == 0
+        assert main(["tracking", "sync", "--tracking-uri", store, typed]) == 0
         assert f"runs/{folder.name}  h=1, seed 1: in {store}" in capsys.readouterr().out
-    assert main(["sync", "--tracking-uri", store, "latest"]) == 2
+    assert main(["tracking", "sync", "--tracking-uri", store, "latest"]) == 2
     assert "holds no finished run, so there is no latest" in capsys.readouterr().err
-    assert main(["sync", "--tracking-uri", "file:x", str(folder)]) == 2
+    assert main(["tracking", "sync", "--tracking-uri", "file:x", str(folder)]) == 2
 
 
 def test_the_runs_of_a_folder_of_ones_own_are_mirrored(
@@ -40,12 +40,12 @@ def test_the_runs_of_a_folder_of_ones_own_are_mirrored(
         (own / beside).mkdir()
     monkeypatch.chdir(own.parent)
     for words in ([], [folder.name[:2]]):
-        assert main(["sync", "--tracking-uri", store, "--runs-dir", own.name, *words]) == 0
+        assert main(["tracking", "sync", "--tracking-uri", store, "--runs-dir", own.name, *words]) == 0
         said = capsys.readouterr()
         assert f"my runs/{folder.name}  h=1, seed 1: in {store}" in said.out
         assert said.err == ""
-    assert main(["sync", "--tracking-uri", store]) == 2
+    assert main(["tracking", "sync", "--tracking-uri", store]) == 2
     assert "runs/ holds no runs" in capsys.readouterr().err
     monkeypatch.setattr("repro.tracking.views.encode_view", lambda *_: 1 / 0)
-    assert main(["sync", "--tracking-uri", store, "--runs-dir", own.name]) == 1
+    assert main(["tracking", "sync", "--tracking-uri", store, "--runs-dir", own.name]) == 1
     assert capsys.readouterr().err == "The views of table3_A were not saved: division by zero\n"

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from repro.cli import ui
+from repro.cli.commands import main
 from repro.tracking.views import VIEW, View, encode_view, view_state
 
 
@@ -28,14 +29,14 @@ def store(tmp_path: Path) -> str:
 
 
 def test_without_runs_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table2"]) == 2
+    assert main(["ui", "--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table2"]) == 2
     assert " experiments/table2.py --scale laptop" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-    assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table3_Z"]) == 2
+    assert main(["ui", "--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table3_Z"]) == 2
     said = capsys.readouterr().err
     assert "table3_Z is not an experiment; did you mean table3_" in said
     assert "table3_Z.py" not in said, "a file that is not there"
-    assert ui.main(["--tracking-uri", "file:./mlruns"]) == 2
+    assert main(["ui", "--tracking-uri", "file:./mlruns"]) == 2
     assert "expected sqlite:///FILE" in capsys.readouterr().err
 
 
@@ -126,15 +127,15 @@ def test_a_server_of_others_is_shown_not_started(
     monkeypatch.setattr(subprocess, "Popen", None)
     monkeypatch.setenv("DISPLAY", ":0")
     link = f"{address}/#/experiments/3/runs?workflowType=machine_learning&viewStateShareKey=table3_AB"
-    assert ui.main(["--tracking-uri", f"{address}/", "--table", "table3_AB"]) == 0
+    assert main(["ui", "--tracking-uri", f"{address}/", "--table", "table3_AB"]) == 0
     assert capsys.readouterr().out == f"{link}\n"
     assert opened == [link]
-    assert ui.main(["--tracking-uri", address, "--scale", "paper", "--no-browser"]) == 0
+    assert main(["ui", "--tracking-uri", address, "--scale", "paper", "--no-browser"]) == 0
     said = capsys.readouterr().out
     assert " experiments/table3_A.py --scale paper" in said
     assert "tracking sync" not in said, "nothing is published of it"
     assert opened == [link]
-    assert ui.main(["--tracking-uri", address, "--scale", "lapto", "--no-browser"]) == 0
+    assert main(["ui", "--tracking-uri", address, "--scale", "lapto", "--no-browser"]) == 0
     said = capsys.readouterr().out
     assert "Scales are " in said
     assert "table3_A.py" not in said
@@ -195,7 +196,7 @@ def test_a_server_that_does_not_start_tells_why(
     store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stand_in(monkeypatch, "raise SystemExit('the database is from the future')")
-    assert ui.main(["--tracking-uri", store, "--no-browser"]) == 1
+    assert main(["ui", "--tracking-uri", store, "--no-browser"]) == 1
     said = capsys.readouterr().err
     assert "Its last output:\nthe database is from the future\n" in said
     assert f"python -m repro tracking sync --tracking-uri {store}" in said
@@ -205,10 +206,10 @@ def test_a_server_that_does_not_start_tells_why(
 def test_ctrl_c_stops_it_also_where_the_shell_ignores_it(store: str, how: signal.Signals) -> None:
     """A shell starts its background jobs with SIGINT ignored."""
     code = (
-        "import subprocess, sys, time; from repro.cli import ui; popen = subprocess.Popen;"
+        "import subprocess, sys, time; from repro.cli import commands, ui; popen = subprocess.Popen;"
         "subprocess.Popen = lambda c, **k: popen([sys.executable, '-c', 'import time; time.sleep(99)'], **k);"
         "ui._answers = lambda address: True; ui.find_view = lambda *_: ('1', 'x');"
-        "sys.exit(ui.main(['--tracking-uri', sys.argv[1], '--no-browser']))"
+        "sys.exit(commands.main(['ui', '--tracking-uri', sys.argv[1], '--no-browser']))"
     )
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", code, store],
@@ -235,7 +236,7 @@ def test_where_there_is_no_store_the_way_to_one_is_told(
     if runs:
         (tmp_path / "runs/a").mkdir(parents=True)
         (tmp_path / "runs/a/run.json").touch()
-    assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/new.db", "--no-browser"]) != 0
+    assert main(["ui", "--tracking-uri", f"sqlite:///{tmp_path}/new.db", "--no-browser"]) != 0
     said = capsys.readouterr().err
     assert (f"tracking sync --tracking-uri sqlite:///{tmp_path}/new.db" in said) == runs
     assert ("experiments/table3_A.py" in said) != runs, "what is finished is not made again by it"

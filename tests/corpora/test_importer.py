@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from repro.cli.data import main
+from repro.cli.commands import main
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.importer import Imported, import_text, share_of
 from repro.corpora.parallel_text import normalised
@@ -262,9 +262,9 @@ def test_what_it_advises_first_makes_what_the_second_reads(
     monkeypatch.chdir(tmp_path)  # the cache is there
     put(tmp_path / "a.tsv", tsv([(f"a {i}", f"b {i}") for i in range(200)]))
     command = ["import", "a.tsv", "--pair=en-de", "--dev-share=0.1", "--test-share=0.1", "--to=my own"]
-    assert main(command) == 0
+    assert main(["data", *command]) == 0
     first, second = map(shlex.split, capsys.readouterr().out.split("What next:\n")[1].splitlines())
-    assert main(first[first.index("data") + 1 :]) == 0
+    assert main(first[first.index("data") :]) == 0
     options = Options.read("table3_A", second[second.index("--pair") :])
     scale, text = chosen_scale(options), open_corpus("folder", "en-de", data_dir=options.data_dir, cache=Path("cache"))
     subwords = text.subwords(scale.subwords("en-de"), asked=None)
@@ -280,7 +280,7 @@ def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
         put(tmp_path / f"{split}.en", source)
         put(tmp_path / f"{split}.de", target)
     put(tmp_path / "vocab", b"a\nb\nc\nd\n")
-    assert main(["prepare", "folder-en-de", f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}"]) == 0
+    assert main(["data", "prepare", "folder-en-de", f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}"]) == 0
     said = capsys.readouterr().out
     assert "folder-en-de: train 2, dev 1, test 1 pairs in 7 tokens" in said
     assert "; left out: {'source is empty': 1}; manifest " in said
@@ -292,14 +292,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     lines = b"".join(b"l\xc3\xadnea %d\t\xe7\xac\xac %d\n" % (i, i) for i in range(200))
     text = put(tmp_path / "a.tsv", lines + b"\n\t\n")
     command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}", "--columns", "1", "2"]
-    assert main([*command, "--test-share=0.1"]) == 2
+    assert main(["data", *command, "--test-share=0.1"]) == 2
     assert "There is no text for dev" in capsys.readouterr().err
-    assert main([*command, "--test-share=0.1", "--dev-share=0.1"]) == 0
+    assert main(["data", *command, "--test-share=0.1", "--dev-share=0.1"]) == 0
     said = capsys.readouterr().out
     assert "pairs; left out: {'source is empty': 1}. The first one:\n  línea 0\n  第 0\n" in said
     assert {path.name for path in (tmp_path / "made").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
     options = [f"--data-dir={tmp_path / 'made'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
-    assert main(["prepare", "folder-es-zh-Hans", *options]) == 0
+    assert main(["data", "prepare", "folder-es-zh-Hans", *options]) == 0
     said = capsys.readouterr().out
     assert "folder-es-zh-Hans: train 1" in said
     assert "Note" not in said  # no source stands on both sides

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tracked_runs import ROOT, describe, python, same, shown, stored
 
-from repro.cli.tracking import main
+from repro.cli.commands import main
 from repro.storage.journal import Journal, read
 from repro.tracking.mirror import sync
 
@@ -33,7 +33,7 @@ def test_an_experiment_without_its_tracker(tmp_path: Path, capsys: pytest.Captur
     [folder] = (tmp_path / "runs").glob("*/")
     assert {line["kind"] for line in read(folder / "journal.jsonl")} == {"train", "dev", "final"}
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    assert main(["sync", "--tracking-uri", uri, str(folder)]) == 0
+    assert main(["tracking", "sync", "--tracking-uri", uri, str(folder)]) == 0
     found = [point for point in stored(uri, sync(uri, folder)) if not point.key.startswith("row/")]  # of the view
     assert same(found, shown(folder))
 

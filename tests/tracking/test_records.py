@@ -9,7 +9,7 @@ import pytest
 from paper_runs import paper_run
 from tracked_runs import describe, stored
 
-from repro.cli.tracking import main
+from repro.cli.commands import main
 from repro.results.artifacts import FurtherTest, write_further
 from repro.results.record import path
 from repro.tracking.client import connect, experiment_name
@@ -132,12 +132,12 @@ def test_the_command_shows_published_records_in_views_of_their_own(
     alike = dict(scale="laptop", corpus="wmt14", text="ab", devices="unknown", precision="fp32", threads=1)
     describe(folder, folder.name, **alike, code="ef")
     sync(uri, folder)
-    assert main(["sync", "--tracking-uri", uri, "--results", str(tmp_path / "results" / "laptop")]) == 0
+    assert main(["tracking", "sync", "--tracking-uri", uri, "--results", str(tmp_path / "results" / "laptop")]) == 0
     said = capsys.readouterr().out.split("\n")[:-1]
     assert said[1] == f"3 published runs of 1 table in {uri}."
     assert said[-1].endswith(" ui --published --table table3_A --scale laptop")
     assert len(said) <= 10
-    assert main(["sync", "--tracking-uri", uri, str(folder)]) == 0
+    assert main(["tracking", "sync", "--tracking-uri", uri, str(folder)]) == 0
     client = connect(uri)
     experiment = client.get_experiment_by_name(experiment_name("laptop"))
     keys = sorted(tag.partition("ViewState.")[2] for tag in experiment.tags if "ViewState." in tag)
@@ -157,5 +157,5 @@ def test_a_folder_without_records_is_refused(tmp_path: Path, store: str, capsys:
         ("--results", f"{tmp_path}"): "expected the folder of a scale, such as results/laptop",
         ("--results", f"{tmp_path}/own/laptop"): "holds your own records; leave out --results",
     }.items():
-        assert main(["sync", "--tracking-uri", store, *arguments]) == 2
+        assert main(["tracking", "sync", "--tracking-uri", store, *arguments]) == 2
         assert said in capsys.readouterr().err
