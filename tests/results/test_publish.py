@@ -340,17 +340,6 @@ def test_records_without_their_translations_are_refused(project: Path, capsys: p
     assert "seed 1" not in said
 
 
-def test_the_translations_of_another_seed_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own(run("x", 1), run("x", 2))
-    one, other = (path(Path("results/own"), run("x", seed)) for seed in (1, 2))
-    mine, theirs = (artifacts.read(place, "dev") for place in (one, other))
-    assert mine is not None
-    assert theirs is not None
-    artifacts.write(one, "dev", mine._replace(columns={**mine.columns, "hypothesis": theirs.columns["hypothesis"]}))
-    expected = "lab, row 'x', seed 1: other translations of dev stand beside it than were scored"
-    assert expected in refused(capsys)
-
-
 def test_translations_that_are_worth_something_else_on_their_text_are_refused(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,10 +17,13 @@ from hypothesis import strategies as st
 
 from repro.decoding.search import Search
 from repro.model.config import LATER, Hyper
+from repro.results.frame import table
 from repro.results.record import Record, load, path, short, slug, thinned
+from repro.storage import signed_json
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*/*-seed*.json"))
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "format2.json").read_bytes())
+GOLDEN_FILE = Path(__file__).parent / "golden" / "format2.json"
+GOLDEN = json.loads(GOLDEN_FILE.read_bytes())
 SCORE: dict[str, Any] = GOLDEN["scores"]["dev"] | {"ppl": 4.48169}  # exp(1.5), in digits that a float keeps
 BOTH_BLEU = {name: value for name, value in SCORE.items() if "bleu" in name}
 
@@ -274,3 +277,51 @@ def test_a_name_too_long_for_a_folder_is_cut_and_stays_its_own(name: str) -> Non
     assert len(short(name)) <= 80
     assert name[:70] == short(name)[:70]
     assert short(f"{name}x") != short(name)
+
+
+# The format so far, as git has it, and what came to it later
+
+SHOWN = {"badge": "L1", "against": [], "order": "ab", "plan": "ab", "weights": None, "replayed": 1, "repeated_lines": 0}
+REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
+LATER_KEYS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "all": {
+        "determinism": SHOWN,
+        "corpus": {"repeats": REPEATS},
+        "test_subset": {"name": "newstest2014", "n": 101, **BOTH_BLEU},
+        "scores": {"dev": SCORE | {"accuracy": 0.625}, "test": SCORE | {"accuracy": 0.5}},
+        "claims": "ab" * 8,
+    },
+    "unpublished": {"pair": "en-cs", "scores": dict.fromkeys(("dev", "test"), SCORE | UNPUBLISHED)},
+    "diverged": {"status": "diverged", "scores": dict.fromkeys(("dev", "test"), dict.fromkeys(SCORE))},
+}
+
+
+def test_the_published_format_is_written_byte_for_byte(tmp_path: Path) -> None:
+    old = load(GOLDEN_FILE)
+    assert (old.run, old.row, old.seed, old.pair) == ("0123456789abcdef", "h=16", 1, "en-de")
+    old.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == GOLDEN_FILE.read_bytes()  # the checksum, too
+
+
+@pytest.mark.parametrize("later", LATER_KEYS.values(), ids=LATER_KEYS)
+def test_older_and_newer_records_are_written_again_as_they_were_and_make_the_same_table(
+    later: dict[str, Any], tmp_path: Path
+) -> None:
+    plain = {name: value for name, value in copy.deepcopy(GOLDEN).items() if name != "sha256"}
+    plain["corpus"] |= later.get("corpus", {})
+    signed_json.write(file := tmp_path / "record.json", plain | {**later, "corpus": plain["corpus"]})
+    old, written = load(file), json.loads(file.read_bytes())
+    for name in ("determinism", "test_subset", "claims", "task"):
+        assert getattr(old, name) == written.get(name)
+    assert old.score("dev", "accuracy") == written["scores"]["dev"].get("accuracy")
+    old.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == file.read_bytes()
+    frame = table([old])
+    line, finished = frame.iloc[-1], old.status == "finished"
+    assert (line["row"], line["n"], line["paper/bleu"]) == ("h=16", int(finished), 25.8)
+    expected = {"dev/ppl": math.exp(1.5), "dev/bleu": 61.25, "test/bleu": 61.25, "cost/train_seconds": 48.25}
+    expected["test/bleu_published"] = math.nan if old.pair == "en-cs" else 63.5
+    for name, value in expected.items():
+        assert line[name] == pytest.approx(value if finished else math.nan, nan_ok=True)
+    assert frame.attrs["shared"].get(("sacreBLEU", "")) == ("nrefs:1|tok:13a" if finished else None)
