@@ -178,11 +178,6 @@ def write_scale(result_set: ResultSet) -> list[Path]:
     return write(build_scale(result_set, judged_without_runs(result_set)))
 
 
-def uncommitted(tables: Iterable[str]) -> list[str]:
-    """The tables whose experiment file differs from its commit; none where git is not available."""
-    return [name for name in tables if name != BASE and is_committed(EXPERIMENTS / f"{name}.py") is False]
-
-
 def scales(results: Path) -> list[Path]:
     """The folders of scales that have records."""
     return sorted(folder for folder in results.glob("*/") if folder.name != OWN.name and record_folders(folder))
@@ -203,9 +198,11 @@ def build_pages(results: Path, result_sets: Iterable[ResultSet]) -> Documents:
 def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
     """The results under `results`, scale by scale; if they are one's `own`, with the published ones beside them."""
     found = [ResultSet.read(folder) for folder in scales(results)]
-    if own:
-        return [ResultSet.read_own(one.folder, PUBLISHED, uncommitted(one.tables)) for one in found]
-    return found
+    if not own:
+        return found
+    tables = {name for one in found for name in one.tables} - {BASE}
+    uncommitted = {name for name in tables if is_committed(EXPERIMENTS / f"{name}.py") is False}
+    return [ResultSet.read_own(one.folder, PUBLISHED, uncommitted.intersection(one.tables)) for one in found]
 
 
 def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:

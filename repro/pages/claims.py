@@ -305,9 +305,10 @@ def _other_rows(answered: Iterable[Judged], data: ScaleData) -> Iterator[Block]:
         shown: dict[str, list[str]] = {"ours": [], "paper": [], "ratio": []}
         for row in rows:
             one, paper = distances(row, of), [of.printed(printed[name]) for name in (row, B0) if name in printed]
-            value, ends = (one.value, one.over_seeds or (None, None)) if one else (None, (None, None))
+            value = one.value if one else None
+            low, high = (one and one.over_seeds) or (None, None)
             theirs = paper[0] - paper[1] if len(paper) == 2 and paper[0] is not None and paper[1] is not None else None
-            shown["ours"].append(_with_interval(value, *ends, of))
+            shown["ours"].append(_with_interval(value, low, high, of))
             shown["paper"].append(_number(theirs, of))
             shown["ratio"].append(_ratio(value, theirs))
         columns += [Column(of.name, heading, texts) for heading, texts in shown.items()]

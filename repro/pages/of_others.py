@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.pages.columns import comma_separated, numbers, rules_between, spreads
-from repro.render.page import Block, Code, Column, Heading, Listing, Page, Strong, Table, Text, Words, blocks, made_from
-from repro.results.frame import DataFrame, Series, runs_in, spread_each, whole, widened
+from repro.render.page import Block, Code, Column, Heading, Listing, Page, Strong, Table, Text, blocks, made_from
+from repro.results.frame import DataFrame, runs_in, spread_each, whole, widened
 from repro.results.outputs_2017 import KINDS, QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
 from repro.results.record import Record
 from repro.results.sentences import read_counts
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TABLE, ROW, CORPUS = "anchor", "tiny", "multi30k_tok"
-PUBLISHED = {"test": 41.02, "further/test_2017_flickr": 33.36}  # BLEU of one model, by the prefix of our column
-SETS = {"test": "test_2016_flickr", "further/test_2017_flickr": "test_2017_flickr"}
+PUBLISHED = {  # the prefix of our columns -> the test set, and BLEU of one model on it
+    "test": ("test_2016_flickr", 41.02),
+    "further/test_2017_flickr": ("test_2017_flickr", 33.36),
+}
 OF_TEST = "test/n-grams"  # the prefix of the columns below; no score of a task has this name
 NGRAMS = {  # the components of BLEU in per cent, with those of the published model on test
     "1-grams": 71.0,
@@ -52,23 +54,17 @@ ABOUT_OUTPUTS = (
 
 def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
     """The published scores beside ours, and whether one more run might reach them; empty for other tables and texts."""
-    rows = frame[(frame["table"] == TABLE) & (frame["row"] == ROW) & (frame["n"] > 0)]
-    if rows.empty or CORPUS not in frame.attrs["corpora"]:
+    rows = _rows(frame)
+    if rows.empty:
         return ()
     columns: list[Column] = [Column("", "row", [ROW])]
     sides: list[tuple[bool, bool]] = []  # for each set, whether all runs lie below the published score, or all above
     for place, published in PUBLISHED.items():
-        if f"{place}/bleu" in frame and rows[f"{place}/bleu"].notna().all():
-            scored = rows.assign(n=rows.get(f"{place}/n", rows["n"]))
-            group, (low, high) = SETS[place], _one_more(scored.iloc[0], place)
-            lowest, highest = (scored[f"{place}/bleu{end}"].iloc[0] for end in ("_min", "_max"))
-            sides.append((highest < published, lowest > published))
+        if beside := _beside(rows, place):
+            lowest, highest = (rows[f"{place}/bleu{end}"].iloc[0] for end in ("_min", "_max"))
+            sides.append((highest < published[1], lowest > published[1]))
             columns += [
-                Column(group, "ours", spreads(scored, f"{place}/bleu", 1)),
-                Column(group, "one more run", [f"{low:.1f} to {high:.1f}" if low < high else ""]),
-                Column(group, "published", [f"{published:.1f}"]),
-                Column(group, "difference", numbers(rows[f"{place}/bleu"] - published, "+.1f")),
-                Column(group, "outcome", [_outcome(scored.iloc[0], place, published)], is_words=True),
+                Column(published[0], heading, [text], is_words=heading == "outcome") for heading, text in beside.items()
             ]
     below, above = map(all, zip(*sides, strict=True)) if sides else (False, False)
     side = f"All scores of ours lie {'below' if below else 'above'} the published ones. " * (below or above)
@@ -77,13 +73,41 @@ def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
 
 def anchor_found(frame: DataFrame) -> Listing:
     """Where the published scores lie relative to ours, one line per test set; empty for other tables and texts."""
-    table = next((block for block in anchor_section(frame) if isinstance(block, Table)), None)
-    cells: dict[str, dict[str, Words]] = {}
-    for column in table.columns[1:] if table else ():
-        cells.setdefault(column.group, {})[column.heading] = column.texts[0]
-    told = [(name, of) for name, of in cells.items() if "outcome" in of]
     said = "{ours} BLEU, published {published}: {outcome}."
-    return Listing(tuple((Strong(name), ": " + said.format_map(of)) for name, of in told))
+    told = ((name, _beside(_rows(frame), place)) for place, (name, _) in PUBLISHED.items())
+    return Listing(tuple((Strong(name), ": " + said.format_map(of)) for name, of in told if of))
+
+
+def _rows(frame: DataFrame) -> DataFrame:
+    """The row of the recipe, where it was run on its text."""
+    is_there = (frame["table"] == TABLE) & (frame["row"] == ROW) & (frame["n"] > 0)
+    return frame[is_there & (CORPUS in frame.attrs["corpora"])]
+
+
+def _beside(rows: DataFrame, place: str) -> dict[str, str]:
+    """Our score on a test set and the published one, by the headings of the columns; empty where not all runs have it.
+
+    One more run lies in the 95 % interval with which the published score is compared.
+    """
+    score, (_, published) = f"{place}/bleu", PUBLISHED[place]
+    if rows.empty or score not in rows or rows[score].isna().any():
+        return {}
+    scored = rows.assign(n=rows.get(f"{place}/n", rows["n"]))
+    row = scored.iloc[0]
+    if row["n"] < FEWEST:
+        more, outcome = "", f"not judged: {row['n']:.0f} of {FEWEST} runs"
+    else:
+        reach = row[f"{score}_half_width"] * math.sqrt(1 + row["n"])
+        low, high = row[score] - reach, row[score] + reach
+        more = f"{low:.1f} to {high:.1f}"
+        outcome = "below it" if high < published else "above it" if low > published else "as one more run"
+    return {
+        "ours": spreads(scored, score, 1)[0],
+        "one more run": more,
+        "published": f"{published:.1f}",
+        "difference": numbers([row[score] - published], "+.1f")[0],
+        "outcome": outcome,
+    }
 
 
 def with_ngrams(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
@@ -114,22 +138,6 @@ def _ngrams(rows: DataFrame) -> list[Column]:
         Column(PARTS, name, [f"{ours} ({published:.1f})" for ours in spreads(rows, f"{OF_TEST}/{name}", 1)])
         for name, published in NGRAMS.items()
     ]
-
-
-def _one_more(row: Series, place: str) -> tuple[float, float]:
-    """The 95 % interval for one more run; with too few runs for an interval, the mean twice."""
-    mean, n = row[f"{place}/bleu"], row["n"]
-    reach = row[f"{place}/bleu_half_width"] * math.sqrt(1 + n) if n >= FEWEST else 0.0
-    return mean - reach, mean + reach
-
-
-def _outcome(row: Series, place: str, published: float) -> str:
-    low, high = _one_more(row, place)
-    if row["n"] < FEWEST:
-        return f"not judged: {row['n']:.0f} of {FEWEST} runs"
-    if low <= published <= high:
-        return "as one more run"
-    return "below it" if high < published else "above it"
 
 
 # Translations of newstest2017

@@ -57,8 +57,8 @@ def by_chance(frame: DataFrame) -> tuple[Text, ...]:
         "worse": "worse than the base beyond chance",
         "": "not told apart from the base by so few runs",
     }
-    apart = told_apart(frame)
-    named = {words: [row for (_, row), of in apart.items() if of == sign] for sign, words in signs.items()}
+    compared = told_apart(frame)
+    named = {words: [row for (_, row), of in compared.items() if of == sign] for sign, words in signs.items()}
     said = (f"{', '.join(rows)}: {words}. " for words, rows in named.items() if rows)
     return (Text((*said, f"Single runs of these rows differ by {told} BLEU by chance; ", again, " narrows it.")),)
 

@@ -72,6 +72,7 @@ def test_the_page_says_what_was_judged(results: Path) -> None:
     assert "1 claim can be answered here: reproduced 1." in page
     assert f"List of claims: {catalogue_digest()}." in page
     assert re.search(r"too few runs that count: C01c, .*C28c", page)
+    assert re.search(r"too few runs that count: S.*S25a", pages(results)[results / "paper" / "statements.md"])
     assert "of seeds below 9, whose runs were looked at when scales, claims and analysis were chosen: x" in page
     assert "Judged by rows + seeds on seeds 9 to 13 of every row" in page
 
@@ -149,6 +150,7 @@ def test_the_file_for_machines_has_every_claim(results: Path) -> None:
     bleu = next(line for line in lines if line["claim"] == "C28b" and line["endpoint"] == "BLEU")
     assert float(bleu["value"]) == pytest.approx(0.9, abs=0.02)
     assert (bleu["n"], bleu["outcome"], bleu["rows"]) == ("5 5", "reproduced", "base/base table3_A/h=1")
+    assert (bleu["paper"], 0 < float(bleu["level"]) <= 0.05) == ("0.9", True)
     arithmetic = next(line for line in lines if line["claim"] == "C28a")
     assert (arithmetic["endpoint"], arithmetic["value"], arithmetic["verdict"]) == ("", "", "not judged")
 

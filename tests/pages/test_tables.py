@@ -1,0 +1,432 @@
+"""The page of an experiment's table: every number under its heading, and whatever is missing named as missing."""
+
+import csv
+import io
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from kept_sentences import ladder_run
+from paper_runs import changed, paper_run, that_counts, told_apart
+from table_records import at_the_end, columns, own, run, save
+
+from repro.pages import build, tables
+from repro.pages.build import build_scale, texts
+from repro.pages.columns import sheet, spreads
+from repro.pages.tables import columns_of_table_2
+from repro.render.escape import NO_BREAK
+from repro.render.page import Column, Table, plain
+from repro.results import frame as frames
+from repro.results.frame import Listed, ResultSet, note_rows, noted_rows, table
+from repro.results.record import PaperNumbers, path
+from repro.runs.table import printed
+
+# Table 3 on one page
+
+
+NUMBERS = PaperNumbers(ppl=5.16, bleu=25.1, params=58.0)
+
+
+def fill(results: Path) -> None:
+    for seed in (1, 2, 3):
+        for record in (
+            paper_run(seed=seed),
+            paper_run("d_k=16", "table3_B", seed=seed, position=0, paper=NUMBERS, hyper=changed(d_k=16)),
+            paper_run("h=4", "table3_A", seed=seed, position=1, hyper=changed(n_heads=4, d_k=128, d_v=128)),
+        ):
+            record.save(path(results, record))
+
+
+def made(results: Path) -> dict[Path, str]:
+    return build.texts(build.build_scale(ResultSet.read(results / "paper")))
+
+
+def test_rows_stand_in_the_papers_order_under_their_letters(tmp_path: Path) -> None:
+    fill(tmp_path)
+    page = made(tmp_path)[tmp_path / "paper/table3.md"]
+    rows = [line.split("|")[1].strip() for line in page.split("\n") if line.startswith("|")]
+    assert rows == ["row", ":" + "-" * 9, "base", "(A) h=4", "(B) d_k=16"]
+
+
+def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> None:
+    fill(tmp_path)
+    note_rows(
+        tmp_path / "paper",
+        {("table3_E", "learned positions"): Listed(0, PaperNumbers(ppl=4.92, bleu=25.7, params=None))},
+    )
+    files = made(tmp_path)
+    [line] = (line for line in files[tmp_path / "paper/table3.md"].split("\n") if "learned positions |" in line)
+    assert line.split("|")[1].strip() == "(E) learned positions"
+    assert "missing" in line
+    assert "4.92" in line
+    lines = list(csv.DictReader(io.StringIO(files[tmp_path / "paper/table3.csv"])))
+    assert [(row["row"], row["n"]) for row in lines][-1] == ("learned positions", "0")
+
+
+def test_the_rows_of_a_table_are_noted_anew_and_others_stay(tmp_path: Path) -> None:
+    a, b = ("table3_A", "h=1"), ("table3_B", "d_k=16")
+    heads = Listed(0, NUMBERS, {"n_heads": 1, "d_k": 512, "d_v": 512})
+    note_rows(tmp_path, {b: Listed(0, NUMBERS)})
+    note_rows(tmp_path, {("table3_A", "a last one"): Listed(1, NUMBERS), a: heads})
+    listed = json.loads((tmp_path / "rows.json").read_bytes())
+    assert [(of, [row["row"] for row in rows]) for of, rows in listed.items()] == [
+        ("table3_A", ["h=1", "a last one"]),
+        ("table3_B", ["d_k=16"]),
+    ]
+    note_rows(tmp_path, {a: heads})
+    assert noted_rows(tmp_path) == {a: heads, b: Listed(0, NUMBERS)}
+
+
+def test_a_damaged_list_of_rows_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text('{"table3_A": [{"row": "h=1"}]}')
+    with pytest.raises(ValueError, match=r"rows\.json: expected tables and their rows, got KeyError"):
+        noted_rows(tmp_path)
+
+
+def test_names_are_text_on_the_page(tmp_path: Path) -> None:
+    record = paper_run("a|b <c>", "table3_A", position=0, stamp={**paper_run().stamp, "dirty": True})
+    for one in (record, that_counts(paper_run(seed=9))):  # with evidence a page is whole
+        one.save(path(tmp_path, one))
+    page = made(tmp_path)[tmp_path / "paper/table3.md"]
+    assert "a|b" not in page
+    assert r"- Run from uncommitted code, so left out: a\|b &lt;c&gt; (seed 1)." in page
+
+
+def places(shown: list[Column], text: str) -> list[str]:
+    """The headings over a text."""
+    return [f"{column.group} {column.heading}".strip() for column in shown if text in map(plain, column.texts)]
+
+
+PAPER = PaperNumbers(ppl=5.29, bleu=24.9, params=58.0)
+
+
+def test_each_number_stands_under_its_heading() -> None:
+    frame = frames.table([told_apart("h=1", "table3_A", position=0, paper=PAPER)])
+    page = tables.page_of_table(frame, "paper", "table3")
+    whole = [column for block in page.blocks if isinstance(block, Table) for column in block.columns]
+    for shown in (columns(frame), whole):
+        assert places(shown, "3.49") == ["PPL (dev) ours"]
+        assert places(shown, "21.1") == ["BLEU (dev) ours"]
+        assert places(shown, "5.29") == ["PPL (dev) paper"]
+        assert places(shown, "24.9") == ["BLEU (dev) paper"]
+        assert places(shown, "58") == ["parameters (M) paper"]
+        assert places(shown, "51.50") == ["parameters (M) here"]
+        assert places(shown, "52.6") == ["parameters (M) at paper size"]
+        assert not places(shown, "22.2"), "as published is for the test set"
+        assert not places(shown, "4.48"), "no perplexity of test is printed"
+        assert places(shown, "33.3") == ["BLEU (test) sacreBLEU"]
+        assert places(shown, "34.4") == ["BLEU (test) multi-bleu"]
+        assert places(shown, "711") == ["seconds a run training"]
+        assert places(shown, "722") == ["seconds a run decoding"]
+
+
+def test_each_number_of_the_sheet_stands_under_its_name() -> None:
+    [line] = csv.DictReader(io.StringIO(sheet(frames.table([told_apart("h=1", "table3_A", paper=PAPER)]))))
+    expected = {
+        "dev/nll": 1.25, "dev/ppl": 3.49034296, "dev/bleu": 21.1, "dev/bleu_published": 22.2,
+        "test/nll": 1.5, "test/ppl": 4.48168907, "test/bleu": 33.3, "test/bleu_published": 34.4,
+        "paper/ppl": 5.29, "paper/bleu": 24.9, "paper/params": 58.0,
+        "params/here": 51_500_000, "params/paper_size": 52_600_000,
+        "cost/train_seconds": 711, "cost/decode_seconds": 722, "cost/flops": 7.3e17, "cost/gpu_hours": 7.4,
+    }  # fmt: skip
+    assert {name: float(line[name]) for name in expected} == expected
+
+
+def with_accuracy(seed: int, accuracy: float | None, **other: Any) -> Any:
+    """A seed of h=1 with an accuracy; of test it is 0.25 less."""
+    run = told_apart("h=1", "table3_A", seed=seed, paper=PAPER, **other)
+    if accuracy is None:
+        return run
+    dev, test = ({**run.scores[split], "accuracy": accuracy - less} for split, less in (("dev", 0), ("test", 0.25)))  # type: ignore[literal-required]
+    return told_apart("h=1", "table3_A", seed=seed, paper=PAPER, **other | {"scores": {"dev": dev, "test": test}})
+
+
+def test_accuracy_is_a_column_of_the_sheet_where_records_have_it_and_of_no_page() -> None:
+    before, after = (
+        frames.table([with_accuracy(seed, accuracy) for seed, accuracy in enumerate(of, start=1)])
+        for of in ((None, None, None), (0.5, 0.625, 0.75))
+    )
+    assert not [name for name in before if "accuracy" in name], "sheets of older records stay as they are"
+    [line] = csv.DictReader(io.StringIO(sheet(after)))
+    assert [line[f"{split}/accuracy{end}"] for split in ("dev", "test") for end in ("", "_min", "_max")] == [
+        "0.625", "0.5", "0.75", "0.375", "0.25", "0.5",
+    ]  # fmt: skip
+    assert float(line["dev/accuracy_half_width"]) == pytest.approx(4.3027 * 0.125 / 3**0.5, rel=1e-4)
+    assert columns(after) == columns(before)
+
+
+def test_a_mean_accuracy_is_over_all_seeds_of_a_row_or_there_is_none() -> None:
+    mixed = frames.table([with_accuracy(1, 0.5), with_accuracy(2, None), with_accuracy(3, 0.75)])
+    [line] = csv.DictReader(io.StringIO(sheet(mixed)))
+    assert (line["n"], line["dev/nll"]) == ("3", "1.25")
+    assert [line[f"dev/accuracy{end}"] for end in ("", "_half_width", "_min", "_max")] == [""] * 4
+
+
+def test_an_interval_that_would_reach_below_zero_is_not_shown() -> None:
+    cells = {  # mean, half-width, lowest, highest of n runs
+        "2.00 ± 0.50": (3, 2.0, 0.5, 1.8, 2.2),
+        "184.51 [116.58, 312.36]": (3, 184.51, 275.23, 116.58, 312.36),
+        "0.00 [0.00, 0.00]": (3, 0.001, 0.003, 0.0, 0.004),  # as it is written, it would not
+        "0.60 [0.30, 0.90]": (3, 0.599, 0.601, 0.3, 0.9),
+        "0.60 ± 0.60": (3, 0.601, 0.599, 0.3, 0.9),
+        "3.00 [2.00, 4.00]": (2, 3.0, math.nan, 2.0, 4.0),
+        "7.00": (1, 7.0, math.nan, 7.0, 7.0),
+        "missing": (0, math.nan, math.nan, math.nan, math.nan),
+    }
+    names = ("n", "s", "s_half_width", "s_min", "s_max")
+    frame = pd.DataFrame([*cells.values()], columns=names)
+    assert spreads(frame, "s", 2) == [*cells]
+
+
+def test_exploratory_runs_are_counted_and_noted(tmp_path: Path) -> None:
+    rows = {"base": {"position": -1}, "h=4": {"table": "table3_A", "position": 0}}
+    counting = [that_counts(paper_run(row, seed=seed, **of)) for row, of in rows.items() for seed in (9, 10, 11)]
+    explored = [
+        paper_run(row, seed=seed, **of) for row, of in rows.items() for seed in (1, 2) if (row, seed) != ("h=4", 2)
+    ]
+    for record in (*counting, *explored):
+        record.save(path(tmp_path, record))
+    page = made(tmp_path)[tmp_path / "paper/table3.md"]
+    lines = page.partition("## What the rows are")[0].split("\n")
+    cells = {of[1].strip(): of[2].strip() for of in (line.split("|") for line in lines) if len(of) > 5}
+    assert (cells["base"], cells["(A) h=4 (here 8)"]) == ("5\u00a0(2\u00a0exploratory)", "4\u00a0(1\u00a0exploratory)")
+    assert (
+        "- Exploratory, in means and in no verdict: 3 of seeds below 9, whose runs were looked at when scales, "
+        "claims and analysis were chosen: base (seed 1, 2), h=4 (seed 1)." in page
+    )
+
+
+def test_without_evidence_no_run_is_called_exploratory(tmp_path: Path) -> None:
+    fill(tmp_path)
+    assert "exploratory" not in made(tmp_path)[tmp_path / "paper/table3.md"]
+
+
+def test_own_runs_are_never_called_exploratory(tmp_path: Path) -> None:
+    for record in (that_counts(paper_run(seed=9)), paper_run(seed=1)):
+        record.save(path(tmp_path / "own", record))
+    own = ResultSet.read_own(tmp_path / "own/paper", tmp_path / "published")
+    assert "exploratory" not in build.texts(build.build_scale(own))[tmp_path / "own/paper/table3.md"]
+
+
+# Table 2
+
+
+CORPUS = paper_run().corpus
+
+
+def lines_of_table_2(results: Path) -> list[list[str]]:
+    """The cells of all lines but those that say what our rows are."""
+    text = made(results)[results / "paper/table2.md"].replace(NO_BREAK, " ")
+    before, _, after = text.partition("## What our rows are")
+    text = before + after.partition("## As printed")[2]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line.startswith("|")]
+    whole: dict[str, list[str]] = {}
+    for name, *cells in lines:  # a table of many columns stands in parts
+        whole.setdefault(name, [name]).extend(cells)
+    return list(whole.values())
+
+
+def fill_table_2(results: Path) -> None:
+    """Runs that settle something, for without them a page is short."""
+    test: Any = paper_run().scores["test"] | {"bleu": 2.5, "bleu_published": 2.5}
+    for seed in (9, 10, 11):
+        french = {"pair": "en-fr", "corpus": CORPUS | {"n_train": 36_000_000}}
+        for record in (
+            paper_run(seed=seed),
+            paper_run(
+                "base en-de", "table2", seed=seed, position=0, hyper=changed(average=5),
+                paper=printed("Transformer (base model)", "en-de").numbers,
+            ),
+            paper_run(
+                "base en-fr", "table2", seed=seed, position=2, hyper=changed(average=5), **french,
+                tokenizer={"sha256": "cd", "size": 32_000}, paper=printed("Transformer (base model)", "en-fr").numbers,
+                scores=paper_run().scores | {"test": test},
+            ),
+        ):  # fmt: skip
+            counting = that_counts(record)
+            counting.save(path(results, counting))
+
+
+def test_what_is_printed_comes_from_the_table_of_systems() -> None:
+    assert printed("Transformer (big)", "en-de").numbers == {"ppl": None, "bleu": 28.4, "params": None}
+    assert printed("Transformer (big)", "en-fr").numbers == {"ppl": None, "bleu": 41.8, "params": None}
+
+
+def test_the_cost_column_is_worked_out_again(tmp_path: Path) -> None:
+    fill_table_2(tmp_path)
+    lines = {line[0]: line[1:] for line in lines_of_table_2(tmp_path)}
+    #                                   BLEU             FLOPs en-de         FLOPs en-fr
+    assert lines["GNMT + RL"] == ["24.6", "39.92", "2.3e19", "2.3e19", "1.4e20", "1.4e20"]
+    assert lines["Deep-Att + PosUnk"] == ["", "39.2", "", "", "1.0e20", ""]
+    assert lines["Transformer (big)"] == ["28.4", "41.8", "2.3e19", "2.3e19", "2.3e19", "2.3e19"]
+
+
+def test_runs_that_diverged_are_counted_beside_the_others(tmp_path: Path) -> None:
+    fill_table_2(tmp_path)
+    nothing: Any = dict.fromkeys(paper_run().scores["dev"])
+    lost = paper_run("base en-de", "table2", seed=4, hyper=changed(average=5), status="diverged")
+    lost = replace(lost, scores={"dev": nothing, "test": nothing})
+    lost.save(path(tmp_path, lost))
+    lines = {line[0]: line[1:] for line in lines_of_table_2(tmp_path)}
+    assert lines["base en-de"][1] == "3 (1 diverged)"
+    assert lines["base en-fr"][1] == "3"
+
+
+def test_our_runs_stand_beside_the_printed_scores(tmp_path: Path) -> None:
+    fill_table_2(tmp_path)
+    lines = {line[0]: line[1:] for line in lines_of_table_2(tmp_path)}
+    assert lines["base"][:4] == ["1", "1.5 ± 0.0", "1.5 ± 0.0", ""], "27.3 is the averaged model's"
+    assert lines["base en-de"][:4] == ["5", "1.5 ± 0.0", "1.5 ± 0.0", "27.3"]
+    assert lines["base en-fr"][3] == "38.1"
+    text = made(tmp_path)[tmp_path / "paper/table2.md"]
+    assert "None: every run follows it." in text
+    assert "In all rows: n 3" in text
+    sheet = list(csv.DictReader(io.StringIO(made(tmp_path)[tmp_path / "paper/table2.csv"])))
+    assert [row["row"] for row in sheet] == ["base", "base en-de", "base en-fr"]
+
+
+def test_a_row_without_a_run_is_missing(tmp_path: Path) -> None:
+    fill_table_2(tmp_path)
+    big = PaperNumbers(ppl=None, bleu=41.8, params=None)
+    note_rows(tmp_path / "paper", {("table2", "big en-fr"): Listed(3, big)})
+    [line] = [line for line in lines_of_table_2(tmp_path) if line[0] == "big en-fr"]
+    assert (line[2], line[3], line[5]) == ("missing", "missing", "41.8")
+
+
+def test_each_number_of_table_2_stands_under_its_heading() -> None:
+    printed_there = PaperNumbers(ppl=None, bleu=28.4, params=None)
+    shown = columns_of_table_2(table([told_apart("big en-de", "table2", position=0, paper=printed_there)]))
+    places = {text: f"{column.group} {column.heading}" for column in shown for text in map(plain, column.texts)}
+    assert {text: places.get(text) for text in ("33.3", "34.4", "28.4", "7.3e17", "711", "7.4", "21.1", "22.2")} == {
+        "33.3": "BLEU (test) sacreBLEU",
+        "34.4": "BLEU (test) multi-bleu",
+        "28.4": "BLEU (test) paper",
+        "7.3e17": "training FLOPs",
+        "711": "training seconds",
+        "7.4": "training GPU hours",
+        "21.1": None,  # of dev: Table 2 is about the test set
+        "22.2": None,
+    }
+
+
+# Tables of systems
+
+
+def made_of_own(results: Path) -> dict[Path, str]:
+    """One's own pages, which are whole whatever their runs settle."""
+    return texts(build_scale(ResultSet.read_own(results / "lab", results / "nowhere")))
+
+
+def test_a_table_of_systems_shows_operations_and_parts(tmp_path: Path) -> None:
+    for seed in (1, 3):
+        ladder_run("One", seed, tmp_path)
+    ladder_run("Other", 2, tmp_path, places=False)
+    written = made_of_own(tmp_path)
+    page, sheet = (written[tmp_path / "lab" / f"ladder.{kind}"] for kind in ("md", "csv"))
+    assert "## By length" in page
+    heads = [line.strip("|").split("|")[1:] for line in page.split("\n") if "shortest" in line or "kept (%)" in line]
+    assert [word.strip().rpartition("<br>")[2] for head in heads for word in head] == [
+        "shortest", "middle", "longest", "first", "second", "last", "kept (%)",
+    ]  # fmt: skip
+    assert "FLOPs" in page
+    assert "dev/bleu/longest" in sheet.partition("\n")[0]
+    assert "Runs differ in deciding code" not in page
+
+
+def test_without_counts_there_is_no_such_part(tmp_path: Path) -> None:
+    ladder_run("Other", 2, tmp_path, places=False)
+    assert "## By length" not in made_of_own(tmp_path)[tmp_path / "lab" / "ladder.md"]
+
+
+def test_a_table_of_systems_says_where_curves_cross(tmp_path: Path) -> None:
+    curves: Any = {
+        "One": {10: 3.0, 20: 2.5},
+        "Other": {10: 1.5, 20: 1.25},
+        "silent": {},
+        "dear": {10: 2.5, 20: 3.5},
+        "base": {10: 2.0, 20: 3.0},
+    }
+    for row, dev in curves.items():
+        found = ladder_run(row, 1, tmp_path)
+        (path(tmp_path, found)).unlink()
+        of = {"table": "base", "system": None} if row == "base" else {}
+        curve = {"step": [*dev], "nll": [*dev.values()]}
+        cost = {**found.cost, "steps": 20, "flops": 9e12 if row == "dear" else 2e10}
+        changed: Any = {**of, "curves": {"train": curve, "dev": curve}, "cost": cost}
+        replace(found, **changed).save(path(tmp_path, replace(found, **changed)))
+    page = made_of_own(tmp_path)[tmp_path / "lab" / "ladder.md"]
+    part = page.partition("## Dev loss along the training")[2].partition("##")[0]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.split("\n") if line.startswith("|")]
+    assert sorted(lines[2:]) == [
+        ["One", "17", "−0.500", "1.7e10", "−0.500"],
+        ["Other", "nowhere", "−1.750", "nowhere", "−1.750"],
+        ["dear", "nowhere", "+0.500", "", ""],
+    ]
+
+
+# Below the closing table: how far its numbers lie apart by chance
+
+
+SPREAD = {"base": (60.0, 62.0, 64.4), "h=1": (50.0, 51.0, 56.3)}  # over seeds: 4.4 and 6.3 BLEU
+
+
+def published(results: Path, spread: dict[str, tuple[float, ...]] = SPREAD, scale: float = 1) -> Path:
+    found = [run(row, seed, bleu=bleu * scale) for row, of in spread.items() for seed, bleu in enumerate(of, start=4)]
+    return save(results, found)
+
+
+def shown(
+    tmp_path: Path, seeds: int, scale: float = 1, bleu: float = 70.0, spread: dict[str, tuple[float, ...]] = SPREAD
+) -> str:
+    """The end of an experiment: base 70 BLEU and all other rows of `spread` as given, over so many seeds."""
+    mine = [run(row, seed, bleu=70.0 if row == "base" else bleu) for row in spread for seed in range(1, seeds + 1)]
+    there = published(tmp_path / "there", spread, scale)
+    return " ".join(at_the_end(own(save(tmp_path / "own", mine), there).frame(["table3_A"])).split())
+
+
+@pytest.mark.parametrize(
+    ("seeds", "scale", "told"),
+    [(2, 1, "4 to 6 BLEU by chance; --seeds 9-13 narrows it."), (3, 1, None), (1, 0.1, "0.4 to 0.6 BLEU by chance")],
+)
+def test_the_published_spread_stands_below_fewer_than_three_runs(
+    tmp_path: Path, seeds: int, scale: float, told: str | None
+) -> None:
+    text = shown(tmp_path, seeds, scale)
+    assert f"Single runs of these rows differ by {told}" in text if told else "by chance" not in text
+
+
+@pytest.mark.parametrize(
+    ("bleu", "seeds", "told"),
+    [  # t(2, 97.5 %) sqrt(2.203^2 + 3.387^2), the deviations of the three published runs of each, is 17.4; of two 12.3
+        (70.0 - 17.3, 1, "not told apart from the base by so few runs"),
+        (70.0 - 17.5, 1, "worse than the base beyond chance"),
+        (70.0 + 17.5, 1, "better than the base beyond chance"),
+        (70.0 - 12.2, 2, "not told apart from the base by so few runs"),
+        (70.0 - 12.4, 2, "worse than the base beyond chance"),
+    ],
+)
+def test_a_difference_beyond_chance_is_said_and_coloured(tmp_path: Path, bleu: float, seeds: int, told: str) -> None:
+    text = shown(tmp_path, seeds, bleu=bleu)
+    assert f"h=1: {told}. Single runs" in text
+    colours = re.findall(r"\x1b\[(3\d)m([+−][\d.]+)\x1b\[0m", text)
+    difference = f"{bleu - 70.0:+.1f}".replace("-", "−")
+    assert colours == {"better": [("32", difference)], "worse": [("31", difference)]}.get(told.split()[0], [])
+
+
+def test_all_rows_of_a_table_are_told_apart_together(tmp_path: Path) -> None:
+    # of two t(2, 98.75 %) = 6.205 for 4.303: 25.1 and not 17.4 BLEU
+    two = {**SPREAD, "h=4": (50.0, 51.0, 56.3)}
+    assert "h=1, h=4: not told apart" in shown(tmp_path / "near", 1, bleu=70.0 - 24.9, spread=two)
+    assert "h=1, h=4: worse than the base" in shown(tmp_path, 1, bleu=70.0 - 25.2, spread=two)
+
+
+def test_nothing_is_said_where_nothing_is_published(tmp_path: Path) -> None:
+    mine = save(tmp_path / "own", [run("base", 1), run("h=1", 1)])
+    assert "by chance" not in at_the_end(own(mine, tmp_path / "nowhere").frame(["table3_A"]))
+    once = published(tmp_path / "there", {"base": (60.0,), "h=1": (50.0,)})
+    assert "by chance" not in at_the_end(own(mine, once).frame(["table3_A"]))
