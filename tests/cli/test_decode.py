@@ -237,35 +237,22 @@ WHOLE = {
 }  # fmt: skip
 
 
-def test_an_export_that_failed_half_way_is_repeated(
+def test_an_export_is_whole_or_absent_and_named_where_damaged(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / "to" / "exported"
-
-    def half(model: Transformer, folder: Path) -> None:
-        written(model, folder)
-        raise OSError(errno.ENOSPC, "no room")
-
-    monkeypatch.setattr(ctranslate, "export", half)
-    assert asked(run, "export", "--format=ctranslate2", folder) == 2
-    assert "no room" in capsys.readouterr().err
-    assert names(folder.parent) == set()
-    monkeypatch.setattr(ctranslate, "export", written)
-    assert asked(run, "export", "--format=ctranslate2", folder) == 0
-    assert names(folder) == WHOLE
-
-
-def test_an_export_is_recognised_where_whole_and_named_where_damaged(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder, made = tmp_path / "exported", []
+    folder, made = tmp_path / "to" / "exported", []
 
     def export(model: Transformer, folder: Path) -> None:
         written(model, folder)
         made.append(folder)
+        if len(made) == 1:
+            raise OSError(errno.ENOSPC, "no room")
 
     monkeypatch.setattr(ctranslate, "export", export)
-    for n, spoil in enumerate(["", "model.bin", "manifest.json"], start=1):
+    assert asked(run, "export", "--format=ctranslate2", folder) == 2
+    assert "no room" in capsys.readouterr().err
+    assert names(folder.parent) == set()
+    for n, spoil in enumerate(["", "model.bin", "manifest.json"], start=2):
         if spoil:
             (folder / spoil).write_bytes(b"damaged, and longer")
             assert asked(run, "export", "--format=ctranslate2", folder) == 2
@@ -279,7 +266,7 @@ def test_an_export_is_recognised_where_whole_and_named_where_damaged(
             assert len(made) == n
         assert names(folder) == WHOLE
         assert Tokenizer.load(folder / "tokenizer.json").sha256 == run.tokenizer.sha256
-    assert names(tmp_path) == {"exported"}
+    assert names(folder.parent) == {"exported"}
 
 
 @pytest.mark.parametrize(
@@ -309,14 +296,11 @@ def test_bad_input_is_named_before_the_model_is_built(
     assert message in capsys.readouterr().err
 
 
-def test_a_folder_that_is_no_finished_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["translate", str(tmp_path)]) == 2
-    assert "expected the folder of a finished run" in capsys.readouterr().err
-
-
-def test_a_sentence_or_a_folder_in_the_place_of_a_file_is_named(
+def test_what_is_no_run_and_what_is_no_file_is_named(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert main(["translate", str(tmp_path)]) == 2
+    assert "expected the folder of a finished run" in capsys.readouterr().err
     for words, found in (
         (("translate", "the dog sees"), "the dog sees: expected a file of sentences, one per line; got no such file"),
         (("score", tmp_path, tmp_path), f"{tmp_path}: expected a file of sentences, one per line; got a folder"),
