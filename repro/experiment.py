@@ -74,8 +74,8 @@ def made_here(table: Table, options: Options) -> Record:
     if table.name == PROGRAM:
         named = Session(scale, options, [run])
         named.open_texts([], lambda said: None)  # the folder's name depends on a text of one's own
-        place = program_place(options.results_dir / named.scale.name, run.entry.row)
-        [run] = planned([replace(table, first=place)], scale, options)
+        table = replace(table, first=program_place(options.results_dir / named.scale.name, run.entry.row))
+        [run] = planned([table], scale, options)
     sweep, signals = Sweep(table.name, [table], [run], scale, options), Signals()
     threads, products = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:

@@ -18,7 +18,6 @@ from repro.results.record import short
 from repro.runs.command import Parser, folder_named, guess, ours
 from repro.runs.scales import SCALES, Scale
 from repro.runs.sizes import processors
-from repro.storage import atomic
 from repro.tracking.client import DEFAULT_URI, RUNS
 from repro.training.peer import Peer
 
@@ -273,7 +272,11 @@ def chosen_scale(options: Options) -> Scale:
     if corpus not in CORPORA:
         raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}{guess(corpus, CORPORA)}")
     _refuse_what_no_run_can_be(options)
-    own = replace(scale, corpus=corpus).subwords(options.pair)
+    own, rules = replace(scale, corpus=corpus).subwords(options.pair), options.clean
+    if rules:
+        from repro.corpora.filters import check_rules
+
+        rules = check_rules(rules)  # in the order in which they are applied
     chosen = replace(
         scale,
         base=replace(scale.base, steps=options.steps or scale.base.steps),
@@ -288,7 +291,7 @@ def chosen_scale(options: Options) -> Scale:
         batch_tokens=options.batch_tokens or scale.batch_tokens,
         device_tokens=options.device_tokens or scale.device_tokens,
         batch_by=options.batch_by or scale.batch_by,
-        rules=_rules(options.clean),
+        rules=rules,
         precision=options.precision or scale.precision,
     )
     refuse_small_updates(chosen)
@@ -323,15 +326,6 @@ def refuse_small_updates(scale: Scale) -> None:
                 f"--{name.replace('_', '-')} {getattr(scale, name)}: expected at least {scale.max_length}, since "
                 f"training pairs of up to that many tokens a side are kept in the text of {scale.name}."
             )
-
-
-def _rules(names: Sequence[str]) -> tuple[str, ...]:
-    """The cleaning rules of these names in the order in which they are applied."""
-    if not names:
-        return ()
-    from repro.corpora.filters import check_rules
-
-    return check_rules(names)
 
 
 def _refuse_what_no_run_can_be(options: Options) -> None:
@@ -377,8 +371,3 @@ def refuse_published(results: Path) -> None:
             f"--results-dir {results}: these are the published results; yours are added to them "
             f"with `{ours('publish')}`. Leave the option out, or name another folder."
         )
-
-
-def check_place(folder: Path) -> None:
-    """Raise DiskError for a folder that cannot be written to."""
-    atomic.check_folder(folder)

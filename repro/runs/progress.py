@@ -6,6 +6,7 @@ In a terminal the lines are updated in place; elsewhere they are plain, and few.
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -166,26 +167,17 @@ class Lane:
 def overview(
     runs: "Sequence[RunDir]", expected: Sequence[Estimate], n_workers: int = 1, shard: str | None = None
 ) -> str:
-    """What is done, running, begun and missing, row by row, by seeds; and how long what is left will take."""
-    rows: dict[str, dict[str, list[str]]] = {}
-    left, measured = [], True
+    """How many runs are done and begun, and how long what is left will take; finished runs are named when skipped."""
+    states, left, measured = Counter[str](), [], True
     for run, estimate in zip(runs, expected, strict=True):
-        step, steps = run.last_step(), run.spec.hyper.steps
-        what = "done" if run.finished() else "running" if run.is_in_hand() else ""
-        if not what:
-            what = f"at step {step:,} of {steps:,}" if step else "missing"
-            left.append(estimate.to_come(step / steps))
+        step = run.last_step()
+        state = "finished" if run.finished() else "in another process" if run.is_in_hand() else ""
+        states[state or ("begun" if step else "to be begun")] += 1
+        if not state:
+            left.append(estimate.to_come(step / run.spec.hyper.steps))
             measured &= estimate.measured
-        rows.setdefault(run.entry.row, {}).setdefault(what, []).append(str(run.spec.seed))
-    width = max(map(len, rows)) + 2
-    told = {row: ", ".join(f"{' '.join(seeds)} {what}" for what, seeds in by.items()) for row, by in rows.items()}
+    of_shard = f"Shard {shard}, only these runs of the sweep. " if shard else ""
+    told = ", ".join(f"{n} {state}" for state, n in states.items())
     at_a_time = f" with {n_workers} at a time" * (n_workers > 1 and len(left) > 1)
-    end = f"To come: about {duration(makespan(left, n_workers))}{at_a_time}{', guessed' * (not measured)}."
-    return "\n".join(
-        [
-            *([f"Shard {shard}: only these runs of the sweep."] if shard else []),
-            f"{'row':<{width}}seeds",
-            *(f"{row:<{width}}{of}" for row, of in told.items()),
-            *([end] if left else []),
-        ]
-    )
+    to_come = f"; about {duration(makespan(left, n_workers))} to come{at_a_time}{', guessed' * (not measured)}"
+    return f"{of_shard}Runs: {told}{to_come * bool(left)}."

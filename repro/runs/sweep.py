@@ -21,7 +21,7 @@ from repro.runs.executors.executor import BUSY, DIVERGED, Executor, InProcess, J
 from repro.runs.executors.pool import Pool
 from repro.runs.forecast import duration, estimates
 from repro.runs.line_lengths import refuse_long_lines
-from repro.runs.options import USUAL, Options, check_place, refuse_published
+from repro.runs.options import USUAL, Options, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.parallelism import ordered, parallelism
 from repro.runs.progress import Progress, overview
@@ -128,7 +128,7 @@ class Sweep:
         refuse_systems(self.asked)
         refuse_published(self.results)
         for folder in (self.results, self.runs, self.cache):
-            check_place(folder)
+            atomic.check_folder(folder)
             atomic.sweep(folder, alone=False)
 
     def _refuse_runs(self, runs: Sequence[RunDir]) -> None:

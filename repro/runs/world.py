@@ -10,7 +10,7 @@ from typing import Any
 
 from repro.corpora.catalogue import CORPORA
 from repro.data.batch_by import RECORDED
-from repro.runs.options import CLEANING, USUAL, Options, chosen_scale
+from repro.runs.options import CLEANING, Options, chosen_scale
 from repro.runs.scales import SCALES
 
 OWN_TEXT = Path("FOLDER")  # stands for a text of one's own, of which the name has only a hash
@@ -63,8 +63,8 @@ def options_of(name: str) -> Options | None:
 def spelled_out(options: Options) -> Options:
     """The options, with those that the scale's name stands for written out; unchanged if it is a plain scale.
 
-    Raises ValueError where an option contradicts the name; one with its default value counts as left out. Also raises
-    it for the name of a text of one's own, which does not say where the text is.
+    What was typed beside the name counts. Raises ValueError for the name of a text of one's own, which does not say
+    where the text is.
     """
     if options.scale in SCALES or (named := options_of(options.scale)) is None:
         return options
@@ -73,15 +73,4 @@ def spelled_out(options: Options) -> Options:
             f"--scale {options.scale} stands for a text of your own, and does not say in which folder it is. Expected "
             f"its scale and the folder: --scale {named.scale} --corpus folder --data-dir {OWN_TEXT}."
         )
-    for name, value in {"scale": named.scale, **named.typed}.items():
-        typed = getattr(options, name)
-        if name != "scale" and typed not in (getattr(USUAL, name), value):
-            raise ValueError(
-                f"--scale {options.scale} says --{name.replace('_', '-')} {_word(value)}, and {_word(typed)} was asked "
-                f"for. Leave the option out, or name the scale {named.scale}."
-            )
-    return replace(options, **{"scale": named.scale, **named.typed})
-
-
-def _word(value: Any) -> str:
-    return " ".join(value) if isinstance(value, tuple) else str(value)
+    return replace(options, **named.typed | options.typed | {"scale": named.scale})

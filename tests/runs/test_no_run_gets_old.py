@@ -61,7 +61,7 @@ def edited(function: str, file: Path) -> None:
 
 OUTSIDE = {  # of each floor outside the wall a function that a run passes through, or that tells of it
     "storage": "atomic.free", "render": "markdown.markdown", "paper": "system", "corpora": "datacard.card",
-    "results": "labels.relation", "tracking": "run_folder.describe", "claims": "arithmetic.two_above_all",
+    "results": "labels.relation", "tracking": "run_folder.describe", "claims": "arithmetic._two_above_all",
     "pages": "build.texts", "complexity": "measure.count", "runs": "run.made_for_gpu",
     "figures": "draw.draw_figures", "web": "report.report_html", "experiment": "main", "cli": "commands.main",
 }  # fmt: skip

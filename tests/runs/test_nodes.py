@@ -1,4 +1,4 @@
-"""One run on two nodes, by the launchers' own commands: torchrun twice on loopback, a real srun."""
+"""One run on two nodes, by the launcher's own command: torchrun twice on loopback."""
 
 import os
 import signal
@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs.executors.slurm_one_machine import one_machine, why_not
 from waiting import free_port, until
 
 from repro.results import record
@@ -134,14 +133,3 @@ def test_processes_whose_launcher_was_killed_stop_with_a_checkpoint(tmp_path: Pa
 def test_nodes_with_other_commands_are_refused(tmp_path: Path) -> None:
     assert all(node.wait(timeout=200) for node in nodes(tmp_path, steps=(4, 5)))
     assert "would make a different run from the first process: hyper.steps 4 there, 5 here" in said(tmp_path / "1")
-
-
-def test_srun_starts_the_processes_of_a_run(tmp_path: Path, one_node: Record) -> None:
-    if why := why_not():
-        pytest.skip(why)
-    (tmp_path / "slurm").mkdir()
-    with one_machine(tmp_path / "slurm") as found:
-        srun = ("srun", "-n", "2", "--overcommit", sys.executable, SCRIPT, *SMOKE)
-        assert start(tmp_path, *srun, **found).wait(timeout=400) == 0, said(tmp_path)
-    assert same(made(tmp_path), one_node)
-    assert said(tmp_path).count("1 run in") == 1

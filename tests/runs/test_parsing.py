@@ -179,7 +179,6 @@ def test_its_brackets_stand_beside_its_record_and_give_its_scores(made: Made, tr
     assert again.scores() == found["test"].scores()
     [page] = (made.folder / "results").glob("*/table4.md")
     assert "## By length" in page.read_text()
-    assert "## What was mended" in page.read_text()
 
 
 def test_no_word_of_the_text_is_in_what_a_run_leaves(made: Made) -> None:

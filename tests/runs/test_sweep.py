@@ -58,18 +58,13 @@ def test_the_overview_tells_done_running_begun_and_missing_and_when_the_last_end
         run("h=1", 3),
     ]
     known = [Estimate(80.0, measured=True)] * 6
-    said = [
-        "row   seeds",
-        "base  1 2 done, 3 running",
-        "h=1   1 done, 2 at step 30 of 40, 3 missing",
-        "To come: about 100 s.",  # a quarter of 80, and 80
-    ]
-    assert overview(runs, known).split("\n") == said
+    # to come: a quarter of 80, and 80
+    told = "Runs: 3 finished, 1 in another process, 1 begun, 1 to be begun; about 100 s to come."
+    assert overview(runs, known) == told
     guessed = [*known[:-1], Estimate(80.0, measured=False)]
-    assert overview(runs, guessed, n_workers=2).endswith("\nTo come: about 80 s with 2 at a time, guessed.")
+    assert overview(runs, guessed, n_workers=2).endswith("; about 80 s to come with 2 at a time, guessed.")
     guessed = [Estimate(80.0, measured=False), *known[1:]]  # of what is done
-    assert overview(runs, guessed, shard="1/3").split("\n") == ["Shard 1/3: only these runs of the sweep.", *said]
-    assert overview(runs[:2], known[:2]).split("\n") == ["row   seeds", "base  1 2 done"]
+    assert overview(runs[:2], guessed[:2], shard="1/3") == "Shard 1/3, only these runs of the sweep. Runs: 2 finished."
 
 
 def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
@@ -293,7 +288,7 @@ def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: py
     launch(tmp_path, table, rows=[*own, "--shard=2/2"])
     said = capsys.readouterr().out
     assert re.match(r"all_tables at scale smoke-\S+, shard 2/2: 1 run, en-fr, seed 1\n", said)
-    assert "Shard 2/2: only these runs of the sweep.\nrow " in said
+    assert "Shard 2/2, only these runs of the sweep. Runs: 1 to be begun; about " in said
     assert "\n1 run of shard 2/2 (the tables show every record that is there) in " in said
     assert "--shard" not in said.partition("What next:")[2]
     [folder] = (tmp_path / "results").iterdir()

@@ -311,21 +311,15 @@ RIVALS = {  # files of somebody's package, and of a script beside it
 }
 
 
-def digests_of_kin(
-    folder: Path, module: str, name: str, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]
-) -> tuple[str, str]:
-    """What tells the code of a class that a new process finds in these files: as a row's system, and as its task."""
+def digest_of_kin(folder: Path, module: str, name: str, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> str:
+    """What tells the code of a class that a new process finds in these files."""
     for file, text in files.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text)
     for loaded in [known for known in sys.modules if known.startswith(("kin", "script_of_kin"))]:
         monkeypatch.delitem(sys.modules, loaded)
     importlib.invalidate_caches()
-    return digests(getattr(importlib.import_module(module), name))
-
-
-def digests(kind: Any) -> tuple[str, str]:
-    return provenance.fingerprint(kind), provenance.task_digest(kind())
+    return provenance.fingerprint(getattr(importlib.import_module(module), name))
 
 
 @pytest.mark.parametrize(
@@ -338,16 +332,14 @@ def test_the_fingerprint_covers_a_package_and_what_it_imports_from_itself(
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     commented = {file: f"# a comment\n{text}" for file, text in RIVALS.items()}
-    before = digests_of_kin(tmp_path, module, name, monkeypatch, commented)
+    before = digest_of_kin(tmp_path, module, name, monkeypatch, commented)
     other = {**RIVALS, changed: RIVALS[changed].replace("1", "2")}
-    after = digests_of_kin(tmp_path, module, name, monkeypatch, other)
-    assert after[0] != before[0]
-    assert after[1] != before[1]
-    assert digests_of_kin(tmp_path, module, name, monkeypatch, RIVALS) == before
+    assert digest_of_kin(tmp_path, module, name, monkeypatch, other) != before
+    assert digest_of_kin(tmp_path, module, name, monkeypatch, RIVALS) == before
     (tmp_path / changed).write_text(other[changed])
     kind = getattr(sys.modules[module], name)
-    assert digests(kind) == before, "what is edited is not what runs, until it is read again"
-    assert provenance.fingerprint(partial(kind, 3)) == before[0] != provenance.fingerprint()
+    now = provenance.fingerprint(partial(kind, 3))
+    assert now == before != provenance.fingerprint(), "what is edited is not what runs, until it is read again"
 
 
 def test_what_a_system_imports_is_to_be_committed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,7 +354,7 @@ def test_what_a_system_imports_is_to_be_committed_too(tmp_path: Path, monkeypatc
         "_git",
         lambda folder, *words: of_package[words[0]] if folder == provenance.PACKAGE.parent else real(folder, *words),
     )
-    digests_of_kin(tmp_path, "script_of_kin", "Mine", monkeypatch, RIVALS)
+    digest_of_kin(tmp_path, "script_of_kin", "Mine", monkeypatch, RIVALS)
     mine = sys.modules["script_of_kin"].Mine
 
     def git(*words: str) -> None:

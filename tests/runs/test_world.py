@@ -33,11 +33,6 @@ def test_threads_are_in_the_name() -> None:
     assert spelled_out(Options(scale="laptop-2-threads")) == Options(threads=2)
 
 
-def test_other_options_stay() -> None:
-    made = spelled_out(Options(scale="captions-bf16", steps=100, rows=("base",), precision="bf16"))
-    assert made == Options(scale="captions", steps=100, rows=("base",), precision="bf16")
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -60,10 +55,9 @@ def test_a_text_of_ones_own_has_to_be_shown(name: str) -> None:
         spelled_out(Options(scale=name))
 
 
-def test_an_option_that_contradicts_the_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="--scale laptop-9-steps says --steps 9, and 10 was asked for") as error:
-        spelled_out(Options(scale="laptop-9-steps", steps=10))
-    assert str(error.value).endswith("Leave the option out, or name the scale laptop.")
+def test_what_is_typed_beside_the_name_counts() -> None:
+    made = spelled_out(Options(scale="captions-9-steps-bf16", steps=100, rows=("base",)))
+    assert made == Options(scale="captions", steps=100, rows=("base",), precision="bf16")
 
 
 def test_a_command_of_a_page_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,10 +2,6 @@
 
 A task is this command with `--shard i/n`, in this folder and by this Python: all nodes see both at the same path, and
 the folder of runs, where runs are leased. So the run of a lost node resumes from its checkpoint on another node.
-
-Ray is told to stay quiet: no usage statistics, no dashboard, and no logs on the terminal, where it would report its
-lost processes. A Ray that is started here listens on this machine's loopback address only. Ray's signal handlers are
-replaced by those from before, so that a sweep stops as it always does.
 """
 
 import logging
@@ -66,6 +62,33 @@ def make_run(words: Sequence[str], folder: str, log: str, environment: Mapping[s
     return process.returncode
 
 
+def joined() -> Any:
+    """The module `ray`, connected to the cluster, or to a Ray that is started on this machine's loopback address.
+
+    Ray's signal handlers are replaced by those from before, so that a sweep stops as it always does. Raises ValueError
+    where there is no Ray.
+    """
+    address = os.environ.get("RAY_ADDRESS", "local")
+    own: dict[str, Any] = {}
+    if address == "local":
+        own = {"num_cpus": processors(), "include_dashboard": False, "object_store_memory": STORE}
+    os.environ.update(QUIET | (ON_LOOPBACK if address == "local" else {}))
+    try:
+        import ray
+    except ImportError:
+        raise ValueError(f"--on ray needs Ray, which is not installed. Install the extra: {install('ray')}") from None
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL, **own)
+    except Exception as error:
+        raise ValueError(f"--on ray: no Ray at the address {address}: {' '.join(str(error).split())}") from error
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # nodes need not import this package for a task
+    return ray
+
+
 class OnRay(ExitStack):
     """An executor that has Ray place the runs. `numbers` are those of its runs in the whole sweep of `n_whole`."""
 
@@ -82,46 +105,19 @@ class OnRay(ExitStack):
         super().__init__()
         self.options, self.signals = options, signals
         self._numbers, self._n_whole, self._again = numbers, n_whole, again
-        try:
-            self._ray = self._joined()
-            nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-            n = options.processes
-            self._needs = {"CPU": n * options.threads, "memory": n * memory}
-            if any(node.get("GPU", 0) >= 1 for node in nodes):
-                self._needs["GPU"] = n
-            n_fit = sum(int(min(node.get(name, 0) // of for name, of in self._needs.items())) for node in nodes)
-            if not n_fit:
-                raise ValueError(f"--on ray: no node has room for a run, {self._needs}. The nodes have {nodes}.")
-        except BaseException:
+        self._ray = joined()
+        self.callback(self._ray.shutdown)
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        n = options.processes
+        self._needs = {"CPU": n * options.threads, "memory": n * memory}
+        if any(node.get("GPU", 0) >= 1 for node in nodes):
+            self._needs["GPU"] = n
+        n_fit = sum(int(min(node.get(name, 0) // of for name, of in self._needs.items())) for node in nodes)
+        if not n_fit:
             self.close()
-            raise
+            raise ValueError(f"--on ray: no node has room for a run, {self._needs}. The nodes have {nodes}.")
         self.n_workers = min(options.jobs or n_fit, n_fit, len(numbers))
         self.about = f"{several(self.n_workers, 'run')} at a time on Ray, {several(len(nodes), 'node')}."
-
-    def _joined(self) -> Any:
-        """The module `ray`, connected to a cluster."""
-        address = os.environ.get("RAY_ADDRESS", "local")
-        own: dict[str, Any] = {}
-        if address == "local":
-            own = {"num_cpus": processors(), "include_dashboard": False, "object_store_memory": STORE}
-        os.environ.update(QUIET | (ON_LOOPBACK if address == "local" else {}))
-        try:
-            import ray
-        except ImportError:
-            raise ValueError(
-                f"--on ray needs Ray, which is not installed. Install the extra: {install('ray')}"
-            ) from None
-        before = {number: signal.getsignal(number) for number in STOPPING}
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL, **own)
-        except Exception as error:
-            raise ValueError(f"--on ray: no Ray at the address {address}: {' '.join(str(error).split())}") from error
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-        self.callback(ray.shutdown)
-        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # nodes need not import this package for a task
-        return ray
 
     def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
         """Hand Ray the runs in the order given, `--jobs` at a time or all; yields the outcome of each as it ends."""

@@ -1,7 +1,4 @@
-"""The script of a Slurm array does what it says: run by bash, with commands that stand for Slurm's.
-
-`test_real_slurm.py` has the real ones.
-"""
+"""The script of a Slurm array does what it says: run by bash, with a command that stands for Slurm's."""
 
 import os
 import signal

@@ -22,20 +22,15 @@ TIMED = ("time", "attempt", "tokens_per_second", "seconds", "step_seconds", "dat
 OF_CLOCK = ("train_seconds", "decode_seconds", "tokens_per_second", "peak_memory_bytes", "gpu_hours")  # in the cost
 
 
-def words(folder: Path, *options: str, rows: Sequence[str] = ("base",)) -> list[str]:
-    """The command of a sweep whose files stay in the folder, after the interpreter."""
-    places = [f"--{name}-dir={folder / to}" for name, to in (("results", "own"), ("runs", "runs"), ("cache", "cache"))]
-    tracked = f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}"
-    return [str(ROOT / "experiments" / "table3_A.py"), *places, tracked, "--scale=smoke", "--rows", *rows, *options]
-
-
 def begin(folder: Path, *options: str, rows: Sequence[str] = ("base",), **variables: str) -> "subprocess.Popen[bytes]":
     """Start a sweep, whose output goes to `said` in its folder."""
     folder.mkdir(exist_ok=True)
+    places = [f"--{name}-dir={folder / to}" for name, to in (("results", "own"), ("runs", "runs"), ("cache", "cache"))]
+    words = [*places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", "--scale=smoke", "--rows", *rows, *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | variables
     with open(folder / "said", "ab") as said:
         return subprocess.Popen(
-            [sys.executable, *words(folder, *options, rows=rows)],
+            [sys.executable, str(ROOT / "experiments" / "table3_A.py"), *words],
             cwd=folder, stdout=said, stderr=said, stdin=subprocess.DEVNULL, env=environment,
         )  # fmt: skip
 
