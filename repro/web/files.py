@@ -8,9 +8,10 @@ from markupsafe import Markup
 
 from repro.claims.judge import may_judge_sizes
 from repro.pages.build import judged_without_runs, read_results
-from repro.pages.claims import settles
+from repro.pages.claims import settles, told_counts
 from repro.pages.scale_data import ScaleData, scale_data
-from repro.render.page import COMMAND
+from repro.render.html import html
+from repro.render.page import COMMAND, Link, Listing, Words
 from repro.render.several import several
 from repro.storage.atomic import write_text
 from repro.web.charts import curves_section, differences_section
@@ -20,7 +21,7 @@ from repro.web.report import Section, report_html
 from repro.web.runs import runs_section
 from repro.web.sentences import sentences_section
 from repro.web.tables import table3_section, tables_section
-from repro.web.verdicts import claims_section, outcome_counts, overview_section, statements_section
+from repro.web.verdicts import claims_section, overview_section, statements_section
 
 Maker = Callable[[ScaleData], Section | None]
 SECTIONS: tuple[Maker, ...] = (  # in order; each returns None if the scale has nothing for it to show
@@ -94,27 +95,15 @@ def lead(data: ScaleData) -> str:
 
 
 def index_report(shown: Iterable[ScaleData]) -> str:
-    """The index over scales."""
-    items = [
-        Markup(
-            '<li><a href="{}/{}"><strong>{}</strong></a><br>{} of {}, {}. {}. Text: {}.<br>'
-            "Claims about trained rows: {}</li>"
-        ).format(
-            data.runs.scale,
-            NAME,
-            data.runs.scale,
-            several(data.runs.n, "run"),
-            several(data.runs.n_rows, "row"),
-            " ".join(data.runs.took),
-            _standing(data),
-            _texts(data),
-            outcome_counts(one for one in data.judged if one.claim.is_trained),  # the others are alike at every scale
-        )
-        for data in shown
-    ]
-    body = Markup('<ul class="scales">') + Markup().join(items) + Markup("</ul>")
+    """The index over scales, with the counts of claims about trained rows: the others are alike at every scale."""
+    items: list[Words] = []
+    for data in shown:
+        counts = f"{several(data.runs.n, 'run')} of {several(data.runs.n_rows, 'row')}, {' '.join(data.runs.took)}"
+        settled = [one for one in data.judged if one.claim.is_trained]
+        said = f": {counts}. {_standing(data)}. Text: {_texts(data)}. Claims about trained rows: {told_counts(settled)}"
+        items.append((Link(data.runs.scale, f"{data.runs.scale}/{NAME}"), said))
     return report_html(
-        [Section(key="scales", title="Scales", body=body)],
+        [Section(key="scales", title="Scales", body=Markup(html([Listing(tuple(items))])))],
         title="Attention Is All You Need, reproduced",
         lead="A scale fixes the size of the model, the text and the budget, and with them what its results can show.",
         origin=f"Made by {COMMAND} --html from the records under results/.",

@@ -32,7 +32,9 @@ def overview_section(data: ScaleData) -> Section:
     for is_trained, subject in ((True, "about trained rows"), (False, "about arithmetic, code and layers")):
         of = [one for one in data.judged if one.claim.is_trained == is_trained]
         said = Markup('<p class="tally"><strong>{} claims {}:</strong> {}</p>')
-        body += said.format(len(of), subject, outcome_counts(of))
+        counts = Counter(one.verdict for one in of)
+        told = (outcome_html(outcome, f"{counts[outcome]}") for outcome in OUTCOMES if counts[outcome])
+        body += said.format(len(of), subject, Markup(" ").join(told))
     body += Markup("<p>{}</p>").format(promise(data.judged, runs.scale, data.published))
     if apart := exploration(data.evidence):
         body += Markup('<details class="many"><summary>Runs that settle nothing, and why</summary>{}</details>').format(
@@ -67,12 +69,6 @@ def _grounds(one: Judged) -> str:
     by = [f.endpoint.name + steps_against(one.claim, f) for f in one.found if f.verdict.outcome == one.verdict]
     others = [f"{f.endpoint.name} {f.verdict.outcome}" for f in one.found if f.verdict.outcome != one.verdict]
     return with_minus("; ".join([" and ".join(by), *others] if by else others))
-
-
-def outcome_counts(judged: Iterable[Judged]) -> Markup:
-    """The number of claims by verdict: ✓ sign as printed 12, ? undetermined 3."""
-    counts = Counter(one.verdict for one in judged)
-    return Markup(" ").join(outcome_html(outcome, f"{counts[outcome]}") for outcome in OUTCOMES if counts[outcome])
 
 
 def claims_section(data: ScaleData) -> Section:

@@ -367,6 +367,7 @@ def test_a_table_of_systems_says_where_curves_cross(tmp_path: Path) -> None:
         ["Other", "nowhere", "−1.750", "nowhere", "−1.750"],
         ["dear", "nowhere", "+0.500", "", ""],
     ]
+    assert "More than 10 % from the base's operations: dear (+44900.0 %)." in page
 
 
 # Below the closing table: how far its numbers lie apart by chance

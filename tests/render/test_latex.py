@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typeset import faults
 
-from repro.render.latex import latex, pieces, tex_text
+from repro.render.latex import latex, pieces, tex_line, tex_text
 from repro.render.page import Column, Formula, Heading, Page, Table, Text
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*.tex"))
@@ -35,6 +35,7 @@ def test_each_letter_that_has_another_spelling_is_set() -> None:
         assert tex_text(letter).isascii()
         assert not tex_text(letter).startswith("U+"), letter
     assert tex_text("h=1 †") == r"h=1 \dag{}"
+    assert tex_line((Formula("Δx"), Formula("log_k(n)"))) == r"$\Delta x$$\log_{k}(n)$"
 
 
 def test_no_published_table_names_a_letter_by_its_number() -> None:
@@ -47,6 +48,7 @@ def test_a_wide_table_is_parts_that_each_name_the_rows() -> None:
     of_parts = [[column.group or column.heading for column in part.columns[1:]] for part in made]
     assert of_parts == [["PPL", "PPL", "BLEU", "BLEU"], ["F1", "F1", "verdict"]]
     assert [part.columns[0].heading for part in made] == ["row"] * len(made)
+    assert [len(part.columns) for part in pieces(GROUPS)] == [3, 3, 5, 5], "a heading of one column may be the widest"
     narrow = Table(WIDE.columns[:3])
     assert [*pieces(narrow)] == [narrow]
 

@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from typeset import faults
 
 from repro.render.escape import NO_BREAK, flat
-from repro.render.html import html
+from repro.render.html import html, whole_table
 from repro.render.latex import latex, tex_text
 from repro.render.markdown import markdown
 from repro.render.page import (
@@ -168,6 +168,11 @@ def test_texts_come_back_from_markdown_and_html(drawn: Drawn) -> None:
     assert folded([*of_html["h1"], *of_html["p"], *of_html["li"]]) == [*[seen(line)] * 3, "end"]
 
 
+def test_an_attribute_of_a_row_ends_nothing() -> None:
+    made = whole_table(Table((Column("", "row", HOSTILE),)), marks=[{"data-row": text} for text in HOSTILE])
+    assert folded(Reader(made).found["th"][1:]) == [*map(seen, HOSTILE)]
+
+
 @given(hostile)
 def test_the_origin_cannot_end_its_comment(origin: str) -> None:
     assert read_markdown(markdown(Page(origin, (Text("after"),))))["p"] == ["after"]
@@ -289,6 +294,8 @@ def test_every_kind_of_content_is_written() -> None:
     assert "[claims.md](claims.md)" in markdown(everything())
     assert of_html.found["figcaption"] == ["What is <seen>"]
     assert of_html.found["pre"] == ["```\n1  2\n</pre>"]
+    rows = re.findall("<tr([^>]*)><th scope=.row", html(everything().blocks))
+    assert rows == [' class="ruled"', *[""] * (len(HOSTILE) - 1)], "below the first row"
     assert "$d_{k}$" in latex(everything(), "it")
     assert "$O(n^{2} d)$" in latex(everything(), "it")
 

@@ -136,6 +136,10 @@ def test_claims_that_came_out_stand_first_and_lead_to_their_numbers(laptop: Scal
     ]
     assert "three &lt; two</a>" in body
     assert body.index("findings") < body.index("<dl"), "before the counts"
+    assert re.findall("<strong>(.*?):</strong>", body) == [
+        "5 claims about trained rows",
+        "1 claims about arithmetic, code and layers",
+    ]
 
 
 def test_a_finding_opens_its_claim(laptop: ScaleData, opened: Any, tmp_path: Path) -> None:
