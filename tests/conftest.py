@@ -49,7 +49,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 LONGEST = (
     "runs/executors/test_executors.py", "training/test_group.py", "test_library.py", "faults/test_training.py",
     "runs/test_sweep.py", "web/test_charts.py", "test_experiment.py", "pages/test_build.py", "web/test_mlflow.py",
-    "test_notebook.py", "tracking/test_client.py", "runs/test_run.py", "faults/test_full_disks.py",
+    "tracking/test_client.py", "runs/test_run.py", "faults/test_full_disks.py",
 )  # fmt: skip
 
 

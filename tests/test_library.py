@@ -1,6 +1,7 @@
 """The suite from Python, as `docs/python.md` has it."""
 
 import csv
+import json
 import math
 import re
 import shutil
@@ -98,6 +99,19 @@ def test_every_example_of_the_page_runs(tmp_path: Path, capsys: pytest.CaptureFi
     assert "experiments/own.py" not in page
 
 
+@pytest.mark.usefixtures("_own_signals", "quick")
+def test_the_notebook_of_first_steps_runs_as_it_is() -> None:
+    notebook = json.loads((ROOT / "docs" / "first_steps.ipynb").read_text("utf-8"))
+    assert (notebook["nbformat"], notebook["cells"][0]["cell_type"]) == (4, "markdown")
+    assert [one for one in notebook["cells"] if one.get("outputs") or one.get("execution_count")] == []
+    names: dict[str, Any] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert (len(names["run"].translate([names["source"]])), names["record"].row) == (1, "base")
+    assert repr(names["attention"]).startswith("<attention from ")
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> dict[str, Any]:
     """Options of a run on text of one's own, which decodes in no time."""
@@ -157,7 +171,7 @@ def test_what_cannot_be_run_is_named(row: Any, options: dict[str, Any], expected
 def test_a_run_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match="looked in .*nowhere"):
-        repro.run("base", scale="smoke", data_dir=tmp_path / "nowhere")
+        repro.run("base", scale="smoke", data_dir=str(tmp_path / "nowhere"))
 
 
 def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -151,14 +153,17 @@ def test_the_gpus_way_takes_a_part_of_a_larger_tensor(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's, about itself
-def test_compiled_it_gives_the_same() -> None:
+@pytest.mark.parametrize("way", [
+    pytest.param(partial(torch.compile, backend="aot_eager"), id="traced"),
+    pytest.param(program, id="in C", marks=pytest.mark.slow),
+])  # fmt: skip
+def test_compiled_it_gives_the_same(way: Any) -> None:
     logits = torch.randn(5, V, dtype=torch.float64)
     gold = torch.tensor([2, PAD, V - 1, 3, 2])
     arguments = gold, 0.02, 0.88, torch.float64
     plain, compiled = logits.clone(), logits.clone()
-    expected, found = (way(logits, *arguments) for way, logits in (
-        (loss._softmax_and_gradient, plain), (program(loss._softmax_and_gradient), compiled)
-    ))  # fmt: skip
+    expected = loss._softmax_and_gradient(plain, *arguments)
+    found = way(loss._softmax_and_gradient)(compiled, *arguments)
     torch.testing.assert_close((compiled, *found), (plain, *expected), rtol=1e-12, atol=1e-12)
     assert not torch.equal(compiled, logits)  # in place
 
