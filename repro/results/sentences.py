@@ -12,7 +12,7 @@ Paper: section 6.1, which gives one number per system.
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain, repeat
 from pathlib import Path
@@ -268,7 +268,9 @@ def read_places(results: Path, record: Record, split: str) -> Places | None:
     return _places_once(place, split, state, record.run, record.n_sentences(split), languages(record.pair)[1])
 
 
-def faults(results: Path, record: Record, splits: Sequence[str] = SPLITS) -> Iterator[str]:
+def faults(
+    results: Path, record: Record, splits: Sequence[str] = SPLITS, scorers: Iterable[str] = tuple(SMOOTHED)
+) -> Iterator[str]:
     """Why the files beside a record do not match its scores; nothing where they match or are not needed."""
     if not has_sentences(record):
         return
@@ -278,7 +280,7 @@ def faults(results: Path, record: Record, splits: Sequence[str] = SPLITS) -> Ite
             yield f"its translations of {' and '.join(missing)} are missing"
             return
         for split in splits:
-            for scorer in SMOOTHED:
+            for scorer in scorers:
                 read_counts(results, record, split, scorer)  # which compares with the record
             if sha256_of(read_hypotheses(place, split)) != (artifacts.about(place, split) or {})["hypotheses"]:
                 yield f"other translations of {split} stand beside it than were scored"
