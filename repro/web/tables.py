@@ -5,24 +5,25 @@ run by the key of that: report.html#run=KEY.
 """
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from repro.claims.decisions import OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE
+from repro.claims.judge import OUTCOMES
 from repro.pages.claims import MARKS
 from repro.pages.columns import TABLE_3, VERDICT, sheet
 from repro.pages.scale_data import ScaleData
 from repro.pages.tables import page_of_table
 from repro.render.html import html, line_html, whole_table
-from repro.render.page import Block, Heading, Page, Table, Words, plain
+from repro.render.page import Heading, Page, Table, Words, plain
 from repro.results.frame import DataFrame, ResultSet
 from repro.results.record import BASE, Record
 from repro.web.report import Section, fold
 
 SCRIPT = "grid.js"
-MARKS_BY_NAME: Mapping[str, str] = {str(outcome): mark for outcome, mark in MARKS.items()}
 FirstRuns = dict[tuple[str, str], str]  # (table, row) -> the key of the first run of it
 
 
@@ -90,23 +91,20 @@ def page_html(page: Page, frame: DataFrame, data: ScaleData) -> Markup:
             return table_html(table)
         return table_html(table, links=links, facets=next(filters, None))
 
-    return Markup(html([lower(block) for block in page.blocks[1:]], written))
-
-
-def lower(block: Block) -> Block:
-    """A heading one level lower, since a page is a part of the report; other blocks unchanged."""
-    return replace(block, level=block.level + 1) if isinstance(block, Heading) else block
+    # headings are one level lower, since a page is a part of the report
+    lower = (replace(one, level=one.level + 1) if isinstance(one, Heading) else one for one in page.blocks[1:])
+    return Markup(html(lower, written))
 
 
 def verdict_html(words: Words) -> Markup:
-    """Verdicts with their marks, and the names of their claims if given: C27a: ✓ sign as printed."""
-    parts = [text.rpartition(": ") for text in plain(words).split(", ") if text]
-    return Markup(", ").join(Markup("{}{}{}").format(name, colon, outcome_html(word)) for name, colon, word in parts)
+    """Verdicts with their marks: ✗ opposite sign (log PPL), ? undetermined (BLEU, accuracy)."""
+    outcomes = "|".join(sorted(OUTCOMES, key=len, reverse=True))
+    return Markup(re.sub(outcomes, lambda found: outcome_html(found[0]), escape(plain(words))))
 
 
 def outcome_html(outcome: str, more: str = "") -> Markup:
     """One verdict with its mark, coloured by its class."""
-    text = f"{MARKS_BY_NAME.get(outcome, '')} {outcome} {more}".strip()
+    text = f"{dict[str, str](MARKS).get(outcome, '')} {outcome} {more}".strip()
     return Markup('<span class="verdict {}">{}</span>').format(verdict_class(outcome), text)
 
 

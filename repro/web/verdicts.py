@@ -1,7 +1,7 @@
 """Verdicts: what a reader should learn in the first minute, then every claim and statement with its numbers."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from markupsafe import Markup
 
@@ -71,17 +71,9 @@ def _grounds(one: Judged) -> str:
     return with_minus("; ".join([" and ".join(by), *others] if by else others))
 
 
-def claims_section(data: ScaleData) -> Section:
-    """The section of the paper's claims."""
-    return _section(data, "Claims", data.judged, claims.OF_PAPER)
-
-
-def statements_section(data: ScaleData) -> Section:
-    """The section of statements from teaching texts."""
-    return _section(data, "Statements", data.stated, claims.OF_TEXTS)
-
-
-def _section(data: ScaleData, title: str, judged: Sequence[Judged], of: claims.Subject) -> Section:
+def claims_section(data: ScaleData, of: claims.Subject = claims.OF_PAPER) -> Section:
+    """The section of the paper's claims, or of what else `of` says."""
+    judged = data.judged if of is claims.OF_PAPER else data.stated
     firsts = first_runs(data.result_set)
     groups: dict[str, list[Judged]] = {name: [] for name in claims.ABOUT}
     for one in judged:
@@ -97,7 +89,13 @@ def _section(data: ScaleData, title: str, judged: Sequence[Judged], of: claims.S
             items = Markup().join(_item(one, name, firsts) for one in members)
             body += Markup("<div data-group><h3>{}</h3>{}</div>").format(claims.ABOUT[name], items)
     body += Markup("</div>")
-    return Section(key=of.name, title=title, body=body, script=SCRIPT, csv={f"{of.name}.csv": claims.sheet(judged)})
+    sheets = {f"{of.name}.csv": claims.sheet(judged)}
+    return Section(key=of.name, title=of.name.capitalize(), body=body, script=SCRIPT, csv=sheets)
+
+
+def statements_section(data: ScaleData) -> Section:
+    """The section of statements from teaching texts."""
+    return claims_section(data, claims.OF_TEXTS)
 
 
 def _item(one: Judged, group: str, firsts: FirstRuns) -> Markup:

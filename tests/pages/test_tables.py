@@ -51,6 +51,9 @@ def test_rows_stand_in_the_papers_order_under_their_letters(tmp_path: Path) -> N
     page = made(tmp_path)[tmp_path / "paper/table3.md"]
     rows = [line.split("|")[1].strip() for line in page.split("\n") if line.startswith("|")]
     assert rows == ["row", ":" + "-" * 9, "base", "(A) h=4", "(B) d_k=16"]
+    mine = build.texts(build.build_scale(ResultSet.read_own(tmp_path / "paper", tmp_path / "nowhere")))
+    scores = [mine[tmp_path / f"paper/{name}.md"].partition("## What")[0] for name in ("table3", "table3_B")]
+    assert ["Δ" in text for text in scores] == [False, True], "the paper's Table 3 has no differences"
 
 
 def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> None:

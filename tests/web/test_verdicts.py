@@ -18,6 +18,7 @@ from repro.claims.judge import Found, Judged
 from repro.pages.scale_data import ScaleData
 from repro.web.files import sections_of
 from repro.web.report import report_html
+from repro.web.tables import verdict_html
 from repro.web.verdicts import _item, claims_section, overview_section
 
 
@@ -46,6 +47,13 @@ def test_another_outcome_of_one_score_has_its_mark() -> None:
     assert text.count("sign as printed") == 1
     assert text.count("✓") == 2, "of the claim and of its first score"
     assert text.count("?") == 1
+
+
+def test_verdicts_in_a_cell_have_their_marks_each() -> None:
+    shown = verdict_html("opposite sign (log PPL), undetermined (BLEU, accuracy)")
+    assert re.sub("<[^>]*>", "", shown) == "✗ opposite sign (log PPL), ? undetermined (BLEU, accuracy)"
+    assert re.findall('class="verdict (.*?)"', shown) == ["no", "open"]
+    assert re.sub("<[^>]*>", "", verdict_html("not consistent")) == "✗ not consistent"
 
 
 def test_claims_are_found_by_verdict_kind_and_word(made: Path, opened: Any) -> None:
