@@ -141,16 +141,8 @@ def contestant(engine: str, size: str, n: int, threads: int, folder: Path, pipe:
         clock, cpu = time.perf_counter(), time.process_time()
         outputs = run()
         clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
-        tokens = sum(len(ids) + 1 for ids in outputs)
-        pipe.send(
-            Turn(
-                seconds=clock,
-                cpu_seconds=cpu,
-                peak_bytes=memory.bytes() or 0,
-                tokens=tokens,
-                outputs=outputs,
-            )
-        )
+        peak, tokens = memory.bytes() or 0, sum(len(ids) + 1 for ids in outputs)
+        pipe.send(Turn(seconds=clock, cpu_seconds=cpu, peak_bytes=peak, tokens=tokens, outputs=outputs))
 
 
 def ours(model: Transformer, text: Encoded, bf16: bool) -> list[Sequence[int]]:
@@ -249,12 +241,8 @@ def main() -> None:
     if options.json:
         origin = provenance("cpu")
         versions = {**origin["versions"], "ctranslate2": version("ctranslate2")}
-        settings = {
-            "size": options.size,
-            "beam": SEARCH.beam,
-            "alpha": SEARCH.alpha,
-            "sentences": options.sentences,
-        }
+        asked = {"size": options.size, "sentences": options.sentences}
+        settings = asked | {"beam": SEARCH.beam, "alpha": SEARCH.alpha}
         stamp = {**origin, "versions": versions, "n_threads": options.threads}
         atomic.write_json(options.json, {"settings": settings, "lines": lines, "stamp": stamp})
 

@@ -139,6 +139,15 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
+def peak_gib() -> float:
+    """Peak memory of the card since the last call, in GiB."""
+    if not torch.cuda.is_available():
+        return 0.0
+    peak = torch.cuda.max_memory_allocated() / 2**30
+    torch.cuda.reset_peak_memory_stats()
+    return peak
+
+
 def timed(work: Callable[[], object], device: torch.device, times: int) -> float:
     """Seconds of one call: the mean of `times` calls in a row."""
     wait(device)
@@ -199,8 +208,7 @@ def steps(plan: Plan, device: torch.device, peak: float) -> list[dict[str, Any]]
     for number, (size, (hyper, vocab_size)) in enumerate(plan.models.items()):
         sides = text(plan.pairs, vocab_size)
         for name, ways in (ABLATIONS if number == 0 else {"all": Ways()}).items():
-            if device.type == "cuda":
-                torch.cuda.reset_peak_memory_stats()
+            peak_gib()  # of this line alone
             try:
                 seconds, waited, done = _measured(plan, hyper, vocab_size, sides, ways, device)
             except torch.OutOfMemoryError:
@@ -223,7 +231,7 @@ def steps(plan: Plan, device: torch.device, peak: float) -> list[dict[str, Any]]
                     "pair_tokens_per_second": sum(one.n_target for one in done) / seconds,
                     "mfu": flops / seconds / 1e12 / peak,
                     "waited_for_loader": waited / seconds,
-                    "peak_gib": torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0.0,
+                    "peak_gib": peak_gib(),
                 }
             )
             print(lines[-1], flush=True)

@@ -264,7 +264,7 @@ def loop(asked: Asked) -> dict[str, Any]:
             "waits_an_update": len(waited) / max(1, len(looked_at)),
             "where": sorted(set(waited)),
             "nll": [round(numbers["nll"], 4) for _, numbers in sorted(lines.items())],
-            "peak_gib": peak_gib(),
+            "peak_gib": gpu.peak_gib(),
         }
     return found
 
@@ -274,15 +274,6 @@ def n_programs() -> int:
     from torch._dynamo.utils import counters
 
     return int(counters["stats"]["unique_graphs"])
-
-
-def peak_gib() -> float:
-    """Peak memory of the card since the last call, in GiB."""
-    if not torch.cuda.is_available():
-        return 0.0
-    peak = torch.cuda.max_memory_allocated() / 2**30
-    torch.cuda.reset_peak_memory_stats()
-    return peak
 
 
 def base_row() -> Row:
@@ -419,7 +410,7 @@ def _searches(asked: Asked) -> dict[str, Any]:
                 torch.cuda.set_sync_debug_mode("default")
             found["waits a step"] = len(waited) / max(1, *map(len, written))
             found["where"] = sorted(set(waited))
-    found["peak_gib"] = peak_gib()
+    found["peak_gib"] = gpu.peak_gib()
     return found
 
 

@@ -87,16 +87,10 @@ def main() -> None:
             size = file.stat().st_size / 1e6
             print(f"{size:>10.1f}" + "".join(f"{value:>10.2f}" for value in line.values()), f" {file}", flush=True)
             lines.append({"file": file.name, "MB": round(size, 2), "turns": turns} | line)
-        about = {
-            "kind": "opening",
-            "bound": BOUND,
-            "chromium": browser.version,
-            "throttle": options.throttle,
-            "load": os.getloadavg()[0],
-            "cores": os.cpu_count(),
-        }
+        about = {"kind": "opening", "bound": BOUND, "chromium": browser.version, "throttle": options.throttle}
+    machine = {"load": os.getloadavg()[0], "cores": os.cpu_count()}
     if options.json:
-        atomic.write_json(options.json, {**about, "files": lines, "stamp": stamp})
+        atomic.write_json(options.json, {**about, **machine, "files": lines, "stamp": stamp})
 
 
 if __name__ == "__main__":

@@ -43,9 +43,9 @@ def load() -> dict[str, Record]:
     return {path.stem: json.loads(path.read_bytes()) for path in sorted(RECORDS.glob("*.json"))}
 
 
-def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A Markdown table."""
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]], below: Sequence[str] = ()) -> list[str]:
+    """A Markdown table; `below` its head are the sides at which columns stand."""
+    return [f"| {' | '.join(row)} |" for row in (head, below or ["---"] * len(head), *rows)]
 
 
 def prose(*sentences: str) -> list[str]:

@@ -12,14 +12,14 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from performance import renewed
+from performance import grid, renewed
 
 from repro.claims.blocks import slope_weights
 from repro.claims.catalogue import CLAIMS, ENDPOINTS, catalogue_digest
@@ -38,6 +38,7 @@ SPREAD = 0.5  # BLEU between seeds: half of the spread of the published runs the
 UNITS = {"nll": 1 / 60, "accuracy": 1 / 200}  # spread of other scores, in times that of BLEU
 SHARED = 0.6  # share of the variance between seeds that rows have in common, as for BLEU at captions
 
+NUMBERS = (":--", "--:", "--:")  # how the columns of its tables stand
 LOST = 3  # rows of a page of which one run diverged
 
 PRINTED = {f"{table}/{row}": one.paper for (table, row), one in noted_rows(ROOT / "results" / "laptop").items()}
@@ -166,11 +167,6 @@ def measure(pages: int) -> dict[str, Any]:
 # The section of the page
 
 
-def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table."""
-    return [f"| {' | '.join(row)} |" for row in (head, [":--", *["--:"] * (len(head) - 1)], *rows)]
-
-
 def section(record: Mapping[str, Any]) -> list[str]:
     """The lines between the marks of docs/claims.md."""
     by = {(line["world"], line["shared"]): line for line in record["lines"]}
@@ -190,17 +186,17 @@ def section(record: Mapping[str, Any]) -> list[str]:
         "common; of three rows one run diverged. A page is wrong if a verdict on any score is. With so many pages "
         f"a share of 0.05 is known to within ± {unsure:.3f}. List of claims {record['claims']}.",
         "",
-        *grid(head, promised),
+        *grid(head, promised, NUMBERS),
         "",
         "Beyond the model: rows that share seeds with some rows alone; and, which no analysis of these numbers "
         "holds, a shift of a whole row by its commit or its processor, which looks like an effect. So the rows of "
         "one table are run from one commit on one kind of processor, or seeds are spread over both alike.",
         "",
-        *grid(head, beyond),
+        *grid(head, beyond, NUMBERS),
         "",
         "How often a claim comes out as printed, where seeds are shared:",
         "",
-        *grid(["claim", "effects as printed", "a quarter of them"], found),
+        *grid(["claim", "effects as printed", "a quarter of them"], found, NUMBERS),
     ]
 
 

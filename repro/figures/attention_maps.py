@@ -172,7 +172,7 @@ def _paint_all_heads(figure: Figure, measured: dict[str, Any], seen: Map) -> Non
         for x, weight in zip(rails.xs, seen["weights"][head][word], strict=True):
             face = _colour(head, weight / full)
             rails.axes.add_patch(Rectangle((x - CELL / 2, low), CELL, CELL, facecolor=face, **frame))
-        at = {"fontsize": 7, "ha": "right", "va": "center", "color": style.SOFT}
+        at: dict[str, Any] = {"fontsize": 7, "ha": "right", "va": "center", "color": style.SOFT}
         rails.axes.text(rails.xs[0] - 8, low + CELL / 2, f"{head + 1}", **at)
     _caption(figure, measured, seen, f"All {len(heads)} heads, query word “{seen['about']}”.", full)
 

@@ -11,7 +11,7 @@ import statistics
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from repro.figures import style
 from repro.figures.style import Axes, Figure
@@ -31,15 +31,8 @@ LOSS = "loss (nats per word-piece, unsmoothed; log scale)"
 BESIDE = 0.36  # width over which the points of all rows are spread, as a share of the way between two thirds
 
 Parts = tuple[tuple[float, ...], ...]  # BLEU of a row by its parts, in the order of `THIRDS`, one value per run
-
-
-class _Panel(NamedTuple):
-    """The left or the right panel of a pair."""
-
-    title: str
-    over: str
-    bands: Sequence[Band]
-    apart: float | None = None  # distance between markers; None: each point has one
+# title, x axis, lines, and distance between their markers; None: each point has one
+Panel = tuple[str, str, Sequence[Band], float | None]
 
 
 def names_of(records: Sequence[Record]) -> list[str]:
@@ -57,7 +50,7 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
         raise ValueError(
             f"no finished run of committed code, so no curve. Run `{command_of(table, records[0].scale)}`."
         )
-    paint = _losses(table, records, _Panel("training text", "update", train, APART), _Panel("dev", "update", dev))
+    paint = _losses(table, records, ("training text", "update", train, APART), ("dev", "update", dev, None))
     return style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)
 
 
@@ -68,26 +61,26 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
         raise ValueError(
             f"no finished runs of the base and of another row to compare. Run `{command_of(table, records[0].scale)}`."
         )
-    panels = _Panel("over updates", "update", updates), _Panel("over FLOPs", "FLOPs of training", operations)
-    paint = _losses(table, records, *panels, dev=True)
+    over = ("over updates", "update", updates, None), ("over FLOPs", "FLOPs of training", operations, None)
+    paint = _losses(table, records, *over, dev=True)
     return style.save_figure(folder, f"operations_{table}", (style.WIDTH, 3.6), paint)
 
 
-def _losses(table: str, records: Sequence[Record], *panels: _Panel, dev: bool = False) -> style.Paint:
+def _losses(table: str, records: Sequence[Record], *panels: Panel, dev: bool = False) -> style.Paint:
     """What paints two panels; with `dev` both have the same axis, of dev loss."""
-    every = [band for panel in panels for band in panel.bands]
+    every = [band for _, _, of, _ in panels for band in of]
     most = max(band.n for band in every)
     spread = f"; mean of up to {most} seeds, band from the lowest to the highest" if most > 1 else "; one seed a row"
     looks = style.looks(names_of(records), dict.fromkeys(band.row for band in every))
 
     def paint(figure: Figure) -> None:
         both = figure.subplots(1, 2, sharey=dev)
-        for axes, panel in zip(both, panels, strict=True):
-            axes.set(yscale="log", title=panel.title, xlabel=panel.over)
-            for band in panel.bands:
+        for axes, (name, over, shown, apart) in zip(both, panels, strict=True):
+            axes.set(yscale="log", title=name, xlabel=over)
+            for band in shown:
                 if band.n > 1:  # between the best and the worst seed
                     axes.fill_between(band.step, band.low, band.high, color=looks[band.row]["color"], alpha=0.18, lw=0)
-                how = {"ms": 3.6, "lw": 2 if band.row == BASE else 1.3, "markevery": panel.apart}
+                how = {"ms": 3.6, "lw": 2 if band.row == BASE else 1.3, "markevery": apart}
                 axes.plot(band.step, band.mean, **looks[band.row], **how)
             axes.grid(True)
         for axes in both:

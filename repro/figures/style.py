@@ -1,7 +1,5 @@
 """How every figure looks, and how it becomes a file: a Times-like face, eight colours, no date in the bytes."""
 
-import csv
-import io
 import re
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -186,9 +184,8 @@ def symbols(text: str) -> str:
 
 def save_numbers(folder: Path, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
     """Write the numbers of a picture as `name`.csv, floats to six digits, so that processors agree."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([f"{value:.6g}" if isinstance(value, float) else value for value in row] for row in rows)
-    write_text(folder / f"{name}.csv", text.getvalue())
-    return folder / f"{name}.csv"
+    from pandas import DataFrame
+
+    file, frame = folder / f"{name}.csv", DataFrame([*rows], columns=columns)
+    write_text(file, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    return file
