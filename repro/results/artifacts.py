@@ -11,8 +11,7 @@ in the file's metadata. Parquet's pages carry checksums, and readers check what 
 
 import functools
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -23,7 +22,6 @@ from repro.storage import atomic, signed_json
 if TYPE_CHECKING:  # imported late, so that `--help` waits for neither
     import numpy as np
     import pyarrow as pa
-    import pyarrow.parquet as pq
     from numpy.typing import NDArray
 
 FORMAT, SUFFIX = 2, ".parquet"
@@ -40,13 +38,12 @@ class Artifact(NamedTuple):
     columns: Mapping[str, Column]  # [S] each, whole numbers or text
 
 
-class _Place(NamedTuple):
-    """Where a run's sentences are: a file, and the lines in it."""
+class _Run(NamedTuple):
+    """A run in a file."""
 
-    file: Path
-    lines: "NDArray[np.int64]"
+    state: tuple[int, ...]  # of the file
     about: Mapping[str, Any]
-    columns: frozenset[str]
+    sentences: "pa.Table"  # with the run's own columns
 
 
 def own_file(place: Path, text: str) -> Path:
@@ -68,7 +65,7 @@ def about(place: Path, text: str) -> Mapping[str, Any] | None:
 def state(place: Path, text: str) -> tuple[int, ...] | None:
     """A value that changes whenever the file with this text of the run at `place` does; None without a file."""
     found = _find(place, text)
-    return None if found is None else _state(found.file)
+    return None if found is None else found.state
 
 
 def read(place: Path, text: str, columns: Sequence[str] | None = None) -> Artifact | None:
@@ -76,17 +73,13 @@ def read(place: Path, text: str, columns: Sequence[str] | None = None) -> Artifa
 
     Raises ValueError for a damaged file, naming it and what to do.
     """
-    import numpy as np
-    import pyarrow as pa
-
     if (found := _find(place, text)) is None:
         return None
     kept: dict[str, Column] = {}
-    with _restorable(found.file):
-        for name in sorted(found.columns if columns is None else found.columns & {*columns}):
-            column = _column(found.file, _state(found.file), name)
-            chosen = column.take(found.lines)
-            kept[name] = chosen.to_pylist() if pa.types.is_string(column.type) else chosen.to_numpy().astype(np.int64)
+    for name in found.sentences.column_names:
+        if columns is None or name in columns:
+            values = found.sentences[name]
+            kept[name] = values.to_pylist() if str(values.type) == "string" else values.to_numpy().astype("int64")
     return Artifact(found.about, kept)
 
 
@@ -251,61 +244,36 @@ def _order(sizes: Sequence[int]) -> "NDArray[np.int64]":
     return np.argsort(np.concatenate([np.arange(n) for n in sizes]), kind="stable")
 
 
-@functools.lru_cache(maxsize=64)  # the runs of a table are read one after the other
-def _column(file: Path, _of: tuple[int, ...], name: str) -> "pa.Array":
-    with _opened(file) as opened:
-        return opened.read(columns=[name])[name].combine_chunks()
+def _find(place: Path, text: str) -> _Run | None:
+    found = (_runs(file).get(place.stem) for file in (own_file(place, text), place.with_name(f"{text}{SUFFIX}")))
+    return next((run for run in found if run), None)
 
 
-def _find(place: Path, text: str) -> _Place | None:
-    for file in (own_file(place, text), place.with_name(f"{text}{SUFFIX}")):
-        if (found := _runs(file).get(place.stem)) is not None:
-            return found
-    return None
-
-
-def _runs(file: Path) -> Mapping[str, _Place]:
-    """The places of the runs in a file, by the stem of their record; empty where there is no file."""
+def _runs(file: Path) -> Mapping[str, _Run]:
+    """The runs in a file, by the stem of their record; empty where there is no file."""
     try:
-        return _indexed(file, _state(file))
+        seen = file.stat()
     except FileNotFoundError:
         return {}
+    return _runs_once(file, (seen.st_mtime_ns, seen.st_size, seen.st_ino))
 
 
-def _state(file: Path) -> tuple[int, ...]:
-    seen = file.stat()
-    return seen.st_mtime_ns, seen.st_size, seen.st_ino
-
-
-@functools.lru_cache(maxsize=4096)
-def _indexed(file: Path, _of: tuple[int, ...]) -> Mapping[str, _Place]:
+@functools.lru_cache(maxsize=256)  # the runs of a table are read one after the other
+def _runs_once(file: Path, state: tuple[int, ...]) -> Mapping[str, _Run]:
     import numpy as np
+    import pyarrow.parquet as pq
 
-    with _restorable(file), _opened(file) as opened:
-        content = json.loads(opened.metadata.metadata[_KEY])
+    try:
+        whole = pq.read_table(file, page_checksum_verification=True, memory_map=False)
+        content = json.loads(whole.schema.metadata[_KEY])
         stated = content.pop(signed_json.KEY, None)
         if content.get("format") != FORMAT or stated != signed_json.checksum(content):
             raise ValueError("its checksum differs from that of its content")
-        sizes = [run["n"] for run in content["runs"].values()]
+        runs, sizes = content["runs"], [run["n"] for run in content["runs"].values()]
         lines = np.split(np.argsort(_order(sizes)), np.cumsum(sizes)[:-1])
         return {
-            stem: _Place(file, of, run["about"], frozenset(run["columns"]))
-            for (stem, run), of in zip(content["runs"].items(), lines, strict=True)
+            stem: _Run(state, run["about"], whole.select(run["columns"]).take(of))
+            for (stem, run), of in zip(runs.items(), lines, strict=True)
         }
-
-
-@contextmanager
-def _opened(file: Path) -> "Iterator[pq.ParquetFile]":
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(file, page_checksum_verification=True, memory_map=False) as opened:
-        yield opened
-
-
-@contextmanager
-def _restorable(file: Path) -> Iterator[None]:
-    """Turn errors on reading a file into a ValueError that names the file and what to do."""
-    try:
-        yield
     except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:  # pyarrow's own are of these kinds
         raise ValueError(f"{file} is damaged: {error}. {AGAIN}") from error

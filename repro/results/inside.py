@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.results.record import BASE, Record, path, slug
+from repro.results.record import Record, path
 from repro.storage import atomic, signed_json
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 INSIDE_FORMAT = 1
 LARGEST = 100_000  # bytes of such a file
-ALIGNED = "ladder", "soft alignment"  # the row that a figure holds against the base
 
 
 def inside_file(place: Path) -> Path:
@@ -58,20 +57,10 @@ def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
     return content, weights
 
 
-def n_published(table: str, row: str) -> int | None:
-    """How many sentences of a run are published, by its table and the file name of its row; None: all.
-
-    Figures compare runs of the base, and soft alignment with them; the viewer shows a sentence of each row of Table 3.
-    """
-    if table == BASE or (table, row) == (ALIGNED[0], slug(ALIGNED[1])):
-        return None
-    return 1 if table.startswith("table3") else 0
-
-
-def first_sentences(place: Path, n: int | None) -> bytes:
-    """The packed file with only its first `n` sentences; unchanged where it has no more, or for None."""
+def first_sentences(place: Path, n: int) -> bytes:
+    """The packed file with only its first `n` sentences; unchanged where it has no more."""
     content, weights = read_inside(place)
-    if n is None or n >= len(content["sentences"]):
+    if n >= len(content["sentences"]):
         return inside_file(place).read_bytes()
     kept = content["sentences"][:n]
     size = sum(math.prod(told["shape"]) for sentence in kept for told in sentence["attention"])

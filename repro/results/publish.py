@@ -10,11 +10,11 @@ from pathlib import Path
 from repro.results import artifacts, layer_costs, provenance, sentences
 from repro.results.brackets import fault_of_brackets
 from repro.results.frame import ResultSet, note_rows
-from repro.results.inside import copy_inside, first_sentences, inside_file, n_published, write_inside
+from repro.results.inside import copy_inside, first_sentences, inside_file, write_inside
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.labels import seeds_option
 from repro.results.notes import computed_on, seeds_of_rows
-from repro.results.record import BASE, PROGRAM, Record, path, save_together
+from repro.results.record import BASE, PROGRAM, Record, path, save_together, slug
 from repro.results.task import SPLITS
 
 Rescored = Callable[[Record, Path], str | None]  # record, folder of results -> what is wrong with its BLEU, if anything
@@ -114,19 +114,22 @@ def _facts(record: Record) -> dict[str, str]:
 
 
 def keep_few_insides(folder: Path) -> None:
-    """Keep only the sentences that figures and pages show, of the lowest seed of a row; of the base's of all seeds."""
-    rows: dict[str, list[tuple[int, Path]]] = {}
+    """Keep the sentences that are shown: figures compare all of the base's runs and of soft alignment's first one.
+
+    The viewer shows a sentence of the lowest seed of each row of Table 3; of other rows nothing is kept.
+    """
+    seeds: dict[str, list[int]] = {}
     for file in folder.glob("*-seed*.inside.gz"):
-        place = file.with_name(file.name.replace(".inside.gz", ".json"))
-        row, _, seed = place.stem.rpartition("-seed")
-        rows.setdefault(row, []).append((int(seed), place))
-    for row, places in rows.items():
-        n = n_published(folder.name, row)
-        for i, (_, place) in enumerate(sorted(places)):
-            if n == 0 or (i and folder.name != BASE):
+        row, _, ends = file.name.removesuffix(".inside.gz").rpartition("-seed")
+        seeds.setdefault(row, []).append(int(ends))
+    for row, of in seeds.items():
+        is_compared = folder.name == BASE or (folder.name, row) == ("ladder", slug("soft alignment"))
+        for seed in of:
+            place = folder / f"{row}-seed{seed}.json"
+            if (seed > min(of) and folder.name != BASE) or not (is_compared or folder.name.startswith("table3")):
                 inside_file(place).unlink()
-            else:
-                write_inside(place, first_sentences(place, n))
+            elif not is_compared:
+                write_inside(place, first_sentences(place, 1))
 
 
 def layers_to_publish(own: Path, published: Path) -> layer_costs.Measured:
