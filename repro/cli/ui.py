@@ -113,7 +113,7 @@ def find_view(address: str, scale: str, table: str, published: bool = False) -> 
     times = {
         key: json.loads(view)["updatedAt"]
         for key, view in views.items()
-        if (key == name or key.startswith(f"{name}-")) and is_of_table(view, table)
+        if key.startswith(name) and is_of_table(view, table)
     }
     return experiment["experiment_id"], max(times, key=lambda key: times[key], default=None)
 

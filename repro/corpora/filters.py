@@ -23,8 +23,8 @@ class Rule:
     version: int = 1  # raise it when the rule decides otherwise; older caches are then not used
 
 
-# a word, with the marks and joiners within it, or a sign
-_WORD = regex.compile(r"[\w\p{M}\p{Cf}]+|[^\s\w\p{M}\p{Cf}]")
+# a word, with the marks, joiners and soft hyphens within it, or a sign
+_WORD = regex.compile(r"[\w\p{Cf}]+|[^\s\w\p{Cf}]")
 
 
 def _length_ratio(source: str, target: str) -> str | None:

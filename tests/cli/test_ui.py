@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from waiting import until
 
 from repro.cli import ui
 from repro.cli.commands import main
@@ -187,7 +188,7 @@ def test_no_process_is_left_behind(store: str, monkeypatch: pytest.MonkeyPatch) 
     with ui.server(store, port) as (address, process):
         assert address == f"http://127.0.0.1:{port}"
         assert len(group(process)) == 2
-    assert group(process) == []
+    until(lambda: group(process) == [])
     assert commands[0][commands[0].index("--host") + 1] == "127.0.0.1"
     assert commands[0][commands[0].index("--workers") + 1] == "1"
 

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repro.corpora.datacard import Overlap, card, page, repeats, write_card
+from repro.corpora.datacard import Overlap, card, page, repeats, unlisted, write_card
 from repro.corpora.filters import FILTER_RULES
 from repro.corpora.parallel_text import normalised
 from repro.render.escape import NO_BREAK, markdown_text
@@ -113,6 +114,21 @@ def test_the_note_on_repeated_text() -> None:
         "50.0 % of the training pairs have the same text on both sides.",
     ]
     assert repeated({}) == []  # of a record of the time before
+
+
+def test_a_vocabulary_is_that_of_the_training_text_or_it_is_refused() -> None:
+    def of(train: int, dev: int) -> dict[str, Any]:
+        return card_of(shard(unknown=[train, 0]), dev=[held_out(8) | {"unknown": [dev, 0]}])
+
+    vocabulary = Path("vocab")
+    assert [*unlisted(of(0, 0), vocabulary)] == []
+    [said] = unlisted(of(0, 8), vocabulary)
+    assert said.startswith("100.0 % of the source tokens of dev are not in the vocabulary, so they are all one token")
+    refused = "vocab is not the vocabulary of this text: it lacks 11.1 % of the source tokens of train, expected less"
+    with pytest.raises(ValueError, match=refused):
+        [*unlisted(of(1, 0), vocabulary)]  # of 9
+    [said] = unlisted(of(1, 0), None)
+    assert said.startswith("11.1 % of the source tokens of train")
 
 
 # Overlap ---------------------------------------------------------------------------------------------------

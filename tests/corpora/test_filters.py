@@ -64,7 +64,8 @@ def test_what_fairseq_left_out(source: str, target: str, reason: str | None) -> 
     [
         ("six short words are in here", "मैं उसे कल फिर देखूँगा ।"),  # Hindi: the marks of its vowels are no words
         ("the café is old", unicodedata.normalize("NFD", "le café âgé là")),
-        ("I am going there", "من می\u200cروم آن\u200cجا"),  # Persian: words with joiners
+        ("I am going", "می\u200cروم آن\u200cجا می\u200cروم"),  # Persian: words with joiners
+        ("the ship travels", "das Do\u00adnau\u00addampf\u00adschiff fährt"),
     ],
 )
 def test_marks_belong_to_their_letters(source: str, target: str) -> None:
