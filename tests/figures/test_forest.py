@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from figure_samples import assert_words_stand_apart
 from kept_sentences import REFERENCES, hypotheses, leave, with_scores
+from matplotlib.figure import Figure
 from paper_runs import that_counts
 from sacrebleu.metrics.bleu import BLEU as SACREBLEU
 
@@ -20,6 +21,7 @@ from repro.claims.to_base import Distances
 from repro.figures import draw, forest, style
 from repro.figures.forest import ComparedRow, differences_to_base, draw_differences
 from repro.pages import claims
+from repro.results.curves import OnText
 from repro.results.record import Record, path
 
 Make = Callable[..., Record]
@@ -175,3 +177,16 @@ def test_no_word_lies_over_another_or_outside(names: Sequence[str], a_record: Ma
     assert "ours, 95 % interval over seeds" in said
     assert forest.NO_INTERVAL in said, "one row was only explored"
     assert "95 % interval over sentences" not in said, "there is none"
+
+
+def test_up_is_better_by_either_score_on_every_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, painted: list[Figure]
+) -> None:
+    worse: Any = {"nll": (0.25, 0.1), "bleu": (-2.0, None)}
+    found = {"h=1": [OnText(3_000, 3, worse, None), OnText(6_000, 2, worse, worse)]}
+    monkeypatch.setattr(forest, "on_texts", lambda records: found)
+    forest.draw_text_sizes(tmp_path, [])
+    for axes, value in zip(painted[0].axes, (-0.25, -2.0), strict=True):
+        by_paper, by_mean = (bars.lines[0] for bars in axes.containers)
+        assert ([*by_paper.get_xdata()], [*by_paper.get_ydata()]) == ([3_000, 6_000], [value, value])
+        assert ([*by_mean.get_xdata()], [*by_mean.get_ydata()]) == ([6_000], [value])
