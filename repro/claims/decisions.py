@@ -60,18 +60,6 @@ class Verdict:
     detectable: float | None = None  # the size that would have been found with a chance of 80 %
 
 
-def unfit(finished: Mapping[str, int], diverged: Mapping[str, Sequence[int]]) -> Verdict | None:
-    """Why rows cannot be judged: one has more than one diverged run, or fewer than three finished; None if they can."""
-    for row, seeds in diverged.items():
-        if len(seeds) > MAX_DIVERGED:
-            n = len(seeds) + finished[row]
-            return Verdict(outcome="unstable", reason=f"{len(seeds)} of {n} runs of {row} diverged")
-    fewest = min(finished, key=lambda row: finished[row])
-    if finished[fewest] < MIN_RUNS:
-        return Verdict(outcome="not judged", reason=f"n = {finished[fewest]} ({fewest}), {MIN_RUNS} are needed")
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Sign:
     """ "B is worse than A", "more is better": a difference, or a slope, is above zero.

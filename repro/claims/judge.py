@@ -18,7 +18,17 @@ from repro.claims.arithmetic import CHECKS
 from repro.claims.blocks import Blocks, Contrast, slope_weights
 from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER, held, lists
 from repro.claims.claim import Claim, Endpoint, rows_scored
-from repro.claims.decisions import OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome, OutcomeWords, Verdict
+from repro.claims.decisions import (
+    MAX_DIVERGED,
+    MIN_RUNS,
+    OF_PRINT,
+    OF_SIGN,
+    OF_SIZE,
+    SEEDS,
+    Outcome,
+    OutcomeWords,
+    Verdict,
+)
 from repro.claims.decisions import OUTCOMES as OUTCOMES
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, gather, unlike
 from repro.claims.tested import NOT_RUN
@@ -262,9 +272,11 @@ def _refusal(suite: Suite, claim: Claim, runs: Mapping[str, Mapping[int, float]]
         waiting = {row: f"{suite.waiting.get(row, 0)} of {SEEDS}" for row in missing}
         waiting |= {row: "without this score" for row in missing if row in suite.records}
         return _not_judged(f"{TOO_FEW}: {', '.join(f'{_row(row)} {why}' for row, why in waiting.items())}")
-    named = {_row(row): len(of) for row, of in runs.items()}
-    if verdict := decisions.unfit(named, {_row(row): suite.diverged(row) for row in runs}):
-        return verdict
+    for row, of in runs.items():
+        if (broken := len(suite.diverged(row))) > MAX_DIVERGED:
+            return Verdict(outcome="unstable", reason=f"{broken} of {broken + len(of)} runs of {_row(row)} diverged")
+    if len(runs[fewest := min(runs, key=lambda row: len(runs[row]))]) < MIN_RUNS:
+        return _not_judged(f"n = {len(runs[fewest])} ({_row(fewest)}), {MIN_RUNS} are needed")
     records = {row: suite.records[row] for row in claim.rows if row in suite.records}
     if is_listed and (late := sum(not held(run.claims, claim) for of in records.values() for run in of)):
         return _not_judged(f"{late} of its runs began before the claim was listed as it stands")

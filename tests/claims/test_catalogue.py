@@ -25,7 +25,7 @@ from repro.claims.catalogue import (
     lists,
     note,
 )
-from repro.claims.claim import ACCURACY, B0, BLEU, F1, LOG_PPL, TABLE3, Claim, printed_sizes
+from repro.claims.claim import ACCURACY, B0, BLEU, F1, LOG_PPL, TABLE3, Claim
 from repro.claims.judge import evidence_of, judge
 from repro.model.config import BASE, Hyper
 from repro.results.record import PaperNumbers
@@ -109,12 +109,6 @@ def hypers(changes: dict[str, object], base: Hyper) -> dict[str, dict[str, objec
 
 def claim(id: str) -> Claim:
     return next(one for one in CLAIMS if one.id == id)
-
-
-def test_a_rows_name_says_its_size() -> None:
-    named = {("table3_B/d_k=16", "d_k"): 16, ("table3_D/eps_ls=0.2", "label_smoothing"): 0.2}
-    for (row, field), value in (named | {("table3_big/big", "d_model"): 512}).items():  # of the last it says no size
-        assert printed_sizes(row)[field] == value
 
 
 def test_a_claim_names_the_papers_sizes_or_those_of_a_scale(changes: dict[str, object]) -> None:
