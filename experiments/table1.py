@@ -8,7 +8,6 @@ Run:   python experiments/table1.py                        (about five minutes, 
 import sys
 from collections.abc import Sequence
 
-from repro.figures.table1 import draw_table1
 from repro.pages.build import build_layers, write
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER, Grid, save
 from repro.runs.command import Parser, code_of, ended
@@ -59,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     measured = measure_layers(QUICK if options.quick else GRID, threads=options.threads)
     save(options.results_dir / LAYER_COSTS_FOLDER / FILE, measured)
-    print(*write(build_layers(options.results_dir)), *draw_table1(options.results_dir), sep="\n")
+    print(*write(build_layers(options.results_dir)), sep="\n")
     return 0
 
 

@@ -48,7 +48,6 @@ SHOWN = (
     "repro.model.",
     "repro.figures.draw.",
     "repro.complexity.",
-    "repro.figures.table1.",
     "repro.pages.build.",
     "repro.results.layer_costs.",
     "repro.results.outputs_2017.",

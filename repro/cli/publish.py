@@ -116,8 +116,6 @@ def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]
 
 
 def _publish_layers(measured: "Measured", results: Path) -> None:
-    from repro.figures.table1 import draw_table1
     from repro.results import layer_costs
 
     layer_costs.save(results / LAYER_COSTS_FOLDER / FILE, measured)
-    draw_table1(results)

@@ -24,7 +24,6 @@ from repro.render.page import (
     Heading,
     Listing,
     Page,
-    Picture,
     Strong,
     Table,
     Text,
@@ -64,7 +63,6 @@ ABOUT = marked(
     "steps of a recurrence, until the gradient of every output reaches every input (in a recurrence, every earlier "
     "one). Shown is the law that explains most, of a constant, the logarithm and n, with its factor."
 )
-PICTURE = Picture("table1.svg", "What a layer costs over the length of a sequence, and its longest path")
 
 
 def page(measured: Measured) -> Page:
@@ -88,7 +86,6 @@ def page(measured: Measured) -> Page:
                     for claim, (word, why) in judged
                 )
             ),
-            PICTURE,
             Heading("How it was made"),
             *_made(measured),
         ),

@@ -12,9 +12,8 @@ import pytest
 from paper_runs import paper_run
 
 from repro.claims.layers import ROWS, compare, growth, judged_growth, median_interval, order, power_law, verdicts
-from repro.figures.table1 import doublings, draw_table1, panels
 from repro.pages.build import build_layers, texts, write
-from repro.pages.table1 import PICTURE, columns, page
+from repro.pages.table1 import columns, page
 from repro.render.markdown import markdown
 from repro.results.layer_costs import (
     FILE,
@@ -338,7 +337,6 @@ def test_a_file_that_cannot_be_believed_is_named(tmp_path: File) -> None:
 
 def test_without_measurements_there_is_no_table(tmp_path: File) -> None:
     assert build_layers(tmp_path) == {}
-    assert draw_table1(tmp_path) == []
 
 
 def test_printed_and_counted_stand_side_by_side() -> None:
@@ -395,21 +393,6 @@ def test_the_same_measurements_give_the_same_bytes(tmp_path: File) -> None:
     pages = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         saved(folder)
-        pages.append([file.read_bytes() for file in (*write(build_layers(folder)), *draw_table1(folder))])
+        pages.append([file.read_bytes() for file in write(build_layers(folder))])
     assert pages[0] == pages[1]
-    assert len(pages[0]) == 4
-    assert (folder / LAYER_COSTS_FOLDER / PICTURE.file).exists()
-    assert PICTURE in page(as_printed()).blocks
-
-
-def test_the_panels_show_one_width_and_one_window() -> None:
-    operations, time, memory, path = panels(as_printed()).values()
-    assert operations["self_attention"] == [(n, 4 * n * n * 16) for n in (4, 8, 16)]
-    assert operations["convolution"] == [(n, 2 * 3 * n * 16 * 16) for n in (4, 8, 16)]
-    assert time["self_attention"] == [(n, pytest.approx(1060)) for n in (4, 6, 8, 12, 16)]  # ms
-    assert memory["recurrent"] == [(n, 4 * n * 16 / 2**20) for n in (4, 8, 16)]
-    assert path["convolution"] == [(n, n - 1) for n in (8, 16, 32, 64)]
-
-
-def test_lengths_that_lie_close_have_no_label_each() -> None:
-    assert doublings({512, 480, 96, 64, 60, 48, 32, 128, 120}) == [32, 64, 128, 512]
+    assert len(pages[0]) == 3
