@@ -111,12 +111,10 @@ def main() -> None:
             flush=True,
         )
     if asked.json:
-        told = {
-            "kind": "parse_by_step",
-            **{"table": run.entry.table, "row": asked.row, "seed": asked.seed, "scale": asked.scale},
-            **{"sentences": len(words), "search": GREEDY.settings, "threads": 1},
-        }
-        atomic.write_json(asked.json, {**told, "lines": lines, "stamp": provenance("cpu")})
+        of_run = {"table": run.entry.table, "row": asked.row, "seed": asked.seed, "scale": asked.scale}
+        told = of_run | {"sentences": len(words), "search": GREEDY.settings, "threads": 1}
+        record = {"kind": "parse_by_step", **told, "lines": lines, "stamp": provenance("cpu")}
+        atomic.write_json(asked.json, record)
 
 
 if __name__ == "__main__":

@@ -159,8 +159,8 @@ def measure(pages: int) -> dict[str, Any]:
     """Measure every world, with seeds that rows share and with seeds that they do not."""
     if missing := [row for row in ROWS if row not in PRINTED]:
         raise ValueError(f"results/laptop/rows.json: expected all rows of claims, got none of {', '.join(missing)}.")
-    worlds = (*WORLDS, *BEYOND)
-    lines = [count(world, pages, i, shared=shared) for i, world in enumerate(worlds) for shared in (True, False)]
+    worlds = enumerate((*WORLDS, *BEYOND))
+    lines = [count(world, pages, i, shared=shared) for i, world in worlds for shared in (True, False)]
     return {"claims": catalogue_digest(), "pages": pages, "spread": SPREAD, "lines": lines, "stamp": provenance()}
 
 

@@ -150,16 +150,6 @@ def paint_norms(figure: Figure) -> None:
 # ---- saturation: section 3.2.1
 
 
-@dataclass(frozen=True)
-class Saturation:
-    """What happens to scores and softmax as d_k grows, for q and k with independent N(0, 1) entries."""
-
-    d_k: tuple[int, ...]
-    variance: tuple[float, ...]  # of q . k
-    plain: tuple[float, ...]  # mean Frobenius norm of the softmax's Jacobian at scores q . k
-    scaled: tuple[float, ...]  # and at q . k / sqrt(d_k)
-
-
 N_KEYS, N_DRAWS = 32, 4_000
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
@@ -178,8 +168,12 @@ def jacobian_norm(scores: Array) -> Array:
     return np.sqrt(diagonal + 2 * most**2 * squares + squares**2 - (rest**4).sum(-1))
 
 
-def saturation(widths: Sequence[int] = WIDTHS) -> Saturation:
-    """Measure it on `N_DRAWS` queries with `N_KEYS` keys each."""
+def saturation(widths: Sequence[int] = WIDTHS) -> Array:
+    """What happens to scores and softmax as d_k grows, for q and k with independent N(0, 1) entries: [3, widths].
+
+    The variance of q . k, and the mean norm of the softmax's Jacobian at scores q . k and at q . k / sqrt(d_k), on
+    `N_DRAWS` queries with `N_KEYS` keys each.
+    """
     rows: list[list[float]] = []
     for d_k in widths:
         generator = np.random.default_rng([17, d_k])
@@ -189,21 +183,19 @@ def saturation(widths: Sequence[int] = WIDTHS) -> Saturation:
         plain, scaled = jacobian_norm(scores), jacobian_norm(scores / d_k**0.5)
         # rounded to six digits: processors differ in the last digit of an exponential, which would change the file
         rows.append([float(f"{of:.6g}") for of in (scores.var(), plain.mean(), scaled.mean())])
-    variance, plain_mean, scaled_mean = zip(*rows, strict=True)
-    return Saturation(tuple(widths), variance, plain_mean, scaled_mean)
+    return np.array(rows).T
 
 
 def paint_saturation(figure: Figure) -> None:
     """Paint how scores spread and the softmax's gradient vanishes as d_k grows, unless scores are scaled."""
-    found = saturation()
+    variance, plain, scaled = saturation()
     left, right = figure.subplots(1, 2)
-    left.loglog(found.d_k, found.d_k, color=style.SOFT, lw=1, label=r"$d_k$")
-    left.loglog(found.d_k, found.variance, "o", color=style.COLOURS[1], label=f"{N_DRAWS:,} queries")
+    first, second = style.COLOURS[1:3]
+    left.loglog(WIDTHS, WIDTHS, color=style.SOFT, lw=1, label=r"$d_k$")
+    left.loglog(WIDTHS, variance, "o", color=first, label=f"{N_DRAWS:,} queries")
     left.set(xlabel="$d_k$", ylabel=r"variance of $q \cdot k$", title="Scores")
-    right.semilogx(found.d_k, found.scaled, "o-", color=style.COLOURS[1], label=r"softmax$(q \cdot k\,/\sqrt{d_k})$")
-    right.semilogx(
-        found.d_k, found.plain, "s", ls=style.DASHES[1], color=style.COLOURS[2], label=r"softmax$(q \cdot k)$"
-    )
+    right.semilogx(WIDTHS, scaled, "o-", color=first, label=r"softmax$(q \cdot k\,/\sqrt{d_k})$")
+    right.semilogx(WIDTHS, plain, "s", ls=style.DASHES[1], color=second, label=r"softmax$(q \cdot k)$")
     right.set(xlabel="$d_k$", ylabel="norm of its Jacobian (Frobenius)", title=f"Softmax over {N_KEYS} keys")
     right.set_ylim(bottom=0)
     for axes in (left, right):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kept_sentences import ladder_run
@@ -25,11 +26,18 @@ from repro.results.record import Record
 Make = Callable[..., Record]
 
 
-def test_a_table_without_a_run_to_show_says_so(a_record: Make, tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match="no finished run of committed code.*Run `python experiments/table3_A.py --scale laptop`"
-    ):
-        draw_curves(tmp_path, "table3_A", [a_record("base", dirty=True)])
+@pytest.mark.parametrize(
+    ("draw", "table", "dirty", "said"),
+    [
+        (draw_curves, "table3_A", True, "no finished run of committed code"),
+        (draw_over_operations, "ladder", False, "no finished runs of the base and of another row"),
+    ],
+)
+def test_what_is_missing_is_said_with_its_command(
+    draw: Any, table: str, dirty: bool, said: str, a_record: Make, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=f"{said}.*Run `python experiments/{table}.py --scale laptop`"):
+        draw(tmp_path, table, [a_record("base", dirty=dirty)])
     assert not list(tmp_path.iterdir())
 
 
@@ -42,14 +50,6 @@ def test_over_operations_a_row_whose_updates_cost_twice_reaches_twice_as_far(
     assert picture.name == "operations_ladder.svg"
     ends = [[line.get_xdata()[-1] for line in axes.get_lines()] for axes in painted[0].axes]
     assert ends == [[20, 20], [4e9, 8e9]]
-
-
-def test_nothing_beside_the_base_is_no_comparison(a_record: Make, tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError,
-        match="no finished runs of the base and of another row.*Run `python experiments/ladder.py --scale laptop`",
-    ):
-        draw_over_operations(tmp_path, "ladder", [a_record("base", dev={"step": [10], "nll": [5.0]})])
 
 
 @pytest.mark.parametrize(
