@@ -3,14 +3,14 @@
 import hashlib
 import os
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from repro.corpora.cut_text import Cut, form_of, refuse_mixed
 from repro.corpora.pair import languages
-from repro.corpora.parallel_text import Fingerprint, Parallel, Subset, subset_of
+from repro.corpora.parallel_text import Parallel, Subset, subset_of
 from repro.corpora.sources import COLLECTIONS, KNOWN
 from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, made_once, verified
@@ -110,22 +110,19 @@ def open_corpus(
     """
     folder = find(name, pair, data_dir) or generated(name, cache, sizes)
     known = CORPORA[name]
-    files = {}
-    texts: dict[str, list[Parallel]] = {"train": [], "dev": [], "test": []}
+    texts: list[Parallel] = []
     for split, part, stems in _wanted(folder, name, pair):
         sides = sides_of(folder, stems, pair)
         assert sides is not None  # _find has seen them, or they were just generated
-        text = Parallel(*sides, may_drop=split == "train", name=part)
-        for language, one in zip(languages(pair), _recognised(text, name, pair, stems), strict=True):
-            files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
-        texts[split].append(text)
-    dev, test = held_out = texts["dev"][0], texts["test"][0]
+        texts.append(Parallel(*sides, may_drop=split == "train", name=part))
+        _recognised(texts[-1], name, pair, stems)
+    *train, dev, test = texts
     vocabulary, form = None, Cut(in_tokens=known.in_tokens)
     if not known.folders:  # a reader's own text, of which nothing is known
         vocabulary = place if (place := folder / GIVEN).is_file() else None
-        form = form_of(texts["train"], held_out, folder, has_vocabulary=vocabulary is not None)
+        form = form_of(train, (dev, test), folder, has_vocabulary=vocabulary is not None)
     elif not known.is_generated:
-        refuse_mixed(texts["train"], held_out)
+        refuse_mixed(train, (dev, test))
     notes = [*form.notes]
     if [one.sha256 for one in dev.fingerprints()] == [one.sha256 for one in test.fingerprints()]:
         notes.append(
@@ -135,19 +132,28 @@ def open_corpus(
     return Corpus(
         name=name,
         pair=pair,
-        train=tuple(texts["train"]),
+        train=tuple(train),
         dev=dev,
         test=test,
         subset=_subset(folder, name, pair, test),
         vocabulary=vocabulary,
         in_tokens=form.in_tokens,
         pieces=form.pieces,
-        files=files,
+        files=hashes_of(train, dev, test, pair),
         licence=known.licence,
         origin=known.origin,
         further=_further(folder, name, pair),
         notes=tuple(notes),
     )
+
+
+def hashes_of(train: Iterable[Parallel], dev: Parallel, test: Parallel, pair: str) -> dict[str, str]:
+    """The SHA-256 of each file, by its name in a corpus."""
+    return {
+        f"{split}/{text.name}.{language}" if text.name else f"{split}.{language}": one.sha256
+        for split, text in (*(("train", part) for part in train), ("dev", dev), ("test", test))
+        for language, one in zip(languages(pair), text.fingerprints(), strict=True)
+    }
 
 
 def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
@@ -200,11 +206,11 @@ def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, Sequence
     known = CORPORA[name]
     if (fetched := COLLECTIONS.get(f"{name}-{pair}")) is None:
         return [("train", "", known.train), ("dev", "", known.dev), ("test", "", known.test)]
-    train = [("", (*known.train, *fetched.train))]
+    train: list[tuple[str, Sequence[str]]] = [("", (*known.train, *fetched.train))]
     if len(fetched.train) > 1:
         train = [("", known.train)] if sides_of(folder, known.train, pair) else [(one, (one,)) for one in fetched.train]
-    held_out = ("dev", known.dev, fetched.dev), ("test", known.test, fetched.test)
-    return [("train", *part) for part in train] + [(split, "", (*stems, stem)) for split, stems, stem in held_out]
+    held_out = [("dev", "", (*known.dev, fetched.dev)), ("test", "", (*known.test, fetched.test))]
+    return [*(("train", part, stems) for part, stems in train), *held_out]
 
 
 def _find(name: str, pair: str, data_dir: Path | None) -> Path:
@@ -261,12 +267,12 @@ def _expected(stems: Sequence[str], pair: str) -> str:
     return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in languages(pair))
 
 
-def _recognised(text: Parallel, name: str, pair: str, stems: Sequence[str]) -> tuple[Fingerprint, Fingerprint]:
+def _recognised(text: Parallel, name: str, pair: str, stems: Sequence[str]) -> None:
     """Raise ValueError if a text is not the known one; of text that fetching unpacked, the archive was checked."""
     place, known = text.source.parent, CORPORA[name]
     if known.folders and (place / MANIFEST).exists():  # one's own folder may have a file so named
         verified(place)
-        return text.fingerprints()
+        return
     folder, found = known.folders.get(pair), text.fingerprints()
     for path, language, one in zip((text.source, text.target), languages(pair), found, strict=True):
         # known by its own name or, if it goes by another name, by the usual one
@@ -277,7 +283,6 @@ def _recognised(text: Parallel, name: str, pair: str, stems: Sequence[str]) -> t
                 f"{path} is not the text known as {name}: expected SHA-256 {expected}, got {one.sha256}. Get it again, "
                 "or read it as a text of your own with --corpus folder."
             )
-    return found
 
 
 def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:

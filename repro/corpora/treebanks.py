@@ -10,12 +10,12 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.corpora.catalogue import CORPORA, PROJECT, Corpus, GrammarSizes, generated
+from repro.corpora.catalogue import CORPORA, PROJECT, Corpus, GrammarSizes, generated, hashes_of
 from repro.corpora.pair import languages
 from repro.corpora.parallel_text import Parallel, text_fingerprint
 from repro.corpora.sources import craft_sources, missing_of_craft
@@ -182,7 +182,7 @@ def open_trees(
         train=train,
         dev=dev,
         test=test,
-        files=_fingerprints([*(("train", part) for part in train), ("dev", dev), ("test", test)]),
+        files=hashes_of(train, dev, test, TREES),
         licence=CORPORA[name].licence,
         origin=CORPORA[name].origin,
         whole=tuple(sorted({token for part in of_train for token in part["tokens"]})),
@@ -203,15 +203,6 @@ def _converted(name: str, files: Files, cache: Path) -> Path:
 def _parallel(folder: Path, split: str, name: str = "") -> Parallel:
     source, target = (folder / f"{split}.{language}" for language in languages(TREES))
     return Parallel(source, target, may_drop=split not in ("dev", "test"), name=name)
-
-
-def _fingerprints(texts: Iterable[tuple[str, Parallel]]) -> dict[str, str]:
-    """The SHA-256 of each file, by its name in a corpus."""
-    return {
-        f"{split}/{text.name}.{language}" if text.name else f"{split}.{language}": one.sha256
-        for split, text in texts
-        for language, one in zip(languages(TREES), text.fingerprints(), strict=True)
-    }
 
 
 def _written(files: Sequence[Path], folder: Path, split: str) -> dict[str, Any]:

@@ -29,18 +29,6 @@ def store(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/mlflow.db"
 
 
-def test_without_runs_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ui", "--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table2"]) == 2
-    assert " experiments/table2.py --scale laptop" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-    assert main(["ui", "--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table3_Z"]) == 2
-    said = capsys.readouterr().err
-    assert "table3_Z is not an experiment; did you mean table3_" in said
-    assert "table3_Z.py" not in said, "a file that is not there"
-    assert main(["ui", "--tracking-uri", "file:./mlruns"]) == 2
-    assert "expected sqlite:///FILE" in capsys.readouterr().err
-
-
 def test_a_taken_port_gives_way_to_another() -> None:
     with socket.socket() as other:
         other.bind((ui.LOOPBACK, 0))
@@ -233,11 +221,19 @@ def test_where_there_is_no_store_the_way_to_one_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, runs: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ui, "unknown_experiment", lambda table: None)
     if runs:
         (tmp_path / "runs/a").mkdir(parents=True)
         (tmp_path / "runs/a/run.json").touch()
-    assert main(["ui", "--tracking-uri", f"sqlite:///{tmp_path}/new.db", "--no-browser"]) != 0
+    store = ["--tracking-uri", f"sqlite:///{tmp_path}/new.db", "--no-browser"]
+    assert main(["ui", *store, "--table", "table2"]) == 2
     said = capsys.readouterr().err
     assert (f"tracking sync --tracking-uri sqlite:///{tmp_path}/new.db" in said) == runs
-    assert ("experiments/table3_A.py" in said) != runs, "what is finished is not made again by it"
+    assert ("experiments/table2.py --scale laptop" in said) != runs, "nothing is made again by it"
+    assert not (tmp_path / "new.db").exists()
+    if not runs:
+        assert main(["ui", *store, "--table", "table3_Z"]) == 2
+        said = capsys.readouterr().err
+        assert "table3_Z is not an experiment; did you mean table3_" in said
+        assert "table3_Z.py" not in said, "a file that is not there"
+        assert main(["ui", "--tracking-uri", "file:./mlruns"]) == 2
+        assert "expected sqlite:///FILE" in capsys.readouterr().err

@@ -161,7 +161,7 @@ def test_plain_text_is_left_as_it_is(tmp_path: Path) -> None:
     corpus = opened(folder(tmp_path))
     assert (corpus.pieces, corpus.in_tokens, notes(corpus)) == ("", False, ())
     # neither few marks nor escapes in text that is not cut make it so
-    dirty = folder(tmp_path / "dirty", source=lambda line: line.replace("und", "&amp;"))
+    dirty = folder(tmp_path / "dirty", lambda line: line.replace("und", "&amp;"))
     with (dirty / "train.de").open("a", encoding="utf-8") as file, (dirty / "train.fr").open("a") as other:
         file.write("Anna@@ beispiel.de .\n")
         other.write("x\n")
