@@ -65,7 +65,7 @@ SHARED_NAMES = {
 # Lines of Python in each folder, tests last: no more than there are. A change that needs more takes them elsewhere.
 MOST_LINES = {
     "storage": 892,
-    "render": 855,
+    "render": 821,
     "paper": 195,
     "model": 3_566,
     "data": 2_063,
@@ -75,11 +75,11 @@ MOST_LINES = {
     "tracking": 1_046,
     "claims": 2_195,
     "decoding": 1_804,
-    "pages": 2_668,
+    "pages": 2_315,
     "complexity": 533,
     "runs": 6_314,
     "figures": 3_473,
-    "web": 1_601,
+    "web": 1_464,
     "experiment": 230,
     "cli": 1_931,
     "tests": 41_501,

@@ -18,7 +18,7 @@ def open_streams() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # it was closed when Python started: else the next file that is opened gets its number
-            stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (it stays open)
+            stream = io.TextIOWrapper(io.BufferedWriter(io.FileIO(os.devnull, "w")), "utf-8")
         if not isinstance(stream, Shown):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")

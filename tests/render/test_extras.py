@@ -11,22 +11,18 @@ from repro.render import extras
 ROOT = Path(__file__).parents[2]
 
 
-def test_in_the_clone_the_versions_are_those_that_were_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_can_be_typed_in_the_clone_beside_it_and_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT)
-    assert extras.install("fast") == "pip install -c constraints.txt -e '.[fast]'"
-
-
-def test_from_elsewhere_the_clone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clone = tmp_path / "my clone"
-    clone.mkdir()
+    assert extras.install("fast") == "pip install -c constraints.txt -e '.[fast]'", "the versions that were tested"
+    clone, work = tmp_path / "my clone", tmp_path / "work"
+    for folder in (clone, work):
+        folder.mkdir()
     (clone / "constraints.txt").touch()
-    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(work)
     monkeypatch.setattr(extras, "CLONE", clone)
-    monkeypatch.chdir(tmp_path / "work")
     assert extras.install("ray") == "pip install -c '../my clone/constraints.txt' -e '../my clone[ray]'"
-
-
-def test_without_a_clone_the_project_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "CLONE", tmp_path)
     assert extras.install("fast") == "pip install 'attention-repro[fast]'"
 

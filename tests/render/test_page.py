@@ -40,6 +40,7 @@ from repro.render.page import (
     parts,
     plain,
 )
+from repro.render.several import several
 from repro.render.terminal import terminal
 
 HOSTILE = [
@@ -169,7 +170,9 @@ def test_texts_come_back_from_markdown_and_html(drawn: Drawn) -> None:
 
 
 def test_an_attribute_of_a_row_ends_nothing() -> None:
-    made = whole_table(Table((Column("", "row", HOSTILE),)), marks=[{"data-row": text} for text in HOSTILE])
+    made = whole_table(
+        Table((Column("", "row", HOSTILE),)), marks=[{"data-row": f'"><script>{text}'} for text in HOSTILE]
+    )
     assert folded(Reader(made).found["th"][1:]) == [*map(seen, HOSTILE)]
 
 
@@ -369,3 +372,7 @@ def test_columns_of_unlike_length_are_no_table() -> None:
 def test_what_is_empty_is_left_out() -> None:
     assert blocks(Text(""), Listing(()), [Text("a"), Text(("",))], Heading("b")) == (Text("a"), Heading("b"))
     assert joined(["a", "", ("b", Strong("c"))], "; ") == ("a", "; ", "b", Strong("c"))
+
+
+def test_one_is_one_and_none_are_many() -> None:
+    assert [several(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
