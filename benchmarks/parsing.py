@@ -16,12 +16,12 @@ from typing import Any
 from performance import Record, grid, load, machine, prose, renewed
 
 from repro.model.cost import n_parameters
-from repro.runs.forecast import expected_flops, hours_of
+from repro.runs.forecast import disk_needed, expected_flops, hours_of
 from repro.runs.hardware import CARDS
 from repro.runs.options import Options
 from repro.runs.run_dir import planned
 from repro.runs.scales import SCALES
-from repro.runs.sizes import disk_needed, expected_vocabulary
+from repro.runs.sizes import expected_vocabulary
 from repro.runs.table import Table
 from repro.storage import atomic
 

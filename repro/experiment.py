@@ -19,10 +19,9 @@ from repro.runs import command, streams
 from repro.runs.cards import HIDE, refuse_cards
 from repro.runs.command import code_of, hinted
 from repro.runs.executors.pool import is_worker, serve, this_command
-from repro.runs.forecast import card_for, forecast
+from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
 from repro.runs.options import Options, chosen_scale
-from repro.runs.parallelism import parallelism
 from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems
 from repro.runs.run_dir import RunDir, planned, shard_of
@@ -166,8 +165,7 @@ def _show(name: str, asked: Sequence[RunDir], scale: Scale, options: Options) ->
     """
     read = dict.fromkeys((run.entry.scale.corpus, run.task) for run in asked if options.hardware is None)
     found = dict.fromkeys(_whereabouts(*one, options.data_dir) for one in read)  # not for other hardware
-    at_a_time = parallelism(asked, options) if options.on == "here" and not card_for(options) else (1, "")
-    print(forecast(name, asked, scale, options, at_a_time))
+    print(forecast(name, asked, scale, options))
     for said in found:
         print(said)
 

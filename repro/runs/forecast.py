@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from repro.corpora.sources import COLLECTIONS
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.render.grid import aligned
@@ -23,9 +24,9 @@ from repro.results.provenance import processor, system_text
 from repro.runs.cards import visible
 from repro.runs.hardware import BIG, CARDS, Card, pair_flops
 from repro.runs.options import Options
-from repro.runs.parallelism import makespan, ordered
+from repro.runs.parallelism import makespan, memory_of, ordered, parallelism
 from repro.runs.scales import SCALES, Scale
-from repro.runs.sizes import disk_needed, expected_vocabulary, memory_of, size
+from repro.runs.sizes import expected_vocabulary, size, sweep_bytes
 from repro.storage import atomic, signed_json
 
 if TYPE_CHECKING:
@@ -164,12 +165,10 @@ def _flops(run: "RunDir") -> float:
 # What a dry run says ---------------------------------------------------------------------------------------------
 
 
-def forecast(
-    table: str, runs: "Sequence[RunDir]", scale: Scale, options: Options, parallelism: tuple[int, str] = (1, "")
-) -> str:
+def forecast(table: str, runs: "Sequence[RunDir]", scale: Scale, options: Options) -> str:
     """Rows, parameters, tokens, operations, time, memory and disk before anything is trained.
 
-    `parallelism` is how many runs are made at the same time on this machine, and why. Finished runs are not looked for.
+    Finished runs are not looked for. Raises ValueError for more `--jobs` than this machine has memory for.
     """
     of, card = f", shard {options.shard}" if options.shard else "", card_for(options)
     texts = " and ".join(dict.fromkeys(run.entry.scale.corpus for run in runs))
@@ -185,7 +184,7 @@ def forecast(
             *_rows(runs, expected),
             f"In all about {duration(whole)}, one run after the other.",
             *(_of_card(card, whole / 3600, options) if card else _of_machine(expected, options)),
-            *_side_by_side(runs, expected, options, parallelism if card is None else (1, "")),
+            *_side_by_side(runs, expected, options, card),
             *([] if card else [memory]),
             f"At paper size a row has the paper's sizes and {PAPER_VOCABULARY:,} word-pieces; here those of its scale.",
             f"Tokens are source and target tokens read in training. Disk: {disk_needed(runs)}{room}.",
@@ -242,18 +241,32 @@ def _of_card(card: Card, hours: float, options: Options) -> list[str]:
 
 
 def _side_by_side(
-    runs: "Sequence[RunDir]", expected: Sequence[Estimate], options: Options, parallelism: tuple[int, str]
+    runs: "Sequence[RunDir]", expected: Sequence[Estimate], options: Options, card: Card | None
 ) -> list[str]:
     """The time until the last run ends, where several are made at a time."""
-    jobs, why = parallelism
     if options.on != "here":
         jobs, why = options.jobs or len(runs), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
+    else:
+        jobs, why = (1, "") if card else parallelism(runs, options)
     if jobs == 1:
         return []
     seconds = [one.seconds for one in expected]
     whole = makespan([seconds[i] for i in ordered(runs, seconds, jobs)], jobs)
     unless = ", if nothing else uses the processors" if options.on == "here" else ""
     return [f"With {jobs} runs at a time ({why}) about {duration(whole)}{unless}."]
+
+
+def disk_needed(runs: "Sequence[RunDir]") -> str:
+    """In words, the disk space that the runs and their text will take."""
+    checkpoints = sweep_bytes((run.spec.hyper, run.entry.scale, run.task.name, run.spec.system) for run in runs)
+    parts = [f"checkpoints at most {size(checkpoints)}"]
+    archives: dict[str, int] = {}  # two pairs may share some
+    for corpus, pair in dict.fromkeys((run.entry.scale.corpus, run.task.name) for run in runs):
+        if collection := COLLECTIONS.get(f"{corpus}-{pair}"):
+            archives |= {source.archive: source.size_at_most for source in collection.sources}
+            parts.append(f"{corpus} {pair} {size(collection.text_bytes)} of text, less of ids")
+    parts += [f"archives at most {size(sum(archives.values()))}"] if archives else []
+    return "; ".join(parts)
 
 
 def duration(seconds: float) -> str:

@@ -18,6 +18,7 @@ from repro.results.record import short
 from repro.runs.command import Parser, folder_named, guess, ours
 from repro.runs.scales import SCALES, Scale
 from repro.runs.sizes import processors
+from repro.storage import atomic
 from repro.tracking.client import DEFAULT_URI, RUNS
 from repro.training.peer import Peer
 
@@ -371,3 +372,8 @@ def refuse_published(results: Path) -> None:
             f"--results-dir {results}: these are the published results; yours are added to them "
             f"with `{ours('publish')}`. Leave the option out, or name another folder."
         )
+
+
+def check_place(folder: Path) -> None:
+    """Raise DiskError for a folder that cannot be written to."""
+    atomic.check_folder(folder)

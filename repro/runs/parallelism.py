@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 from repro.render.several import several
 from repro.runs.cards import visible
 from repro.runs.options import Options
-from repro.runs.sizes import free_memory, memory_of, processors, size
+from repro.runs.sizes import free_memory, processors, run_memory, size
 
 if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir
 
 SPARE_MEMORY = 0.1  # share of what is free that is left alone: a forecast is not exact
+
+
+def memory_of(run: "RunDir") -> int:
+    """Peak resident bytes of the process that makes a run here."""
+    return run_memory(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system)
 
 
 def parallelism(runs: "Sequence[RunDir]", options: Options) -> tuple[int, str]:

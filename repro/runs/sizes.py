@@ -1,19 +1,15 @@
 """The memory and disk that runs take, by measured constants, and what this machine has and what is free. No torch."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
-from repro.corpora.sources import COLLECTIONS
 from repro.model.config import Hyper
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.runs.scales import Scale
-
-if TYPE_CHECKING:
-    from repro.runs.run_dir import RunDir
 
 CGROUP = Path("/sys/fs/cgroup")
 FLOAT = 4  # bytes
@@ -41,11 +37,6 @@ def run_memory(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int
     activations = tokens * hyper.n_layers * (14 * hyper.d_model + 6 * hyper.d_ff + 6 * width)
     logits = 2 * min(tokens, LOGITS) * vocabulary
     return ALWAYS + FLOAT * (COPIES * n_parameters(hyper, vocabulary, system) + activations + logits)
-
-
-def memory_of(run: "RunDir") -> int:
-    """The same for a run of a sweep."""
-    return run_memory(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system)
 
 
 def free_memory(cgroup: Path = CGROUP) -> int:
@@ -96,19 +87,6 @@ def sweep_bytes(of_runs: Iterable[tuple[Hyper, Scale, str, Any]]) -> int:
     """Bytes on the disk for runs: `run_bytes` of each, and the most that one of them takes beyond that in training."""
     both = [(run_bytes(*one), run_bytes(*one, in_training=True)) for one in of_runs]
     return sum(kept for kept, _ in both) + max((most - kept for kept, most in both), default=0)
-
-
-def disk_needed(runs: "Sequence[RunDir]") -> str:
-    """In words, the disk space that the runs and their text will take."""
-    checkpoints = sweep_bytes((run.spec.hyper, run.entry.scale, run.task.name, run.spec.system) for run in runs)
-    parts = [f"checkpoints at most {size(checkpoints)}"]
-    archives: dict[str, int] = {}  # two pairs may share some
-    for corpus, pair in dict.fromkeys((run.entry.scale.corpus, run.task.name) for run in runs):
-        if collection := COLLECTIONS.get(f"{corpus}-{pair}"):
-            archives |= {source.archive: source.size_at_most for source in collection.sources}
-            parts.append(f"{corpus} {pair} {size(collection.text_bytes)} of text, less of ids")
-    parts += [f"archives at most {size(sum(archives.values()))}"] if archives else []
-    return "; ".join(parts)
 
 
 def size(n_bytes: float) -> str:

@@ -23,14 +23,13 @@ from repro.runs.forecast import duration, estimates
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, refuse_published
 from repro.runs.outputs import keep_outputs
-from repro.runs.parallelism import ordered, parallelism
+from repro.runs.parallelism import memory_of, ordered, parallelism
 from repro.runs.progress import Progress, overview
 from repro.runs.refused import refuse_systems
 from repro.runs.run_dir import RunDir, shard_of
 from repro.runs.scales import Scale
 from repro.runs.session import Session, check_room
 from repro.runs.signals import Signals
-from repro.runs.sizes import memory_of
 from repro.runs.table import Table, listed
 from repro.storage import atomic
 from repro.storage.lock import locked

@@ -267,9 +267,8 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """The forecast of two seeds of both rows, where a run of the base is known to take 180 s and one of h=32 360 s."""
     monkeypatch.setattr(forecasts, "finished", lambda options: [known(BASE, 180.0), known(H32, 360.0)])
     usual = Options(runs_dir=tmp_path / "runs", seeds=Seeds.span(1, 2), dry_run=True)
-    return lambda *at_a_time, **more: forecast(
-        "t", asked(seeds=usual.seeds), LAPTOP, replace(usual, **more), *at_a_time
-    )
+    monkeypatch.setattr(forecasts, "parallelism", lambda runs, options: (options.jobs or 1, "2 processors"))
+    return lambda **more: forecast("t", asked(seeds=usual.seeds), LAPTOP, replace(usual, **more))
 
 
 def test_each_row_is_there_once_by_hand(said: Callable[..., str]) -> None:
@@ -288,7 +287,7 @@ def test_each_row_is_there_once_by_hand(said: Callable[..., str]) -> None:
 
 
 def test_runs_side_by_side_end_sooner(said: Callable[..., str]) -> None:
-    text = said((2, "2 processors"))
+    text = said(jobs=2)
     # 180 s of the base and 360 s of h=32, twice: longest first, 540 s each
     assert "With 2 runs at a time (2 processors) about 9.0 min, if nothing else" in text
     assert "at a time" not in said()

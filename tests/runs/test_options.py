@@ -7,6 +7,7 @@ import pytest
 
 from repro.runs.command import Parser
 from repro.runs.options import USUAL, Options, Seeds, add_options, chosen_scale
+from repro.runs.run_dir import planned
 from repro.runs.scales import SCALES
 
 
@@ -75,8 +76,9 @@ def test_other_settings_have_a_name_of_their_own(words: list[str], name: str) ->
 
 @pytest.mark.parametrize(("n", "devices", "parts"), [(32_768, 1, 1), (12_500, 1, 2), (8_000, 1, 4), (8_000, 4, 1)])
 def test_a_device_takes_as_many_tokens_at_once_as_it_is_told(n: int, devices: int, parts: int) -> None:
-    chosen = chosen_scale(Options(scale="single_gpu", device_tokens=n, devices=devices))
-    assert chosen.micro_batches(devices) == parts
+    options = Options(scale="single_gpu", device_tokens=n, devices=devices)
+    [run] = planned([], chosen_scale(options), options)
+    assert (run.spec.devices, run.spec.accumulate) == (devices, parts)
 
 
 def test_the_usual_options_are_the_scale_itself() -> None:

@@ -8,10 +8,11 @@ import pytest
 from repro.model.config import Hyper
 from repro.results import record
 from repro.runs import sizes
+from repro.runs.forecast import disk_needed
 from repro.runs.options import Options
 from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
-from repro.runs.sizes import disk_needed, free_memory, granted, run_memory, size
+from repro.runs.sizes import free_memory, granted, run_memory, size
 
 PUBLISHED = Path(__file__).parents[2] / "results"
 
