@@ -56,7 +56,6 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         default=Path(os.environ.get("REPRO_DATA") or PROJECT / "data"),
         help="where archives and text go; default: $REPRO_DATA, or data/ in the project",
     )
-    fetch.add_argument("--mirror", metavar="URL", help="a folder of copies to try first, named as in --list")
     fetch.add_argument("--offline", action="store_true", help="download nothing; use archives put there by hand")
     fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and how much disk it takes")
 
@@ -154,7 +153,7 @@ def _fetch(options: argparse.Namespace) -> None:
         print(by_hand(lacking, archives) if lacking else "Everything is there.")
         return None
     for source in known.sources:
-        text(source, pair, archives, texts, offline=options.offline, mirror=options.mirror)
+        text(source, pair, archives, texts, offline=options.offline)
     command = f"{ours('data', 'prepare')} {name}-{pair} --data-dir {shlex.quote(str(options.data_dir))}"
     print(f"All text is in {texts}. What next:\n  {command}")
     return None
@@ -180,7 +179,7 @@ def _fetch_craft(options: argparse.Namespace) -> None:
         print(by_hand(lacking.values(), folder) if lacking else "Everything is there.")
         return
     for path, source in craft_sources().items():
-        fetch(source, (folder / path).parent, offline=options.offline, mirror=options.mirror)
+        fetch(source, (folder / path).parent, offline=options.offline)
     data_dir = f"--data-dir {shlex.quote(str(options.data_dir))}"
     print(
         f"All of it is in {folder}. {TREEBANKS['craft'].attribution}\n"

@@ -120,7 +120,7 @@ def open_corpus(
     vocabulary, form = None, Cut(in_tokens=known.in_tokens)
     if not known.folders:  # a reader's own text, of which nothing is known
         vocabulary = place if (place := folder / GIVEN).is_file() else None
-        form = form_of(train, (dev, test), folder, has_vocabulary=vocabulary is not None)
+        form = form_of(train, (dev, test), has_vocabulary=vocabulary is not None)
     elif not known.is_generated:
         refuse_mixed(train, (dev, test))
     notes = [*form.notes]

@@ -15,14 +15,12 @@ from pathlib import Path
 from repro.corpora.parallel_text import Parallel
 from repro.data.vocabulary import SCHEMES, whole_words
 
-CUT = "cut"  # the file in a folder of your own text that says how it is cut
 _LOOKED_AT = 10_000  # pairs at the head of a text
 _MARKED_FROM = 0.01  # share of lines: rarer marks are chance, as the 2 "@@" in 29,000 German captions
 _ESCAPED_FROM = 0.001  # the same for escapes, if full stops stand apart
 _APART_FROM = 0.5  # share of the lines that end in a full stop
 _EXPECTED = 20  # marked lines to expect in a text: if fewer are expected, none may be chance
-_MOSES, _PLAIN = "moses", "plain"  # what that file may say beside the names of SCHEMES
-_APART = "apart"  # what else is looked for
+_MOSES, _APART = "moses", "apart"  # what is looked for beside the names of SCHEMES
 
 # what is told of lines with a mark of the target
 _TOLD = {name: f"bear the marks of pieces of words ({name}): they are joined before a score" for name in SCHEMES} | {
@@ -43,35 +41,24 @@ class Cut:
     notes: tuple[str, ...] = ()  # a sentence for each mark that was found
 
 
-def form_of(train: Sequence[Parallel], held_out: Sequence[Parallel], folder: Path, *, has_vocabulary: bool) -> Cut:
-    """How a reader's own text is cut: as the file CUT says, else as its marks show.
+def form_of(train: Sequence[Parallel], held_out: Sequence[Parallel], *, has_vocabulary: bool) -> Cut:
+    """How a reader's own text is cut, as its marks show.
 
     With a vocabulary, text without other marks counts as pieces of Moses tokens, as that of Britz et al. Raises
     ValueError if pieces cannot be joined, and if training and held-out text are not cut alike.
     """
     target = _heads(train[0])[1]
-    if (file := folder / CUT).is_file():
-        said = {*file.read_bytes().decode("utf-8-sig").split()}
-        if said != {_PLAIN} and (not said or said - {*SCHEMES, _MOSES} or len(said - {_MOSES}) > 1):
-            raise ValueError(
-                f"{file}: expected {_PLAIN!r}, or one of {', '.join(SCHEMES)}, or {_MOSES!r}, or both of these, got "
-                f"{' '.join(said)!r}. It says how the lines of the folder are cut."
-            )
-        notes = [f"A file {CUT!r} beside the text says how it is cut: {' '.join(sorted(said))}."]
-    else:
-        if len(target.schemes) > 1:
-            shares = " and ".join(f"{name} in {target.share(name):.1%}" for name in target.schemes)
-            raise ValueError(
-                f"{target.path}: expected pieces of words by one scheme, got {shares} of its lines. Say in a file "
-                f"{CUT!r} beside it which is meant: {', '.join((*SCHEMES, _MOSES, _PLAIN))}."
-            )
-        refuse_mixed(train, held_out)
-        found = [*target.schemes, *([_MOSES] if target.is_moses else [_APART] if target.has(_APART) else [])]
-        said = {*found} | ({"@@", _MOSES} if has_vocabulary and not {*target.schemes} - {"@@"} else set())
-        notes = [
-            f"{100 * target.share(name):.1f} % of the target lines of the training text {_TOLD[name]}."
-            for name in found
-        ]
+    if len(target.schemes) > 1:
+        shares = " and ".join(f"{name} in {target.share(name):.1%}" for name in target.schemes)
+        raise ValueError(
+            f"{target.path}: expected pieces of words by one scheme, got {shares} of its lines. Cut it by one of them."
+        )
+    refuse_mixed(train, held_out)
+    found = [*target.schemes, *([_MOSES] if target.is_moses else [_APART] if target.has(_APART) else [])]
+    said = {*found} | ({"@@", _MOSES} if has_vocabulary and not {*target.schemes} - {"@@"} else set())
+    notes = [
+        f"{100 * target.share(name):.1f} % of the target lines of the training text {_TOLD[name]}." for name in found
+    ]
     pieces = next((name for name in SCHEMES if name in said), "")
     return Cut(pieces=pieces, in_tokens=_MOSES in said, notes=tuple(notes))
 
@@ -88,7 +75,7 @@ def refuse_mixed(train: Sequence[Parallel], held_out: Sequence[Parallel]) -> Non
                     raise ValueError(
                         f"{more.path} has {what} in {more.share(name):.1%} of its lines, {fewer.path} in "
                         f"{fewer.share(name):.1%}: expected training and held-out text to be cut alike. Cut or join "
-                        f"one of them. If the text is your own, a file {CUT!r} beside it can say how it is cut."
+                        "one of them."
                     )
 
 

@@ -43,13 +43,8 @@ Announce = Callable[[str], object]
 # Archives --------------------------------------------------------------------------------------------------
 
 
-def fetch(
-    source: Source, folder: Path, *, offline: bool = False, mirror: str | None = None, tell: Announce = print
-) -> Path:
-    """The archive of `source` in `folder`, verified; it is downloaded if absent, unless `offline`.
-
-    `mirror` is the address of a folder with copies under our names; it is tried before the addresses of the source.
-    """
+def fetch(source: Source, folder: Path, *, offline: bool = False, tell: Announce = print) -> Path:
+    """The archive of `source` in `folder`, verified; it is downloaded if absent, unless `offline`."""
     path = folder / source.archive
     if path.exists():
         if wrong := _wrong_hash(path, source):
@@ -57,14 +52,10 @@ def fetch(
         return path
     if offline:
         raise FileNotFoundError(f"Offline, and an archive is missing. {by_hand([source], folder)}")
-    urls = [*([f"{mirror.rstrip('/')}/{source.archive}"] if mirror else []), *source.urls]
     with alone(folder / f".{source.archive}.lock", tell):
-        if not path.exists() and (failures := _download(source, urls, path, tell)):
+        if not path.exists() and (failures := _download(source, path, tell)):
             said = [f"No address gave {source.archive}:", *(f"  {url}: {why}" for url, why in failures.items())]
-            said.append(
-                "Without a network, name a folder of copies with --mirror URL, or get the file elsewhere and add "
-                "--offline."
-            )
+            said.append("Without a network, get the file elsewhere and add --offline.")
             raise ConnectionError("\n".join([*said, by_hand([source], folder)]))
     return path
 
@@ -119,13 +110,13 @@ class Broken(Exception):
     """The transfer broke; another try may succeed."""
 
 
-def _download(source: Source, urls: Iterable[str], archive: Path, tell: Announce) -> dict[str, str]:
+def _download(source: Source, archive: Path, tell: Announce) -> dict[str, str]:
     """Download the archive from the first address that gives it. Returns {}, or if all fail what each of them did."""
     failures: dict[str, str] = {}
     path = archive.with_name(f"{archive.name}.part")
     with closing(atomic.Appended(path)) as part:
         part.cut(path.stat().st_size)
-        for url in urls:
+        for url in source.urls:
             try:
                 _receive(source, url, part, tell)
             except (Refused, Broken) as failure:
@@ -216,7 +207,6 @@ def text(
     texts: Path,
     *,
     offline: bool = False,
-    mirror: str | None = None,
     tell: Announce = print,
 ) -> tuple[Path, Path]:
     """The plain text of `source` for `pair`, two files in a folder of `texts`; the archive is needed only to make them.
@@ -229,7 +219,7 @@ def text(
     except (FileNotFoundError, ValueError) as reason:
         if not isinstance(reason, FileNotFoundError):
             tell(f"{reason} It is made again now.")
-        archive = fetch(source, archives, offline=offline, mirror=mirror, tell=tell)
+        archive = fetch(source, archives, offline=offline, tell=tell)
         tell(f"Unpacking {source.name} ({pair}) from {archive}.")
         made_once(folder, lambda empty: _unpacked(source, pair, archive, empty))
     one, other = (folder / f"{source.name}.{side.language}" for side in source.members[pair])

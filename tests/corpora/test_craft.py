@@ -43,11 +43,12 @@ def test_it_is_fetched_file_by_file_and_what_is_there_is_left(
     tmp_path: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_ours(monkeypatch, {f"{TREES}/a1.tree": b"(S (NN a))\n", f"{TREES}/b2.tree": b"(S (NN b))\n"})
-    server.files |= {"/copies/a1.tree": b"(S (NN a))\n", "/copies/b2.tree": b"(S (NN b))\n"}
+    monkeypatch.setattr(sources, "CRAFT_ADDRESS", server.url("/craft"))
+    server.files |= {f"/craft/{TREES}/{name}": b"(S (NN %c))\n" % name[0].encode() for name in ("a1.tree", "b2.tree")}
     for _ in range(2):
-        command = ["data", "fetch", "craft", "--data-dir", str(tmp_path), "--mirror", server.url("/copies")]
+        command = ["data", "fetch", "craft", "--data-dir", str(tmp_path)]
         assert main(command) == 0
-    assert [path for path, _ in server.log] == ["/copies/a1.tree", "/copies/b2.tree"]
+    assert [path for path, _ in server.log] == [f"/craft/{TREES}/a1.tree", f"/craft/{TREES}/b2.tree"]
     assert (tmp_path / "craft" / TREES / "b2.tree").read_bytes() == b"(S (NN b))\n"
 
 

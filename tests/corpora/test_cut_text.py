@@ -200,18 +200,6 @@ def test_full_stops_that_stand_apart_are_told(tmp_path: Path) -> None:
     assert re.match(r"100\.0 % of the target lines of the training text that end in a full stop have a blank", note)
 
 
-def test_a_file_says_what_marks_do_not(tmp_path: Path) -> None:
-    pieces = CUTS["##"]
-    plain = opened(folder(tmp_path / "a", pieces, cut="plain\n"))
-    assert (plain.pieces, plain.in_tokens) == ("", False)
-    assert notes(plain) == ("A file 'cut' beside the text says how it is cut: plain.",)
-    both = opened(folder(tmp_path / "b", cut="@@ moses"))
-    assert (both.pieces, both.in_tokens) == ("@@", True)
-    for wrong in ("bpe", "@@ ##", "plain moses", ""):
-        with pytest.raises(ValueError, match="cut: expected 'plain', or one of @@, ##, .*It says how the lines"):
-            opened(folder(tmp_path / "c", cut=wrong))
-
-
 def test_unlike_texts_are_refused(tmp_path: Path) -> None:
     place = folder(tmp_path, CUTS["@@"])
     (place / "test.de").write_bytes((GOLDEN / "ref.de").read_bytes())
@@ -223,10 +211,8 @@ def test_unlike_texts_are_refused(tmp_path: Path) -> None:
     (place / "dev.de").write_bytes((GOLDEN / "ref.de").read_bytes())
     with pytest.raises(ValueError, match=r"train\.de has full stops that stand apart .*dev\.de in"):
         opened(place)
-    (place / "cut").write_text("moses", "utf-8")
-    assert opened(place).in_tokens
 
 
 def test_what_cannot_be_joined_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"by one scheme, got @@ in .* and ## in .* Say in a file 'cut' beside it"):
+    with pytest.raises(ValueError, match=r"by one scheme, got @@ in .* and ## in .* Cut it by one of them"):
         opened(folder(tmp_path, lambda line: CUTS["@@"](line) if "e" in line[:9] else CUTS["##"](line)))

@@ -126,7 +126,7 @@ def test_without_a_network_it_says_what_to_do_and_does_not_wait(
         monkeypatch.setenv("http_proxy", proxy)
         with pytest.raises(ConnectionError, match="no connection could be made") as error:
             fetched(source_at(closed, "http://example.invalid/x.tgz"), tmp_path)
-        for words in ("Without a network", "--mirror URL", "--offline", f"Put these files into {tmp_path}"):
+        for words in ("Without a network", "--offline", f"Put these files into {tmp_path}"):
             assert words in str(error.value)
         assert "secret" not in f"{error.value}{error.value.__cause__}"
     assert slept == []

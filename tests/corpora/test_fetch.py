@@ -24,17 +24,6 @@ def quiet(said: str) -> None:
 # Archives --------------------------------------------------------------------------------------------------
 
 
-def test_a_mirror_is_asked_first_by_our_names(tmp_path: Path, server: FileServer) -> None:
-    server.files["/copies/x.tgz"] = ARCHIVE
-    one = source_at(server.url(PATH))
-    for n, mirror in enumerate(("/copies", "/copies/", "/empty")):
-        found = fetch(one, tmp_path / f"{n}", mirror=server.url(mirror), tell=quiet)
-        assert found.read_bytes() == ARCHIVE
-    assert [path for path, _ in server.log] == [*["/copies/x.tgz"] * 2, "/empty/x.tgz", PATH]
-    server.files["/copies/x.tgz"] = OTHER
-    assert fetch(one, tmp_path, mirror=server.url("/copies"), tell=quiet).read_bytes() == ARCHIVE
-
-
 @pytest.mark.parametrize("changed", [{}, {"sha256": None, "md5": MD5, "size": None}], ids=["sha256", "md5"])
 def test_a_wrong_file_is_refused_at_every_use(tmp_path: Path, changed: dict[str, Any]) -> None:
     one = source_at("http://example.invalid/x.tgz", **changed)
