@@ -218,7 +218,7 @@ def _prepare(options: argparse.Namespace) -> None:
     dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
     print(
         f"{name}-{pair}: {sizes_of} pairs in {prepared.tokenizer.size:,} tokens, {prepared.seconds:.1f} s{dropped}; "
-        f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.md'}"
+        f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.json'}"
     )
     for sentence in (*repeated(prepared.repeats), *prepared.notes):
         print(f"Note: {sentence}")

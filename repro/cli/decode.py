@@ -3,7 +3,7 @@
 python -m repro translate best news.en > news.de
 python -m repro translate --model laptop-base
 python -m repro parse runs/<id> sentences.txt > trees.mrg
-python -m repro score runs/<id> news.en news.de --backend ctranslate2
+python -m repro score runs/<id> news.en news.de
 python -m repro export <id> --format huggingface exported
 """
 
@@ -24,7 +24,7 @@ from repro.runs.command import Parser, ours
 from repro.runs.export import FORMATS, export_run
 from repro.runs.load import finished, open_run
 from repro.runs.options import add_options
-from repro.runs.use import check_parses, check_translates, outputs, score_text, trees
+from repro.runs.use import check_parses, check_translates, outputs, score_sentences, trees
 
 STDIN = Path("/dev/stdin")
 
@@ -71,7 +71,6 @@ def parse(argv: Sequence[str] | None = None) -> int:
 def score(argv: Sequence[str] | None = None) -> int:
     """Perplexity and mean loss of given translations under a finished run."""
     parser = run_parser("score", score.__doc__)
-    _add_engine(parser, "what scores")
     parser.add_argument("source", type=text_file, help="sentences, one per line")
     parser.add_argument("target", type=text_file, help="their translations, line by line")
     _score(parsed(parser, argv))
@@ -161,7 +160,7 @@ def _words(line: str) -> list[str]:
 
 
 def _by(options: argparse.Namespace) -> dict[str, Any]:
-    """The backend and its precision, as arguments of a search or a score."""
+    """The backend and its precision, as arguments of a search."""
     return {"backend": options.backend, "bf16": options.precision == "bf16"}
 
 
@@ -184,7 +183,7 @@ def _score(options: argparse.Namespace) -> None:
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
     sources, targets = zip(*pairs, strict=True)
     trained = open_run(folder, options.cache_dir)
-    found = score_text(trained, sources, targets, **_by(options))
+    found = score_sentences(trained, sources, targets)
     print(
         f"{len(pairs):,} pairs, {found.n_tokens:,} target tokens: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}"
     )

@@ -1,4 +1,4 @@
-"""The data card: what a model was trained on, on one page, and the same as JSON. Paper: section 5.1.
+"""The data card: what a model was trained on, as JSON that a person can read. Paper: section 5.1.
 
 Shards are encoded by independent processes, and each leaves a few numbers; here they are added up. The card depends
 on those numbers alone: the same data gives the same bytes, so it has no date.
@@ -12,14 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from repro.corpora.filters import FILTER_RULES
-from repro.corpora.pair import languages
 from repro.corpora.parallel_text import normalised
-from repro.render.markdown import markdown
-from repro.render.page import Heading, Listing, Page, Strong, Text, blocks
 from repro.storage import atomic
 
-NAME = "data_card"
 SEEN = ("seen", "seen_pairs")  # held-out lines that training text repeats: the source, or both sides
 SIDES = ("source", "target")
 SPLITS = ("train", "dev", "test")
@@ -67,7 +62,8 @@ Shards = Sequence[Mapping[str, Any]]  # the facts of each shard
 def card(train: Shards, dev: Shards, test: Shards, **said: Any) -> dict[str, Any]:
     """The card as JSON: what is `said` of the data, sums over the shards of each part and of all, numbers from these.
 
-    `Encoder.shard` of `prepare.py` says what the facts of a shard are. Names of numbers are the headings on the page.
+    `Encoder.shard` of `prepare.py` says what the facts of a shard are. Tokens have an end symbol in each sentence, but
+    not where they are set against other counts.
     """
     parts: dict[str, list[Mapping[str, Any]]] = {}
     for shard in train:
@@ -156,56 +152,7 @@ def unlisted(card: Mapping[str, Any], vocabulary: Path | None) -> Iterator[str]:
                 )
 
 
-# Page ------------------------------------------------------------------------------------------------------
-
-
 def write_card(card: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Write the card to data_card.json and data_card.md in `folder`. It returns no facts, as the card has them."""
-    atomic.write_json(folder / f"{NAME}.json", card)
-    atomic.write_text(folder / f"{NAME}.md", markdown(page(card)))
+    """Write the card to data_card.json in `folder`. It returns no facts, as the card has them."""
+    atomic.write_json(folder / "data_card.json", card)
     return {}
-
-
-def page(card: Mapping[str, Any]) -> Page:
-    """The card for people."""
-    train, of = card["train"], card["tokenizer"]
-    limit = "no limit of length" if card["max_length"] is None else f"at most {card['max_length']:,} tokens a side"
-    told = {"Licence": card["licence"], "Origin": card["origin"], **card.get("about", {})}
-    told["Tokenizer"] = f"{of['kind']}, {of['size']:,} tokens, learned on {of.get('learned_on', 'nothing: given')}"
-    told["Limit"] = f"{limit}, and no lines that are not text"
-    told |= {f"Rule {name}": f"{FILTER_RULES[name].meaning} (version {one})" for name, one in card["rules"].items()}
-    parts = {one["part"]: one for one in card["parts"]} if len(card["parts"]) > 1 else {}
-    for name, one in ({f"train, part {part}": one for part, one in parts.items()} | {"train": train}).items():
-        told[name] = _numbers({"lines": one["lines"], "pairs": one["pairs"]} | one["dropped"])
-    for split in SPLITS:
-        for side, language in zip(SIDES, languages(card["pair"]), strict=True):
-            told[f"{split}, {side} ({language})"] = _numbers(card[split][side])
-    for split, one in card["overlap"].items():
-        told[f"Of {split} in the training text"] = (
-            f"{one['sources seen']:,} of {one['lines']:,} sources, {one['pairs seen']:,} with the same target; lines "
-            f"{', '.join(map(str, one['first lines'])) or 'none'}"
-        )
-    told["Training pairs with the same text on both sides"] = f"{train['same_sides']:,} of {train['pairs']:,}"
-    hashes = {"data": card["data_hash"], "shards": card["shards_sha256"], "tokenizer": of["sha256"]}
-    hashes |= {f"text of {name}": digest for name, digest in sorted(card["sha256"].items())}
-    told |= {f"SHA-256 of {name}": digest for name, digest in hashes.items()}
-    return Page(
-        "Made from the data; do not edit.",
-        blocks(
-            Heading(f"{card['corpus']}, {card['pair']}", 1),
-            Text(
-                f"{train['pairs']:,} pairs of {train['lines']:,} lines to learn from; {card['dev']['pairs']:,} pairs "
-                f"to choose by (dev) and {card['test']['pairs']:,} to report (test)."
-            ),
-            Listing(tuple((Strong(name), f": {text}") for name, text in told.items())),
-            Text("Tokens have an end symbol in each sentence, but not where they are set against other counts."),
-        ),
-    )
-
-
-def _numbers(numbers: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_cell(value)}" for name, value in numbers.items())
-
-
-def _cell(value: float | None) -> str:
-    return "none" if value is None else f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"

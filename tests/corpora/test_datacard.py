@@ -1,6 +1,5 @@
 """The card adds up what shards say of themselves, and shows it the same way every time."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repro.corpora.datacard import Overlap, card, page, repeats, unlisted, write_card
-from repro.corpora.filters import FILTER_RULES
+from repro.corpora.datacard import Overlap, card, repeats, unlisted
 from repro.corpora.parallel_text import normalised
-from repro.render.escape import NO_BREAK, markdown_text
-from repro.render.markdown import markdown
 from repro.results.notes import repeated
 
 HASHES = ("data", "shards", "tokenizer", "text")
@@ -161,51 +157,8 @@ def test_the_overlap_equals_comparing_all_lines(
     assert found == expected
 
 
-# Page ------------------------------------------------------------------------------------------------------
-
-
-def test_the_page_shows_the_numbers() -> None:
-    text = markdown(page(card_of(shard("news"), shard("crawl", dropped={}, lines=2)))).replace(NO_BREAK, " ")
-    for said in (
-        "4 pairs of 7 lines to learn from",
-        "- **Training pairs with the same text on both sides**: 2 of 4",
-        "- **Tokenizer**: byte-level BPE, 37,000 tokens, learned on nothing: given",
-        f"- **Rule length_ratio**: {FILTER_RULES['length_ratio'].meaning} (version 1)",
-        "- **train, source (en)**: words 12, characters 54, tokens 22, tokens a word 1.500, characters a token 3.000, "
-        "unknown a million 0.000, bytes a million 333,333.333, mean length 5.500, 50 % up to 2, 99 % up to 9, ",
-        "- **train, part crawl**: lines 2, pairs 2\n",
-        "- **train**: lines 7, pairs 4, longer than 9 pieces 2, source is empty 1\n",
-        "- **Of dev in the training text**: 2 of 8 sources, 1 with the same target; lines 1, 3\n",
-        "- **Of test in the training text**: 0 of 4 sources, 0 with the same target; lines none\n",
-        f"- **SHA-256 of shards**: {DIGEST['shards']}",
-        f"- **SHA-256 of text of train.en**: {DIGEST['text']}",
-    ):
-        assert said in text
-    nothing = markdown(page(card_of(test=[held_out(0)]))).replace(NO_BREAK, " ")
-    assert "- **test, source (en)**: words 0, characters 0, tokens 0, tokens a word none" in nothing
-    without = markdown(page(card_of(shard(dropped={}, lines=2), rules={}, max_length=None)))
-    assert "Rule" not in without
-    assert "part" not in without
-    assert "- **Limit**: no limit of length, and no lines that are not text" in without
-
-
-def test_what_a_name_holds_is_text() -> None:
-    name = "a|b\n# <b>*c*</b> [d](e) `f` & ~g~ $h$ _i_ j_k"
-    assert markdown_text(name) == r"a\|b \# &lt;b&gt;\*c\*&lt;/b&gt; \[d\](e) \`f\` &amp; \~g\~ \$h\$ \_i\_ j_k"
-    bad = shard(name, dropped={name: 3})
-    named = dict.fromkeys(("corpus", "licence", "origin", "data_hash", "shards_sha256"), name)
-    tokenizer = {"kind": name, "size": 300, "sha256": name}
-    made = card_of(bad, shard(), tokenizer=tokenizer, sha256={name: name}, **named)
-    text = markdown(page(made))
-    assert name not in text
-    assert "<b>" not in text
-    assert len([line for line in text.split("\n") if line.startswith("# ")]) == 1
-
-
-def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
-    some = [shard("news"), shard("crawl")]
-    for folder in ("one", "two"):
-        write_card(card_of(*json.loads(json.dumps(some))), tmp_path / folder)
-    for name in ("data_card.json", "data_card.md"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    assert json.loads((tmp_path / "one" / "data_card.json").read_bytes()) == card_of(*some)
+def test_the_rules_and_what_is_said_stand_in_it() -> None:
+    made = card_of()
+    assert made["rules"] == {"length_ratio": "1"}
+    assert (made["licence"], made["max_length"], made["sha256"]) == ("research use", 9, {"train.en": DIGEST["text"]})
+    assert card_of(test=[held_out(0)])["test"]["source"]["tokens a word"] is None

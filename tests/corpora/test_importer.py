@@ -269,7 +269,7 @@ def test_what_it_advises_first_makes_what_the_second_reads(
     scale, text = chosen_scale(options), open_corpus("folder", "en-de", data_dir=options.data_dir, cache=Path("cache"))
     subwords = text.subwords(scale.subwords("en-de"), asked=None)
     made = prepare(text, subwords=subwords, cache=Path("cache"), max_length=scale.max_length, rules=scale.rules)
-    assert f"\n{made.card / 'data_card.md'}\n" in capsys.readouterr().out
+    assert f"\n{made.card / 'data_card.json'}\n" in capsys.readouterr().out
 
 
 def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(

@@ -224,7 +224,7 @@ def test_pieces_are_learned_on_a_stated_part_of_a_large_text(tmp_path: Path, mon
     made = prepared(written(tmp_path))
     chosen = [*TRAIN[0:4], *TRAIN[10:14], *TRAIN[20:21]]
     assert learned == [line for pair in chosen for line in pair]
-    assert "a part in 3" in (made.card / "data_card.md").read_text("utf-8")
+    assert "a part in 3" in (made.card / "data_card.json").read_text("utf-8")
 
 
 def test_a_large_vocabulary_takes_four_bytes(tmp_path: Path, ready: Prepared) -> None:
