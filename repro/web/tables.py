@@ -98,8 +98,7 @@ def page_html(page: Page, frame: DataFrame, data: ScaleData) -> Markup:
 
 def verdict_html(words: Words) -> Markup:
     """Verdicts with their marks: ✗ opposite sign (log PPL), ? undetermined (BLEU, accuracy)."""
-    outcomes = "|".join(sorted(OUTCOMES, key=len, reverse=True))
-    return Markup(re.sub(outcomes, lambda found: outcome_html(found[0]), escape(plain(words))))
+    return Markup(re.sub("|".join(OUTCOMES), lambda found: outcome_html(found[0]), escape(plain(words))))
 
 
 def outcome_html(outcome: str, more: str = "") -> Markup:

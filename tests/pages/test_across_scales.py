@@ -205,9 +205,12 @@ def test_what_is_missing_stands_in_one_sentence() -> None:
 
 
 def test_claims_that_need_no_run_are_listed_once() -> None:
-    made = markdown(shown(at("laptop", C28b="undetermined", C01a="consistent"), CAPTIONS))
+    judged = at("laptop", C28b="undetermined", C01a="consistent", C08="holds here")
+    judged.judged = [replace(one, reason=f"by {one.claim.id}") for one in judged.judged]
+    made = markdown(shown(judged, CAPTIONS))
     assert "## What needs no trained row: claims" in made
-    assert "Alike at every scale: consistent 1." in made
+    assert "Alike at every scale: consistent 1, holds here 1." in made
+    assert ("by C01a" in made, "by C08" in made) == (True, False), "which tests passed stands on no page of scales"
     assert re.search("Not judged: C01b, .*", made)
     assert len([line for line in made.split("\n") if line.startswith("| C01a ")]) == 1
     assert "| C28b " in made.partition("## What needs no trained row")[0]

@@ -427,6 +427,9 @@ def test_all_rows_of_a_table_are_told_apart_together(tmp_path: Path) -> None:
     two = {**SPREAD, "h=4": (50.0, 51.0, 56.3)}
     assert "h=1, h=4: not told apart" in shown(tmp_path / "near", 1, bleu=70.0 - 24.9, spread=two)
     assert "h=1, h=4: worse than the base" in shown(tmp_path, 1, bleu=70.0 - 25.2, spread=two)
+    # the row with the fewest runs decides: t(2) and not t(4) times sqrt(1.581^2 + 3.387^2) is 16.1 and not 10.4
+    more = {**SPREAD, "base": (60.0, 61.0, 62.0, 63.0, 64.0)}
+    assert "h=1: not told apart" in shown(tmp_path / "more", 1, bleu=70.0 - 15.9, spread=more)
 
 
 def test_nothing_is_said_where_nothing_is_published(tmp_path: Path) -> None:

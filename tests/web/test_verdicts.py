@@ -89,6 +89,8 @@ def test_what_stands_behind_a_verdict_ends_with_one_stop(made: Path, opened: Any
         told = page.locator(f"#{key} .item > p:first-of-type").all_text_contents()
         assert told
         assert [text for text in told if ".." in text or not text.endswith(".")] == []
+        ids = page.locator(f"#{key} .item .id").all_text_contents()
+        assert {id[0] for id in ids} == {"C" if key == "claims" else "S"}
 
 
 def test_a_finding_names_the_scores_that_decide_it_and_what_says_otherwise(laptop: ScaleData) -> None:

@@ -1,7 +1,7 @@
 /* The frame of every report: what all sections share. A section's own script comes after it and uses `report`.
 
    What sections hold stands in the page packed, as gzip in base64. The browser unpacks all of it as the page opens, and
-   then `report.ready` is kept; each value is read (JSON) when it is first asked for, at once: a print waits for nothing.
+   then `report.ready` is kept; each value is read (JSON) when it is first asked for.
 
    No script reads text as HTML: `report.element` makes elements and sets text. Only what is folded is HTML as it comes,
    written and escaped like the rest of the page (`assets/grid.js` unfolds it). */
@@ -64,7 +64,7 @@ const report = (() => {
     act();
   }
 
-  /** Do something once, when an element comes near to what is in sight, or is printed: a page opens without it. */
+  /** Do something once, when an element comes near to what is in sight: a page opens without it. */
   function whenSeen(at, act) {
     unseen.set(at, act);
     ready.then(() => sight.observe(at));
@@ -133,23 +133,6 @@ const report = (() => {
     for (const act of themed) act();
   }
 
-  /** Have the theme "light" or "dark"; without a name the system's. */
-  function wear(theme) {
-    if (theme) page.dataset.theme = theme;
-    else delete page.dataset.theme;
-    showTheme();
-  }
-
-  /** Paper is white, and a chart keeps the colours it was drawn in: what is dark is light for as long as it is printed. */
-  function print() {
-    const theme = page.dataset.theme;
-    if (isDark()) {
-      wear("light");
-      addEventListener("afterprint", () => wear(theme), { once: true });
-    }
-    for (const at of unseen.keys()) see(at); // those too that one of them brings
-  }
-
   function start() {
     const chosen = memory()?.getItem(THEME);
     if (chosen === "dark" || chosen === "light") page.dataset.theme = chosen;
@@ -166,7 +149,6 @@ const report = (() => {
     }
     dark.addEventListener("change", showTheme);
     addEventListener("hashchange", follow);
-    addEventListener("beforeprint", print);
     showTheme();
   }
 
