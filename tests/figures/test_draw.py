@@ -43,20 +43,18 @@ def measurement(record: Record) -> dict[str, Any]:
     return {**whose(record), "dirty": False, "layer": 2, "n_layers": 3, "maps": maps}
 
 
-def place(results: Path, make: Make) -> None:
+def drawn_in(results: Path, make: Make) -> tuple[Path, list[Path], list[str]]:
+    """A folder of results, its figures, and what was skipped."""
     for row, seed in (("base", 1), ("base", 2), ("h=1", 1), ("h=1", 2)):
         record = make(row, seed, bleu=50 + seed, flops=1e9 * (1 + (row == "h=1")))
         record.save(path(results, record))
+    signed_json.write(results / "laptop/figures/attention.json", {"format": 1, **measurement(make())})
+    return results, *draw.draw_figures(results, "laptop", results / "nowhere", results / "nowhere")
 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory, a_record: Make) -> tuple[Path, list[Path], list[str]]:
-    """A folder of results, its figures, and what was skipped: made in each process that runs one of these tests."""
-    results = tmp_path_factory.mktemp("results")
-    place(results, a_record)
-    signed_json.write(results / "laptop/figures/attention.json", {"format": 1, **measurement(a_record())})
-    nowhere = results / "nowhere"
-    return results, *draw.draw_figures(results, "laptop", nowhere, nowhere)
+    return drawn_in(tmp_path_factory.mktemp("results"), a_record)
 
 
 def test_everything_is_made_from_records_and_a_measurement(drawn: tuple[Path, list[Path], list[str]]) -> None:
@@ -79,10 +77,7 @@ def test_the_same_input_gives_the_same_bytes(
     drawn: tuple[Path, list[Path], list[str]], a_record: Make, tmp_path: Path
 ) -> None:
     results, made, skipped = drawn
-    place(tmp_path, a_record)
-    signed_json.write(tmp_path / "laptop/figures/attention.json", {"format": 1, **measurement(a_record())})
-    nowhere = tmp_path / "nowhere"
-    files, said = draw.draw_figures(tmp_path, "laptop", nowhere, nowhere)
+    _, files, said = drawn_in(tmp_path, a_record)
     assert [file.relative_to(tmp_path) for file in files] == [file.relative_to(results) for file in made]
     assert [one for one, other in zip(files, made, strict=True) if one.read_bytes() != other.read_bytes()] == []
     assert [text.replace(str(tmp_path), "") for text in said] == [text.replace(str(results), "") for text in skipped]
