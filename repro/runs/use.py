@@ -6,7 +6,7 @@ Letters: H heads, Q queries (tokens that look), K keys (tokens that are looked a
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from repro.data.treebank import Mended, mended
 from repro.decoding.search import Search
@@ -74,33 +74,6 @@ def _in_treebank_spelling(word: str) -> str:
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
-class TextScores(NamedTuple):
-    """How likely given translations are; logarithms are natural, end symbols count as tokens."""
-
-    nll: float  # mean over all target tokens, nats
-    n_tokens: int  # of the target
-
-    @property
-    def ppl(self) -> float:
-        """Perplexity of the text, per token."""
-        return math.exp(self.nll)
-
-
-def score_text(
-    trained: Trained, sources: Sequence[str], targets: Sequence[str], *, backend: Any = "torch", bf16: bool = False
-) -> TextScores:
-    """How likely `targets` are as outputs for `sources`, line by line, over the whole text.
-
-    Raises ValueError for a line that is too long.
-    """
-    from repro.decoding.backend import opened
-
-    batches = _batches(trained, sources, targets, backend)
-    with opened(backend, trained.model, bf16=bf16) as ready:
-        nll, _ = ready.score_tokens(batches[i] for i in range(len(batches)))
-    return TextScores(nll, int(batches.target.lengths.sum()))
-
-
 @dataclass(frozen=True)
 class SentenceScores:
     """How likely given translations are, sentence by sentence; logarithms are natural, end symbols count as tokens."""
@@ -140,7 +113,7 @@ def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[
         raise ValueError(
             f"expected as many sources as targets, and one at least; got {len(sources)} and {len(targets)}."
         )
-    batches, model = _batches(trained, sources, targets, "torch"), trained.model
+    batches, model = _batches(trained, sources, targets), trained.model
     device = model.embedding.weight.device
     found = torch.zeros(len(sources), dtype=torch.float64)
     with torch.inference_mode(), torch.autocast(device.type, enabled=False):  # whatever precision the caller uses
@@ -154,12 +127,12 @@ def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[
     return SentenceScores(tuple(found.tolist()), tuple(batches.target.lengths.tolist()))
 
 
-def _batches(trained: Trained, sources: Sequence[str], targets: Sequence[str], backend: str) -> "DevBatches":
+def _batches(trained: Trained, sources: Sequence[str], targets: Sequence[str]) -> "DevBatches":
     from repro.data.datasets import DevBatches
 
     source, target = as_ids(trained.tokenizer, sources), as_ids(trained.tokenizer, targets)
     for name, side in (("source", source), ("target", target)):
-        refuse_long(side, n_places(trained.model, backend), f"line of the {name}")
+        refuse_long(side, n_places(trained.model), f"line of the {name}")
     return DevBatches(source, target, budget=BUDGET, rank=0, world=1)
 
 

@@ -20,6 +20,7 @@ from repro.model.config import LEARNED_POSITIONS, Hyper
 from repro.model.rivals.convs2s import ConvS2S
 from repro.runs.line_lengths import n_places, refuse_long_lines
 from repro.runs.scales import SCALES
+from repro.runs.use import score_sentences
 
 SMOKE = SCALES["smoke"]
 
@@ -97,6 +98,18 @@ def test_lines_that_just_fit_are_read() -> None:
 def test_a_line_that_does_not_fit_is_named(unfit: Any, message: str) -> None:
     with pytest.raises(ValueError, match=rf"^expected at most {message}\. Split that line"):
         refuse_long_lines([unfit])
+
+
+@pytest.mark.parametrize(("sides", "name"), [((14, 2), "source"), ((2, 14), "target")])
+def test_a_line_to_be_scored_has_to_fit(sides: tuple[int, int], name: str) -> None:
+    def encode(lines: list[str]) -> tuple[Any, Any]:
+        offsets = np.cumsum([0, *map(len, lines)])
+        return np.ones(offsets[-1], np.uint16), offsets
+
+    trained: Any = SimpleNamespace(model=sketched(WithPlaces, SMOKE.base, 11), tokenizer=SimpleNamespace(encode=encode))
+    said = rf"at most 13 tokens in a line of the {name}, for which the model has places, got 14 in line 2\. Split"
+    with pytest.raises(ValueError, match=said):
+        score_sentences(trained, *(["xx", "x" * n] for n in sides))
 
 
 def test_the_command_ends_before_a_run_folder_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
