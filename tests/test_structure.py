@@ -64,12 +64,12 @@ SHARED_NAMES = {
 }
 # Lines of Python in each folder, tests last: no more than there are. A change that needs more takes them elsewhere.
 MOST_LINES = {
-    "storage": 892,
+    "storage": 868,
     "render": 821,
     "paper": 195,
     "model": 3_566,
     "data": 2_063,
-    "corpora": 4_678,
+    "corpora": 4_113,
     "results": 3_827,
     "training": 1_877,
     "tracking": 1_046,
@@ -81,7 +81,7 @@ MOST_LINES = {
     "figures": 2_949,
     "web": 1_464,
     "experiment": 230,
-    "cli": 1_931,
+    "cli": 1_788,
     "tests": 41_501,
 }
 

@@ -65,9 +65,6 @@ def prepare(
     """
     check_main_is_guarded()
     started = time.perf_counter()
-    for name, number in (("max_length", max_length), ("workers", workers)):
-        if number is not None and number < 1:
-            raise ValueError(f"{name} must be at least 1, got {number}.")
     if (corpus.vocabulary is None) == (subwords.kind == "given"):
         came = f"with sub-words, those of {corpus.vocabulary}" if corpus.vocabulary else "without sub-words"
         raise ValueError(f"{corpus.name} came {came}; {subwords} do not fit: a text has its own or learns some.")

@@ -79,6 +79,7 @@ def test_the_hash_is_of_the_text_and_its_places(tmp_path: Path) -> None:
         written(packed, f"{path.name}.gz", gzip.compress(path.read_bytes()))
         path.unlink()
     assert opened(packed).sha256 == plain.sha256
+    assert [*plain.files] == ["train.en", "train.de", "dev.en", "dev.de", "test.en", "test.de"]
 
     others = [
         opened(six_files(tmp_path / "word", test_de=b"fuenf\n")),
