@@ -8,8 +8,7 @@ python -m repro publish laptop --replace   also replace records that are publish
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from repro.cli.report import write_changed
 from repro.render.several import several
@@ -17,9 +16,6 @@ from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.runs.command import Parser, folder_named, ours
 from repro.runs.options import add_options
-
-if TYPE_CHECKING:
-    from repro.results.layer_costs import Measured
 
 
 class _Plan(NamedTuple):
@@ -102,7 +98,7 @@ def _plan_of_layers(options: argparse.Namespace) -> _Plan:
         [] if theirs else ["new: the measurement"],
         [f"the measurement of commit {' -> '.join(commits)}"] if theirs and mine != theirs else [],
         _differing(before, after),
-        partial(_publish_layers, mine, options.to),
+        partial(layer_costs.save, place, mine),
     )
 
 
@@ -113,9 +109,3 @@ def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]
         for claim in {**before, **after}
         if before and before.get(claim) != after.get(claim)
     ]
-
-
-def _publish_layers(measured: "Measured", results: Path) -> None:
-    from repro.results import layer_costs
-
-    layer_costs.save(results / LAYER_COSTS_FOLDER / FILE, measured)
