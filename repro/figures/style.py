@@ -186,6 +186,6 @@ def save_numbers(folder: Path, name: str, columns: Sequence[str], rows: Iterable
     """Write the numbers of a picture as `name`.csv, floats to six digits, so that processors agree."""
     from pandas import DataFrame
 
-    file, frame = folder / f"{name}.csv", DataFrame([*rows], columns=columns)
+    file, frame = folder / f"{name}.csv", DataFrame([*rows], columns=list(columns))
     write_text(file, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
     return file
