@@ -24,6 +24,7 @@ from repro.results.record import BASE, Record
 from repro.web.report import Section, fold
 
 SCRIPT = "grid.js"
+MARKS_BY_NAME: Mapping[str, str] = {str(outcome): mark for outcome, mark in MARKS.items()}
 FirstRuns = dict[tuple[str, str], str]  # (table, row) -> the key of the first run of it
 
 
@@ -103,7 +104,7 @@ def verdict_html(words: Words) -> Markup:
 
 def outcome_html(outcome: str, more: str = "") -> Markup:
     """One verdict with its mark, coloured by its class."""
-    text = f"{dict[str, str](MARKS).get(outcome, '')} {outcome} {more}".strip()
+    text = f"{MARKS_BY_NAME.get(outcome, '')} {outcome} {more}".strip()
     return Markup('<span class="verdict {}">{}</span>').format(verdict_class(outcome), text)
 
 
