@@ -77,11 +77,11 @@ MOST_LINES = {
     "decoding": 1_804,
     "pages": 2_315,
     "complexity": 512,
-    "runs": 6_314,
+    "runs": 5_542,
     "figures": 2_949,
     "web": 1_464,
     "experiment": 230,
-    "cli": 1_788,
+    "cli": 1_775,
     "tests": 41_501,
 }
 

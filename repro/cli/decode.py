@@ -112,23 +112,23 @@ def parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_intermixed_args(words if found.model is None else [found.model, *words])
 
 
-def named_run(options: argparse.Namespace) -> Path:
-    """The folder of the chosen run, which is named on standard error before the slow work begins."""
+def named_run(options: argparse.Namespace) -> tuple[Path, Record]:
+    """The folder and the record of the chosen run, which is named on standard error before the slow work begins."""
     folder = run_folder(options.run, options.runs_dir)
     run = finished(folder)
     print(
         f"{folder}: {run.table}, {run.row}, seed {run.seed}, scale {run.scale}, {run.pair}", file=sys.stderr, flush=True
     )
-    return folder
+    return folder, run
 
 
 def _translate(options: argparse.Namespace) -> None:
     given = {name: value for name in ("beam", "alpha") if (value := getattr(options, name)) is not None}
     search = replace(SEARCHES[options.search], **given)
-    check_translates(finished(run_folder(options.run, options.runs_dir)))
-    folder = named_run(options)
+    folder, run = named_run(options)
+    check_translates(run)
     lines = list(read_lines(options.source))  # bad lines are reported before the model is built
-    warn_of_unseen(finished(folder), lines)
+    warn_of_unseen(run, lines)
     trained = open_run(folder, options.cache_dir)
     for _, text in outputs(trained, lines, search, **_by(options)):
         sys.stdout.buffer.write(text.encode() + b"\n")
@@ -165,9 +165,8 @@ def _by(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _parse(options: argparse.Namespace) -> None:
-    run = finished(run_folder(options.run, options.runs_dir))
+    folder, run = named_run(options)
     check_parses(run)
-    folder = named_run(options)
     sentences = [tokens_of(line) for line in read_lines(options.source)]
     trained = open_run(folder, options.cache_dir)
     n_mended = 0
@@ -178,7 +177,7 @@ def _parse(options: argparse.Namespace) -> None:
 
 
 def _score(options: argparse.Namespace) -> None:
-    folder = named_run(options)
+    folder, _ = named_run(options)
     text = Parallel(options.source, options.target)
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
     sources, targets = zip(*pairs, strict=True)
@@ -190,6 +189,6 @@ def _score(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    run = finished(run_folder(options.run, options.runs_dir))
-    export_run(run, lambda: open_run(named_run(options), options.cache_dir), options.format, options.folder)
+    folder, run = named_run(options)
+    export_run(run, lambda: open_run(folder, options.cache_dir), options.format, options.folder)
     print(f"{options.folder}: run {run.run} for {options.format}; README.md there says how to open it")

@@ -14,10 +14,9 @@ from repro.corpora.parallel_text import as_text
 from repro.render.html import html, whole_table
 from repro.render.page import Block, Column, Heading, Page, Table, Text, Verbatim, blocks
 from repro.render.terminal import terminal
-from repro.results.latest import run_folder
 from repro.results.record import Record
 from repro.runs.command import ours
-from repro.runs.load import finished, open_run
+from repro.runs.load import open_run
 from repro.storage.atomic import write_text
 
 if TYPE_CHECKING:
@@ -52,9 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _explain(options: argparse.Namespace) -> None:
-    run = finished(run_folder(options.run, options.runs_dir))
+    folder, run = named_run(options)
     _check(run, options)
-    folder = named_run(options)
     warn_of_unseen(run, [options.sentence])
     trained = open_run(folder, options.cache_dir)
     from repro.runs.explained import explained, ids_of
