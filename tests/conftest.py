@@ -53,11 +53,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.config.stash.setdefault(COLLECTED, set()).add(item.nodeid)
 
 
-# the files that take longest, a minute and more: none of them is begun when the others have ended
+# the files that take longest, in order of it: none of them is begun when the others have ended
 LONGEST = (
-    "runs/executors/test_executors.py", "training/test_group.py", "test_library.py", "faults/test_training.py",
-    "runs/test_sweep.py", "web/test_charts.py", "test_experiment.py", "pages/test_build.py", "web/test_mlflow.py",
-    "tracking/test_client.py", "runs/test_run.py", "faults/test_full_disks.py",
+    "runs/executors/test_executors.py", "test_library.py", "web/test_mlflow.py", "model/test_variants.py",
+    "web/test_charts.py", "runs/test_sweep.py", "faults/test_training.py", "training/test_group.py",
+    "training/test_loop.py", "runs/test_run.py", "test_pretrained.py", "training/test_lightning.py",
+    "faults/test_full_disks.py", "test_experiment.py", "cli/test_data.py",
 )  # fmt: skip
 
 
