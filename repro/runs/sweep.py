@@ -69,7 +69,7 @@ class Sweep:
         self.session = Session(scale, options, whole)
 
     def run(self, signals: Signals) -> int:
-        """Make all cells, together with the processes that share each update; returns the exit code."""
+        """Make all runs, together with the processes that share each update; returns the exit code."""
         if self.peer is None or self.peer.processes == 1:
             return self._run_all(signals)
         from repro.training.group import Group

@@ -14,7 +14,8 @@ from repro.decoding.search import Search
 from repro.model.config import BASE, written
 from repro.model.rivals.convs2s import ConvS2S
 from repro.results import kinds
-from repro.runs.run_dir import Changed, RunDir, made_of, origin, refuse_changed
+from repro.runs.options import Options
+from repro.runs.run_dir import Changed, RunDir, made_of, origin, planned, refuse_changed
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
 from repro.tracking.run_folder import write_run
@@ -136,6 +137,18 @@ def test_every_field_of_a_spec_decides() -> None:
     made = {name: json.dumps(made_of(one), sort_keys=True) for name, one in {"": spec, **changed}.items()}
     assert made.pop("accumulate") == made["devices"], "an update in two parts is one, whoever takes them"
     assert len({*made.values()}) == len(made)
+
+
+def test_the_text_decides_once_it_is_open() -> None:
+    [run] = planned([], SCALES["smoke"], Options())
+    corpus: Any = SimpleNamespace(sha256="text", in_tokens=True, subset=SimpleNamespace(sha256="part"))
+    prepared: Any = SimpleNamespace(data_hash="data", ids_hash="ids", tokenizer=SimpleNamespace(sha256="pieces"))
+    opened = run.opened(corpus, prepared, "smoke-1")
+    assert opened.spec == replace(
+        run.spec,
+        text=TextSpec(corpus="text", data="data", ids="ids", tokenizer="pieces", in_tokens=True, test_subset="part"),
+    )
+    assert (opened.corpus, opened.prepared, opened.entry.scale.name) == (corpus, prepared, "smoke-1")
 
 
 def test_the_id_is_made_of_all_fields(tmp_path: Path) -> None:
