@@ -72,17 +72,17 @@ MOST_LINES = {
     "corpora": 4_113,
     "results": 3_827,
     "training": 1_877,
-    "tracking": 1_046,
-    "claims": 2_047,
+    "tracking": 1_045,
+    "claims": 2_049,
     "decoding": 1_804,
-    "pages": 2_315,
+    "pages": 2_359,
     "complexity": 512,
     "runs": 5_542,
     "figures": 2_949,
     "web": 1_464,
-    "experiment": 230,
-    "cli": 1_775,
-    "tests": 41_501,
+    "experiment": 199,
+    "cli": 1_776,
+    "tests": 39_677,
 }
 
 

@@ -177,7 +177,9 @@ def why_apart(apart: Sequence[Apart]) -> list[str]:
 def _rows(records: Sequence[Record]) -> str:
     """The rows and their seeds: base (seed 1, 2), h=1 (seed 1); from six rows on only how many rows."""
     rows, seeds = {record.row for record in records}, sorted({record.seed for record in records})
-    return seeds_of_rows(records) if len(rows) <= 5 else f"{len(rows)} rows, seeds {', '.join(map(str, seeds))}"
+    if len(rows) <= 5:
+        return seeds_of_rows(records)
+    return f"{len(rows)} rows, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
 
 
 # What rows have in common

@@ -176,7 +176,8 @@ def _fetch_craft(options: argparse.Namespace) -> None:
     lacking = missing_of_craft(folder)
     print(f"craft: licence {CORPORA['craft'].licence}; still to fetch: {len(lacking)} files, 13 MB in all")
     if options.dry_run or options.list:
-        print(by_hand(lacking.values(), folder) if lacking else "Everything is there.")
+        placed = [replace(source, archive=path) for path, source in lacking.items()]  # its files lie in folders
+        print(by_hand(placed, folder) if lacking else "Everything is there.")
         return
     for path, source in craft_sources().items():
         fetch(source, (folder / path).parent, offline=options.offline)

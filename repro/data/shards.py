@@ -317,8 +317,8 @@ class Prepared:
     data_hash: str  # of everything that decides the ids; the plan is a function of it
     ids_hash: str  # of all ids of all splits, as stored in shards: it identifies what a run reads
     manifest_hash: str  # of every shard that was written and the counts in it
-    card: Path  # folder of data_card.md and data_card.json
-    repeats: Mapping[str, float]  # shares of text that is also where it should not be, see `repro/results/repeats.py`
+    card: Path  # folder of data_card.json
+    repeats: Mapping[str, float]  # shares of text that is also where it should not be, see `repro/results/notes.py`
     notes: tuple[str, ...]  # sentences that a reader of the scores must know
     seconds: float  # how long this call took
 

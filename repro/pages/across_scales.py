@@ -12,7 +12,7 @@ from repro.claims.decisions import OF_SIGN, OF_SIZE, Outcome
 from repro.claims.judge import OUTCOMES, Judged, may_judge, place_of_scale
 from repro.pages.claims import ABOUT, OF_PAPER, RULES, agreement, group_of, settles, told_counts
 from repro.pages.columns import numbers, rules_between, tabled, with_minus
-from repro.pages.scale import SHOWN
+from repro.pages.scale import PICTURES
 from repro.pages.scale_data import ScaleData
 from repro.render.page import (
     Block,
@@ -133,8 +133,9 @@ def _texts(scales: Iterable[ScaleData]) -> Iterator[Block]:
     if not drawn:
         return
     yield Heading("What depends on how often the text is seen")
-    yield Text(ABOUT_TRIED if any(one.runs.scale == TRIED for one in scales) else "")
-    yield from (Picture(f"{scale}/{FIGURES}/{WORTH}.svg", f"{SHOWN[WORTH]} ({scale})") for scale in drawn)
+    if any(one.runs.scale == TRIED for one in scales):
+        yield Text((f"{ABOUT_TRIED} The rows on the first: ", Link(TRIED, f"{TRIED}/README", to_page=True), "."))
+    yield from (Picture(f"{scale}/{FIGURES}/{WORTH}.svg", f"{PICTURES[WORTH]} ({scale})") for scale in drawn)
 
 
 def _by_size(scales: Iterable[ScaleData]) -> list[ScaleData]:

@@ -21,6 +21,7 @@ from repro.pages.scale_data import ScaleData, printed_of
 from repro.pages.words import to_project
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.render.several import several
+from repro.results.labels import label
 from repro.results.parts import RATIO, length_decides
 
 NAME = "claims"
@@ -300,7 +301,8 @@ def _other_rows(answered: Iterable[Judged], data: ScaleData) -> Iterator[Block]:
     rows = [row for row in TABLE3 if row not in told and any(distances(row, of) for of in (LOG_PPL, BLEU))]
     if not rows or B0 not in printed:
         return
-    columns = [Column("", "row", [row.split("/", 1)[1] for row in rows])]
+    runs = data.evidence.explored()
+    columns = [Column("", "row", [label(row.split("/", 1)[1], runs[row][0].hyper) for row in rows])]
     for of in (LOG_PPL, BLEU):
         shown: dict[str, list[str]] = {"ours": [], "paper": [], "ratio": []}
         for row in rows:

@@ -58,7 +58,7 @@ def columns(measured: Measured) -> list[Column]:
 
 ABOUT = marked(
     "**complexity**: operations of the products that bring positions together; each exponent is a least-squares fit "
-    "over logarithms, **±** the half-width of its 95 % t-interval, which is 0 where the points lie on the law. "
+    "over logarithms; those of the whole layer, of memory and of time, with 95 % t-intervals, are in `table1.csv`. "
     "**sequential operations**: matrix products of one layer that wait for one another. **longest path**: layers, or "
     "steps of a recurrence, until the gradient of every output reaches every input (in a recurrence, every earlier "
     "one). Shown is the law that explains most, of a constant, the logarithm and n, with its factor."

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from repro.claims.judge import Judged
 from repro.pages import columns, table4
-from repro.pages.claims import ABOUT
+from repro.pages.claims import ABOUT, OF_TEXTS
 from repro.pages.columns import DELTA, PARTS, TABLE_3, numbers, row_column, spreads, tabled
 from repro.pages.of_others import anchor_found, anchor_section
 from repro.pages.words import about_settings, by_chance, ending, opening, told_apart
@@ -18,6 +18,7 @@ from repro.render.page import (
     Block,
     Column,
     Heading,
+    Link,
     Listing,
     Page,
     Table,
@@ -92,6 +93,7 @@ def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = ())
             opening(frame, Listing((*columns.found(frame).items, *anchor_found(frame).items))),
             anchor_section(frame),
             tabled([row, *dev, *columns.verdict_columns(frame, judged)], ruled),
+            _stated(name, judged),
             Heading("What the rows are"),
             tabled([row, *size], ruled),
             about_settings(frame),
@@ -102,6 +104,13 @@ def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = ())
             ending(frame, "all_tables" if whole else name, scale),
         ),
     )
+
+
+def _stated(name: str, judged: Iterable[Judged]) -> Text:
+    """Where the statements stand that compare two rows of the table; empty without any."""
+    within = [one for one in judged if one.claim.rows and all(row.startswith(f"{name}/") for row in one.claim.rows)]
+    link = Link(f"{OF_TEXTS.name}.md", OF_TEXTS.name, to_page=True)
+    return Text(("What is said of two of these rows, and whether it holds: ", link, ".") if within else "")
 
 
 def _under_letters(frame: DataFrame) -> Column:

@@ -208,7 +208,7 @@ def test_a_row_with_a_system_of_its_own_is_of_the_same_world_as_the_base() -> No
 
 def test_many_rows_are_counted() -> None:
     found = gather([run(1, f"h={h}") for h in (1, 2, 4, 8, 16, 32)], {LIST})
-    assert why_apart(found.apart)[0].endswith(": 6 rows, seeds 1")
+    assert why_apart(found.apart)[0].endswith(": 6 rows, seed 1")
     five = [run(seed, f"h={h}") for seed in (3, 1) for h in (1, 2, 4, 8, 16)]
     assert why_apart(gather(five, {LIST}).apart)[0].endswith("h=8 (seed 3, 1), h=16 (seed 3, 1)")
 

@@ -61,7 +61,8 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
     gallery = (tmp_path / "laptop/figures.md").read_text("utf-8")
     assert "A page of this scale shows **the sign of large effects**" in gallery.partition("![")[0]
     shown = re.findall(r"\(figures/(\w+)\.svg\)", gallery)
-    assert shown == ["figure2_attention", "curves_table3_B", "differences", "softmax_saturation"]
+    assert shown == ["figure2_attention", "softmax_saturation", "differences", "curves_table3_B"]
+    assert "How the rows of table3_B learned" in gallery
     assert tmp_path / "laptop/README.md" in written
 
 
