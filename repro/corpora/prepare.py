@@ -16,13 +16,13 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.corpora import parallel_text
-from repro.corpora.catalogue import Corpus, GrammarSizes, open_corpus
+from repro.corpora.catalogue import Corpus
 from repro.corpora.datacard import SEEN, Overlap, card, repeats, unlisted, write_card
 from repro.corpora.filters import check_rules, identity, reasons
 from repro.corpora.parallel_text import Chunk, Parallel, same_spelling
@@ -31,9 +31,6 @@ from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unk
 from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, alone, made_once, manifest_hash, verified
 from repro.storage.process_pool import check_main_is_guarded, process_pool
-
-if TYPE_CHECKING:
-    from repro.data.datamodule import TranslationData
 
 FolderFacts = dict[str, Any]  # what a step returns about the folder that it filled
 Tasks = Mapping[Path, Callable[[Path], FolderFacts]]  # folder -> what fills it
@@ -129,30 +126,6 @@ def prepare(
         notes=notes,
         seconds=time.perf_counter() - started,
     )
-
-
-def corpus_data(
-    corpus: str,
-    pair: str,
-    subwords: Subwords,
-    *,
-    cache: Path | str = "cache",
-    data_dir: Path | str | None = None,
-    sizes: GrammarSizes | None = None,
-    max_length: int = 128,
-    **plan: Any,
-) -> "TranslationData":
-    """The corpus as a LightningDataModule for any `Trainer`, as runs train on it (`docs/lightning.md`).
-
-    It is prepared once: one of several processes prepares it, and the others wait and read its cache.
-
-    Arguments are those of `open_corpus` and `prepare`; `plan` is for `TranslationData`, `budget` and `seed` first.
-    """
-    from repro.data.datamodule import TranslationData  # Lightning, which other processes do without
-
-    cache, data_dir = Path(cache), Path(data_dir) if data_dir else None
-    opened = open_corpus(corpus, pair, data_dir=data_dir, cache=cache, sizes=sizes)
-    return TranslationData.from_prepared(prepare(opened, subwords=subwords, cache=cache, max_length=max_length), **plan)
 
 
 def _hash(of_shards: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from repro.corpora.catalogue import GrammarSizes
-from repro.corpora.prepare import corpus_data
+from repro.corpora.datamodule import corpus_data
 from repro.data import datamodule as module
 from repro.data.batch import Batch
 from repro.data.batching import by_tokens, updates, updates_per_epoch

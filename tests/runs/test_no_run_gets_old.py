@@ -90,6 +90,17 @@ def test_only_what_lies_behind_the_wall_makes_a_run_old(copy: Path) -> None:
     assert [name for name in after if after[name] != before[name]] == ["parser"]
 
 
+def test_from_behind_the_wall_a_parser_takes_these_alone() -> None:
+    """One import more on the way to them, even inside a function, makes every parser old."""
+    code = provenance._code_of_task(PARSER.task)
+    taken = code.taken("repro.runs.parsing")
+    inside = [path.relative_to(places.PACKAGE.parent).with_suffix("") for path in places.PACKAGE.glob("*/**/*.py")]
+    names = [".".join(path.parts) for path in inside if path.parts[1] in ("model", "data", "training", "decoding")]
+    assert sorted(name for name in names if not name.endswith("__init__") and code.digest(name) in taken) == [
+        "repro.data.shards", "repro.data.tokenizer", "repro.data.treebank", "repro.decoding.evalb",
+    ]  # fmt: skip
+
+
 def test_a_new_rival_makes_no_run_old(copy: Path) -> None:
     rows = [BASE_ROW, *(row for row in LADDER if row.name in ("simple", "ConvS2S")), LAB[0]]
     before = ids(rows)
