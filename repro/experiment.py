@@ -106,7 +106,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     try:
         signals = Signals()
         peer = None if options.dry_run else membership(os.environ)
-        options = spelled_out(options.started_as(peer))
+        options = spelled_out(options).started_as(peer)
         refuse_other_processes(peer, options.processes)
         scale = chosen_scale(options)
         whole = planned(tables, scale, options)

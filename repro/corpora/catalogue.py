@@ -13,7 +13,7 @@ from repro.corpora.pair import languages
 from repro.corpora.parallel_text import Parallel, Subset, subset_of
 from repro.corpora.sources import COLLECTIONS, KNOWN
 from repro.data.vocabulary import Subwords
-from repro.storage.folder_cache import MANIFEST, made_once, verified
+from repro.storage.folder_cache import MANIFEST, made_once, stated
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # if installed: the current folder
@@ -270,11 +270,17 @@ def _expected(stems: Sequence[str], pair: str) -> str:
 def _recognised(text: Parallel, name: str, pair: str, stems: Sequence[str]) -> None:
     """Raise ValueError if a text is not the known one; of text that fetching unpacked, the archive was checked."""
     place, known = text.source.parent, CORPORA[name]
-    if known.folders and (place / MANIFEST).exists():  # one's own folder may have a file so named
-        verified(place)
-        return
     folder, found = known.folders.get(pair), text.fingerprints()
+    # one's own folder may have a file so named; of generated text nothing was unpacked
+    unpacked = stated(place).get("files") if known.folders and (place / MANIFEST).exists() else None
     for path, language, one in zip((text.source, text.target), languages(pair), found, strict=True):
+        if unpacked:  # known by what was unpacked: the files are gigabytes, and one look at them is enough
+            if one.sha256 != (expected := unpacked[language]["sha256"]):
+                raise ValueError(
+                    f"{path} is damaged: expected SHA-256 {expected}, got {one.sha256}. Delete its folder and fetch it "
+                    "again."
+                )
+            continue
         # known by its own name or, if it goes by another name, by the usual one
         usual = KNOWN.get(f"{folder}/{stems[0]}.{language}", one.sha256)
         expected = KNOWN.get(f"{folder}/{path.name.removesuffix('.gz')}", usual)

@@ -211,7 +211,8 @@ def text(
 ) -> tuple[Path, Path]:
     """The plain text of `source` for `pair`, two files in a folder of `texts`; the archive is needed only to make them.
 
-    The facts kept of that folder are `files` (`n_lines` by language) and the name of the `archive`.
+    The facts kept of that folder are `files` (by language `n_lines` and `sha256` of the text) and the name of the
+    `archive`.
     """
     folder = _text_folder(source, pair, texts)
     try:
@@ -247,7 +248,8 @@ def _unpacked(source: Source, pair: str, archive: Path, folder: Path) -> dict[st
                 f"{archive}: {side.name!r} is not the published text: expected SHA-256 {side.sha256}, got "
                 f"{one.sha256}. {AGAIN}"
             )
-    return {"files": {side.language: {"n_lines": one.n_lines} for side, one in found.items()}, "archive": archive.name}
+    files = {side.language: {"n_lines": one.n_lines, "sha256": one.sha256} for side, one in found.items()}
+    return {"files": files, "archive": archive.name}
 
 
 def unpack(archive: Path, wanted: Mapping[str, Path]) -> None:

@@ -104,6 +104,11 @@ def _pairs(text: Path, pair: str, columns: Names | None, dropped: Counter[str] |
         stems = (text.name, *(stem.removesuffix(f".{language}") for language in languages(pair)))
         if (sides := sides_of(text.parent, stems, pair)) is None:
             one, other = languages(pair)
+            if text.is_dir():
+                raise ValueError(
+                    f"{text} is a folder: expected its training text, with --dev and --test. A folder of train.{one}, "
+                    f"train.{other}, dev.* and test.* needs no import: --corpus folder --data-dir {text}."
+                )
             raise ValueError(
                 f"{text} is not there or of another kind: expected {', '.join(TABLES)}, plain or "
                 f"{', '.join(PACKED[1:])}, or two files {text.name}.{one} and {text.name}.{other}, plain or .gz."

@@ -65,6 +65,9 @@ def prepare(
     if (corpus.vocabulary is None) == (subwords.kind == "given"):
         came = f"with sub-words, those of {corpus.vocabulary}" if corpus.vocabulary else "without sub-words"
         raise ValueError(f"{corpus.name} came {came}; {subwords} do not fit: a text has its own or learns some.")
+    for name, number in (("max_length", max_length), ("workers", workers)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} must be at least 1, got {number}.")
     rules, workers = check_rules(rules), workers or usable_cores()
     reasons(rules, corpus.pair, [], [])  # raise here, not in every process, if a rule cannot work
     version = _version(corpus, subwords, max_length, rules)

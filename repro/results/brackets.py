@@ -92,6 +92,8 @@ def read_brackets(results: Path, record: Record) -> dict[str, Brackets] | None:
         mended = {name.removeprefix(MENDED): times for name, times in columns.items() if name.startswith(MENDED)}
         words, brackets, gold, right = (columns[name] for name in COLUMNS)
         made[split] = Brackets(words, brackets, gold, right, mended)
+        if (right > np.minimum(brackets, gold)).any():
+            raise ValueError(f"{place}: {split}: expected no more right brackets than were found. {artifacts.AGAIN}")
         for name, counted in made[split].scores().items():
             scored = record.score(split, name)
             if scored is None or abs(scored - counted) > SAME_F1:

@@ -2,7 +2,6 @@
 
 import argparse
 import difflib
-import errno
 import importlib.metadata
 import os
 import re
@@ -119,6 +118,7 @@ def code_of(error: Exception) -> int:
 def ended(command: Callable[[], int | None]) -> int:
     """Run a command to its end and return its exit code; that of SIGPIPE if its reader has gone."""
     console.open_streams()
+    streams.end_at_full_disk()
     try:
         try:
             return command() or 0
@@ -130,12 +130,6 @@ def ended(command: Callable[[], int | None]) -> int:
         return 128 + signal.SIGPIPE
     except DiskError as error:
         print(f"error: {error}", file=sys.stderr)
-        return DISK
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        streams.lead_nowhere(1)  # what is left in the buffer would fail once more
-        print(f"error: the output cannot be written: {os.strerror(errno.ENOSPC)}", file=sys.stderr)
         return DISK
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)

@@ -68,6 +68,7 @@ class Known(NamedTuple):
 
     row: dict[str, Any]  # of `row_of`
     flops: float  # of an update
+    total: float  # of all updates
     rate: float  # operations of its training in a second of training and scoring
 
 
@@ -92,7 +93,7 @@ def finished(options: Options) -> list[Known]:
             if made_with == wanted and content["status"] == "finished" and cost["train_seconds"] >= SHORTEST:
                 rate = cost["flops"] / (cost["train_seconds"] + cost["decode_seconds"])
                 row = row_of(content["hyper"], content.get("system"))
-                found.append((stamp["started"], Known(row, cost["flops"] / cost["steps"], rate)))
+                found.append((stamp["started"], Known(row, cost["flops"] / cost["steps"], cost["flops"], rate)))
     return [known for _, known in sorted(found, key=lambda one: one[0], reverse=True)]
 
 
@@ -129,14 +130,20 @@ def card_for(options: Options) -> Card | None:
 
 
 def estimate_here(run: "RunDir", known: Sequence[Known]) -> Estimate:
-    """By the known run most like this one: of the same row, else of an update with as many operations.
+    """By the known run most like this one: of the same row, else of an update with as many operations; then as long.
 
-    Where none is known, by a card like the one here, or a guess.
+    Of a short trial more is scoring and start-up. Where none is known, by a card like the one here, or a guess.
     """
     flops, spec = _flops(run), run.spec
     row, of_update = row_of(vars(spec.hyper), system_text(spec.system) or None), flops / spec.hyper.steps
     if known:
-        like = min(known, key=lambda one: (one.row != row, abs(math.log(one.flops / of_update))))
+
+        def unlike(one: Known) -> tuple[float, ...]:
+            same = one.row == row  # its updates differ by padding alone, and its length counts from a tenth on
+            of_updates = 0.0 if same else abs(math.log(one.flops / of_update))
+            return not same, of_updates, round(10 * abs(math.log(one.total / flops)))
+
+        like = min(known, key=unlike)
         return Estimate(flops / like.rate, measured=True)
     if this_machine().is_gpu:
         device = this_machine().device.lower()
@@ -221,7 +228,7 @@ def _of_machine(expected: Sequence[Estimate], options: Options) -> list[str]:
     """Which machine the times are of, where that is not plain."""
     machine = this_machine().device
     if not all(one.measured for one in expected):
-        return [f"No run has finished on such a machine ({machine}): times are guessed from operations."]
+        return [f"No run of {SHORTEST:g} s or more has finished on such a machine ({machine}): times are guessed."]
     return [] if options.on == "here" else [f"Times are those of a machine like this one, {machine}."]
 
 

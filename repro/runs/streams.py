@@ -1,13 +1,17 @@
-"""Standard output and error of training when their reader stops (`| head`), or their disk is full (`> log`)."""
+"""Standard output and error when their reader stops (`| head`), or their disk is full (`> log`)."""
 
 import errno
 import io
 import os
+import select
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from repro.render import console
+from repro.storage.atomic import DiskError, named
 
 GONE = (errno.EPIPE, errno.EIO)  # errors of a write whose reader has ended or whose terminal was closed
 
@@ -19,6 +23,18 @@ def lead_nowhere(number: int) -> None:
     os.close(nowhere)
 
 
+class _Named(io.FileIO):
+    """A stream that ends the command where its disk refuses, by a DiskError that names the stream."""
+
+    def write(self, data: Any) -> int:
+        try:
+            with named(Path("/dev", "stdout")):
+                return _all_written(super().write, data, self)
+        except DiskError:
+            lead_nowhere(self.fileno())  # what is left in the buffer would fail once more
+            raise
+
+
 class _Outliving(io.FileIO):
     """A stream that discards everything once its reader has gone, and drops what its disk does not take."""
 
@@ -26,8 +42,7 @@ class _Outliving(io.FileIO):
 
     def write(self, data: Any) -> int:
         try:
-            # None: another process made it one that does not wait
-            return super().write(data) or memoryview(data).nbytes
+            return _all_written(super().write, data, self)
         except OSError as error:
             if error.errno in GONE:
                 lead_nowhere(self.fileno())
@@ -41,23 +56,47 @@ class _Outliving(io.FileIO):
             return memoryview(data).nbytes
 
 
+def _all_written(write: Callable[[Any], int | None], data: Any, stream: io.FileIO) -> int:
+    """Write all bytes and return their number, also where another process made the stream non-blocking."""
+    rest = memoryview(data).cast("B")
+    while rest:
+        if (written := write(rest)) is None:
+            select.select([], [stream], [])
+        else:
+            rest = rest[written:]
+    return memoryview(data).nbytes
+
+
+def end_at_full_disk() -> None:
+    """From now on, a disk without room for standard output raises a DiskError that names the stream."""
+    _write_through(1, _Named)
+
+
 def outlive_reader() -> None:
     """From now on, standard output and error drop what nobody reads and what no disk has room for: hours of training
     must not end because a pager was closed or a log has filled its disk.
     """
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        now = getattr(sys, name)
-        old = console.beneath(now)
-        if old is None or old is not getattr(sys, f"__{name}__"):
-            continue  # there is none, or the program replaced it itself
-        with suppress(OSError):
-            old.flush()
-        raw = _Outliving(number, "w", closefd=False)
-        new = io.TextIOWrapper(
-            raw if isinstance(getattr(old, "buffer", None), io.RawIOBase) else io.BufferedWriter(raw),  # as -u has it
-            encoding=old.encoding,
-            errors=old.errors,
-            line_buffering=old.line_buffering,
-            write_through=old.write_through,
-        )
-        setattr(sys, name, console.Shown(new) if isinstance(now, console.Shown) else new)
+    for number in (1, 2):
+        _write_through(number, _Outliving)
+
+
+def _write_through(number: int, kind: type[_Named] | type[_Outliving]) -> None:
+    """Replace a standard stream by one of `kind`, unless there is none or the program replaced it itself."""
+    name = {1: "stdout", 2: "stderr"}[number]
+    now = getattr(sys, name)
+    old = console.beneath(now)
+    buffer = getattr(old, "buffer", None)
+    is_ours = isinstance(getattr(buffer, "raw", buffer), _Named | _Outliving)
+    if old is None or not (is_ours or old is getattr(sys, f"__{name}__")):
+        return
+    with suppress(OSError):
+        old.flush()
+    raw = kind(number, "w", closefd=False)
+    new = io.TextIOWrapper(
+        raw if isinstance(buffer, io.RawIOBase) else io.BufferedWriter(raw),  # as -u has it
+        encoding=old.encoding,
+        errors=old.errors,
+        line_buffering=old.line_buffering,
+        write_through=old.write_through,
+    )
+    setattr(sys, name, console.Shown(new) if isinstance(now, console.Shown) else new)

@@ -43,6 +43,8 @@ def made_new(folder: Path, make: Callable[[Path], T]) -> T:
     The folder is not verified later: its files may be changed.
     """
     folder = folder.resolve()  # a link means the folder that it leads to
+    if folder == Path.cwd():
+        raise ValueError(f"Expected a folder of its own, got the one that you are in, {folder}. Name a new one.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"Expected a new or empty folder, got {folder}, which is there. Name another, or delete it.")
     with _making(folder) as work:
@@ -78,6 +80,11 @@ def verified(folder: Path) -> dict[str, Any]:
                 "Delete the folder; it is made again."
             )
     return dict(contents["facts"])
+
+
+def stated(folder: Path) -> dict[str, Any]:
+    """The facts of a folder that `made_once` made; its files are not read."""
+    return dict(_manifest(folder)["facts"])
 
 
 def manifest_hash(folder: Path) -> str:

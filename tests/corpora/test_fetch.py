@@ -86,7 +86,11 @@ def test_the_text_of_a_source(tmp_path: Path, server: FileServer) -> None:
     folder = tmp_path / "texts" / "x_v7-en-de"
     assert first == (folder / "x_v7.en", folder / "x_v7.de")
     assert [path.read_bytes() for path in first] == [lines(EN), lines(DE)]
-    assert verified(folder) == {"archive": "x.tgz", "files": {one: {"n_lines": N_LINES} for one in ("en", "de")}}
+    files = {
+        language: {"n_lines": N_LINES, "sha256": hashlib.sha256(lines(of)).hexdigest()}
+        for language, of in (("en", EN), ("de", DE))
+    }
+    assert verified(folder) == {"archive": "x.tgz", "files": files}
     (tmp_path / "x.tgz").unlink()
     assert found(offline=True) == first  # the text is there, the archive is not needed
 

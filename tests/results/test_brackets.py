@@ -79,10 +79,13 @@ def test_brackets_that_were_written_are_read_again_and_what_gives_other_scores_i
     record = parser_run(tmp_path)
     assert repr(read_brackets(tmp_path, record)) == repr(SPLITS)
     assert fault_of_brackets(tmp_path, record) is None
-    dev = SPLITS["dev"]._replace(found=np.array([2, 6, 1, 4, 4]))
-    write_brackets(path(tmp_path, record), record.run, {**SPLITS, "dev": dev})
-    said = fault_of_brackets(tmp_path, record) or ""
-    assert "dev: expected brackets that give the record's f1 of" in said
+    for column, values, complaint in (
+        ("found", [2, 6, 1, 4, 4], "dev: expected brackets that give the record's f1 of"),
+        ("right", [3, 2, 1, 4, 1], "dev: expected no more right brackets than were found"),
+    ):
+        dev = SPLITS["dev"]._replace(**{column: np.array(values)})
+        write_brackets(path(tmp_path, record), record.run, {**SPLITS, "dev": dev})
+        assert complaint in (fault_of_brackets(tmp_path, record) or "")
 
 
 def test_brackets_of_another_run_and_damaged_files_are_named(tmp_path: Path) -> None:

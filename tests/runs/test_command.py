@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,8 @@ def test_a_command_whose_output_has_no_room_says_so_once(lines: int, unbuffered:
         f"import sys\nfrom repro.runs.command import ended\n{main}sys.exit(ended(main))", unbuffered
     )
     assert code == 74
-    assert said == "error: the output cannot be written: No space left on device\n"
+    assert said.startswith("error: /dev/stdout cannot be written to: No space left on device (")
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(("both", "unbuffered"), [(False, ""), (False, "1"), (True, "")])
@@ -168,6 +170,27 @@ def test_the_output_of_training_goes_on_where_there_is_room_again(tmp_path: Path
         )  # fmt: skip
     assert (done.returncode, (tmp_path / "log").read_text()) == (0, "before\nafter\n")
     assert done.stderr.startswith(b"The output cannot be written (File too large)")
+
+
+@pytest.mark.parametrize("lasting", ["", "streams.outlive_reader()"])
+def test_a_pipe_that_does_not_wait_gets_every_line(lasting: str) -> None:
+    """Some programs that start others, and some terminals, leave standard output non-blocking."""
+    program = f"""
+import os, sys
+from repro.runs import streams
+from repro.runs.command import ended
+os.set_blocking(1, False)
+def main():
+    {lasting}
+    for number in range(2_000):
+        print(f"{{number:0100}}")
+sys.exit(ended(main))
+"""
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        time.sleep(1.0)  # the pipe is full by now, as 200 kB are more than it holds
+        lines = process.stdout.read().split()
+    assert (process.returncode, len(lines), len({*lines})) == (0, 2_000, 2_000)
 
 
 # ---- the first line

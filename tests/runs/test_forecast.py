@@ -59,7 +59,7 @@ def changed(run: RunDir, **hyper: Any) -> RunDir:
 def known(run: RunDir, seconds: float) -> Known:
     """A run that took so long."""
     flops = expected_flops(run.spec.hyper, LAPTOP, "en-de")
-    return Known(row_of(vars(run.spec.hyper), None), flops / run.spec.hyper.steps, flops / seconds)
+    return Known(row_of(vars(run.spec.hyper), None), flops / run.spec.hyper.steps, flops, flops / seconds)
 
 
 def expected(run: RunDir, *runs: Known) -> Estimate:
@@ -76,6 +76,8 @@ def test_a_run_takes_as_long_as_the_newest_of_its_row_whatever_the_schedule() ->
     assert expected(H32, *runs) == (pytest.approx(120.0), True)
     assert expected(changed(BASE, steps=900, warmup=7), *runs).seconds == pytest.approx(30.0)
     assert expected(BASE, *runs).to_come(0.75) == pytest.approx(15.0)
+    trial = changed(BASE, steps=BASE.spec.hyper.steps // 10)  # half of its 12 seconds is scoring
+    assert expected(BASE, known(trial, 12.0), *runs).seconds == pytest.approx(60.0), "by the run that was as long"
 
 
 def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_the_most_alike() -> None:
@@ -132,7 +134,7 @@ def keep(tmp_path: Path) -> Keep:
 
 def test_a_finished_run_says_how_fast_its_row_is(keep: Keep) -> None:
     row = row_of(asdict(LAPTOP.base), None)
-    assert keep(hyper__steps=900, hyper__warmup=7) == [Known(row, 2e9, 3.6e10)]  # in 90 s and 10 s
+    assert keep(hyper__steps=900, hyper__warmup=7) == [Known(row, 2e9, 3.6e12, 3.6e10)]  # in 90 s and 10 s
     older = keep(2, stamp__started="2026-11-22T16:00:00+00:00", cost__train_seconds=30.0)
     assert [one.rate for one in older] == [3.6e10, 9e10], "the newest first"
     assert keep(system="toy.Toy")[0].row != row

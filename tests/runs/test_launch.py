@@ -155,6 +155,7 @@ def test_what_cannot_be_is_refused_with_what_to_type(environment: dict[str, str]
     ("asked", "started"),
     [
         (["--scale=smoke-2-devices"], TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"}),  # would train alone
+        (["--scale=smoke-2-devices"], SRUNS | FOUR),
         (["--scale=smoke", "--devices=2"], SRUNS | FOUR),
     ],
 )

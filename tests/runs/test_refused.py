@@ -56,6 +56,8 @@ class NoSearch(Toy):
     [
         (partial(Transformer, mixx=UnscaledDot), "TypeError: .*unexpected keyword argument 'mixx'"),
         (partial(Transformer, mix=PostNorm), "TypeError: "),
+        (partial(Restricted, r=4), "expected an odd r of at least 1, got 4:"),
+        (partial(Restricted, r=-1), "expected an odd r of at least 1, got -1:"),
         (partial(ConvS2S, kernel=-1), "RuntimeError: .*negative dimension"),
         (partial(Transformer, mix_source=partial(TwoLevel, segment=0)), "ZeroDivisionError: "),
         (partial(Transformer, mix=Relative), "AssertionError: distances are of a sequence to itself"),
@@ -63,7 +65,17 @@ class NoSearch(Toy):
         (partial(Transformer, mix=Relative, mix_source=ScaledDotProduct), "AssertionError: distances are of a seq"),
         (NoSearch, "RuntimeError: no search here"),
     ],
-    ids=["misspelt", "no mixing", "kernel", "segment", "relative source", "relative search", "no search"],
+    ids=[
+        "misspelt",
+        "no mixing",
+        "even",
+        "negative",
+        "kernel",
+        "segment",
+        "relative source",
+        "relative search",
+        "no search",
+    ],
 )
 def test_what_cannot_be_made_read_or_searched_is_refused_in_one_sentence(system: Any, reason: str) -> None:
     start = r"^Row 'x' of t \(.*\): "

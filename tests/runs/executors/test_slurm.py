@@ -19,15 +19,18 @@ def program(path: Path, text: str) -> str:
     return str(path)
 
 
-def begin(folder: Path, *words: str, task: int = 1, restarts: int = 0) -> "subprocess.Popen[str]":
+def begin(folder: Path, *words: str, task: int = 1, restarts: int = 0, **of_array: str) -> "subprocess.Popen[str]":
     """The script as a task of a node, of an array of eleven; scontrol writes down what it is asked."""
     program(folder / "bin" / "scontrol", f'printf "%s\\n" "$@" >> "{folder}/asked"')
     variables = {
         "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
         "SLURM_ARRAY_JOB_ID": "76",
         "SLURM_ARRAY_TASK_ID": str(task),
+        "SLURM_ARRAY_TASK_MIN": "1",
         "SLURM_ARRAY_TASK_MAX": "11",
+        "SLURM_ARRAY_TASK_COUNT": "11",
         **({"SLURM_RESTART_COUNT": str(restarts)} if restarts else {}),
+        **of_array,
     }
     return subprocess.Popen(
         ["bash", str(SCRIPT), *words], cwd=folder, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -47,6 +50,14 @@ def test_odd_words_reach_the_run_unchanged_with_its_shard(tmp_path: Path) -> Non
     assert process.returncode == 0
     assert said == "".join(f"<{word}>" for word in [*words, "--jobs", "1", "--shard", "3/11"])
     assert not (tmp_path / "broken").exists()
+
+
+@pytest.mark.parametrize("of_array", [{"SLURM_ARRAY_TASK_MIN": "0"}, {"SLURM_ARRAY_TASK_COUNT": "6"}])
+def test_an_array_that_would_leave_runs_out_is_refused(tmp_path: Path, of_array: dict[str, str]) -> None:
+    process = begin(tmp_path, program(tmp_path / "python", "touch ran"), task=3, **of_array)
+    said, _ = process.communicate()
+    assert (process.returncode, said.count("--array=1-5")) == (2, 1)
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(
