@@ -1,7 +1,6 @@
 """The whole way on disks that are full, small, read-only or elsewhere: named, exit code 74, and on with more room."""
 
 import runpy
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -54,11 +53,10 @@ def _own_signals() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The row made in a folder of an odd name, with TMPDIR on a full disk of its own: nothing that lasts goes there."""
     folder = tmp_path_factory.mktemp("made") / "what? 100%#a"
     with pytest.MonkeyPatch.context() as patch, tmpfs(folder / "tmp", 2**14) as tmp:
-        shutil.copy(template, folder / "mlflow.db")  # making one takes 3 s
         fill(tmp)
         patch.setattr(tempfile, "tempdir", str(tmp))
         assert code(*places(folder)) == 0
