@@ -38,11 +38,11 @@ def description(readme: str, source: str | None, version: str) -> str:
 def write_release(package: Path, version: str) -> None:
     """Leave `release.json` in a package that is made; code that no commit has is no release."""
     sys.path.insert(0, str(ROOT))
-    from repro.results import provenance
+    from repro.results import provenance  # of the standard library alone: nothing is installed where a wheel is built
 
-    origin = provenance.provenance()
-    if not origin["dirty"]:
-        release = {"version": version, "commit": origin["commit"], "fingerprint": origin["fingerprint"]}
+    commit, why_dirty = provenance.committed()
+    if why_dirty is None:
+        release = {"version": version, "commit": commit, "fingerprint": provenance.fingerprint()}
         (package / provenance.RELEASE).write_text(json.dumps(release), "utf-8")
 
 

@@ -72,7 +72,7 @@ MOST_LINES = {
     "corpora": 4_134,
     "results": 3_829,
     "training": 1_877,
-    "tracking": 1_045,
+    "tracking": 1_048,
     "claims": 2_049,
     "decoding": 1_804,
     "pages": 2_359,
@@ -82,7 +82,7 @@ MOST_LINES = {
     "web": 1_464,
     "experiment": 199,
     "cli": 1_776,
-    "tests": 39_744,
+    "tests": 39_751,
 }
 
 

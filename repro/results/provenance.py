@@ -129,7 +129,7 @@ def cleared(stamp: S, system: Any = None, task: Any = None) -> S:
     """The stamp of a run, no longer dirty if its code was uncommitted when it ran but has been committed since."""
     if not stamp["dirty"] or stamp["fingerprint"] != fingerprint(system):
         return stamp
-    commit, why_dirty = _commit(system, task)
+    commit, why_dirty = committed(system, task)
     if why_dirty:
         return stamp
     return {**stamp, "commit": commit, "dirty": False, "why_dirty": None}  # type: ignore[return-value]
@@ -271,7 +271,7 @@ def task_digest(task: Any) -> str:
 
 def provenance(device_type: str | None = None, system: Any = None, task: Any = None) -> Provenance:
     """The origin of a run that starts now on this type of device ("cpu", "cuda"; None: the best)."""
-    commit, why_dirty = _commit(system, task)
+    commit, why_dirty = committed(system, task)
     torch = sys.modules.get("torch")  # a stamp must not cost an import
     cpu = processor()
     return {
@@ -293,7 +293,7 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
     }
 
 
-def _commit(system: Any = None, task: Any = None) -> tuple[str | None, str | None]:
+def committed(system: Any = None, task: Any = None) -> tuple[str | None, str | None]:
     """The commit of the deciding code, and why the code cannot be restored from it alone (None where it can)."""
     codes = [_code_of(system), *([] if task is None else [_code_of_task(task)])]
     files = {module: file for code in codes for module, file in code.files.items()}
@@ -322,7 +322,7 @@ def is_committed(file: Path) -> bool | None:
 
 
 def _release() -> tuple[str | None, str | None]:
-    """As `_commit`, for a package without git: the commit it was built from, and whether it was changed since."""
+    """As `committed`, for a package without git: the commit it was built from, and whether it was changed since."""
     file = PACKAGE / RELEASE
     if not file.is_file():
         return None, "git names no commit for this code, and it is no release: no checkout, no commit yet, or no git"

@@ -17,6 +17,7 @@ import pytest
 from repro.results import provenance as stamp
 from repro.results.provenance import Processor, processor
 
+ROOT = stamp.PACKAGE.parent
 LAYER = b'''"""A layer."""
 
 class Layer:
@@ -320,3 +321,11 @@ def test_the_first_processor_is_described(tmp_path: Path, monkeypatch: pytest.Mo
     vectors = "amx_tile", "avx", "avx2", "avx512_vnni", "f16c", "fma", "sse4_2"
     described = "GenuineIntel, family 6, model 167, stepping 1"
     assert processor(tmp_path / "cpuinfo") == Processor("A Processor @ 2.60GHz", described, vectors)
+
+
+def test_where_a_package_is_built_nothing_is_installed() -> None:
+    """setup.py asks for the commit in an environment that has setuptools alone."""
+    asks = "from repro.results import provenance as of; print(of.committed()[0], of.fingerprint())"
+    command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {asks}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(stamp.committed()[0]), stamp.fingerprint()]
