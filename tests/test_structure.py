@@ -82,7 +82,7 @@ MOST_LINES = {
     "web": 1_464,
     "experiment": 199,
     "cli": 1_776,
-    "tests": 39_753,
+    "tests": 39_786,
 }
 
 

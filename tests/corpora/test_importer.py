@@ -303,3 +303,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     said = capsys.readouterr().out
     assert "folder-es-zh-Hans: train 1" in said
     assert "Note" not in said  # no source stands on both sides
+
+
+def test_a_folder_in_the_place_of_a_text_is_told_what_needs_no_import(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"is a folder: .* needs no import: --corpus folder --data-dir "):
+        imported(tmp_path, tmp_path / "to", shares=SHARES)

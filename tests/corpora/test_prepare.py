@@ -78,6 +78,14 @@ def test_every_line_comes_back(ready: Prepared) -> None:
     }
 
 
+@pytest.mark.parametrize("of_none", [{"max_length": 0}, {"workers": 0}])
+def test_numbers_below_1_are_refused_before_any_work(tmp_path: Path, of_none: dict[str, int]) -> None:
+    [name] = of_none
+    with pytest.raises(ValueError, match=f"^{name} must be at least 1, got 0"):
+        prepared(written(tmp_path), **of_none)  # type: ignore[arg-type]
+    assert cached(tmp_path) == {}
+
+
 def test_long_and_bad_training_pairs_are_dropped_and_counted(tmp_path: Path) -> None:
     bad = [("", "leer"), (LONG, "kurz"), ("short", LONG)]
     folder = written(tmp_path, [*TRAIN[:2], *bad, *TRAIN[2:]])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.storage.folder_cache import made_once, manifest_hash, verified
+from repro.storage.folder_cache import made_new, made_once, manifest_hash, verified
 
 
 def written(folder: Path, name: str, content: bytes) -> Path:
@@ -95,3 +95,11 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
         folder.mkdir()
     made_once(made, lambda empty: {"length": len(str(written(empty, "a", b"whole")))})
     assert {path.name for path in tmp_path.iterdir()} == {made.name, *(path.name for path in kept)}
+
+
+def test_a_new_folder_is_not_the_one_that_a_person_stands_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be taken away from under the shell."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="the one that you are in"):
+        made_new(Path(), lambda empty: None)
+    assert Path.cwd() == tmp_path
