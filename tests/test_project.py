@@ -99,6 +99,12 @@ def test_each_declared_package_is_locked_inside_its_range() -> None:
             assert SpecifierSet(allowed).contains(constraints()[name].removeprefix("==")), name
 
 
+def test_every_extra_that_is_advised_exists() -> None:
+    texts = [path.read_text("utf-8") for path in SOURCES]
+    advised = {extra for text in texts for extra in re.findall(r"(?:attention-repro|\.)\[(\w+)\]'", text)}
+    assert {"fast", "ray", "test"} <= advised <= {*PROJECT["project"]["optional-dependencies"]}
+
+
 def test_imported_and_declared_packages_are_the_same() -> None:
     project = PROJECT["project"]
     needed = {requirement(line)[0] for line in project["dependencies"]}

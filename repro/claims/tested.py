@@ -17,7 +17,6 @@ from xml.etree import ElementTree
 
 from repro.claims.claim import Claim
 from repro.claims.decisions import OF_HOUSE, Outcome
-from repro.render.extras import install
 from repro.results.provenance import Provenance, provenance
 from repro.storage import signed_json
 
@@ -64,7 +63,8 @@ def run(tests: Sequence[str], root: Path) -> SuiteRun:
         if done.returncode not in (0, 1) or not report.exists():
             raise ValueError(
                 f"pytest in {root}: expected the named tests to be run, got exit code {done.returncode}. The tests "
-                f"stand in the checkout, not in an installed package; `{install('test')}` brings pytest."
+                "stand in the checkout, not in an installed package; there pip install -c constraints.txt -e '.[test]' "
+                "brings pytest."
             )
         cases = _cases(report.read_bytes())
     found = tuple(Ran(test, *_outcome(cases.get(test, Counter()))) for test in tests)

@@ -26,10 +26,9 @@ from repro.decoding.translate import score_tokens, translate
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.render.extras import install
 
 with_library = pytest.mark.skipif(
-    importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {install('fast')}"
+    importlib.util.find_spec("ctranslate2") is None, reason="needs CTranslate2: pip install -e '.[fast]'"
 )
 
 

@@ -17,7 +17,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from repro.render.extras import install
 from repro.render.several import several
 from repro.runs.executors.executor import DIVERGED, FAILED, Job, JobResult, log_file, tail
 from repro.runs.options import Options
@@ -76,7 +75,10 @@ def joined() -> Any:
     try:
         import ray
     except ImportError:
-        raise ValueError(f"--on ray needs Ray, which is not installed. Install the extra: {install('ray')}") from None
+        raise ValueError(
+            "--on ray needs Ray, which is not installed: pip install 'attention-repro[ray]', or in a clone "
+            "pip install -c constraints.txt -e '.[ray]'."
+        ) from None
     before = {number: signal.getsignal(number) for number in STOPPING}
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL, **own)
