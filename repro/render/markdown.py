@@ -3,59 +3,42 @@
 import re
 from urllib.parse import quote
 
+from repro.render import page
 from repro.render.escape import flat, markdown_text, raised, unbroken
 from repro.render.grid import aligned
-from repro.render.page import (
-    Block,
-    Code,
-    Column,
-    Emphasis,
-    Formula,
-    Heading,
-    Inline,
-    Link,
-    Listing,
-    Page,
-    Picture,
-    Strong,
-    Table,
-    Text,
-    Words,
-    inlines,
-    parts,
-)
 
 FILLED = 80  # characters: longer cells of words are not aligned
-MARKS: dict[type[str], tuple[str, str]] = {Strong: ("**", "strong"), Emphasis: ("*", "em")}
+MARKS: dict[type[str], tuple[str, str]] = {page.Strong: ("**", "strong"), page.Emphasis: ("*", "em")}
 
 
-def markdown(page: Page) -> str:
+def markdown(shown: page.Page) -> str:
     """The whole page."""
-    origin = flat(page.origin).replace("--", "- -")  # which would end the comment
-    return "\n\n".join([f"<!-- {origin} -->", *map(block, page.blocks)]) + "\n"
+    origin = flat(shown.origin).replace("--", "- -")  # which would end the comment
+    return "\n\n".join([f"<!-- {origin} -->", *map(block, shown.blocks)]) + "\n"
 
 
-def block(block: Block) -> str:
+def block(block: page.Block) -> str:
     """One block, without a blank line at its ends."""
     match block:
-        case Heading():
+        case page.Heading():
             return f"{'#' * block.level} {line(block.words)}"
-        case Text():
+        case page.Text():
             return _paragraph(line(block.words))
-        case Listing():
+        case page.Listing():
             return "\n".join(f"- {_paragraph(line(item))}" for item in block.items)
-        case Table():
+        case page.Table():
             note = [_paragraph(line(block.note))] if block.note else []
-            return "\n\n".join([*map(table, parts(block)), *note])
-        case Picture():
+            return "\n\n".join([*map(table, page.parts(block)), *note])
+        case page.Picture():
             name = markdown_text(block.file.rpartition("/")[2].partition(".")[0])  # its caption is below it
-            return f"![{name}]({quote(block.file)})\n\n{_marked(Emphasis(f'{block.caption}.'), is_between_blanks=True)}"
+            caption = _marked(page.Emphasis(f"{block.caption}."), is_between_blanks=True)
+            return f"![{name}]({quote(block.file)})\n\n{caption}"
         case _:
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
             return f"{fence}text\n{block.text}\n{fence}"
 
 
-def table(table: Table) -> str:
+def table(table: page.Table) -> str:
     """A table with one line of headings: the heading of a group of columns is repeated in each."""
     is_left = [column.is_words or not i for i, column in enumerate(table.columns)]
     head, *rows = aligned(map(_cells, table.columns), is_left, least=2, most=FILLED)
@@ -66,15 +49,15 @@ def table(table: Table) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 
-def _cells(column: Column) -> list[str]:
+def _cells(column: page.Column) -> list[str]:
     """The lines of a column; a number is not broken: neither 2.14 ± 0.04 nor 1 (2)."""
     heading = "<br>".join(filter(None, (markdown_text(column.group), line(column.heading))))
     return [heading, *(line(unbroken(text) if type(text) is str else text) for text in column.texts)]
 
 
-def line(words: Words) -> str:
+def line(words: page.Words) -> str:
     """Text of one line with its marks."""
-    line = [part for part in inlines(words) if isinstance(part, Link) or part]
+    line = [part for part in page.inlines(words) if isinstance(part, page.Link) or part]
     written = []
     for i, part in enumerate(line):
         before, after = line[i - 1] if i else " ", line[i + 1] if i + 1 < len(line) else " "
@@ -83,18 +66,18 @@ def line(words: Words) -> str:
     return "".join(written)
 
 
-def _inline(part: Inline, *, is_between_blanks: bool) -> str:
+def _inline(part: page.Inline, *, is_between_blanks: bool) -> str:
     match part:
-        case Link():
+        case page.Link():
             return f"[{markdown_text(part.text)}]({quote(part.target, safe='/#')}{'.md' * part.to_page})"
-        case Code():
+        case page.Code():
             code = flat(part)
             if is_between_blanks and code == code.strip() and not {*code} & {"`", "|"}:
                 return f"`{code}`"
             return f"<code>{markdown_text(code)}</code>"
-        case Formula():
+        case page.Formula():
             return raised(markdown_text(part))
-        case Strong() | Emphasis():
+        case page.Strong() | page.Emphasis():
             return _marked(part, is_between_blanks=is_between_blanks)
         case _:
             return markdown_text(part)

@@ -7,54 +7,39 @@ import textwrap
 
 from rich.cells import cell_len
 
+from repro.render import page
 from repro.render.escape import flat
 from repro.render.grid import aligned
-from repro.render.page import (
-    Better,
-    Block,
-    Heading,
-    Link,
-    Listing,
-    Page,
-    Picture,
-    Table,
-    Text,
-    Verbatim,
-    Words,
-    Worse,
-    inlines,
-    spans,
-)
 
 LINE = 80  # characters of a line
-COLOURS = {Better: "\x1b[32m", Worse: "\x1b[31m"}
+COLOURS = {page.Better: "\x1b[32m", page.Worse: "\x1b[31m"}
 PLAIN = "\x1b[0m"
 
 
-def terminal(page: Page) -> str:
+def terminal(shown: page.Page) -> str:
     """The whole page."""
-    return "\n\n".join(map(_block, page.blocks)) + "\n"
+    return "\n\n".join(map(_block, shown.blocks)) + "\n"
 
 
-def _block(block: Block) -> str:
+def _block(block: page.Block) -> str:
     match block:
-        case Heading():
+        case page.Heading():
             title = _line(block.words)
             return f"{title}\n{('═' if block.level == 1 else '─') * cell_len(title)}"
-        case Text():
+        case page.Text():
             return textwrap.fill(_line(block.words), LINE)
-        case Listing():
+        case page.Listing():
             return "\n".join(textwrap.fill(_line(item), LINE, subsequent_indent="  ") for item in block.items)
-        case Table():
+        case page.Table():
             note = [textwrap.fill(_line(block.note), LINE)] if block.note else []
             return "\n\n".join([table(block), *note])
-        case Picture():
+        case page.Picture():
             return f"{flat(block.caption)}: {flat(block.file)}"
-        case Verbatim():
+        case page.Verbatim():
             return "\n".join(map(flat, block.text.split("\n")))
 
 
-def table(table: Table) -> str:
+def table(table: page.Table) -> str:
     """A table with aligned columns; the first names the rows."""
     is_left = [column.is_words or not i for i, column in enumerate(table.columns)]
     texts = [[flat(column.heading), *map(_line, column.texts)] for column in table.columns]
@@ -64,17 +49,17 @@ def table(table: Table) -> str:
         line[:] = [_coloured(cell, column.texts[row]) for cell, column in zip(line, table.columns, strict=True)]
     if any(column.group for column in table.columns):
         widths = iter(map(cell_len, lines[0]))
-        over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in spans(table.columns)]
+        over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in page.spans(table.columns)]
         lines.insert(0, [flat(group).center(room) for group, room in over])
         lines.insert(1, [("─" if group else " ") * room for group, room in over])
     return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
-def _line(words: Words) -> str:
+def _line(words: page.Words) -> str:
     """The text without its marks; a link is followed by its target."""
-    parts = inlines(words)
-    return flat("".join(f"{part.text} ({part.target})" if isinstance(part, Link) else part for part in parts))
+    parts = page.inlines(words)
+    return flat("".join(f"{part.text} ({part.target})" if isinstance(part, page.Link) else part for part in parts))
 
 
-def _coloured(cell: str, words: Words) -> str:
+def _coloured(cell: str, words: page.Words) -> str:
     return f"{COLOURS[type(words)]}{cell}{PLAIN}" if type(words) in COLOURS else cell

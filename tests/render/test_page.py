@@ -147,7 +147,7 @@ def test_cells_come_back_from_markdown_and_html(drawn: list[list[Drawn]]) -> Non
     columns = [[*map(built, column)] for column in drawn]
     page = Page("made", (table_of(columns),))
     expected = [seen(cell) for line in zip(*columns, strict=True) for cell in line]
-    with patch("repro.render.markdown.parts", lambda table: (table,)):  # however wide
+    with patch("repro.render.page.parts", lambda table: (table,)):  # however wide
         assert read_markdown(markdown(page)).get("td", []) == expected
     found = Reader(html(page.blocks)).found
     names, others = found["th"][len(columns) :], iter(found.get("td", []))
