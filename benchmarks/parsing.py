@@ -16,8 +16,7 @@ from typing import Any
 from performance import Record, grid, load, machine, prose, renewed
 
 from repro.model.cost import n_parameters
-from repro.runs.forecast import disk_needed, expected_flops, hours_of
-from repro.runs.hardware import CARDS
+from repro.runs.forecast import CARDS, disk_needed, expected_flops, hours_of
 from repro.runs.options import Options
 from repro.runs.run_dir import planned
 from repro.runs.scales import SCALES

@@ -1,15 +1,17 @@
 """What runs will cost, before they are made: operations of training at the rate of finished runs or a card. No torch.
 
 It is for the machine that will make them: this one, or, for `--on`, `--hardware`, and models of the paper's size where
-there is no GPU, a card from the table of rates (`repro/runs/hardware.py`). Runs that finished here say how fast this
-machine is: those with the same processor, device, version of PyTorch, precision and number of threads and processes.
+there is no GPU, a card from the table of rates. Runs that finished here say how fast this machine is: those with the
+same processor, device, version of PyTorch, precision and number of threads and processes.
 """
 
+import heapq
 import importlib.metadata
 import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,11 +24,10 @@ from repro.results import record
 from repro.results.labels import label
 from repro.results.provenance import processor, system_text
 from repro.runs.cards import visible
-from repro.runs.hardware import BIG, CARDS, Card, pair_flops
 from repro.runs.options import Options
-from repro.runs.parallelism import makespan, memory_of, ordered, parallelism
+from repro.runs.run_dir import still_to_make
 from repro.runs.scales import SCALES, Scale
-from repro.runs.sizes import expected_vocabulary, size, sweep_bytes
+from repro.runs.sizes import expected_vocabulary, free_memory, processors, run_memory, size, sweep_bytes
 from repro.storage import atomic, signed_json
 
 if TYPE_CHECKING:
@@ -37,6 +38,69 @@ SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_u
 SHORTEST = 10.0  # seconds of training: of shorter runs most is start-up
 RECORDS = 300  # at most so many of the newest are read, so that a dry run answers at once
 FLOPS_PER_CORE = 22e9  # of one thread in float32, with scoring: the median of the published runs at `laptop`
+SPARE_MEMORY = 0.1  # share of what is free that is left alone: a forecast is not exact
+
+
+# Cards that are not here, by what others published of the paper's models -------------------------------------------
+#
+# A pair token is a target token together with a source token. Rates are of half precision but for the P100, and are
+# those of others' programs. Where nothing is published for a model or a card, the rate is extrapolated.
+
+BIG = replace(BASE, d_model=1024, d_ff=4096, n_heads=16)
+VOCABULARY = 37_000  # "about 37000 tokens": section 5.1
+SENTENCE = 28  # tokens, on average: WMT 2014
+
+
+def pair_flops(hyper: Hyper, vocabulary: int = VOCABULARY) -> float:
+    """Operations of training on a pair token, by this suite's arithmetic."""
+    return training_flops(hyper, vocabulary, TextSizes(sentences=1 / SENTENCE, source_tokens=1, target_tokens=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One card of a kind, and several together."""
+
+    base: float  # operations a second of the base model's training
+    big: float
+    source: str
+    keeps: Mapping[int, float]  # cards -> the share of its speed that each keeps, updates growing with their number
+    note: str = ""
+
+    def rate(self, hyper: Hyper) -> float:
+        """Operations a second in training a row: those of the big model from its width on, else those of the base."""
+        return self.big if hyper.d_model >= BIG.d_model else self.base
+
+    def efficiency(self, devices: int) -> float:
+        """The share of its speed that each of so many cards keeps, as published for the next larger number."""
+        return self.keeps[min((n for n in self.keeps if n >= devices), default=max(self.keeps))]
+
+
+P100 = Card(
+    base=25_000 / 0.4 / 8 * pair_flops(BASE),  # 25,000 pair tokens a step on 8 cards, in 0.4 s and 1.0 s
+    big=25_000 / 1.0 / 8 * pair_flops(BIG),
+    source="arXiv 1706.03762, section 5.2, of 8 cards together, in float32",
+    keeps={8: 1.0},  # the rates are of 8 cards as they are
+    note="The paper's own card, for comparison: this PyTorch has no kernels for it.",
+)
+OF_BASE = P100.base / P100.big  # operations a second of the base, for each of the big model's
+A100 = Card(
+    base=OF_BASE * 82_059 * pair_flops(BIG, 33_708),
+    big=82_059 * pair_flops(BIG, 33_708),
+    source="big model github.com/NVIDIA/DeepLearningExamples PyTorch/Translation/Transformer README, pytorch-22.06, 1 "
+    f"A100 40 GB; base model extrapolated: its operations a second times {OF_BASE:.2f}, as on the paper's own cards "
+    "(arXiv 1706.03762, section 5.2)",
+    keeps={1: 1.0, 4: 3.49 / 4, 8: 6.72 / 8},
+)
+FASTER = 63_147 / 32_434  # of another program, in bfloat16
+H100 = replace(
+    A100,
+    base=A100.base * FASTER,
+    big=A100.big * FASTER,
+    source=f"extrapolated: the A100's times {FASTER:.2f} (github.com/mosaicml/llm-foundry scripts/train/benchmarking "
+    f"README: 760m, 2,048 long, 8 GPUs: 63,147 and 32,434). The A100's: {A100.source}",
+)
+H200 = replace(H100, source=f"taken as an H100, which has the same processor and less memory: {H100.source}")
+CARDS = {"p100": P100, "a100": A100, "h100": H100, "h200": H200}
 
 
 # How fast --------------------------------------------------------------------------------------------------------
@@ -67,8 +131,7 @@ class Known(NamedTuple):
     """How fast a finished run was made."""
 
     row: dict[str, Any]  # of `row_of`
-    flops: float  # of an update
-    total: float  # of all updates
+    flops: float  # of all its updates
     rate: float  # operations of its training in a second of training and scoring
 
 
@@ -93,27 +156,20 @@ def finished(options: Options) -> list[Known]:
             if made_with == wanted and content["status"] == "finished" and cost["train_seconds"] >= SHORTEST:
                 rate = cost["flops"] / (cost["train_seconds"] + cost["decode_seconds"])
                 row = row_of(content["hyper"], content.get("system"))
-                found.append((stamp["started"], Known(row, cost["flops"] / cost["steps"], cost["flops"], rate)))
+                found.append((stamp["started"], Known(row, cost["flops"], rate)))
     return [known for _, known in sorted(found, key=lambda one: one[0], reverse=True)]
 
 
-class Estimate(NamedTuple):
-    """What a run will take, on a machine that has nothing else to do."""
-
-    seconds: float
-    measured: bool  # by runs on such a machine; False: guessed, or by the published rates of a card
-
-    def to_come(self, trained: float) -> float:
-        """Seconds of a run of which this part is trained, from 0 to 1."""
-        return self.seconds * (1 - trained)
-
-
-def estimates(runs: "Sequence[RunDir]", options: Options) -> list[Estimate]:
-    """The estimate of each run, on the machine that will make it."""
-    if card := card_for(options):
-        return [Estimate(3600 * hours_of(run, card), measured=False) for run in runs]
-    known = finished(options)
-    return [estimate_here(run, known) for run in runs]
+def estimates(runs: "Sequence[RunDir]", options: Options) -> tuple[list[float], bool]:
+    """Seconds of each run on the machine that will make it, and whether they rest on runs that finished there."""
+    card, known = card_for(options), []
+    if card is None and not (known := finished(options)) and (here := this_machine()).is_gpu:
+        card = next((of for name, of in CARDS.items() if name in here.device.lower()), CARDS[USUAL_CARD])
+    if card:
+        return [3600 * hours_of(run, card) for run in runs], False
+    if known:
+        return [seconds_like(run, known) for run in runs], True
+    return [_flops(run) / (FLOPS_PER_CORE * run.spec.threads * run.spec.devices) for run in runs], False
 
 
 def card_for(options: Options) -> Card | None:
@@ -129,27 +185,14 @@ def card_for(options: Options) -> Card | None:
     return CARDS[USUAL_CARD]
 
 
-def estimate_here(run: "RunDir", known: Sequence[Known]) -> Estimate:
-    """By the known run most like this one: of the same row, else of an update with as many operations; then as long.
+def seconds_like(run: "RunDir", known: Sequence[Known]) -> float:
+    """By the newest known run of the same row, else of any, that had about as many operations.
 
-    Of a short trial more is scoring and start-up. Where none is known, by a card like the one here, or a guess.
+    Of a short trial more is scoring and start-up.
     """
-    flops, spec = _flops(run), run.spec
-    row, of_update = row_of(vars(spec.hyper), system_text(spec.system) or None), flops / spec.hyper.steps
-    if known:
-
-        def unlike(one: Known) -> tuple[float, ...]:
-            same = one.row == row  # its updates differ by padding alone, and its length counts from a tenth on
-            of_updates = 0.0 if same else abs(math.log(one.flops / of_update))
-            return not same, of_updates, round(10 * abs(math.log(one.total / flops)))
-
-        like = min(known, key=unlike)
-        return Estimate(flops / like.rate, measured=True)
-    if this_machine().is_gpu:
-        device = this_machine().device.lower()
-        card = next((card for card in CARDS.values() if card.name in device), CARDS[USUAL_CARD])
-        return Estimate(3600 * hours_of(run, card), measured=False)
-    return Estimate(flops / (FLOPS_PER_CORE * spec.threads * spec.devices), measured=False)
+    flops, row = _flops(run), row_of(vars(run.spec.hyper), system_text(run.spec.system) or None)
+    like = min(known, key=lambda one: (one.row != row, round(10 * abs(math.log(one.flops / flops)))))
+    return flops / like.rate
 
 
 def hours_of(run: "RunDir", card: Card) -> float:
@@ -169,43 +212,103 @@ def _flops(run: "RunDir") -> float:
     return expected_flops(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system)
 
 
+# How many at a time ----------------------------------------------------------------------------------------------
+
+
+def memory_of(run: "RunDir") -> int:
+    """Peak resident bytes of the process that makes a run here."""
+    return run_memory(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system)
+
+
+def parallelism(runs: "Sequence[RunDir]", options: Options) -> tuple[int, str]:
+    """How many runs at a time, as asked for or as processors, GPUs and memory allow, and why.
+
+    Raises ValueError where more were asked for than is possible.
+    """
+    if options.processes > 1:
+        if (options.jobs or 1) > 1:
+            raise ValueError(
+                f"--jobs {options.jobs} and {options.processes} processes a run: such runs go one at a time. Leave "
+                "--jobs out, or --devices."
+            )
+        return 1, f"{options.processes} processes share each"
+    memory, free = max(map(memory_of, runs)), free_memory()
+    if options.jobs is None:
+        at_a_time, why = processors() // options.threads, f"{processors()} processors, {options.threads} a run"
+        if n_cards := len(visible(os.environ)):
+            at_a_time, why = n_cards, several(n_cards, "GPU")
+        fit = min(at_a_time, int(free * (1 - SPARE_MEMORY)) // memory, len(runs))
+        return max(1, fit), f"{why}; {size(free)} of memory free, about {size(memory)} a run"
+    n_jobs = min(options.jobs, len(runs))
+    if n_jobs > 1 and n_jobs * memory > free:
+        raise ValueError(
+            f"--jobs {options.jobs}: {n_jobs} runs at a time need about {size(n_jobs * memory)} of memory, "
+            f"{size(memory)} each, and {size(free)} is free. Leave it out, and as many run as fit."
+        )
+    return n_jobs, "--jobs"
+
+
+def makespan(seconds: Sequence[float], jobs: int) -> float:
+    """Seconds until the last run ends, if `jobs` workers take the runs in this order, each when it becomes free."""
+    free = [0.0] * max(1, min(jobs, len(seconds)))  # when each worker becomes free, as a heap
+    for one in seconds:
+        heapq.heapreplace(free, free[0] + one)
+    return max(free)
+
+
+def ordered(runs: "Sequence[RunDir]", seconds: Sequence[float], jobs: int) -> list[int]:
+    """The numbers of the runs, seed by seed, so that a stopped sweep has complete seeds; the longest of a seed first.
+
+    Of equally long ones those of more heads do: on a processor narrow products take longer than operations tell.
+    `seconds` has one number for each run. Where one worker makes all runs, the order stays as it is.
+    """
+    numbers = range(len(runs))
+    if jobs == 1:
+        return list(numbers)
+    place = {seed: i for i, seed in enumerate(dict.fromkeys(run.spec.seed for run in runs))}
+    return sorted(numbers, key=lambda i: (place[runs[i].spec.seed], -seconds[i], -runs[i].spec.hyper.n_heads))
+
+
 # What a dry run says ---------------------------------------------------------------------------------------------
 
 
 def forecast(table: str, runs: "Sequence[RunDir]", scale: Scale, options: Options) -> str:
-    """Rows, parameters, tokens, operations, time, memory and disk before anything is trained.
+    """Rows, parameters, tokens, operations; and time, memory and disk of the runs that are not finished.
 
-    Finished runs are not looked for. Raises ValueError for more `--jobs` than this machine has memory for.
+    Raises ValueError for more `--jobs` than this machine has memory for.
     """
     of, card = f", shard {options.shard}" if options.shard else "", card_for(options)
     texts = " and ".join(dict.fromkeys(run.entry.scale.corpus for run in runs))
-    expected = estimates(runs, options)
-    whole = sum(one.seconds for one in expected)
+    expected, measured = estimates(runs, options)
+    numbers = still_to_make(runs)
+    left, seconds = [runs[i] for i in numbers], [expected[i] for i in numbers]
     largest, free = max(runs, key=memory_of), atomic.free(options.runs_dir)
     room = "" if options.hardware else f"; {'unknown' if free is None else size(free)} free"
     memory = f"Memory: {size(memory_of(largest))} for the largest run, {largest.entry.row}."
+    n_done = len(runs) - len(left)
+    done = f"Finished before: {n_done}. What is left takes" if n_done else "In all"
     return "\n".join(
         [
             f"{table}{of} at scale {scale.name}: {several(len(runs), 'run')} on {texts}, {options.seeds.told}; "
             f"shows {scale.claim}.",
             *_rows(runs, expected),
-            f"In all about {duration(whole)}, one run after the other.",
-            *(_of_card(card, whole / 3600, options) if card else _of_machine(expected, options)),
-            *_side_by_side(runs, expected, options, card),
+            f"{done} about {duration(sum(seconds))}, one run after the other.",
+            *(_of_card(card, sum(seconds) / 3600, options) if card else _of_machine(measured, options)),
+            *_side_by_side(left, seconds, options, card),
             *([] if card else [memory]),
             f"At paper size a row has the paper's sizes and {PAPER_VOCABULARY:,} word-pieces; here those of its scale.",
-            f"Tokens are source and target tokens read in training. Disk: {disk_needed(runs)}{room}.",
+            f"Tokens are source and target tokens read in training. Disk: {disk_needed(left)}{room}.",
         ]
     )
 
 
-def _rows(runs: "Sequence[RunDir]", expected: Sequence[Estimate]) -> list[str]:
+def _rows(runs: "Sequence[RunDir]", expected: Sequence[float]) -> list[str]:
     """A line for each row: what it is, and what one run of it takes."""
-    of_rows: dict[tuple[str, str], list[tuple[RunDir, Estimate]]] = {}
-    for run, one in zip(runs, expected, strict=True):
-        of_rows.setdefault((run.entry.table, run.entry.row), []).append((run, one))
+    of_rows: dict[tuple[str, str], list[tuple[RunDir, float]]] = {}
+    for run, seconds in zip(runs, expected, strict=True):
+        of_rows.setdefault((run.entry.table, run.entry.row), []).append((run, seconds))
     lines = [("row", "runs", "steps", "params here", "at paper size", "tokens", "FLOPs", "a run")]
-    for (run, one), *more in of_rows.values():
+    for (run, seconds), *more in of_rows.values():
         entry, spec = run.entry, run.spec
         vocabulary = expected_vocabulary(entry.scale, run.task.name)
         lines.append(
@@ -217,48 +320,45 @@ def _rows(runs: "Sequence[RunDir]", expected: Sequence[Estimate]) -> list[str]:
                 f"{n_parameters(entry.paper_hyper, PAPER_VOCABULARY, spec.system) / 1e6:.1f}M",
                 f"{2 * spec.hyper.steps * spec.batch_tokens:.1e}",
                 f"{_flops(run):.1e}",
-                duration(one.seconds),
+                duration(seconds),
             )
         )
     to_the_left = [True, *[False] * (len(lines[0]) - 1)]
     return ["  ".join(line).rstrip() for line in aligned(zip(*lines, strict=True), to_the_left)]
 
 
-def _of_machine(expected: Sequence[Estimate], options: Options) -> list[str]:
+def _of_machine(measured: bool, options: Options) -> list[str]:
     """Which machine the times are of, where that is not plain."""
     machine = this_machine().device
-    if not all(one.measured for one in expected):
+    if not measured:
         return [f"No run of {SHORTEST:g} s or more has finished on such a machine ({machine}): times are guessed."]
     return [] if options.on == "here" else [f"Times are those of a machine like this one, {machine}."]
 
 
 def _of_card(card: Card, hours: float, options: Options) -> list[str]:
     """The rates that the times were computed with, and what they come to in device-hours and money."""
-    n = options.processes
+    n, name = options.processes, options.hardware or USUAL_CARD
     money = "" if options.price is None else f", {hours * n * options.price:,.2f} in money"
     instead = "" if options.hardware else f" Of other cards: --hardware with one of {', '.join(CARDS)}."
     base, big = card.base / pair_flops(BASE), card.big / pair_flops(BIG)
     together = f" Of {n} each keeps {card.efficiency(n):.0%} of its speed." if n > 1 else ""
     return [
-        f"Times are those of training on {n} {card.name}, by published rates, and not of this machine: {hours:,.1f} "
+        f"Times are those of training on {n} {name}, by published rates, and not of this machine: {hours:,.1f} "
         f"hours, {hours * n:,.1f} device-hours{money}.{instead}",
-        f"One {card.name}: {base:,.0f} pairs of tokens a second (base), {big:,.0f} (big); {card.source}.{together} "
+        f"One {name}: {base:,.0f} pairs of tokens a second (base), {big:,.0f} (big); {card.source}.{together} "
         f"{card.note}".rstrip(),
     ]
 
 
-def _side_by_side(
-    runs: "Sequence[RunDir]", expected: Sequence[Estimate], options: Options, card: Card | None
-) -> list[str]:
+def _side_by_side(left: "Sequence[RunDir]", seconds: Sequence[float], options: Options, card: Card | None) -> list[str]:
     """The time until the last run ends, where several are made at a time."""
     if options.on != "here":
-        jobs, why = options.jobs or len(runs), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
+        jobs, why = options.jobs or len(left), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
     else:
-        jobs, why = (1, "") if card else parallelism(runs, options)
-    if jobs == 1:
+        jobs, why = parallelism(left, options) if left and not card else (1, "")
+    if jobs <= 1 or not left:
         return []
-    seconds = [one.seconds for one in expected]
-    whole = makespan([seconds[i] for i in ordered(runs, seconds, jobs)], jobs)
+    whole = makespan([seconds[i] for i in ordered(left, seconds, jobs)], jobs)
     unless = ", if nothing else uses the processors" if options.on == "here" else ""
     return [f"With {jobs} runs at a time ({why}) about {duration(whole)}{unless}."]
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from repro.render.console import beneath
 from repro.render.escape import shown
-from repro.runs.forecast import Estimate, duration
-from repro.runs.parallelism import makespan
+from repro.runs.forecast import duration, makespan
 
 if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir
@@ -165,17 +164,15 @@ class Lane:
 
 
 def overview(
-    runs: "Sequence[RunDir]", expected: Sequence[Estimate], n_workers: int = 1, shard: str | None = None
+    runs: "Sequence[RunDir]", expected: Sequence[float], measured: bool, n_workers: int = 1, shard: str | None = None
 ) -> str:
     """How many runs are done and begun, and how long what is left will take; finished runs are named when skipped."""
-    states, left, measured = Counter[str](), [], True
-    for run, estimate in zip(runs, expected, strict=True):
-        step = run.last_step()
+    states, left = Counter[str](), []
+    for run, seconds in zip(runs, expected, strict=True):
         state = "finished" if run.finished() else "in another process" if run.is_in_hand() else ""
-        states[state or ("begun" if step else "to be begun")] += 1
+        states[state or ("begun" if run.last_step() else "to be begun")] += 1
         if not state:
-            left.append(estimate.to_come(step / run.spec.hyper.steps))
-            measured &= estimate.measured
+            left.append(seconds * run.to_train())
     of_shard = f"Shard {shard}, only these runs of the sweep. " if shard else ""
     told = ", ".join(f"{n} {state}" for state, n in states.items())
     at_a_time = f" with {n_workers} at a time" * (n_workers > 1 and len(left) > 1)

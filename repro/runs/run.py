@@ -28,7 +28,7 @@ from repro.runs import determinism
 from repro.runs.beside import note_beside
 from repro.runs.load import TOKENIZER
 from repro.runs.progress import Watched
-from repro.runs.run_dir import RunDir, origin
+from repro.runs.run_dir import RunDir
 from repro.storage import atomic
 from repro.storage.journal import Journal, read, read_all
 from repro.storage.lease import Lease, Superseded
@@ -376,7 +376,7 @@ class Run:
             },
             paper={name: entry.paper.get(name) for name in PRINTED_SCORES},
             order=entry.position,
-            origin=origin(self.dir.decides, stamp),
+            origin={"decides": self.dir.decides, "commit": stamp["commit"]},
             claims=None if self.dir.last_step() else catalogue_digest(),  # a resumed run may have had another
         )
 

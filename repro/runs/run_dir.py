@@ -8,11 +8,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from repro.corpora.catalogue import Corpus
 from repro.data.batch_by import RECORDED
@@ -20,7 +21,7 @@ from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
 from repro.results.kinds import OF_CODE, code_name, equal_codes
-from repro.results.provenance import Provenance, cleared, fingerprint, system_text, task_digest
+from repro.results.provenance import cleared, fingerprint, system_text, task_digest
 from repro.results.record import Record
 from repro.results.task import TRANSLATION
 from repro.runs.options import USUAL, Options, refuse_small_updates
@@ -236,6 +237,10 @@ class RunDir:
         """Whether another process is making this run."""
         return is_training(self.folder)
 
+    def to_train(self) -> float:
+        """The part of its updates that its newest checkpoint has not made."""
+        return 1 - self.last_step() / self.spec.hyper.steps
+
     def last_step(self) -> int:
         """The optimizer step of its newest checkpoint, 0 if there is none."""
         paths = checkpoints(self.folder / "checkpoints")
@@ -246,7 +251,7 @@ class RunDir:
         return sum(path.stat().st_size for path in checkpoints(self.folder / "checkpoints"))
 
     def refuse_if_changed(self) -> None:
-        """Raise `Changed` where this run would start over although another folder holds it half made."""
+        """Raise ValueError where this run would start over although another folder holds it half made."""
         refuse_changed(self.runs, self.id, self.tags, self.decides)
 
     @property
@@ -277,24 +282,8 @@ class RunDir:
 # id. The command would then start over in another folder, with hours of work in the first: it refuses, and says why.
 
 
-class Origin(TypedDict):
-    """What a run is made of."""
-
-    decides: dict[str, Any]  # all that decides the result, the code as one hash
-    commit: str | None
-
-
-class Changed(ValueError):
-    """An unfinished run has other settings, text or code than the same command has now."""
-
-
-def origin(decides: Mapping[str, Any], stamp: Provenance) -> Origin:
-    """What `run.json` keeps of what a run is made of."""
-    return {"decides": dict(decides), "commit": stamp["commit"]}
-
-
 def refuse_changed(runs: Path, run: str, tags: Mapping[str, object], decides: Mapping[str, Any]) -> None:
-    """Raise `Changed` if `run` is about to begin while another of the same name is not finished."""
+    """Raise ValueError if `run` is about to begin while another of the same name is not finished."""
     if (runs / run / "run.json").exists():
         return  # it has begun before: with --fork beside the other one, or it is the other one
     for folder in sorted(path.parent for path in runs.glob("*/run.json")):
@@ -303,10 +292,11 @@ def refuse_changed(runs: Path, run: str, tags: Mapping[str, object], decides: Ma
             continue
         found = describe(folder)
         if all(found["tags"].get(name) == str(tags[name]) for name in SAME):
-            before: Origin = found["origin"]
-            changed = ", ".join(differences(before["decides"], decides))
+            before = found["origin"]
+            differing = differences(before["decides"], decides)
+            changed = ", ".join(_with_both(name, before["decides"].get(name), decides.get(name)) for name in differing)
             of = f" It was made by commit {before['commit'][:12]}." if before["commit"] and "code" in changed else ""
-            raise Changed(
+            raise ValueError(
                 f"{tags['row']} seed {tags['seed']} is not finished: {folder} holds it up to step "
                 f"{step_of(saved[-1]):,}, made with something else: {changed}.{of} Undo that to resume it, or start "
                 "over beside it with --fork."
@@ -314,13 +304,38 @@ def refuse_changed(runs: Path, run: str, tags: Mapping[str, object], decides: Ma
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The fields that differ, with both values where these are numbers or words and no hashes."""
-    named = []
-    for name in sorted(before.keys() | now.keys()):
-        one, other = before.get(name), now.get(name)
-        alike = equal_codes(now[name]) if name in OF_CODE and name in now else [other]
-        if one in alike:
-            continue
-        is_short = len(f"{one}{other}") < SHORT
-        named.append(f"{name} ({one} there, {other} now)" if is_short else name)
-    return named
+    """The fields that differ; codes that count as equal do not."""
+
+    def alike(name: str) -> list[Any]:
+        return [*equal_codes(now[name])] if name in OF_CODE and name in now else [now.get(name)]
+
+    return [name for name in sorted(before.keys() | now.keys()) if before.get(name) not in alike(name)]
+
+
+def _with_both(name: str, before: Any, now: Any) -> str:
+    """The field with both values, where these are numbers or words and no hashes."""
+    return f"{name} ({before} there, {now} now)" if len(f"{before}{now}") < SHORT else name
+
+
+def still_to_make(runs: "Sequence[RunDir]") -> list[int]:
+    """The numbers of those without a record, as far as can be told before any text is open.
+
+    Texts are known by their names alone then. A damaged run.json counts as none: the sweep names it.
+    """
+    made = []
+    for file in {run.runs for run in runs}.pop().glob(f"*/{RECORD}") if runs else ():
+        with suppress(OSError, ValueError):
+            made.append(describe(file.parent))
+
+    def is_made(run: RunDir) -> bool:
+        entry, of_text = run.entry, vars(UNOPENED)
+        return any(
+            (tags["corpus"], tags["pair"]) == (entry.scale.corpus, run.task.name)
+            # a text of one's own adds its hash
+            and entry.scale.name in (tags["scale"], tags["scale"].rpartition("-")[0])
+            and of_text.keys() >= {*differences(found["origin"]["decides"], run.decides)}
+            for found in made
+            if (tags := found["tags"])
+        )
+
+    return [number for number, run in enumerate(runs) if not is_made(run)]

@@ -19,11 +19,10 @@ from repro.runs.cards import refuse_cards
 from repro.runs.closing import pages, translations, what_next
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, InProcess, Job, JobResult, made_by
 from repro.runs.executors.pool import Pool
-from repro.runs.forecast import duration, estimates
+from repro.runs.forecast import duration, estimates, memory_of, ordered, parallelism
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, refuse_published
 from repro.runs.outputs import keep_outputs
-from repro.runs.parallelism import memory_of, ordered, parallelism
 from repro.runs.progress import Progress, overview
 from repro.runs.refused import refuse_systems
 from repro.runs.run_dir import RunDir, shard_of
@@ -92,18 +91,18 @@ class Sweep:
             runs = [self.session.opened(run) for run in self.asked]
             work = [Job(number=number, run=run) for number, run in enumerate(runs)]
             self._refuse_runs(runs)
-            expected = estimates(runs, self.options)
-            progress.say(overview(runs, expected, executor.n_workers, self.options.shard))
+            expected, measured = estimates(runs, self.options)
+            progress.say(overview(runs, expected, measured, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
                 at_the_end.callback(install_views, tracker, self._views(to_come))
             signals.at_once = BETWEEN
             progress.expected = {
-                one.number: estimate.to_come(one.run.last_step() / one.run.spec.hyper.steps)
-                for one, estimate in zip(work, expected, strict=True)
+                one.number: seconds * one.run.to_train()
+                for one, seconds in zip(work, expected, strict=True)
                 if not one.run.finished()
             }
-            order = ordered(runs, [one.seconds for one in expected], executor.n_workers)
+            order = ordered(runs, expected, executor.n_workers)
             outcomes = []
             for outcome in made_by(executor, [work[i] for i in order], progress, group):
                 outcomes.append(outcome)

@@ -15,13 +15,12 @@ from repro.model.config import BASE, written
 from repro.model.rivals.convs2s import ConvS2S
 from repro.results import kinds
 from repro.runs.options import Options
-from repro.runs.run_dir import Changed, RunDir, made_of, origin, planned, refuse_changed
+from repro.runs.run_dir import RunDir, made_of, planned, refuse_changed
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
 from repro.tracking.run_folder import write_run
 from repro.training.run_spec import RunSpec, TextSpec
 
-STAMP: Any = {"commit": "ab" * 20, "dirty": False}
 TAGS = {"table": "base", "row": "base", "seed": 1, "scale": "laptop", "corpus": "grammar", "pair": "en-de"}
 
 
@@ -49,7 +48,7 @@ DECIDES = run_now().decides
 
 def begun(runs: Path, run: str = "old", step: int = 600, **changed: Any) -> Path:
     """An unfinished run that was made of something else in these fields."""
-    made = origin({**DECIDES, **changed}, STAMP)
+    made = {"decides": {**DECIDES, **changed}, "commit": "ab" * 20}
     write_run(runs / run, run, tags=TAGS, params={}, paper={}, origin=made)
     if step:
         (runs / run / "checkpoints").mkdir()
@@ -58,7 +57,7 @@ def begun(runs: Path, run: str = "old", step: int = 600, **changed: Any) -> Path
 
 
 def refused(runs: Path, decides: dict[str, Any] = DECIDES, **tags: Any) -> str:
-    with pytest.raises(Changed) as error:
+    with pytest.raises(ValueError, match="is not finished") as error:
         refuse_changed(runs, "new", TAGS | tags, decides)
     return str(error.value)
 

@@ -1,9 +1,10 @@
-"""What a dry run says of rows, by what finished runs tell of this machine, or by what is published of cards."""
+"""What runs will take, by finished runs of this machine or by what is published of cards; how many it bears at once."""
 
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,27 +14,31 @@ from repro.model.config import BASE as BASE_HYPER
 from repro.model.config import Hyper
 from repro.runs import forecast as forecasts
 from repro.runs.forecast import (
+    BIG,
+    CARDS,
     FLOPS_PER_CORE,
-    Estimate,
     Known,
     Machine,
     card_for,
     duration,
-    estimate_here,
+    estimates,
     expected_flops,
     finished,
     forecast,
     hours_of,
+    makespan,
+    ordered,
+    pair_flops,
     row_of,
     this_machine,
 )
-from repro.runs.hardware import BIG, CARDS, pair_flops
 from repro.runs.options import Options, Seeds
 from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
 from repro.runs.sizes import size, sweep_bytes
 from repro.runs.table import Paper, Row, Table
 from repro.storage import signed_json
+from repro.tracking.run_folder import write_run
 
 LAPTOP, PAPER, A100 = SCALES["laptop"], SCALES["paper"], CARDS["a100"]
 
@@ -59,38 +64,47 @@ def changed(run: RunDir, **hyper: Any) -> RunDir:
 def known(run: RunDir, seconds: float) -> Known:
     """A run that took so long."""
     flops = expected_flops(run.spec.hyper, LAPTOP, "en-de")
-    return Known(row_of(vars(run.spec.hyper), None), flops / run.spec.hyper.steps, flops, flops / seconds)
+    return Known(row_of(vars(run.spec.hyper), None), flops, flops / seconds)
 
 
-def expected(run: RunDir, *runs: Known) -> Estimate:
-    """Of the run, where these are known, the newest first."""
-    return estimate_here(run, runs)
+Expected = Callable[..., tuple[float, bool]]
+
+
+@pytest.fixture
+def expected(monkeypatch: pytest.MonkeyPatch) -> Expected:
+    """The seconds of a run, where these are known, the newest first; and whether that rests on any of them."""
+
+    def of(run: RunDir, *runs: Known) -> tuple[float, bool]:
+        monkeypatch.setattr(forecasts, "finished", lambda options: [*runs])
+        [seconds], measured = estimates([run], Options())
+        return seconds, measured
+
+    return of
 
 
 # ---- this machine, by runs that finished here
 
 
-def test_a_run_takes_as_long_as_the_newest_of_its_row_whatever_the_schedule() -> None:
+def test_a_run_takes_as_long_as_the_newest_of_its_row_whatever_the_schedule(expected: Expected) -> None:
     runs = known(BASE, 60.0), known(H32, 120.0), known(BASE, 30.0)
     assert expected(BASE, *runs) == (pytest.approx(60.0), True)
     assert expected(H32, *runs) == (pytest.approx(120.0), True)
-    assert expected(changed(BASE, steps=900, warmup=7), *runs).seconds == pytest.approx(30.0)
-    assert expected(BASE, *runs).to_come(0.75) == pytest.approx(15.0)
+    assert expected(changed(BASE, steps=900, warmup=7), *runs)[0] == pytest.approx(30.0)
     trial = changed(BASE, steps=BASE.spec.hyper.steps // 10)  # half of its 12 seconds is scoring
-    assert expected(BASE, known(trial, 12.0), *runs).seconds == pytest.approx(60.0), "by the run that was as long"
+    assert expected(BASE, known(trial, 12.0), *runs)[0] == pytest.approx(60.0), "by the run that was as long"
 
 
-def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_the_most_alike() -> None:
+def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_the_most_alike(expected: Expected) -> None:
     fewer = expected_flops(H32.spec.hyper, LAPTOP, "en-de") / expected_flops(LAPTOP.base, LAPTOP, "en-de")
     wide = changed(BASE, d_ff=4 * LAPTOP.base.d_ff)
     assert expected(H32, known(wide, 500.0), known(BASE, 80.0)) == (pytest.approx(80.0 * fewer), True)
 
 
-def test_without_known_runs_times_are_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_known_runs_times_are_guessed(expected: Expected, monkeypatch: pytest.MonkeyPatch) -> None:
     guess = expected_flops(LAPTOP.base, LAPTOP, "en-de") / FLOPS_PER_CORE
     assert expected(BASE) == (pytest.approx(guess), False)
     several = replace(BASE, spec=replace(BASE.spec, threads=2, devices=3))
-    assert expected(several).seconds == pytest.approx(guess / 6)
+    assert expected(several)[0] == pytest.approx(guess / 6)
     for device, name in (("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA RTX 4090", "a100")):  # a card, by its name
         monkeypatch.setattr(forecasts, "this_machine", lambda device=device: Machine("Z80", device, "2.13.0"))
         assert expected(BASE) == (3600 * hours_of(BASE, CARDS[name]), False)
@@ -134,7 +148,7 @@ def keep(tmp_path: Path) -> Keep:
 
 def test_a_finished_run_says_how_fast_its_row_is(keep: Keep) -> None:
     row = row_of(asdict(LAPTOP.base), None)
-    assert keep(hyper__steps=900, hyper__warmup=7) == [Known(row, 2e9, 3.6e12, 3.6e10)]  # in 90 s and 10 s
+    assert keep(hyper__steps=900, hyper__warmup=7) == [Known(row, 3.6e12, 3.6e10)]  # in 90 s and 10 s
     older = keep(2, stamp__started="2026-11-22T16:00:00+00:00", cost__train_seconds=30.0)
     assert [one.rate for one in older] == [3.6e10, 9e10], "the newest first"
     assert keep(system="toy.Toy")[0].row != row
@@ -150,7 +164,7 @@ def test_a_finished_run_says_how_fast_its_row_is(keep: Keep) -> None:
         {"settings__devices": 2},
         {"settings__precision": "bf16"},
         {"status": "diverged"},
-        {"cost__steps": 0},
+        {"cost__decode_seconds": -90.0},
         {"cost__train_seconds": 9.0},  # mostly the beginning of a process
     ],
 )
@@ -193,8 +207,8 @@ def test_published_rates_in_operations() -> None:
     assert A100.big / 1e12 == pytest.approx(104.2, rel=0.01)
     assert CARDS["p100"].base / 1e12 == pytest.approx(2.97, rel=0.01)
     assert CARDS["p100"].big / pair_flops(BIG) == pytest.approx(3_125)  # 25,000 a second on 8
-    for card in CARDS.values():
-        assert (card.name == "p100") == ("extrapolated" not in card.source), card.name
+    for name, card in CARDS.items():
+        assert (name == "p100") == ("extrapolated" not in card.source), name
         assert card.rate(BASE_HYPER) == card.base
         assert card.rate(replace(BASE_HYPER, d_model=1024)) == card.rate(BIG) == card.big > card.base
 
@@ -240,8 +254,7 @@ def test_the_machine_that_makes_the_runs_is_forecast(
     machine: Machine, scale: str, options: dict[str, Any], card: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forecasts, "this_machine", lambda: machine)
-    found = card_for(replace(Options(scale=scale, dry_run=True), **options))
-    assert (found.name if found else None) == card
+    assert card_for(replace(Options(scale=scale, dry_run=True), **options)) == CARDS.get(card or "")
 
 
 @pytest.mark.parametrize(
@@ -270,7 +283,8 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     monkeypatch.setattr(forecasts, "finished", lambda options: [known(BASE, 180.0), known(H32, 360.0)])
     usual = Options(runs_dir=tmp_path / "runs", seeds=Seeds.span(1, 2), dry_run=True)
     monkeypatch.setattr(forecasts, "parallelism", lambda runs, options: (options.jobs or 1, "2 processors"))
-    return lambda **more: forecast("t", asked(seeds=usual.seeds), LAPTOP, replace(usual, **more))
+    runs = [replace(run, runs=usual.runs_dir) for run in asked(seeds=usual.seeds)]
+    return lambda **more: forecast("t", runs, LAPTOP, replace(usual, **more))
 
 
 def test_each_row_is_there_once_by_hand(said: Callable[..., str]) -> None:
@@ -295,6 +309,39 @@ def test_runs_side_by_side_end_sooner(said: Callable[..., str]) -> None:
     assert "at a time" not in said()
 
 
+def test_what_is_finished_is_left_out_of_the_time(said: Callable[..., str], tmp_path: Path) -> None:
+    (first, other), names = asked(seeds=Seeds.span(1, 1)), {"corpus": "grammar", "pair": "en-de"}
+
+    def made(number: int, run: RunDir, scale: str = "laptop", *, is_finished: bool = True, **decides: Any) -> None:
+        origin = {"decides": run.decides | {"data": "ab", "ids": "cd"} | decides, "commit": None}
+        folder = tmp_path / "runs" / f"{number:016}"
+        write_run(folder, folder.name, tags=names | {"scale": scale}, params={}, paper={}, origin=origin)
+        if is_finished:
+            (folder / "record.json").touch()
+
+    made(1, first, is_finished=False)
+    made(2, first, code="another")
+    made(3, first, scale="laptop-700-pieces")
+    (tmp_path / "runs" / "damaged").mkdir()
+    for name in ("run.json", "record.json"):
+        (tmp_path / "runs" / "damaged" / name).write_text("{")
+    assert "In all about 18.0 min, one run after the other." in said()
+    made(4, first)
+    made(5, other, scale="laptop-0123abcd")  # whose text is one's own
+    text = said(jobs=2)
+    assert "Finished before: 2. What is left takes about 9.0 min, one run after the other." in text
+    assert "With 2 runs at a time (2 processors) about 6.0 min" in text
+    assert f"Disk: checkpoints at most {size(sweep_bytes([kept(first), kept(other)]))};" in text
+    made(6, asked(seeds=Seeds.span(2, 2))[0])
+    made(7, asked(seeds=Seeds.span(2, 2))[1])
+    assert "Finished before: 4. What is left takes about 0 s" in said(jobs=2)
+
+
+def kept(run: RunDir) -> Any:
+    """What `sweep_bytes` asks of it."""
+    return run.spec.hyper, LAPTOP, "en-de", None
+
+
 @pytest.mark.parametrize(("on", "jobs", "n"), [("ray", None, 4), ("ray", 2, 2)])
 def test_runs_elsewhere_are_not_forecast_by_what_is_free_here(
     said: Callable[..., str], on: str, jobs: int | None, n: int
@@ -308,3 +355,86 @@ def test_times_are_said_as_a_person_says_them() -> None:
     assert [duration(seconds) for seconds in (0.4, 119, 120, 7_199, 7_200, 172_799, 259_200)] == [
         "0 s", "119 s", "2.0 min", "120.0 min", "2.0 h", "48.0 h", "3.0 d",
     ]  # fmt: skip
+
+
+# ---- how many runs at a time
+
+GB = 10**9
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Eight processors, no cards, and memory for a hundred runs; what a test changes of it."""
+    of = SimpleNamespace(cards=0, free=100 * GB)
+    monkeypatch.setattr(forecasts, "processors", lambda: 8)
+    monkeypatch.setattr(forecasts, "visible", lambda environment: {str(i): "A card" for i in range(of.cards)})
+    monkeypatch.setattr(forecasts, "memory_of", lambda *_: GB)
+    monkeypatch.setattr(forecasts, "free_memory", lambda: of.free)
+    return of
+
+
+def shape(seed: int = 1, n_heads: int = 8) -> Any:
+    """As much of a run as is asked for."""
+    return SimpleNamespace(spec=SimpleNamespace(seed=seed, hyper=SimpleNamespace(n_heads=n_heads)))
+
+
+def borne(n_runs: int, **options: Any) -> tuple[int, str]:
+    return forecasts.parallelism([shape()] * n_runs, Options(**options))
+
+
+@pytest.mark.parametrize(
+    ("n_runs", "threads", "free", "expected"),
+    [
+        (9, 1, 100 * GB, 8),
+        (3, 1, 100 * GB, 3),  # no more than there are
+        (9, 1, 5 * GB, 4),  # a tenth is left alone
+        (9, 1, GB // 2, 1),  # one is tried anyhow
+        (9, 3, 100 * GB, 2),
+    ],
+)
+def test_as_many_as_processors_and_memory_bear(
+    machine: SimpleNamespace, n_runs: int, threads: int, free: int, expected: int
+) -> None:
+    machine.free = free
+    n, why = borne(n_runs, threads=threads)
+    assert n == expected
+    assert why.startswith(f"8 processors, {threads} a run; ")
+    assert " of memory free, about 1.0 GB a run" in why
+
+
+def test_each_card_takes_one_run(machine: SimpleNamespace) -> None:
+    machine.cards = 2
+    assert borne(9)[0] == 2
+    assert borne(9)[1].startswith("2 GPUs; ")
+    assert borne(9, jobs=6) == (6, "--jobs")
+
+
+def test_more_than_memory_bears_is_refused(machine: SimpleNamespace) -> None:
+    machine.free = 3 * GB
+    assert borne(9, jobs=3) == (3, "--jobs")
+    assert borne(2, jobs=50) == (2, "--jobs")
+    with pytest.raises(ValueError, match=r"--jobs 4: 4 runs at a time need about 4.0 GB .* 3.0 GB is free"):
+        borne(9, jobs=4)
+
+
+def test_runs_of_several_processes_are_made_one_at_a_time() -> None:
+    assert borne(9, devices=2) == (1, "2 processes share each")
+    assert borne(9, devices=2, jobs=1)[0] == 1
+    with pytest.raises(ValueError, match="--jobs 3 and 2 processes a run: such runs go one at a time"):
+        borne(9, devices=2, jobs=3)
+
+
+def test_runs_go_to_whoever_is_free_first() -> None:
+    assert makespan([3, 2, 2, 5], 1) == 12
+    assert makespan([3, 2, 2, 5], 2) == 8  # 3 5 and 2 2
+    assert makespan([3, 2], 7) == 3
+    assert makespan([], 2) == 0
+
+
+def test_of_each_seed_the_longest_come_first() -> None:
+    runs = [shape(seed) for seed in (7, 7, 7, 3, 3, 3)]
+    seconds = [1, 1, 2, 4, 5, 4]
+    assert ordered(runs, seconds, 2) == [2, 0, 1, 4, 3, 5]
+    assert ordered(runs, seconds, 1) == [*range(6)]  # one after the other is as long in any order
+    assert ordered([], [], 2) == []
+    assert ordered([shape(n_heads=1), shape(n_heads=32)], [2, 2], 2) == [1, 0]

@@ -22,7 +22,6 @@ from repro.results.places import experiment_files
 from repro.results.record import Record, load
 from repro.runs import session, sweep
 from repro.runs.closing import what_next
-from repro.runs.forecast import Estimate
 from repro.runs.options import Options, Seeds, chosen_scale
 from repro.runs.parsing import Parsing
 from repro.runs.progress import overview
@@ -46,6 +45,7 @@ def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: i
         finished=lambda: done,
         is_in_hand=lambda: in_hand,
         last_step=lambda: step,
+        to_train=lambda: 1 - step / 40,
     )
 
 
@@ -57,14 +57,13 @@ def test_the_overview_tells_done_running_begun_and_missing_and_when_the_last_end
         run("h=1", 2, step=30),
         run("h=1", 3),
     ]
-    known = [Estimate(80.0, measured=True)] * 6
     # to come: a quarter of 80, and 80
     told = "Runs: 3 finished, 1 in another process, 1 begun, 1 to be begun; about 100 s to come."
-    assert overview(runs, known) == told
-    guessed = [*known[:-1], Estimate(80.0, measured=False)]
-    assert overview(runs, guessed, n_workers=2).endswith("; about 80 s to come with 2 at a time, guessed.")
-    guessed = [Estimate(80.0, measured=False), *known[1:]]  # of what is done
-    assert overview(runs[:2], guessed[:2], shard="1/3") == "Shard 1/3, only these runs of the sweep. Runs: 2 finished."
+    assert overview(runs, [80.0] * 6, measured=True) == told
+    guessed = overview(runs, [80.0] * 6, measured=False, n_workers=2)
+    assert guessed.endswith("; about 80 s to come with 2 at a time, guessed.")
+    of_shard = overview(runs[:2], [80.0] * 2, measured=False, shard="1/3")
+    assert of_shard == "Shard 1/3, only these runs of the sweep. Runs: 2 finished."
 
 
 def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
