@@ -13,50 +13,25 @@ from random import Random
 from typing import TypeVar
 
 from repro.corpora.grammar import lexicon as lex
-from repro.corpora.grammar.english import english_number
+from repro.corpora.grammar import tree
 from repro.corpora.grammar.french import french_number
-from repro.corpora.grammar.german import german_number
 from repro.corpora.grammar.lexicon import Adjective, Prep, Verb
-from repro.corpora.grammar.tree import (
-    NP,
-    Adverbial,
-    And,
-    Clause,
-    Fixed,
-    Locative,
-    PersonName,
-    Phrase,
-    Pronoun,
-    Quality,
-    Relative,
-    Sentence,
-    Sub,
-    Thing,
-    What,
-    Who,
-    heavy,
-)  # fmt: skip
 
 T = TypeVar("T")
 
 
-def _fixed(group: str) -> list[Fixed]:
+def _fixed(group: str) -> list[tree.Fixed]:
     """The adverbials or conjunctions of a group of `words.txt`."""
-    return [Fixed(*line.split(" | ")) for line in lex.WORDS[group]]
+    return [tree.Fixed(*line) for line in lex.WORDS[group]]
 
 
 OFTEN, MANNER, JOINS, ASKED, DEGREES, LINKS = map(_fixed, ("often", "manner", "joins", "asked", "degrees", "links"))
 WHEN = LINKS[1]
 TIMES = {tense: _fixed(tense) for tense in ("present", "past", "future")}
-NOT_SO = [  # verbs that take none of these adverbs
-    "sehen", "lieben", "finden", "verlieren", "gehören", "hören", "träumen", "erinnern", "vergessen",
-    "verschwinden", "bleiben", "denken", "schlafen",
-]  # fmt: skip
-UNITS = [line.split(" | ") for line in lex.WORDS["units"]]  # with the "one" of each; German in the dative
 WITH, ABOUT = Prep("with", "mit", "D", "avec"), Prep("about", "über", "A", "sur")
 BESIDE = [WITH, Prep("for", "für", "A", "pour"), Prep("without", "ohne", "A", "sans")]
-DURING = [Prep(*line.split(" | ")) for line in lex.WORDS["during"]]
-NEAR = [line.split(" | ") for line in lex.WORDS["near"]]  # accusative where something is put, dative where it is
+DURING = [Prep(*line) for line in lex.WORDS["during"]]
+NEAR = lex.WORDS["near"]  # accusative where something is put, dative where it is
 COUNTED = ("no", "every", "all", "many", "some")  # `every dog does not` would say two things
 
 
@@ -71,7 +46,7 @@ class Author:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed).random  # the one method whose stream Python promises not to change
-        self.mentions: list[tuple[str, Thing]] = []  # what a pronoun of this sentence could stand for
+        self.mentions: list[tuple[str, tree.Thing]] = []  # what a pronoun of this sentence could stand for
 
     # Chance -------------------------------------------------------------------------------------------
 
@@ -98,7 +73,9 @@ class Author:
 
     # Noun phrases -------------------------------------------------------------------------------------
 
-    def thing(self, kinds: str, *, depth: int = 0, definite: bool = False, beside: Thing | None = None) -> Thing:
+    def thing(
+        self, kinds: str, *, depth: int = 0, definite: bool = False, beside: tree.Thing | None = None
+    ) -> tree.Thing:
         """A pronoun, a name, two things joined, or a noun phrase; an object stands `beside` a subject."""
         roll = self.random()
         if "h" in kinds and roll < 0.15:
@@ -109,47 +86,47 @@ class Author:
             kind = self.even(kinds)
             first, second = (self.noun_phrase(kind, depth=2, definite=True) for _ in range(2))
             if first.noun is not second.noun:
-                self.mentions.append(("they", And(first, second)))
+                self.mentions.append(("they", tree.And(first, second)))
                 return self.mentions[-1][1]
         return self.noun_phrase(kinds, subject=beside is None, depth=depth, definite=definite)
 
-    def pronoun(self, beside: Thing | None) -> Pronoun:
+    def pronoun(self, beside: tree.Thing | None) -> tree.Pronoun:
         """I, you, he ...; none that would have to be reflexive, and `they` only where its gender is plain."""
         words = ["you", "I", "he", "she", "we", "they"]
-        if isinstance(beside, Pronoun):
+        if isinstance(beside, tree.Pronoun):
             words = ["he", "she"] if beside.word in ("I", "you", "we") else ["you", "I", "we"]
         word = self.pick(words)
         if word == "they" and any(word == "they" for word, _ in self.mentions):
             word = "we"
-        pronoun = Pronoun(word)
+        pronoun = tree.Pronoun(word)
         if word in ("he", "she", "they"):
             self.mentions.append((word, pronoun))
         return pronoun
 
-    def back(self) -> Pronoun | None:
+    def back(self) -> tree.Pronoun | None:
         """A pronoun for something named before, where its English form can mean only one thing."""
         words = [word for word, _ in self.mentions]
         single = [
             (word, thing)
             for word, thing in self.mentions
-            if words.count(word) == 1 and not (isinstance(thing, NP) and thing.det in ("every", "no"))
+            if words.count(word) == 1 and not (isinstance(thing, tree.NP) and thing.det in ("every", "no"))
         ]
-        return Pronoun(*self.even(single)) if single else None
+        return tree.Pronoun(*self.even(single)) if single else None
 
-    def name(self) -> PersonName:
-        met = {thing.en for _, thing in self.mentions if isinstance(thing, PersonName)}
-        name = PersonName(*self.pick([name for name in lex.names if name[0] not in met]))
+    def name(self) -> tree.PersonName:
+        met = {thing.en for _, thing in self.mentions if isinstance(thing, tree.PersonName)}
+        name = tree.PersonName(*self.pick([name for name in lex.WORDS["names"] if name[0] not in met]))
         self.mentions.append((name.pronoun, name))
         return name
 
-    def noun_phrase(self, kinds: str, *, subject: bool = False, depth: int = 0, definite: bool = False) -> NP:
+    def noun_phrase(self, kinds: str, *, subject: bool = False, depth: int = 0, definite: bool = False) -> tree.NP:
         """Determiner, numeral, adjectives, compound, noun, owner, phrase, relative clause; less when deep."""
         kind = self.even(kinds)
         noun = self.pick(lex.of_kind(kind))
         det = self.among(the=45, a=0 if definite else 27, my=4, your=2, his=3, her=3, our=2, their=1, this=5,
                          every=0 if definite else 3, many=0 if definite else 2, some=0 if definite else 3,
                          all=1.5, no=2 if subject and depth == 0 else 0)  # fmt: skip
-        anyone = noun.en in ("man", "woman")  # `my woman`, `the boy's man` are not said
+        anyone = noun.en[0] in ("man", "woman")  # `my woman`, `the boy's man` are not said
         if anyone and det in ("my", "your", "his", "her", "our", "their"):
             det = "the"
         plural = det in ("many", "some", "all") or (det not in ("every", "no") and self.chance(0.25))
@@ -157,30 +134,30 @@ class Author:
         number = 2 + int(self.random() ** 5 * 97) if numbered else 0
         adjectives = self.adjectives(kind, self.pick((0, 1, 2) if depth == 0 else (0, 1, 0)))
         compound = self.pick(lex.compounding(kind)) if lex.compounding(kind) and self.chance(0.2) else None
-        owner: NP | PersonName | None = None
+        owner: tree.NP | tree.PersonName | None = None
         if det == "the" and not (number or anyone) and depth < 2 and kind not in "pe" and self.chance(0.14):
             owner = self.owner()
         phrase = relative = None
         simple = owner is None and det not in ("every", "no")
         if simple and depth < 2 and self.chance(0.06) and kind not in "fcdmpe":
             about = kind == "r"
-            phrase = Phrase(
+            phrase = tree.Phrase(
                 ABOUT if about else WITH,
                 self.noun_phrase("hape" if about else "c" if kind == "h" else "o", depth=3),
             )
         elif simple and depth < 2 and self.chance((0.26, 0.14)[depth]):
-            relative = self.relative(Relative(noun, plural), depth + 1)
-        thing = NP(noun, det, plural, adjectives, compound, number, owner, phrase, relative)
+            relative = self.relative(tree.Relative(noun, plural), depth + 1)
+        thing = tree.NP(noun, det, plural, adjectives, compound, number, owner, phrase, relative)
         self.mentions.append(("they" if plural else noun.pronoun, thing))
         return thing
 
-    def owner(self) -> NP | PersonName:
+    def owner(self) -> tree.NP | tree.PersonName:
         """Anna's, the old teacher's: one person, definite, without an owner of their own."""
         if self.chance(0.4):
             return self.name()
         noun = self.pick(lex.of_kind("h"))
-        owner = NP(noun, self.among(the=6, my=2, this=1) if noun.en not in ("man", "woman") else "the",
-                   adjectives=self.adjectives("h", self.pick((0, 1))))  # fmt: skip
+        owner = tree.NP(noun, self.among(the=6, my=2, this=1) if noun.en[0] not in ("man", "woman") else "the",
+                        adjectives=self.adjectives("h", self.pick((0, 1))))  # fmt: skip
         self.mentions.append((noun.pronoun, owner))
         return owner
 
@@ -191,7 +168,7 @@ class Author:
             return (self.pick(before), self.pick(after))
         return (self.pick(lex.describing(kind)),) if n else ()
 
-    def relative(self, gap: Relative, depth: int) -> Clause:
+    def relative(self, gap: tree.Relative, depth: int) -> tree.Clause:
         """who sleeps; that I bought; whose dog sleeps; where I live"""
         kind = gap.noun.kind
         role = self.among(subject=4 * bool(lex.with_subject(kind)), object=4 * bool(lex.with_object(kind)),
@@ -210,9 +187,9 @@ class Author:
 
     # Clauses ------------------------------------------------------------------------------------------
 
-    def clause(self, *, subject: Thing | None = None, verb: Verb | None = None, object: Thing | None = None,
+    def clause(self, *, subject: tree.Thing | None = None, verb: Verb | None = None, object: tree.Thing | None = None,
                tense: str = "", depth: int = 0, pointing: bool = False, main: bool = False,
-               bare: bool = False) -> Clause:  # fmt: skip
+               bare: bool = False) -> tree.Clause:  # fmt: skip
         """A verb with what its frame asks for, and some adverbials.
 
         `pointing`: may use pronouns for what was named. `main`: something may stand before the subject.
@@ -229,137 +206,138 @@ class Author:
                 return self.passive(tense, main)
             verb = self.pick(lex.with_subject(kind_of(subject)) if subject else lex.verbs)
         subject = subject or self.thing(verb.roles[0], depth=depth)
-        counted = isinstance(subject, NP) and subject.det in COUNTED
+        counted = isinstance(subject, tree.NP) and subject.det in COUNTED
         negated = not (counted or bare) and self.chance(0.14)
         living = kind_of(subject) in "ha"
         modal = ""
         if living and not bare and tense != "future" and self.chance(0.18):
             modal = self.among(can=4, must=0 if negated else 3, want=3, should=0 if tense == "past" else 2)
-        place: Adverbial | None = None
-        recipient: Thing | None = None
+        place: tree.Adverbial | None = None
+        recipient: tree.Thing | None = None
         match verb.roles[1:]:
             case ("@",):
                 place = self.toward()
             case (kinds, "="):
                 object = object or self.noun_phrase(kinds, depth=2, definite=negated)
                 en, de, fr = self.pick(NEAR)
-                place = Phrase(Prep(en, de, "A", fr), self.noun_phrase("m", depth=2, definite=negated))
+                place = tree.Phrase(Prep(en, de, "A", fr), self.noun_phrase("m", depth=2, definite=negated))
             case ("h", kinds):
                 recipient = self.thing("h", depth=2, definite=negated, beside=subject)
                 object = object or self.noun_phrase(kinds, depth=depth)
             case (kinds,):
                 object = object or self.object(verb, kinds, subject, depth, negated, pointing)
-        if negated and isinstance(object, NP) and object.det in COUNTED:
+        if negated and isinstance(object, tree.NP) and object.det in COUNTED:
             object = replace(object, det="the")  # `does not see every dog` says two things
         # After a relative clause an adverbial could belong to it: only the front of the sentence is left.
-        closed = heavy(object)
+        closed = tree.heavy(object)
         if place is None and not (bare or closed or verb.de == "gehören") and self.chance(0.24):
             place = self.at(verb, depth, definite=negated)
         often = manner = time = None
         if tense == "present" and not (negated or counted or modal or bare) and self.chance(0.14):
             often = self.pick(OFTEN)
-        elif self.chance(0.4 if main else 0.2) and (main or not (closed or heavy(place))):
+        elif self.chance(0.4 if main else 0.2) and (main or not (closed or tree.heavy(place))):
             time = self.time(tense, negated)
-        if living and not (negated or closed or heavy(place)) and verb.de not in NOT_SO and self.chance(0.1):
+        if living and not (negated or closed or tree.heavy(place)) and not verb.no_manner and self.chance(0.1):
             manner = self.pick(MANNER)
         front = ""
-        if time and main and (closed or heavy(place) or self.chance(0.4)):
+        if time and main and (closed or tree.heavy(place) or self.chance(0.4)):
             front = "time"
         elif place and main and verb.roles[-1] not in "@=" and self.chance(0.25):
             front = "place"
-        return Clause(subject, verb, tense, modal, negated, object=object, recipient=recipient, often=often,
-                      manner=manner, place=place, time=time, front=front)  # fmt: skip
+        return tree.Clause(subject, verb, tense, modal, negated, object=object, recipient=recipient, often=often,
+                           manner=manner, place=place, time=time, front=front)  # fmt: skip
 
-    def object(self, verb: Verb, kinds: str, subject: Thing, depth: int, negated: bool, pointing: bool) -> Thing:
+    def object(
+        self, verb: Verb, kinds: str, subject: tree.Thing, depth: int, negated: bool, pointing: bool
+    ) -> tree.Thing:
         """A pronoun for something named before, its own thing (the cat ... its ball), or something new."""
         back = self.back() if pointing and self.chance(0.4) else None
         free = verb.de_prep == verb.fr_prep == ""  # else German would say darauf, French y or en
         if back and kind_of(back) in kinds and (free or back.word in ("he", "she")) and (
-            not isinstance(subject, Pronoun) or subject.word != back.word
+            not isinstance(subject, tree.Pronoun) or subject.word != back.word
         ):  # fmt: skip
             return back
         thing = self.thing(kinds, depth=depth, definite=negated and bool(verb.de_prep), beside=subject)
-        animal = isinstance(subject, NP | Relative) and subject.noun.kind == "a" and not subject.plural
-        if animal and isinstance(thing, NP) and thing.det == "the" and thing.owner is None and self.chance(0.4):
-            return replace(thing, det="its", owner=Pronoun("it", subject), number=0)
+        animal = isinstance(subject, tree.NP | tree.Relative) and subject.noun.kind == "a" and not subject.plural
+        if animal and isinstance(thing, tree.NP) and thing.det == "the" and thing.owner is None and self.chance(0.4):
+            return replace(thing, det="its", owner=tree.Pronoun("it", subject), number=0)
         return thing
 
-    def being(self, subject: Thing | None, tense: str, depth: int) -> Clause:
+    def being(self, subject: tree.Thing | None, tense: str, depth: int) -> tree.Clause:
         """is in the garden; is older than the cat; is very old"""
         subject = subject or self.thing(self.even("hhaodmcprev"), depth=depth)
         kind = kind_of(subject)
-        counted = isinstance(subject, NP) and subject.det in COUNTED
+        counted = isinstance(subject, tree.NP) and subject.det in COUNTED
         negated, roll = not counted and self.chance(0.15), self.random()
         if kind in "hao" and roll < 0.2:
-            return Clause(subject, None, tense, negated=negated, place=self.at(None, depth, definite=True))
+            return tree.Clause(subject, None, tense, negated=negated, place=self.at(None, depth, definite=True))
         adjective = self.pick(lex.describing(kind))
         than = self.noun_phrase(kind, depth=2, definite=True) if roll < 0.45 and adjective.en_more else None
         degree = self.pick(DEGREES) if adjective.en_more and not than and self.chance(0.4) else None
-        return Clause(subject, None, tense, negated=negated, predicate=Quality(adjective, degree, than))
+        return tree.Clause(subject, None, tense, negated=negated, predicate=tree.Quality(adjective, degree, than))
 
-    def passive(self, tense: str, main: bool) -> Clause:
+    def passive(self, tense: str, main: bool) -> tree.Clause:
         """was written by my sister"""
         verb = self.pick(lex.passive())
         subject = self.noun_phrase("".join(kind for kind in verb.roles[1] if kind not in "hao") or "o", subject=True)
         agent = self.noun_phrase("h", depth=2) if self.chance(0.6) else None
         tense = "present" if tense == "present" else "past"
         time = self.time(tense) if self.chance(0.4) else None
-        return Clause(subject, verb, tense, passive=True, agent=agent, time=time,
-                      front="time" if time and main and self.chance(0.4) else "")  # fmt: skip
+        return tree.Clause(subject, verb, tense, passive=True, agent=agent, time=time,
+                           front="time" if time and main and self.chance(0.4) else "")  # fmt: skip
 
-    def toward(self) -> Adverbial:
+    def toward(self) -> tree.Adverbial:
         """to the school, to Berlin"""
         if self.chance(0.15):
-            return Fixed(*self.pick(lex.towns)[1])
-        return Locative(self.noun_phrase("p", depth=1), toward=True)
+            return tree.Fixed(*self.pick(lex.WORDS["towns"])[3:])
+        return tree.Locative(self.noun_phrase("p", depth=1), toward=True)
 
-    def at(self, verb: Verb | None, depth: int, definite: bool = False) -> Adverbial:
+    def at(self, verb: Verb | None, depth: int, definite: bool = False) -> tree.Adverbial:
         """at the school, in Berlin, under the table, with my sister, after the concert"""
         there = verb is None or verb.de == "schlafen"  # a place only
         match self.among(place=5, town=1, near=1.5, beside=2 * (not there), during=2 * (not there)):
             case "town":
-                return Fixed(*self.pick(lex.towns)[0])
+                return tree.Fixed(*self.pick(lex.WORDS["towns"])[:3])
             case "near":
                 en, de, fr = self.pick(NEAR)
-                return Phrase(Prep(en, de, "D", fr), self.noun_phrase("md", depth=2, definite=definite))
+                return tree.Phrase(Prep(en, de, "D", fr), self.noun_phrase("md", depth=2, definite=definite))
             case "beside":
                 prep = self.pick(BESIDE)
                 definite = definite or prep.en == "without"  # sans paysans: French would drop the article
-                return Phrase(prep, self.noun_phrase("h", depth=2, definite=definite))
+                return tree.Phrase(prep, self.noun_phrase("h", depth=2, definite=definite))
             case "during":
-                return Phrase(self.pick(DURING), self.noun_phrase("e", depth=2, definite=True))
-        return Locative(self.noun_phrase("p", depth=depth + 1 if depth < 2 else 2, definite=definite))
+                return tree.Phrase(self.pick(DURING), self.noun_phrase("e", depth=2, definite=True))
+        return tree.Locative(self.noun_phrase("p", depth=depth + 1 if depth < 2 else 2, definite=definite))
 
-    def time(self, tense: str, negated: bool = False) -> Fixed:
+    def time(self, tense: str, negated: bool = False) -> tree.Fixed:
         """yesterday; three weeks ago; in twenty-one days"""
         if tense == "present" or self.chance(0.7):
             times = TIMES[tense]
             return self.pick([time for time in times if not (negated and time.en == "every day")])
         n = 1 + int(self.random() ** 4 * 40)
-        (en_one, en_many), (de_a, de_one, de_many), (fr_a, fr_one, fr_many) = (
-            unit.split() for unit in self.pick(UNITS)
-        )
-        en = f"{english_number(n)} {en_one if n == 1 else en_many}"
-        de = f"{de_a} {de_one}" if n == 1 else f"{german_number(n)} {de_many}"
-        fr = f"{fr_a} {fr_one}" if n == 1 else f"{french_number(n, 'f' if fr_a == 'une' else 'm')} {fr_many}"
+        en_one, en_many, de_one, de_many, fr_one, fr_many = self.pick(lex.WORDS["units"])
+        en, de, fr = f"{lex.ENGLISH_NUMBERS[1]} {en_one}", de_one, fr_one
+        if n > 1:
+            en, de = f"{lex.ENGLISH_NUMBERS[n]} {en_many}", f"{lex.GERMAN_NUMBERS[n]} {de_many}"
+            fr = f"{french_number(n, fr_one.startswith('une '))} {fr_many}"
         if tense == "past":
-            return Fixed(en + " ago", "vor " + de, "il y a " + fr)
-        return Fixed("in " + en, "in " + de, "dans " + fr)
+            return tree.Fixed(en + " ago", "vor " + de, "il y a " + fr)
+        return tree.Fixed("in " + en, "in " + de, "dans " + fr)
 
     # Sentences ----------------------------------------------------------------------------------------
 
-    def sentence(self) -> Sentence:
+    def sentence(self) -> tree.Sentence:
         self.mentions = []
         match self.among(plain=40, sub=24, joined=10, reporting=14, question=12):
             case "question":
                 return self.question()
             case "reporting":
-                return Sentence(self.reporting())
+                return tree.Sentence(self.reporting())
             case "plain":
-                return Sentence(self.clause(main=True))
+                return tree.Sentence(self.clause(main=True))
             case "joined":
                 main = self.clause(depth=1, main=True)
-                return Sentence(main, joined=Sub(self.pick(JOINS), self.clause(depth=1, pointing=True)))
+                return tree.Sentence(main, joined=tree.Sub(self.pick(JOINS), self.clause(depth=1, pointing=True)))
         link, before = self.pick(LINKS), self.chance(0.35)
         lasting = link.en in ("if", "as soon as", "while")
         tense = "present" if lasting else self.among(present=45, past=55)
@@ -369,46 +347,53 @@ class Author:
         two = self.clause(depth=1, tense=tense, pointing=True)
         if link.en == "if":  # neither `wenn er sollte` nor `si ... devrait` is a plain condition
             one, two = (replace(c, modal="can") if c.modal == "should" else c for c in (one, two))
-        return Sentence(two, Sub(link, one), sub_first=True) if before else Sentence(one, Sub(link, two))
+        return (
+            tree.Sentence(two, tree.Sub(link, one), sub_first=True)
+            if before
+            else tree.Sentence(one, tree.Sub(link, two))
+        )
 
-    def reporting(self) -> Clause:
+    def reporting(self) -> tree.Clause:
         """says that ..., does not know whether ..., asks where ..., tries to ..."""
-        kind, verb = self.pick(lex.clause_verbs)
+        verb = self.pick(lex.clause_verbs)
+        [kind] = verb.roles
         subject = self.thing("h", depth=1)
         tense = self.among(present=55, past=45)
         if kind == "to":
             inner = self.clause(subject=subject, depth=1, tense="present", bare=True)
-            return Clause(subject, verb, tense, complement=Sub(Fixed("", "", verb.fr_prep), inner, infinitive=True))
+            return tree.Clause(
+                subject, verb, tense, complement=tree.Sub(tree.Fixed("", "", verb.fr_prep), inner, infinitive=True)
+            )
         inner = self.clause(depth=1, pointing=True)
-        counted = isinstance(subject, NP) and subject.det in COUNTED
+        counted = isinstance(subject, tree.NP) and subject.det in COUNTED
         negated = kind == "whether" and verb.de == "wissen" and not counted
-        link = Fixed("that", "dass", "que") if kind == "that" else Fixed("whether", "ob", "si")
+        link = tree.Fixed("that", "dass", "que") if kind == "that" else tree.Fixed("whether", "ob", "si")
         if kind == "whether" and self.chance(0.5):
-            inner, link = asking(inner, self.even(ASKED)), Fixed("", "", "")
-        return Clause(subject, verb, tense, negated=negated, complement=Sub(link, inner))
+            inner, link = asking(inner, self.even(ASKED)), tree.Fixed("", "", "")
+        return tree.Clause(subject, verb, tense, negated=negated, complement=tree.Sub(link, inner))
 
-    def question(self) -> Sentence:
+    def question(self) -> tree.Sentence:
         """Does he ...? Where does he ...? Who sleeps? Whom, what, which cake does he see?"""
         role = self.among(whether=4, asked=3, who=1.5, whom=1, what=1.5, which=2)
         if role in ("whether", "asked"):
             clause = self.clause(subject=self.thing("hhha", depth=1))
-            return Sentence(asking(clause, self.even(ASKED)) if role == "asked" else clause, question=True)
+            return tree.Sentence(asking(clause, self.even(ASKED)) if role == "asked" else clause, question=True)
         if role == "who":
-            clause = self.clause(subject=Who(), verb=self.pick(lex.with_subject("h")))
-            return Sentence(replace(clause, front="subject"), question=True)
+            clause = self.clause(subject=tree.Who(), verb=self.pick(lex.with_subject("h")))
+            return tree.Sentence(replace(clause, front="subject"), question=True)
         kind = "h" if role == "whom" else self.even("ofcra")
         verb = self.pick(
             [verb for verb in lex.with_object(kind) if verb.de_case == "A" and not verb.de_prep + verb.fr_prep]
         )
-        object: Thing = Who() if role == "whom" else What()
+        object: tree.Thing = tree.Who() if role == "whom" else tree.What()
         if role == "which":
             noun, adjectives = self.pick(lex.of_kind(kind)), self.adjectives(kind, self.pick((0, 1)))
-            object = NP(noun, "which", self.chance(0.25), adjectives)
+            object = tree.NP(noun, "which", self.chance(0.25), adjectives)
         clause = self.clause(subject=self.thing(verb.roles[0], depth=1), verb=verb, object=object)
-        return Sentence(replace(clause, front="object"), question=True)
+        return tree.Sentence(replace(clause, front="object"), question=True)
 
 
-def asking(clause: Clause, asked: Fixed) -> Clause:
+def asking(clause: tree.Clause, asked: tree.Fixed) -> tree.Clause:
     """The clause with where, when or why at the front, and without the part that it asks for."""
     going = clause.verb is not None and clause.verb.roles[-1] in "@="
     place = None if asked.en == "where" and clause.verb and not going else clause.place
@@ -417,13 +402,13 @@ def asking(clause: Clause, asked: Fixed) -> Clause:
     return replace(clause, asked=asked, front="asked", place=place, time=None if asked.en == "when" else clause.time)
 
 
-def kind_of(thing: Thing) -> str:
+def kind_of(thing: tree.Thing) -> str:
     """The class of a thing, as the frames of the verbs name it."""
     match thing:
-        case NP(noun=noun) | Relative(noun):
+        case tree.NP(noun=noun) | tree.Relative(noun):
             return noun.kind
-        case And(first, _):
+        case tree.And(first, _):
             return kind_of(first)
-        case Pronoun(_, of) if of is not None:
+        case tree.Pronoun(_, of) if of is not None:
             return kind_of(of)
     return "h"

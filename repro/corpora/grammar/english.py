@@ -6,220 +6,173 @@ A sentence is laid out as a tree of phrases in brackets, as the Penn treebank ha
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import SMALL, TENS, WORDS, english_plural
-
-
-def english_number(n: int) -> str:
-    """23: twenty-three"""
-    if n < 20:
-        return SMALL[0][n]
-    return TENS[0][n // 10] + ("-" + SMALL[0][n % 10] if n % 10 else "")
-
-
-def english_third(word: str) -> str:
-    """he carries, he goes, he puts"""
-    irregular = {"be": "is", "have": "has", "do": "does", "go": "goes"}
-    return irregular.get(word) or english_plural(word)
-
+from repro.corpora.grammar.lexicon import ENGLISH_NUMBERS, WORDS, forms
 
 _OBJECT_FORM = {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
+_BE, _HAVE, _WANT = (("be",), ("have", "has", "had"), ("want", "wants", "wanted"))
+_MODALS = ("will", "can", "could", "must", "should")
+_DO = ("do", "does", "did")
+# tags of the grammar's own words; those of nouns, verbs and adjectives follow from their place
+TAG_OF = {word: tag for tag, words in WORDS["tags"] for word in forms(words)}
+_TAGS = dict.fromkeys(ENGLISH_NUMBERS, "CD") | TAG_OF
+_COMMA = "(, ,)"
+_NEEDLESS = re.compile(r" \(, ,\)(?=\)*(?: \(, ,\)|$))")  # before another comma, or at the end
+_LEAF = re.compile(r"\([^() ]+ ([^() ]+)\)")
 
 
 def english_verbs(clause: tree.Clause, asking: bool) -> tuple[str, list[str]]:
     """The finite verb and the rest: does + buy, will + buy, was + written, bought + nothing."""
-    verb, person = clause.verb, tree.features(clause.subject).person
-    be = ("am", "are", "is", "are", "are")[person] if clause.tense == "present" else ""
-    be = be or ("was", "were", "was", "were", "were")[person]
+    verb, person, past = clause.verb, tree.features(clause.subject).person, clause.tense == "past"
     if verb is None or clause.passive:
-        base, past, rest = "be", "", [verb.en_participle] if verb else []
+        of, rest = _BE, [verb.en[3]] if verb else []
     else:
-        base, past, rest = verb.en, verb.en_past, [verb.en_particle] if verb.en_particle else []
+        of, rest = verb.en, [verb.en_particle] if verb.en_particle else []
     if clause.tense == "future":
-        return "will", [base, *rest]
-    if clause.modal in ("can", "should") or (clause.modal == "must" and clause.tense == "present"):
-        return "could" if clause.modal == "can" and clause.tense == "past" else clause.modal, [base, *rest]
+        return "will", [of[0], *rest]
+    if clause.modal in ("can", "should") or (clause.modal == "must" and not past):
+        return "could" if clause.modal == "can" and past else clause.modal, [of[0], *rest]
     if clause.modal:  # want to, had to
-        base, past, rest = (
-            ("want", "wanted", ["to", base, *rest]) if clause.modal == "want" else ("have", "had", ["to", base, *rest])
-        )
-    if base == "be":
-        return be, rest
+        of, rest = _WANT if clause.modal == "want" else _HAVE, ["to", of[0], *rest]
+    if of is _BE:
+        be = ("was", "were", "was", "were", "were") if past else ("am", "are", "is", "are", "are")
+        return be[person], rest
     if clause.negated or asking:
-        return ("did" if clause.tense == "past" else "does" if person == 2 else "do"), [base, *rest]
-    if clause.tense == "past":
-        return past, rest
-    return english_third(base) if person == 2 else base, rest
-
-
-MODALS = ("will", "can", "could", "must", "should")
-DO = ("do", "does", "did")
-# tags of the grammar's own words; those of nouns, verbs and adjectives follow from their place
-TAG_OF = {word: tag for tag, *words in map(str.split, WORDS["tags"]) for word in words}
-NUMBERS = frozenset(english_number(n) for n in range(100))
-COMMA = "(, ,)"
-LEAF = re.compile(r"\([^() ]+ ([^() ]+)\)")
+        return "did" if past else "does" if person == 2 else "do", [of[0], *rest]
+    return of[2 if past else person == 2], rest
 
 
 def english(sentence: tree.Sentence) -> str:
     """The sentence in English: the leaves of its tree, with marks and cannot written as one does."""
-    line = " ".join(LEAF.findall(english_tree(sentence)))
+    line = " ".join(_LEAF.findall(english_tree(sentence)))
     return re.sub(r"\b([Cc]an) not\b", r"\1not", re.sub(r" ('s|[,.?])(?= |$)", r"\1", line))
 
 
 def english_tree(sentence: tree.Sentence) -> str:
-    """The sentence in brackets; its words are split as the Penn treebank splits them: the man 's dog; can not."""
-    main, mark = sentence.main, "(. ?)" if sentence.question else "(. .)"
+    """The sentence in brackets; its words are split as the Penn treebank splits them: the man 's dog; can not.
+
+    One comma where two clauses end together, none at the end; capital first, mark last inside the root.
+    """
     sub = _sub(sentence.sub) if sentence.sub else ""
-    front, content = _parts(main, sentence.question, after=[] if sentence.sub_first or not sub else [sub])
+    front, content = _parts(sentence.main, sentence.question, after="" if sentence.sub_first else sub)
+    label, parts = "S", [front, *content]
     if sentence.question:
-        label, parts = ("SBARQ", [*front, _phrase("SQ", content)]) if front else ("SQ", content)
+        label, parts = ("SBARQ", [front, _phrase("SQ", *content)]) if front else ("SQ", content)
     elif sentence.joined:
-        other = _clause(sentence.joined.clause)
-        label, parts = "S", [_phrase("S", [*front, *content]), COMMA, *_tagged(sentence.joined.link.en), other]
-    else:
-        label, parts = "S", [*([sub, COMMA] if sentence.sub_first else []), *front, *content]
-    return _finished(_phrase(label, parts), mark)
+        link, other = _tagged(sentence.joined.link.en), _clause(sentence.joined.clause)
+        parts = [_phrase("S", *parts), _COMMA, link, other]
+    elif sentence.sub_first:
+        parts = [sub, _COMMA, *parts]
+    text = _NEEDLESS.sub("", _phrase(label, *parts))
+    text = re.sub(r" [^() ](?=[^() ]*\))", lambda first: first[0].upper(), text, count=1)
+    return f"{text[:-1]} {'(. ?)' if sentence.question else '(. .)'})"
 
 
-def _finished(text: str, mark: str) -> str:
-    """One comma where two clauses end together, none at an end; capital first, mark last inside the root."""
-    leaves = list(LEAF.finditer(text))
-    needless = [
-        leaf.span()
-        for i, leaf in enumerate(leaves)
-        if leaf[0] == COMMA and (i in (0, len(leaves) - 1) or leaves[i + 1][0] == COMMA)
-    ]
-    for begin, end in reversed(needless):
-        text = text[:begin].rstrip() + text[end:]
-    first = LEAF.search(text)
-    assert first is not None
-    at = first.start(1)
-    return f"{text[:at]}{text[at].upper()}{text[at + 1 : -1]} {mark})"
+def _phrase(label: str, *parts: str) -> str:
+    return f"({label} {' '.join(filter(None, parts))})"
 
 
-def _phrase(label: str, parts: Sequence[str]) -> str:
-    return f"({label} {' '.join(part for part in parts if part)})"
-
-
-def _word(tag: str, word: str) -> str:
-    return f"({tag} {word})"
-
-
-def _tagged(words: str, tag: str = "NN") -> list[str]:
+def _tagged(words: str, tag: str = "NN") -> str:
     """Words of the grammar's own by its list; others are numbers, names, or have this tag."""
-    return [_word(_tag(word, tag), word) for word in words.split()]
+    return " ".join(f"({_tag(word, tag)} {word})" for word in words.split())
 
 
-def _tag(word: str, otherwise: str) -> str:
-    if word in TAG_OF or word in NUMBERS:
-        return TAG_OF.get(word, "CD")
-    return "NNP" if word[0].isupper() else otherwise
+def _tag(word: str, otherwise: str = "") -> str:
+    return _TAGS.get(word) or ("NNP" if word[0].isupper() else otherwise)
 
 
 # Phrases -----------------------------------------------------------------------------------------------------
 
 
-def _thing(thing: tree.Thing, subject: bool = False) -> str:
+def _thing(thing: tree.Thing | None, subject: bool = False) -> str:
     """him; Anna; who; the man 's old dog that I saw"""
     match thing:
+        case None:
+            return ""
         case tree.Pronoun(word):
-            return _phrase("NP", [_word("PRP", word if subject else _OBJECT_FORM.get(word, word))])
+            return f"(NP (PRP {word if subject else _OBJECT_FORM.get(word, word)}))"
         case tree.PersonName(en):
-            return _phrase("NP", [_word("NNP", en)])
+            return f"(NP (NNP {en}))"
         case tree.Relative(noun):
-            asks = "who" if subject and noun.kind == "h" else "which" if subject else "that"
-            return _phrase("WHNP", [_word("WP" if asks == "who" else "WDT", asks)])
+            return f"(WHNP ({'WDT that' if not subject else 'WP who' if noun.kind == 'h' else 'WDT which'}))"
         case tree.Who():
-            return _phrase("WHNP", [_word("WP", "who")])
+            return "(WHNP (WP who))"
         case tree.What():
-            return _phrase("WHNP", [_word("WP", "what")])
+            return "(WHNP (WP what))"
         case tree.And(first, second):
-            return _phrase("NP", [_thing(first), _word("CC", "and"), _thing(second)])
+            return f"(NP {_thing(first)} (CC and) {_thing(second)})"
     label = "WHNP" if thing.det == "which" or isinstance(thing.owner, tree.Relative) else "NP"
-    simple = _phrase(label, [*_determined(thing), *_noun(thing)])
+    simple = _phrase(label, _determiner(thing), _noun(thing))
     if not (thing.phrase or thing.relative):
         return simple
-    return _phrase(
-        label,
+    return _phrase(label, simple, _adverbial(thing.phrase), _subordinate(thing.relative) if thing.relative else "")
+
+
+def _noun(thing: tree.NP) -> str:
+    """two old kitchen tables"""
+    return " ".join(
         [
-            simple,
-            _adverbial(thing.phrase) if thing.phrase else "",
-            _subordinate(thing.relative) if thing.relative else "",
-        ],
+            *([_tagged(ENGLISH_NUMBERS[thing.number])] if thing.number else []),
+            *(f"(JJ {adjective.en})" for adjective in thing.adjectives),
+            *([_tagged(thing.compound.en)] if thing.compound else []),
+            f"({'NNS' if thing.plural else 'NN'} {thing.noun.en[thing.plural]})",
+        ]
     )
 
 
-def _noun(thing: tree.NP) -> list[str]:
-    """two old kitchen tables"""
-    number = _tagged(english_number(thing.number)) if thing.number else []
-    adjectives = [_word("JJ", adjective.en) for adjective in thing.adjectives]
-    compound = _tagged(thing.compound.en) if thing.compound else []
-    *before, head = (thing.noun.en_plural if thing.plural else thing.noun.en).split()
-    return [
-        *number,
-        *adjectives,
-        *compound,
-        *(_word("NN", w) for w in before),
-        _word("NNS" * thing.plural or "NN", head),
-    ]
-
-
-def _determined(thing: tree.NP) -> list[str]:
+def _determiner(thing: tree.NP) -> str:
     """the; these; all the; whose; the man 's"""
     match thing.owner, thing.det:
         case tree.Relative(), _:
-            return [_word("WP$", "whose")]
+            return "(WP$ whose)"
         case tree.PersonName() | tree.NP() as owner, _:
-            return [f"{_thing(owner)[:-1]} {_word('POS', chr(39) + 's')})"]
+            return f"{_thing(owner)[:-1]} (POS 's))"
         case _, "a" if not thing.plural:
-            [_, first], *_ = (leaf.strip("()").split() for leaf in _noun(thing))
-            return [_word("DT", "an" if first[0] in "aeiou" else "a")]
+            [first, *_] = _LEAF.findall(_noun(thing))
+            return "(DT an)" if first[0] in "aeiou" else "(DT a)"
         case _, "this" if thing.plural:
-            return [_word("DT", "these")]
+            return "(DT these)"
         case _, "all":
-            return [_word("PDT", "all"), _word("DT", "the")]
-        case _, "a" | "":
-            return []
-        case _, det:
-            return _tagged(det)
+            return "(PDT all) (DT the)"
+        case _, "a":
+            return ""
+    return _tagged(thing.det)
 
 
-def _adverbial(adverbial: tree.Adverbial) -> str:
+def _adverbial(adverbial: tree.Adverbial | None) -> str:
     """yesterday; to the school; because of the storm"""
     match adverbial:
         case tree.Fixed(en):
             return _fixed(en)
         case tree.Locative(thing, toward):
-            return _phrase("PP", [*_tagged("to" if toward else thing.noun.at[0], "IN"), _thing(thing)])
+            return _phrase("PP", _tagged("to" if toward else thing.noun.at[0], "IN"), _thing(thing))
         case tree.Phrase(prep, thing):
-            return _phrase("PP", [*_tagged(prep.en), _thing(thing)])
+            return _phrase("PP", _tagged(prep.en), _thing(thing))
+    return ""
 
 
 def _fixed(words: str) -> str:
     """in summer; now; three weeks ago; last week"""
-    leaves = [_word(_tag(word, "NNS" if word.endswith("s") else "NN"), word) for word in words.split()]
-    first, last = words.split()[0], words.split()[-1]
-    if _tag(first, "") in ("IN", "TO"):
-        return _phrase("PP", [leaves[0], _phrase("NP", leaves[1:])])
-    if last == "ago":
-        return _phrase("ADVP", [_phrase("NP", leaves[:-1]), leaves[-1]])
-    if _tag(first, "") == "WRB":
-        return _phrase("WHADVP", leaves)
-    return _phrase("ADVP" if _tag(first, "") == "RB" else "NP", leaves)
+    leaves = [_tagged(word, "NNS" if word.endswith("s") else "NN") for word in words.split()]
+    first = _tag(words.split()[0])
+    if first in ("IN", "TO"):
+        return _phrase("PP", leaves[0], _phrase("NP", *leaves[1:]))
+    if words.endswith(" ago"):
+        return _phrase("ADVP", _phrase("NP", *leaves[:-1]), leaves[-1])
+    return _phrase({"WRB": "WHADVP", "RB": "ADVP"}.get(first, "NP"), *leaves)
 
 
 def _quality(quality: tree.Quality) -> str:
     """very old; older than the cat; more beautiful than she"""
     adjective = quality.adjective
     if not quality.than:
-        return _phrase("ADJP", [*(_tagged(quality.degree.en) if quality.degree else []), _word("JJ", adjective.en)])
-    *more, word = adjective.en_more.split()
-    compared = [*(_word("RBR", one) for one in more), _word("JJ" if more else "JJR", word)]
-    return _phrase("ADJP", [*compared, _phrase("PP", [_word("IN", "than"), _thing(quality.than)])])
+        return _phrase("ADJP", _tagged(quality.degree.en) if quality.degree else "", f"(JJ {adjective.en})")
+    compared = f"(JJR {adjective.en_more})"
+    if adjective.en_more.startswith("more "):
+        compared = f"(RBR more) (JJ {adjective.en_more.removeprefix('more ')})"
+    return f"(ADJP {compared} (PP (IN than) {_thing(quality.than)}))"
 
 
 # Clauses -----------------------------------------------------------------------------------------------------
@@ -228,111 +181,97 @@ def _quality(quality: tree.Quality) -> str:
 def _sub(sub: tree.Sub) -> str:
     """because he sleeps; that he sleeps; where he sleeps; to sleep"""
     if sub.infinitive:
-        _, content = _parts(replace(sub.clause, subject=tree.Pronoun("they")), bare=True)
-        return _phrase("S", [_phrase("VP", [_word("TO", "to"), *content[1:]])])
+        _, [_, *content] = _parts(replace(sub.clause, subject=tree.Pronoun("they")), bare=True)
+        return _phrase("S", _phrase("VP", "(TO to)", *content))
     if sub.link.en == "when":
-        return _phrase("SBAR", [_fixed("when"), _clause(sub.clause)])
-    return _subordinate(sub.clause, _tagged(sub.link.en))
+        return f"(SBAR (WHADVP (WRB when)) {_clause(sub.clause)})"
+    return _subordinate(sub.clause, sub.link.en)
 
 
-def _subordinate(clause: tree.Clause, link: Sequence[str] = ()) -> str:
+def _subordinate(clause: tree.Clause, link: str = "") -> str:
     """A subordinate clause after its conjunction, or after a question word or relative pronoun."""
     if link:
-        return _phrase("SBAR", [*link, _clause(clause)])
+        return _phrase("SBAR", _tagged(link), _clause(clause))
     front, content = _parts(clause)
-    return _phrase("SBAR", [*front, _phrase("S", content)])
+    return _phrase("SBAR", front, _phrase("S", *content))
 
 
 def _clause(clause: tree.Clause) -> str:
     """A clause of its own."""
     front, content = _parts(clause)
-    return _phrase("S", [*front, *content])
+    return _phrase("S", front, *content)
 
 
-def _parts(
-    clause: tree.Clause, asking: bool = False, *, bare: bool = False, after: Sequence[str] = ()
-) -> tuple[list[str], list[str]]:
-    """The part that is moved to the front of a clause, and its rest: subject and verb phrase, or a question's order.
+def _parts(clause: tree.Clause, asking: bool = False, *, bare: bool = False, after: str = "") -> tuple[str, list[str]]:
+    """What is moved to the front of a clause, and its rest: subject and verb phrase, or a question's order.
 
     `after` ends the verb phrase; `bare` is for an infinitive.
     """
     inverted = asking and clause.front != "subject"
     finite, rest = english_verbs(clause, inverted)
     placed = _arguments(clause)
-    front: list[str] = []
-    if clause.front == "asked" and clause.asked:
-        front = [_fixed(clause.asked.en)]
-    elif clause.front == "object":
-        front = [placed.pop("object")]
-    elif clause.front in ("time", "place"):
-        front = [placed.pop(clause.front), COMMA]
-    subject = _thing(clause.subject, subject=True)
-    if clause.front == "subject":
-        front, subject = [subject], ""
+    subject, front = _thing(clause.subject, subject=True), placed.pop(clause.front, "")
+    if clause.front in ("time", "place"):
+        front = f"{front} {_COMMA}"
+    elif clause.front == "subject":
+        front, subject = subject, ""
 
-    verb, particle = clause.verb, ""
+    verb, particle, late = clause.verb, "", False
     if verb and verb.en_particle and not clause.passive:
         rest = [word for word in rest if word != verb.en_particle]
-        particle = _phrase("PRT", [_word("RP", verb.en_particle)])
-    late = particle and (
-        isinstance(clause.object, tree.Pronoun) or clause.recipient
-    )  # pick it up, bring him back the book
+        particle = f"(PRT (RP {verb.en_particle}))"
+        late = isinstance(clause.object, tree.Pronoun)  # pick it up
     ends = [
-        "" if late else particle,
+        "" if late or clause.recipient else particle,
         _quality(clause.predicate) if clause.predicate else "",
         placed.get("recipient", ""),
-        particle if late and clause.recipient else "",
+        particle if clause.recipient else "",  # bring him back the book
         placed.get("object", ""),
         particle if late and not clause.recipient else "",
-        placed.get("stranded", ""),
-        *(placed.get(role, "") for role in ("agent", "manner", "place", "time")),
+        *(placed.get(role, "") for role in ("stranded", "agent", "manner", "place", "time")),
         _sub(clause.complement) if clause.complement else "",
-        *after,
+        after,
     ]
-    head = _word(_finite_tag(clause, finite, bare), finite)
-    negation = _word("RB", "not") if clause.negated else ""
-    often = _adverbial(clause.often) if clause.often else ""
-    inner = _inner(rest, clause.passive, ends)
+    head = f"({_finite_tag(clause, finite, bare)} {finite})"
+    negation, often = "(RB not)" if clause.negated else "", _adverbial(clause.often)
+    inner = _inner(rest, "VBN" if clause.passive else "VB", ends)
     if inverted:
         return front, [head, subject, negation, often, *inner]
-    if verb is None or clause.passive or finite in (*MODALS, *DO):
-        return front, [subject, _phrase("VP", [head, negation, often, *inner])]
-    return front, [subject, often, _phrase("VP", [head, *inner])]
+    if verb is None or clause.passive or finite in (*_MODALS, *_DO):
+        return front, [subject, _phrase("VP", head, negation, often, *inner)]
+    return front, [subject, often, _phrase("VP", head, *inner)]
 
 
 def _arguments(clause: tree.Clause) -> dict[str, str]:
     """The phrases around the verb, by their role; a preposition that was left behind among them."""
-    verb = clause.verb
-    prep = _tagged(verb.en_prep, "IN") if verb and verb.en_prep and not clause.passive else []
-    thing = clause.object
+    verb, thing = clause.verb, clause.object
+    prep = _tagged(verb.en_prep, "IN") if verb and verb.en_prep and not clause.passive else ""
     match thing:
         case tree.NP(det="a", plural=True, number=0) if clause.negated:  # does not buy any books
             thing = replace(thing, det="any")
-    object = _thing(thing) if thing else ""
-    of_roles = {
-        "recipient": clause.recipient and _thing(clause.recipient),
-        "object": object and (_phrase("PP", [*prep, object]) if prep and clause.front != "object" else object),
-        "stranded": prep and clause.front == "object" and _phrase("PP", prep),
-        "agent": clause.agent and _phrase("PP", [_word("IN", "by"), _thing(clause.agent)]),
-        "manner": clause.manner and _adverbial(clause.manner),
-        "place": clause.place and _adverbial(clause.place),
-        "time": clause.time and _adverbial(clause.time),
+    object, moved = _thing(thing), clause.front == "object"
+    return {
+        "asked": _adverbial(clause.asked),
+        "recipient": _thing(clause.recipient),
+        "object": _phrase("PP", prep, object) if object and prep and not moved else object,
+        "stranded": _phrase("PP", prep) if prep and moved else "",
+        "agent": f"(PP (IN by) {_thing(clause.agent)})" if clause.agent else "",
+        **{role: _adverbial(getattr(clause, role)) for role in ("manner", "place", "time")},
     }
-    return {role: phrase for role, phrase in of_roles.items() if phrase}
 
 
-def _inner(rest: Sequence[str], passive: bool, ends: Sequence[str]) -> list[str]:
+def _inner(rest: list[str], tag: str, ends: list[str]) -> list[str]:
     """What follows the finite verb, one inside the other: (VP want (S (VP to (VP buy ends)))); at last the ends."""
     match rest:
         case ["to", *more]:
-            return [_phrase("S", [_phrase("VP", [_word("TO", "to"), *_inner(more, passive, ends)])])]
+            return [_phrase("S", _phrase("VP", "(TO to)", *_inner(more, tag, ends)))]
         case [verb, *more]:
-            return [_phrase("VP", [_word("VBN" if passive else "VB", verb), *_inner(more, passive, ends)])]
-    return list(ends)
+            return [_phrase("VP", f"({tag} {verb})", *_inner(more, tag, ends))]
+    return ends
 
 
 def _finite_tag(clause: tree.Clause, finite: str, bare: bool) -> str:
-    if finite in MODALS:
+    if finite in _MODALS:
         return "MD"
     if clause.tense == "past":
         return "VBD"
