@@ -58,6 +58,10 @@ class Endpoint:
         value = record.score(self.split, self.score)
         return None if record.status == "diverged" or value is None else self.sign * value
 
+    def by_seed(self, runs: Iterable[Record]) -> dict[int, float]:
+        """The scores of a row's runs that have one."""
+        return {run.seed: value for run in runs if (value := self.of(run)) is not None}
+
     def printed(self, paper: PaperNumbers) -> float | None:
         """The paper's number, turned so that more is better; None where nothing is printed."""
         if self.score == "nll":
@@ -82,23 +86,15 @@ class ByHeart:
     row: str
     gap: float = 0.1  # nats per token by which its final training loss must lie below dev loss, mean over runs
 
-    def unmet(self, runs: Sequence[Record]) -> str | None:
-        """Why the claim cannot be tested on these runs of the row; None if it can."""
+    def met(self, runs: Sequence[Record]) -> tuple[bool, str]:
+        """Whether the row over-fits in these runs of it, and how far, in words."""
         name, gap = self.row.split("/", 1)[1], _gap(runs)
         if gap is None:
-            return f"no curves of {name} say whether it over-fits"
+            return False, f"no curves of {name} say whether it over-fits"
+        ends = f"its training loss ends below dev's by {gap:.2f} nats per token"
         if gap >= self.gap:
-            return None
-        return (
-            f"nothing to regularise: {name} does not over-fit, its training loss ends below dev's by {gap:.2f} nats "
-            f"per token, less than {self.gap:g}"
-        )
-
-    def note(self, runs: Sequence[Record]) -> str:
-        """A note on how much the row over-fits; empty where no curve shows it."""
-        name, gap = self.row.split("/", 1)[1], _gap(runs)
-        over_fits = gap is not None and gap >= self.gap
-        return f"{name} over-fits: its training loss ends below dev's by {gap:.2f} nats per token" if over_fits else ""
+            return True, f"{name} over-fits: {ends}"
+        return False, f"nothing to regularise: {name} does not over-fit, {ends}, less than {self.gap:g}"
 
 
 def _gap(runs: Sequence[Record]) -> float | None:

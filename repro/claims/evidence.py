@@ -144,25 +144,28 @@ def _misplaced(records: Iterable[Record]) -> dict[int, str]:
     This holds for rows with the same text, size of updates and number of updates. The most frequent order is taken as
     the seed's; if two are equally frequent, neither is.
     """
-    found: dict[int, str] = {}
-    worlds: dict[str, dict[int, list[tuple[int, str]]]] = {}  # -> seed -> the `id` of each record and its order
+    placed: list[tuple[Record, str, str]] = []  # each with what else decides its order, and its order
     for record in records:
-        if record.status == "finished" and record.determinism and record.determinism["order"]:
+        if record.status == "finished" and record.determinism and (order := record.determinism["order"]):
             setting = [record.settings.get(name) for name in ("batch_tokens", "fill")], record.hyper["steps"]
             world = repr([record.pair, record.corpus["sha256"], record.tokenizer["sha256"], setting])
-            of_seed = worlds.setdefault(world, {}).setdefault(record.seed, [])
-            of_seed.append((id(record), record.determinism["order"]))
-    for seeds in worlds.values():
-        orders: dict[str, list[int]] = {}
-        for seed, of in seeds.items():
-            counts = Counter(order for _, order in of).most_common(2)
-            usual = counts[0][0] if len(counts) == 1 or counts[0][1] > counts[1][1] else ""
-            orders.setdefault(usual, []).append(seed)
-            found |= {one: "in another order than the other rows of their seed" for one, order in of if order != usual}
-        for usual, twice in orders.items():
-            if usual and len(twice) > 1:
-                same = f"of seeds that have one order of the data, {', '.join(map(str, sorted(twice)))}"
-                found |= {one: same for seed in twice for one, order in seeds[seed] if order == usual}
+            placed.append((record, world, order))
+    orders: dict[tuple[str, int], Counter[str]] = {}
+    for record, world, order in placed:
+        orders.setdefault((world, record.seed), Counter())[order] += 1
+    usual: dict[tuple[str, int], str] = {}
+    seeds: dict[tuple[str, str], list[int]] = {}  # the seeds that have an order
+    for (world, seed), counts in orders.items():
+        (most, n), *others = counts.most_common(2)
+        if not others or n > others[0][1]:
+            usual[world, seed] = most
+            seeds.setdefault((world, most), []).append(seed)
+    found: dict[int, str] = {}
+    for record, world, order in placed:
+        if order != usual.get((world, record.seed)):
+            found[id(record)] = "in another order than the other rows of their seed"
+        elif len(twice := seeds[world, order]) > 1:
+            found[id(record)] = f"of seeds that have one order of the data, {', '.join(map(str, sorted(twice)))}"
     return found
 
 
@@ -229,23 +232,17 @@ NOTHING_PUBLISHED = Published()
 def read_published(folder: Path, records: Iterable[Record]) -> Published:
     """Read the verdicts in the folder of a scale; they are void if a run that they rest on is missing from `records`.
 
-    A base run whose seed is judged again may be missing, if a fresh run has taken its place. Raises ValueError that
-    names the file, what was found and what to do.
+    A base run whose seed is judged again may be missing, if a fresh run has taken its place.
     """
     if not (file := folder / FILE).exists():
         return NOTHING_PUBLISHED
     records = list(records)
     there = {record.run for record in records}
     taken = {(f"{one.table}/{one.row}", str(one.seed)) for one in records if one.seed >= FIRST_SEED}
-    try:
-        content = json.loads(file.read_bytes())
-        runs = [(row, seed, run) for row, seeds in content["runs"].items() for seed, run in seeds.items()]
-        for row, seed, run in runs:
-            if run not in there and (row, seed) not in taken:
-                return Published(void=f"The verdicts in {FILE} are void: run {run} is missing (seed {seed} of {row})")
-        verdicts = {claim: (one["verdict"], one["reason"]) for claim, one in content["verdicts"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{file}: expected verdicts and the runs they are of, got {error!r}. Restore it from git."
-        ) from error
+    content = json.loads(file.read_bytes())
+    runs = [(row, seed, run) for row, seeds in content["runs"].items() for seed, run in seeds.items()]
+    for row, seed, run in runs:
+        if run not in there and (row, seed) not in taken:
+            return Published(void=f"The verdicts in {FILE} are void: run {run} is missing (seed {seed} of {row})")
+    verdicts = {claim: (one["verdict"], one["reason"]) for claim, one in content["verdicts"].items()}
     return Published(verdicts=verdicts, runs=frozenset(run for _, _, run in runs))

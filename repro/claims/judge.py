@@ -15,21 +15,10 @@ from types import MappingProxyType
 
 from repro.claims import decisions
 from repro.claims.arithmetic import CHECKS
-from repro.claims.blocks import Blocks, Contrast, slope_weights
+from repro.claims.blocks import Blocks, slope_weights
 from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER, held, lists
 from repro.claims.claim import Claim, Endpoint, rows_scored
-from repro.claims.decisions import (
-    MAX_DIVERGED,
-    MIN_RUNS,
-    OF_PRINT,
-    OF_SIGN,
-    OF_SIZE,
-    SEEDS,
-    Outcome,
-    OutcomeWords,
-    Verdict,
-)
-from repro.claims.decisions import OUTCOMES as OUTCOMES
+from repro.claims.decisions import MAX_DIVERGED, MIN_RUNS, OF_PRINT, OF_SIGN, OF_SIZE, OUTCOMES, SEEDS, Outcome, Verdict
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, gather, unlike
 from repro.claims.tested import NOT_RUN
 from repro.results.frame import NO_ROWS, Rows, whole
@@ -109,7 +98,7 @@ def judge(
 
     The `claims` share one error rate, that of their page. `rows` are rows whose printed numbers and sizes are known
     without a run. `measured` are the verdicts that need no run: from the measured layers of Table 1, from tests and
-    from printed numbers. Raises ValueError where the records are of several scales.
+    from printed numbers.
     """
     known = {f"{table}/{row}": listed.here for (table, row), listed in rows.items() if listed.here}  # even if not run
     known |= {f"{run.table}/{run.row}": run.hyper for run in evidence.everything}
@@ -133,29 +122,15 @@ def _latest(fresh: Judged, explored: Judged, published: Published) -> Judged:
 
 
 def suite(evidence: Evidence, taken: Mapping[str, Sequence[Record]], rows: Rows = NO_ROWS) -> Suite:
-    """The numbers of the `taken` runs on every endpoint that claims use. Raises ValueError for several scales."""
-    scales = sorted({record.scale for record in evidence.everything})
-    if len(scales) > 1:
-        raise ValueError(f"Claims: expected records of one scale, got {', '.join(scales)}. Judge each by itself.")
+    """The numbers of the `taken` runs on every endpoint that claims use."""
     named = {f"{record.table}/{record.row}": record.paper for record in evidence.everything}
     return Suite(
-        scale=scales[0] if scales else SCALE_ORDER[0],
-        runs={one.name: {row: _scores(row, runs, one) for row, runs in taken.items()} for one in ENDPOINTS.values()},
+        scale=next((record.scale for record in evidence.everything), SCALE_ORDER[0]),
+        runs={one.name: {row: one.by_seed(runs) for row, runs in taken.items()} for one in ENDPOINTS.values()},
         printed={f"{table}/{row}": listed.paper for (table, row), listed in rows.items()} | named,
         records=taken,
         waiting={row: evidence.count(row) for row in named if row not in taken},
     )
-
-
-def _scores(row: str, runs: Sequence[Record], endpoint: Endpoint) -> dict[int, float]:
-    """The numbers of a row by seed, of the runs that have the score. Raises ValueError for a repeated seed."""
-    found: dict[int, float] = {}
-    for run in runs:
-        if run.seed in found:
-            raise ValueError(f"{row}: expected each seed once, got seed {run.seed} twice. Keep one of the runs.")
-        if (value := endpoint.of(run)) is not None:
-            found[run.seed] = value
-    return found
 
 
 def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bool = True) -> list[Judged]:
@@ -204,7 +179,10 @@ def may_judge_sizes(scale: str) -> bool:
 def _look(
     suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_listed: bool
 ) -> tuple[Found, decisions.Tested | None]:
-    """The numbers of one claim on one endpoint, and its test, which needs a level, if its rows may be judged."""
+    """The numbers of one claim on one endpoint, and its test, which needs a level; no test where nothing may be said.
+
+    It may not where its rows cannot be judged, or nothing varies.
+    """
     runs = {row: suite.runs[endpoint.name].get(row, {}) for row in claim.rows}
     weights = _weights(claim)
     estimate = blocks.estimate(dict(zip(claim.rows, weights, strict=True))) if weights else None
@@ -225,30 +203,20 @@ def _look(
         steps=tuple(b - a for a, b in itertools.pairwise(whole(means))) if claim.kind == "trend" else (),
         diverged=", ".join(diverged),
     )
+    if refused:
+        return found, None
     words = OF_SIZE if may_judge_sizes(suite.scale) else OF_SIGN
-    return found, None if refused else _test(claim, endpoint, blocks, estimate, printed, words)
-
-
-def _test(
-    claim: Claim,
-    endpoint: Endpoint,
-    blocks: Blocks,
-    estimate: Contrast | None,
-    printed: float | None,
-    words: OutcomeWords,
-) -> decisions.Tested | None:
-    """The test of a claim; None where nothing varies."""
     if claim.kind == "best of family":
         others = [row for row in claim.rows if row not in claim.named]
         leads = {row: [blocks.difference(named, row) for named in claim.named] for row in others}
         known = {row: [one for one in of if one] for row, of in leads.items()}
-        return decisions.Best(leads=known, words=words) if known == leads else None
+        return found, decisions.Best(leads=known, words=words) if known == leads else None
     if estimate is None:
-        return None
+        return found, None
     if claim.kind == "equivalence":
-        return decisions.Equivalence(estimate=estimate, margin=endpoint.margin, words=words)
-    of = "least-squares slope per doubling" * (claim.kind == "trend")
-    return decisions.Sign(estimate=estimate, printed=printed, words=words, of=of)
+        return found, decisions.Equivalence(estimate=estimate, margin=endpoint.margin, words=words)
+    slope = "least-squares slope per doubling" * (claim.kind == "trend")
+    return found, decisions.Sign(estimate=estimate, printed=printed, words=words, of=slope)
 
 
 def _weights(claim: Claim) -> tuple[float, ...]:
@@ -282,9 +250,8 @@ def _refusal(suite: Suite, claim: Claim, runs: Mapping[str, Mapping[int, float]]
         return _not_judged(f"{late} of its runs began before the claim was listed as it stands")
     if records and (different := unlike(records)):
         return _not_judged(f"its rows differ in {', '.join(different)}")
-    if claim.needs and records and (unmet := claim.needs.unmet(records[claim.needs.row])):
-        return Verdict(outcome="not testable here", reason=unmet)
-    return None
+    is_met, why = claim.needs.met(records[claim.needs.row]) if claim.needs and records else (True, "")
+    return None if is_met else Verdict(outcome="not testable here", reason=why)
 
 
 def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
@@ -297,8 +264,8 @@ def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
     if found[0].diverged and "unstable" not in outcomes:
         reason += f" (diverged, so in no mean: {found[0].diverged})"
     if claim.needs and outcomes != {"not judged"}:
-        holds = claim.needs.note(suite.records.get(claim.needs.row, ()))
-        reason += f"; {holds}" * bool(holds)
+        is_met, how = claim.needs.met(suite.records.get(claim.needs.row, ()))
+        reason += f"; {how}" * is_met
     verdict = next(outcome for outcome in OUTCOMES if outcome in outcomes)
     for words in (OF_SIZE, OF_SIGN):
         if {words.yes, words.no} <= outcomes:

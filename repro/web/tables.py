@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from markupsafe import Markup, escape
 
-from repro.claims.decisions import OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE
-from repro.claims.judge import OUTCOMES
+from repro.claims.decisions import OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, OUTCOMES
 from repro.pages.claims import MARKS
 from repro.pages.columns import TABLE_3, VERDICT, sheet
 from repro.pages.scale_data import ScaleData

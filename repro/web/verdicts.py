@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from repro.claims.judge import OUTCOMES, Judged, steps_against
+from repro.claims.decisions import OUTCOMES
+from repro.claims.judge import Judged, steps_against
 from repro.pages import claims
 from repro.pages.claims import exploration, promise
 from repro.pages.columns import with_minus

@@ -310,11 +310,6 @@ def test_a_trend_names_its_slope_and_the_steps_against_it() -> None:
     assert (nothing.verdict, "though" in nothing.reason) == ("inconclusive", False), "steps of a slope that may be none"
 
 
-def test_two_scales_are_refused() -> None:
-    with pytest.raises(ValueError, match="expected records of one scale, got laptop, paper"):
-        judge([run(H1, 9), run(H32, 9, scale="laptop")])
-
-
 def test_runs_made_before_a_score_was_taken_have_not_diverged() -> None:
     result = of(judge([*some(B0, 25.8), *some("table3_D/eps_ls=0.0", 25.3)]), "C27f")
     assert (result.verdict, result.reason) == (

@@ -281,28 +281,6 @@ def test_few_rounds_give_no_verdict_on_time() -> None:
     assert verdicts(few)["C22"][0] == "inconclusive"
 
 
-def test_where_the_lengths_do_not_go_beyond_half_of_d_nothing_is_said() -> None:
-    # there a plain step does fewer operations than self-attention, so that is where the claim can fail
-    measured = as_printed()
-    halves = dataclasses.replace(measured, times=[time for time in measured.times if time.n in (4, 8, 16)])
-    assert verdicts(halves)["C22"] == (
-        "not judged",
-        "measured only up to n = 0.50 d: python experiments/table1.py measures again",
-    )
-    one_width = dataclasses.replace(measured, times=[time for time in measured.times if (time.n, time.d) != (12, 16)])
-    assert verdicts(one_width)["C22"][0] == "not judged", "beyond half of every d"
-
-
-def test_without_the_librarys_recurrence_nothing_is_said() -> None:
-    measured = as_printed()
-    loops = dataclasses.replace(measured, times=[time for time in measured.times if time.layer not in LIBRARY])
-    assert verdicts(loops)["C22"] == (
-        "not judged",
-        "measured only up to n = 0.75 d, without recurrent (PyTorch's RNN) and recurrent, gated (PyTorch's GRU): "
-        "python experiments/table1.py measures again",
-    )
-
-
 def test_only_lengths_below_d_are_asked() -> None:
     # at n = d and beyond a recurrence may well be faster
     beyond = changed(
