@@ -21,7 +21,7 @@ from repro.runs.command import code_of, hinted
 from repro.runs.executors.pool import is_worker, serve, this_command
 from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
-from repro.runs.options import Options, chosen_scale
+from repro.runs.options import Options, chosen_scale, spelled_out
 from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems
 from repro.runs.run_dir import RunDir, planned, shard_of
@@ -30,7 +30,6 @@ from repro.runs.session import Session
 from repro.runs.signals import Signals
 from repro.runs.table import Paper, Row, Table, printed, printed_f1
 from repro.runs.task import Task, Translation
-from repro.runs.world import spelled_out
 
 # what an experiment file needs
 __all__ = ["Paper", "Parsing", "Row", "Translation", "main", "main_of", "printed", "printed_f1"]

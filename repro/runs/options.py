@@ -299,26 +299,6 @@ def chosen_scale(options: Options) -> Scale:
     return replace(chosen, name=_name(chosen, scale, own, options))
 
 
-def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
-    """The scale's name with all settings that are not its own, which keeps their records apart."""
-    sizes = {own.size, scale.trees.vocab_size, scale.trees.silver_vocab_size}  # trees have vocabularies of their own
-    departures = {
-        chosen.corpus: chosen.corpus not in (scale.corpus, options.corpus and scale.trees.corpus),
-        options.pair: options.pair != USUAL.pair,
-        f"{chosen.base.steps}-steps": chosen.base.steps != scale.base.steps,
-        f"{chosen.batch_tokens}-tokens": chosen.batch_tokens != scale.batch_tokens,
-        f"{chosen.device_tokens}-device-tokens": chosen.device_tokens != scale.device_tokens,
-        f"{options.processes}-devices": options.processes != USUAL.processes,
-        f"{options.threads}-threads": options.threads != USUAL.threads,
-        chosen.precision: chosen.precision != scale.precision,
-        options.backend: options.backend != USUAL.backend,
-        f"{options.vocab_size}-pieces": options.vocab_size is not None and {options.vocab_size} != sizes,
-        f"by-{RECORDED[chosen.batch_by]}": chosen.batch_by != scale.batch_by,
-        "-".join(["clean", *chosen.rules]): bool(chosen.rules),
-    }
-    return short("-".join([scale.name, *(departure for departure, made in departures.items() if made)]))
-
-
 def refuse_small_updates(scale: Scale) -> None:
     """Raise ValueError where an update, or a part of it, has no room for the longest pair that a text may keep."""
     for name in ("batch_tokens", "device_tokens"):
@@ -377,3 +357,94 @@ def refuse_published(results: Path) -> None:
 def check_place(folder: Path) -> None:
     """Raise DiskError for a folder that cannot be written to."""
     atomic.check_folder(folder)
+
+
+# The name of a scale with other options ---------------------------------------------------------------------------
+#
+# It keeps their records apart. A folder of results is called so, and can be typed as a scale: pages and pictures name
+# their folder, and so do the commands on them.
+
+OWN_TEXT = Path("FOLDER")  # stands for a text of one's own, of which the name has only a hash
+PAIRS = {pair for corpus in CORPORA.values() for pair in corpus.folders}
+OPTIONS_OF = {recorded: option for option, recorded in RECORDED.items()}
+_NUMBER, _RULE = r"\d{1,9}", f"(?:{'|'.join(CLEANING)})"
+NAMED = {  # in this order, what stands for an option that is not the scale's own, and what its value looks like
+    "corpus": ("{}", "|".join(CORPORA)),
+    "pair": ("{}", r"(?!by-)[a-z]{2,3}(?:-\w+){1,5}?"),
+    "steps": ("{}-steps", _NUMBER),
+    "batch_tokens": ("{}-tokens", _NUMBER),
+    "device_tokens": ("{}-device-tokens", _NUMBER),
+    "devices": ("{}-devices", _NUMBER),
+    "threads": ("{}-threads", _NUMBER),
+    "precision": ("{}", "fp32|bf16"),
+    "backend": ("{}", "ctranslate2(?:-int8)?"),
+    "vocab_size": ("{}-pieces", _NUMBER),
+    "batch_by": ("by-{}", "|".join(OPTIONS_OF)),
+    "clean": ("clean-{}", f"{_RULE}(?:-{_RULE})*"),
+}
+NAME = re.compile(
+    rf"(?P<scale>{'|'.join(SCALES)})"
+    + "".join(f"(?:-{form.format(f'(?P<{name}>{looks})')})?" for name, (form, looks) in NAMED.items())
+    + r"(?:-(?P<text>[0-9a-f]{8}))?",  # that a `Session` adds
+    re.ASCII,
+)
+
+
+def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
+    sizes = {own.size, scale.trees.vocab_size, scale.trees.silver_vocab_size}  # trees have vocabularies of their own
+    differs = {name: getattr(chosen, name) != getattr(scale, name) for name in ("batch_tokens", "device_tokens")}
+    differs |= {
+        "corpus": chosen.corpus not in (scale.corpus, options.corpus and scale.trees.corpus),
+        "steps": chosen.base.steps != scale.base.steps,
+        "precision": chosen.precision != scale.precision,
+        "vocab_size": options.vocab_size is not None and {options.vocab_size} != sizes,
+        "batch_by": chosen.batch_by != scale.batch_by,
+    }
+    values = {name: getattr(options, name) for name in NAMED} | {
+        "corpus": chosen.corpus,
+        "devices": options.processes,
+        "batch_by": RECORDED[chosen.batch_by],
+        "clean": "-".join(chosen.rules),
+    }
+    usual = {"pair": USUAL.pair, "devices": 1, "threads": USUAL.threads, "backend": USUAL.backend, "clean": ""}
+    shown = (name for name in NAMED if differs.get(name, values[name] != usual.get(name)))
+    return short("-".join([scale.name, *(NAMED[name][0].format(values[name]) for name in shown)]))
+
+
+def options_of(name: str) -> Options | None:
+    """The options that the name of a folder stands for; None for a name that no options make, as in older code.
+
+    For a text of one's own, `data_dir` is `OWN_TEXT`. Raises ValueError for options that this machine cannot have.
+    """
+    if (found := NAME.fullmatch(name)) is None:
+        return None
+    said: dict[str, Any] = {part: value for part, value in found.groupdict().items() if value is not None}
+    said |= {part: int(value) for part, value in said.items() if part in NAMED and NAMED[part][1] == _NUMBER}
+    if "batch_by" in said:
+        said["batch_by"] = OPTIONS_OF[said["batch_by"]]
+    if "clean" in said:
+        said["clean"] = tuple(said["clean"].split("-"))
+    text = said.pop("text", None)
+    if said.get("corpus") == "folder":
+        said["data_dir"] = OWN_TEXT
+    elif text or said.get("pair") not in (None, *PAIRS):
+        return None  # another hash, or two words that look like languages
+    options = Options(**said)
+    made = chosen_scale(options).name
+    return options if name == (f"{made}-{text}" if text else made) else None
+
+
+def spelled_out(options: Options) -> Options:
+    """The options, with those that the scale's name stands for written out; unchanged if it is a plain scale.
+
+    What was typed beside the name counts. Raises ValueError for the name of a text of one's own, which does not say
+    where the text is.
+    """
+    if options.scale in SCALES or (named := options_of(options.scale)) is None:
+        return options
+    if named.data_dir:
+        raise ValueError(
+            f"--scale {options.scale} stands for a text of your own, and does not say in which folder it is. Expected "
+            f"its scale and the folder: --scale {named.scale} --corpus folder --data-dir {OWN_TEXT}."
+        )
+    return replace(options, **named.typed | options.typed | {"scale": named.scale})

@@ -18,9 +18,8 @@ from repro.results.notes import BADGES, NO_BADGE, NOT_LOOKED_AT, SCORERS
 from repro.results.record import BASE, PROGRAM, TOGETHER, Record, path
 from repro.results.task import signature
 from repro.runs.command import command_line
-from repro.runs.options import Options, Seeds
+from repro.runs.options import Options, Seeds, options_of
 from repro.runs.scales import SCALES
-from repro.runs.world import options_of
 from repro.web.report import Section, fold
 from repro.web.tables import run_keys, table_html
 

@@ -6,10 +6,9 @@ import pytest
 
 from repro.experiment import main
 from repro.results.places import PUBLISHED, RETIRED
-from repro.runs.options import Options, chosen_scale
+from repro.runs.options import Options, chosen_scale, options_of, spelled_out
 from repro.runs.scales import SCALES
 from repro.runs.sizes import processors
-from repro.runs.world import options_of, spelled_out
 
 SPELLED = [
     Options(scale="captions", precision="bf16"),
