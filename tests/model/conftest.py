@@ -1,4 +1,4 @@
-"""Every test of the model begins with the same random numbers."""
+"""Every test of the model begins with the same random numbers, on one thread: small models are slower by two."""
 
 from collections.abc import Iterator
 
@@ -7,14 +7,9 @@ import torch
 
 
 @pytest.fixture(autouse=True)
-def _seeded() -> None:
-    torch.manual_seed(0)
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Small models are slower by two."""
+def _seeded() -> Iterator[None]:
     n = torch.get_num_threads()
+    torch.manual_seed(0)
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(n)

@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from model.samples import drawn, is_glorot, library_attention, normal, same
 from torch import Tensor, nn
 
+from repro.model.ablations.scores import UnscaledDot
 from repro.model.attention import (
-    Mixing,
     MultiHeadAttention,
     ScaledDotProduct,
     SelfAttention,
@@ -21,23 +22,11 @@ B, Q, K = 2, 13, 17
 SIZES = {"d_model": 7, "n_heads": 3, "d_k": 5, "d_v": 11}
 
 
-def normal(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
 def some_seen(*shape: int) -> Tensor:
     """A mask, True = may be seen; in each row at least the first key."""
     may_see = torch.rand(shape) < 0.5
     may_see[..., 0] = True
     return may_see
-
-
-def with_all_parameters(layer: nn.Module) -> nn.Module:
-    """The layer in float64, biases and norms drawn too: where they are zero, a lost one goes unseen."""
-    layer.double()
-    for parameter in layer.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return layer
 
 
 def head_by_head(layer: MultiHeadAttention, x: Tensor, memory: Tensor, may_see: Tensor) -> Tensor:
@@ -82,7 +71,7 @@ def test_equals_the_library(masked: bool) -> None:
     mask = some_seen(B, 1, Q, K) if masked else None
     bias = hidden_bias(mask, q.dtype) if mask is not None else None
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    torch.testing.assert_close(attention(q, k, v, bias), expected, rtol=0, atol=1e-12)
+    same(attention(q, k, v, bias), expected)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="compares the fused kernel of a GPU")
@@ -94,13 +83,6 @@ def test_the_kernel_of_a_gpu_equals_the_plain_products(dtype: torch.dtype, atol:
     expected = attention(q, k, v, hidden_bias(may_see, q.dtype))
     found = attention(*(x.to("cuda", dtype) for x in (q, k, v)), hidden_bias(may_see, torch.float32).cuda())
     torch.testing.assert_close(found.cpu().double(), expected, rtol=0, atol=atol)
-
-
-def test_true_means_may_be_seen() -> None:
-    bias = hidden_bias(torch.tensor([True, False]), torch.float32)
-    assert bias[0] == 0
-    q, k = torch.ones(1, 1, 1, 3), torch.ones(1, 1, 2, 3)
-    assert attention_weights(q, k, bias).tolist() == [[[[1.0, 0.0]]]]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
@@ -122,36 +104,23 @@ def test_a_query_that_sees_nothing_stays_finite(dtype: torch.dtype) -> None:
     assert all(x.grad is not None and x.grad.isfinite().all() for x in (q, k, v))
 
 
-def test_heads_in_a_loop() -> None:
-    layer = with_all_parameters(MultiHeadAttention(**SIZES))
-    x, memory, may_see = normal(B, Q, 7), normal(B, K, 7), some_seen(B, Q, K)
-    found = layer(x, memory, hidden_bias(may_see, x.dtype).unsqueeze(1))
-    torch.testing.assert_close(found, head_by_head(layer, x, memory, may_see), rtol=0, atol=1e-12)
-
-
-def test_heads_of_self_attention_in_a_loop() -> None:
-    layer = with_all_parameters(SelfAttention(**SIZES))
-    x, may_see = normal(B, Q, 7), some_seen(B, Q, Q)
-    found = layer(x, hidden_bias(may_see, x.dtype).unsqueeze(1))
-    torch.testing.assert_close(found, head_by_head(layer, x, x, may_see), rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("kind", [MultiHeadAttention, SelfAttention])
-def test_equals_the_librarys_layer(kind: type[MultiHeadAttention]) -> None:
-    ours = with_all_parameters(kind(d_model=15, n_heads=3, d_k=5, d_v=5))
-    library = nn.MultiheadAttention(15, 3, batch_first=True, dtype=torch.float64)
-    names = {"weight": "in_proj_weight", "bias": "in_proj_bias", "output.weight": "out_proj.weight"}
-    names["output.bias"] = "out_proj.bias"
-    library.load_state_dict({names[name]: tensor for name, tensor in ours.state_dict().items()})
-    x, may_see = normal(B, Q, 15), some_seen(B, Q)
-    bias = hidden_bias(may_see, x.dtype)[:, None, None, :]
-    memory = x if kind is SelfAttention else normal(B, Q, 15)
-    found = ours(x, bias) if kind is SelfAttention else ours(x, memory, bias)
-    expected, _ = library(x, memory, memory, key_padding_mask=~may_see)  # there True means hidden
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+def test_heads_in_a_loop(kind: type[MultiHeadAttention]) -> None:
+    layer, x = drawn(kind(**SIZES)), normal(B, Q, 7)
+    memory = x if kind is SelfAttention else normal(B, K, 7)
+    may_see = some_seen(B, Q, memory.shape[1])
+    read = (x,) if kind is SelfAttention else (x, memory)
+    same(layer(*read, hidden_bias(may_see, x.dtype).unsqueeze(1)), head_by_head(layer, x, memory, may_see))
 
 
-@pytest.mark.parametrize(("d_k", "d_v"), [(1, 1), (5, 11), (11, 5), (16, 64)])
+def test_equals_the_librarys_layer() -> None:
+    ours = drawn(MultiHeadAttention(d_model=15, n_heads=3, d_k=5, d_v=5))
+    x, memory, may_see = normal(B, Q, 15), normal(B, K, 15), some_seen(B, K)
+    expected, _ = library_attention(ours)(x, memory, memory, key_padding_mask=~may_see)  # there True means hidden
+    same(ours(x, memory, hidden_bias(may_see, x.dtype)[:, None, None, :]), expected)
+
+
+@pytest.mark.parametrize(("d_k", "d_v"), [(1, 1), (11, 5), (16, 64)])
 def test_d_k_and_d_v_are_free(d_k: int, d_v: int) -> None:
     layer = MultiHeadAttention(d_model=7, n_heads=3, d_k=d_k, d_v=d_v)
     assert layer.output.weight.shape == (7, 3 * d_v)  # W^O is d_model x h d_v, transposed
@@ -159,7 +128,7 @@ def test_d_k_and_d_v_are_free(d_k: int, d_v: int) -> None:
 
 
 def test_recorded_weights_are_those_of_each_head() -> None:
-    layer = with_all_parameters(MultiHeadAttention(**SIZES))
+    layer = drawn(MultiHeadAttention(**SIZES))
     x, memory, may_see = normal(B, Q, 7), normal(B, K, 7), some_seen(B, 1, Q, K)
     layer.recorded = []
     plain = layer(x, memory, hidden_bias(may_see, x.dtype))
@@ -171,37 +140,17 @@ def test_recorded_weights_are_those_of_each_head() -> None:
     torch.testing.assert_close(layer.output((weights @ v).transpose(1, 2).flatten(-2)), plain)
 
 
-def glorot(weight: Tensor, fan_in: int, fan_out: int) -> bool:
-    """Whether the numbers fill -b to b evenly, b = sqrt(6 / (fan_in + fan_out))."""
-    bound = math.sqrt(6 / (fan_in + fan_out))
-    spread = weight.std().item() * math.sqrt(3) / bound  # 1 for an even distribution
-    return 0.98 * bound < weight.abs().max().item() <= bound and 0.97 < spread < 1.03
-
-
-def test_first_weights_of_self_attention() -> None:
-    # q, k and v of all heads as one matrix: sqrt(6 / 4 d) where h d_k = h d_v = d
-    layer = SelfAttention(d_model=96, n_heads=3, d_k=32, d_v=32)
-    assert glorot(layer.weight, 96, 3 * 96)
-    assert glorot(layer.output.weight, 96, 96)
+@pytest.mark.parametrize(("d_k", "d_v"), [(32, 32), (8, 64)])
+@pytest.mark.parametrize("kind", [MultiHeadAttention, SelfAttention])
+def test_first_weights(kind: type[MultiHeadAttention], d_k: int, d_v: int) -> None:
+    layer, q, k, v = kind(d_model=96, n_heads=3, d_k=d_k, d_v=d_v), 3 * d_k, 3 * d_k, 3 * d_v
+    # of self-attention one matrix makes q, k and v; of attention to the source one makes q, and one k and v
+    parts = [(layer.weight, q + k + v)] if kind is SelfAttention else [(layer.weight[:q], q), (layer.weight[q:], k + v)]
+    for weight, fan_out in parts:
+        assert is_glorot(weight, 96, fan_out)
+    assert is_glorot(layer.output.weight, v, 96)
     assert not layer.bias.any()
     assert not layer.output.bias.any()
-
-
-def test_first_weights_of_attention_to_the_source() -> None:
-    # q alone, sqrt(6 / 2 d); k and v as one matrix, sqrt(6 / 3 d)
-    layer = MultiHeadAttention(d_model=96, n_heads=3, d_k=32, d_v=32)
-    assert glorot(layer.weight[:96], 96, 96)
-    assert glorot(layer.weight[96:], 96, 2 * 96)
-    assert glorot(layer.output.weight, 96, 96)
-    assert not layer.bias.any()
-    assert not layer.output.bias.any()
-
-
-def test_first_weights_where_d_k_and_d_v_are_free() -> None:
-    layer = MultiHeadAttention(d_model=96, n_heads=3, d_k=8, d_v=64)
-    assert glorot(layer.weight[: 3 * 8], 96, 3 * 8)
-    assert glorot(layer.weight[3 * 8 :], 96, 3 * (8 + 64))
-    assert glorot(layer.output.weight, 3 * 64, 96)
 
 
 # Dropout of the weights, and another way for queries to meet keys
@@ -242,40 +191,16 @@ def test_dropout_of_weights_is_drawn_in_training_only_and_not_at_rate_0() -> Non
     assert torch.equal(found, dropping.output((weights @ v).transpose(1, 2).flatten(-2)))
 
 
-class Unscaled(Mixing):
-    """softmax(q k^T)."""
-
-    def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
-        scores = q_BHQE @ k_BHKE.transpose(-2, -1)
-        return (scores if bias is None else scores + bias).softmax(-1)
-
-
-class Bilinear(Mixing, nn.Module):
-    """softmax(q W k^T), W learned for each head."""
-
-    def __init__(self, *, n_heads: int, d_k: int, d_v: int) -> None:
-        super().__init__(n_heads=n_heads, d_k=d_k, d_v=d_v)
-        self.between = nn.Parameter(torch.eye(d_k).repeat(n_heads, 1, 1) / d_k**0.5)
-
-    def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
-        scores = q_BHQE @ self.between @ k_BHKE.transpose(-2, -1)
-        return (scores if bias is None else scores + bias).softmax(-1)
-
-
 @pytest.mark.parametrize("kind", [MultiHeadAttention, SelfAttention])
 def test_another_way_for_queries_to_meet_keys_is_used(kind: type[MultiHeadAttention]) -> None:
-    plain, unscaled, bilinear = (kind(**SIZES, mix=mix).double() for mix in (ScaledDotProduct, Unscaled, Bilinear))
+    plain, unscaled = (kind(**SIZES, mix=mix).double() for mix in (ScaledDotProduct, UnscaledDot))
     x = normal(B, Q, 7)
     read = (x,) if kind is SelfAttention else (x, normal(B, K, 7))
-    for other in (unscaled, bilinear):
-        other.load_state_dict(plain.state_dict(), strict=False)
+    unscaled.load_state_dict(plain.state_dict())
     expected = plain(*read)
     assert not torch.allclose(unscaled(*read), expected)
     with torch.no_grad():
         unscaled.weight[: plain.d_queries] /= 5**0.5
         unscaled.bias[: plain.d_queries] /= 5**0.5
-    torch.testing.assert_close(unscaled(*read), expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(bilinear(*read), expected, rtol=0, atol=1e-6)
-    bilinear(*read).sum().backward()
-    assert bilinear.mixing.between.grad.any()
+    same(unscaled(*read), expected)
     assert [*plain.state_dict()] == ["weight", "bias", "output.weight", "output.bias"], "no checkpoint is lost"

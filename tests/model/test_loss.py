@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from model.narrow_products import Products, both_ways
+from model.samples import same
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -48,10 +49,6 @@ def gradients(value: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
     return torch.autograd.grad(value, inputs)
 
 
-def same(found: object, expected: object) -> None:
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-
-
 def in_chunks(monkeypatch: pytest.MonkeyPatch, chunk: int = 3, strip: int = 2) -> None:
     """Have logits made `chunk` rows at a time, and made probabilities `strip` rows at a time."""
     monkeypatch.setattr(loss, "AT_ONCE_BYTES", 0)
@@ -62,13 +59,20 @@ def in_chunks(monkeypatch: pytest.MonkeyPatch, chunk: int = 3, strip: int = 2) -
 Way = Callable[[pytest.MonkeyPatch], None]
 
 
-def by_the_gpus_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def by_the_gpus_way(monkeypatch: pytest.MonkeyPatch, rows: int = 3) -> None:
     """Logits in chunks of a few rows, as on a GPU."""
-    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", loss.AS_IT_IS * 3 * V * 8)
+    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", loss.AS_IT_IS * rows * V * 8)
     monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
 
 
-each_way = pytest.mark.parametrize("way", [pytest.param(lambda _: None, id="at once"), in_chunks, by_the_gpus_way])
+AT_ONCE = pytest.param(lambda _: None, id="at once")
+CHUNKS = [  # rows of a chunk, of ten real ones; and of a strip
+    pytest.param(partial(in_chunks, chunk=chunk, strip=strip), id=f"{chunk} {strip}")
+    for chunk in (1, 3, 5, 100)
+    for strip in (1, 2, 100)
+]
+GPU_CHUNKS = [pytest.param(partial(by_the_gpus_way, rows=rows), id=f"gpu {rows}") for rows in (1, 4, 100)]
+each_way = pytest.mark.parametrize("way", [AT_ONCE, in_chunks, by_the_gpus_way])
 
 
 def test_by_hand() -> None:
@@ -80,11 +84,18 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.6])
-def test_equals_its_definition(epsilon: float) -> None:
+@pytest.mark.parametrize("way", [AT_ONCE, *CHUNKS, *GPU_CHUNKS])
+def test_equals_its_definition(monkeypatch: pytest.MonkeyPatch, way: Way, epsilon: float) -> None:
     hidden, weight, target = example()
-    found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
+    larger = torch.cat([torch.ones_like(hidden), hidden]).detach().requires_grad_()
+    part = larger[B:]  # its rows begin in the middle of the storage
+    way(monkeypatch)
+    found, expected = (
+        smoothed_cross_entropy(part, weight, target, epsilon),
+        by_definition(part, weight, target, epsilon),
+    )
     same(found, expected)
-    same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
+    same(gradients(found[0], larger, weight), gradients(expected[0], larger, weight))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
@@ -117,39 +128,6 @@ def test_the_gradient_of_the_states_alone_and_of_the_matrix_alone() -> None:
     both = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden, weight)
     same(gradients(smoothed_cross_entropy(hidden, weight.detach(), target, 0.1)[0], hidden), both[:1])
     same(gradients(smoothed_cross_entropy(hidden.detach(), weight, target, 0.1)[0], weight), both[1:])
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.1])
-@pytest.mark.parametrize("chunk", [1, 3, 5, 100])  # of ten real rows
-@pytest.mark.parametrize("strip", [1, 2, 100])
-def test_any_chunk_gives_the_same(monkeypatch: pytest.MonkeyPatch, chunk: int, strip: int, epsilon: float) -> None:
-    hidden, weight, target = example()
-    in_chunks(monkeypatch, chunk, strip)
-    found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
-    same(found, expected)
-    same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.1])
-@pytest.mark.parametrize("rows", [1, 4, 100])  # of a chunk
-def test_the_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, rows: int, epsilon: float) -> None:
-    hidden, weight, target = example()
-    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", loss.AS_IT_IS * rows * V * hidden.element_size())
-    monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
-    found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
-    same(found, expected)
-    same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
-
-
-def test_the_gpus_way_takes_a_part_of_a_larger_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
-    hidden, weight, target = example()
-    larger = torch.cat([torch.ones_like(hidden), hidden]).detach().requires_grad_()
-    part = larger[len(hidden) :]  # its rows begin in the middle of the storage
-    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", loss.AS_IT_IS * 4 * V * hidden.element_size())
-    monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
-    found, _ = smoothed_cross_entropy(part, weight, target, 0.1)
-    expected, _ = by_definition(hidden, weight, target, 0.1)
-    same(torch.autograd.grad(found, larger)[0][len(hidden) :], torch.autograd.grad(expected, hidden)[0])
 
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's, about itself
@@ -214,35 +192,32 @@ def test_the_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @each_way
-def test_a_target_of_padding_weighs_nothing(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+def test_padding_weighs_nothing_and_gets_no_gradient(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
     hidden, weight, target = example()
     way(monkeypatch)
+    (d_hidden,) = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden)
+    assert torch.equal(d_hidden.any(-1), target != PAD)
     found, nll = smoothed_cross_entropy(hidden, weight, torch.full_like(target, PAD), 0.1)
     assert (found.item(), nll.item()) == (0, 0)
     assert not any(g.any() for g in gradients(found, hidden, weight))
 
 
-@each_way
-def test_a_padded_position_gets_no_gradient(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
-    hidden, weight, target = example()
-    way(monkeypatch)
-    (d_hidden,) = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden)
-    assert torch.equal(d_hidden.any(-1), target != PAD)
-
-
-@pytest.mark.parametrize(("chunks", "rows"), [(False, B * T), (True, B * T - 4)])
-@pytest.mark.parametrize("quiet", [torch.no_grad, torch.inference_mode])
-def test_no_gradient_is_made_where_none_is_wanted(
-    monkeypatch: pytest.MonkeyPatch, quiet: type[torch.no_grad], chunks: bool, rows: int
+@pytest.mark.parametrize(("way", "rows"), [(lambda _: None, B * T), (in_chunks, B * T - 4)])
+def test_where_no_gradient_is_wanted_the_logits_are_made_once(
+    monkeypatch: pytest.MonkeyPatch, way: Way, rows: int
 ) -> None:
     hidden, weight, target = example()
-    expected = smoothed_cross_entropy(hidden, weight, target, 0.1)
-    if chunks:
-        in_chunks(monkeypatch)
-    with quiet(), FlopCounterMode(display=False) as counter:
-        found = smoothed_cross_entropy(hidden, weight, target, 0.1)
-    same(found, tuple(x.detach() for x in expected))
-    assert counter.get_total_flops() == 2 * rows * D * V  # the logits, once
+    expected = tuple(x.detach() for x in smoothed_cross_entropy(hidden, weight, target, 0.1))
+    way(monkeypatch)
+    for quiet in (torch.no_grad, torch.inference_mode):
+        with quiet(), FlopCounterMode(display=False) as counter:
+            same(smoothed_cross_entropy(hidden, weight, target, 0.1), expected)
+        assert counter.get_total_flops() == 2 * rows * D * V
+    with FlopCounterMode(display=False) as counter:
+        nll, n = nll_and_correct(hidden, weight, target)  # which never has one
+    assert counter.get_total_flops() == 2 * rows * D * V
+    assert not nll.requires_grad
+    assert not n.requires_grad
 
 
 def test_the_unsmoothed_loss_is_for_the_eye_only() -> None:
@@ -352,18 +327,3 @@ def test_correct_predictions_under_bfloat16_are_what_its_logits_say(monkeypatch:
     logits = (h.bfloat16() @ w.bfloat16().T).flatten(0, 1).float().tolist()
     expected = [row.index(max(row)) for row in logits]
     assert n.item() == sum(a == b != PAD for a, b in zip(expected, target.flatten().tolist(), strict=True)) > 0
-
-
-@pytest.mark.parametrize("chunks", [False, True])
-def test_counting_correct_predictions_costs_no_product_and_no_gradient(
-    monkeypatch: pytest.MonkeyPatch, chunks: bool
-) -> None:
-    hidden, weight, target = example()
-    if chunks:
-        in_chunks(monkeypatch)
-    with FlopCounterMode(display=False) as counter:
-        nll, n = nll_and_correct(hidden, weight, target)
-    rows = B * T - 4 if chunks else B * T
-    assert counter.get_total_flops() == 2 * rows * D * V  # the logits, once
-    assert not nll.requires_grad
-    assert not n.requires_grad

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from model.test_variants import HYPER, B, S, T, V, hidden, same, shifted, tokens
+from model.samples import V, shifted, tokens
+from model.test_variants import HYPER, B, S, T, hidden
 from torch import Tensor, nn
 from toy_system import Toy
 
@@ -67,11 +68,6 @@ def test_what_is_handed_over_is_used_and_the_default_is_the_papers(seam: str) ->
     assert not torch.allclose(hidden(other, source, decoder_in), hidden(plain, source, decoder_in))
     assert torch.equal(hidden(paper, source, decoder_in), hidden(plain, source, decoder_in))
     assert paper.state_dict().keys() == plain.state_dict().keys()
-
-
-def test_no_positions_leave_the_order_of_the_source_out() -> None:
-    model, source, decoder_in = transformer(positions=NoPositions), tokens(B, S), shifted(tokens(B, T))
-    same(hidden(model, source.flip(1), decoder_in), hidden(model, source, decoder_in))
 
 
 @pytest.mark.parametrize("missing", MEMBERS)

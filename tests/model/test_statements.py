@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from model.samples import normal, same
 from torch import Tensor, nn
 from torch.func import jacrev
 
@@ -35,14 +36,6 @@ TINY = Hyper(n_layers=2, d_model=14, d_ff=11, n_heads=7, d_k=2, d_v=2, dropout=0
 LAYER = {"d_model": 6, "d_ff": 5, "n_heads": 2, "d_k": 3, "d_v": 3, "dropout": 0.0}
 
 
-def normal(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
-def close(found: Tensor, expected: Tensor, atol: float = 1e-12) -> None:
-    torch.testing.assert_close(found, expected, rtol=0, atol=atol)
-
-
 # positions
 
 
@@ -51,7 +44,7 @@ def test_the_dimension_alone_sets_the_wavelength() -> None:
     waves = torch.complex(pairs[..., 1], pairs[..., 0])  # exp(i angle)
     turned = (waves[1:] / waves[:-1]).angle()  # from each position to the next
     rates = 10_000.0 ** -(torch.arange(0, d, 2, dtype=torch.float64) / d)
-    close(turned, rates.expand(199, -1), atol=1e-5)
+    same(turned, rates.expand(199, -1), atol=1e-5)
 
 
 def test_a_shift_is_linear_for_sinusoids_and_one_hot_codes_and_affine_for_a_number() -> None:
@@ -59,11 +52,11 @@ def test_a_shift_is_linear_for_sinusoids_and_one_hot_codes_and_affine_for_a_numb
     code = sinusoids(n, d).double()
     angle = k * 10_000.0 ** -(torch.arange(0, d, 2, dtype=torch.float64) / d)
     turns = [torch.tensor([[a.cos(), a.sin()], [-a.sin(), a.cos()]], dtype=torch.float64) for a in angle]
-    close(code[:-k] @ torch.block_diag(*turns).T, code[k:], atol=1e-5)
+    same(code[:-k] @ torch.block_diag(*turns).T, code[k:], atol=1e-5)
     one_hot = OneHotPositions(d)(0, n).double()
-    close(one_hot[:-k] @ torch.eye(d, dtype=torch.float64).roll(k, dims=1), one_hot[k:])
+    same(one_hot[:-k] @ torch.eye(d, dtype=torch.float64).roll(k, dims=1), one_hot[k:])
     number = ScalarPositions(d)(0, n).double()
-    close(number[:-k] + number[k], number[k:])  # of which no matrix is capable: it leaves 0 where it is
+    same(number[:-k] + number[k], number[k:])  # of which no matrix is capable: it leaves 0 where it is
     assert not number[0].any()
     assert number[k].any()
 
@@ -73,7 +66,7 @@ def test_products_of_sinusoids_know_the_distance_and_a_number_grows() -> None:
     products = code @ code.T
     for distance in range(40):
         along = products.diagonal(distance)
-        close(along, along[:1].expand_as(along), atol=1e-4)
+        same(along, along[:1].expand_as(along), atol=1e-4)
     assert code.abs().max() <= 1
     assert (number @ number.T).diagonal(1).std() > 0
 
@@ -82,9 +75,9 @@ def test_sums_of_tokens_and_codes_hold_both_where_these_lie_apart_and_are_sums_o
     token, code = normal(9, 5), normal(9, 3)
     side_by_side = torch.cat([token, code], dim=1)
     wide_token, wide_code = nn.functional.pad(token, (0, 3)), nn.functional.pad(code, (5, 0))
-    close(wide_token + wide_code, side_by_side)  # a table of embeddings may learn to leave room
+    same(wide_token + wide_code, side_by_side)  # a table of embeddings may learn to leave room
     weight = normal(8, 6)
-    close(side_by_side @ weight, token @ weight[:5] + code @ weight[5:])  # concatenation adds, after maps of their own
+    same(side_by_side @ weight, token @ weight[:5] + code @ weight[5:])  # concatenation adds, after maps of their own
 
 
 # the loss
@@ -97,11 +90,8 @@ def test_smoothing_is_the_mean_over_noisy_labels_in_loss_and_gradient(epsilon: f
     share = torch.full((3, 7), epsilon / 6, dtype=torch.float64)  # how often noise gives each of the other labels,
     share[torch.arange(3), gold] = 1 - epsilon  # and leaves the gold one
     noisy = -(share * (hidden @ weight.T).log_softmax(dim=1)).sum()
-    close(smoothed, noisy)
-    for found, expected in zip(
-        torch.autograd.grad(smoothed, (hidden, weight)), torch.autograd.grad(noisy, (hidden, weight)), strict=True
-    ):
-        close(found, expected)
+    same(smoothed, noisy)
+    same(*(torch.autograd.grad(loss, (hidden, weight)) for loss in (smoothed, noisy)))
 
 
 # sub-layers
@@ -249,7 +239,7 @@ def test_gaps_saturate_softmax_and_size_does_not(a: float) -> None:
 def test_the_jacobian_of_softmax_and_that_it_vanishes_at_one_hot() -> None:
     x = normal(5)
     y = x.softmax(0)
-    close(jacrev(lambda x: x.softmax(0))(x), torch.diag(y) - torch.outer(y, y))
+    same(jacrev(lambda x: x.softmax(0))(x), torch.diag(y) - torch.outer(y, y))
     assert not jacrev(lambda x: x.softmax(0))(torch.tensor([0.0, 0.0, 1e4], dtype=torch.float64)).any()
 
 
@@ -270,7 +260,7 @@ def test_where_queries_are_keys_scores_are_symmetric_and_weights_are_not() -> No
     nn.init.normal_(layer.bias)
     q, k, _ = layer.project(normal(2, 13, 7))
     scores, weights = scaled_scores(q, k), attention_weights(q, k, None)
-    close(scores, scores.transpose(-2, -1))
+    same(scores, scores.transpose(-2, -1))
     assert (weights - weights.transpose(-2, -1)).abs().max() > 1e-3
 
 
@@ -322,7 +312,7 @@ def test_heads_that_start_alike_stay_alike_and_are_one() -> None:
         one.output.weight.copy_(attention.output.weight.unflatten(1, (7, 2)).sum(dim=1))
         one.output.bias.copy_(attention.output.bias)
     x = normal(2, 5, 14)
-    close(attention(x), one(x))
+    same(attention(x), one(x))
 
 
 def test_heads_that_start_alike_but_for_the_output_matrix_part_at_once() -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 from ladder_systems import SYSTEMS
-from model.test_variants import LAPTOP, OF_LADDER, B, S, T, V, hidden, made, other_from, shifted, tokens
+from model.samples import V, shifted, tokens
+from model.test_variants import LAPTOP, OF_LADDER, B, S, T, hidden, made, other_from
 from torch import Tensor, nn
 
 from repro.model.build import build
@@ -20,7 +21,6 @@ from repro.model.rivals.convs2s import ConvS2S
 from repro.model.transformer import Transformer
 from repro.runs.scales import SCALES
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 everywhere = pytest.mark.parametrize("name", SYSTEMS)
 
 

@@ -21,7 +21,6 @@ from repro.model.special_tokens import EOS, PAD
 from repro.training.module import cut
 from repro.training.schedule import rate
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 N_SYMBOLS, BATCH, HELD_OUT = 22, 32, 250
 HYPER = Hyper(n_layers=2, d_model=32, d_ff=128, n_heads=4, d_k=8, d_v=8, dropout=0.0, warmup=200)
 LADDER: dict[str, Any] = SYSTEMS | {"Transformer": None}

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from model.samples import is_glorot, normal
 from torch import Tensor, nn
 
 from repro.model.ablations import scores
@@ -14,10 +15,6 @@ B, H, Q, K, E, F = 2, 3, 5, 7, 11, 13
 WIDTHS = {"n_heads": H, "d_k": E, "d_v": F}
 
 
-def normal(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64)
-
-
 def test_dot_by_hand() -> None:
     q, k = torch.tensor([[[[2.0, 3.0]]]]), torch.tensor([[[[5.0, 7.0], [-1.0, 0.0]]]])
     assert UnscaledDot(n_heads=1, d_k=2, d_v=1).scores(q, k).tolist() == [[[[31.0, -2.0]]]]
@@ -26,9 +23,7 @@ def test_dot_by_hand() -> None:
 def test_each_head_begins_with_a_glorot_matrix_of_its_own() -> None:
     widths = {"n_heads": 16, "d_k": 40, "d_v": 2}
     for matrix, fans in ((BilinearScores(**widths).between, 40 + 40), (AdditiveScores(**widths).v, 40 + 1)):
-        bound = math.sqrt(6 / fans)
-        assert 0.9 * bound < matrix.abs().max().item() <= bound
-        assert matrix.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.1)
+        assert is_glorot(matrix, fans, 0, close=0.1)
 
 
 def test_additive_in_a_loop() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from model.samples import exactly
 from torch import Tensor
 
 from repro.model.config import Hyper
@@ -13,10 +14,6 @@ from repro.model.rivals.recurrent import GRU
 
 HYPER = Hyper(n_layers=2, d_model=6, d_ff=32, n_heads=3, d_k=2, d_v=2, dropout=0.0)
 SOURCE = torch.tensor([[5, 3, 7, 1], [4, 1, 0, 0]])
-
-
-def exactly(values: Any) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def test_the_additive_score_by_hand() -> None:

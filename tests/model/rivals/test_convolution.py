@@ -6,13 +6,9 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from model.samples import exactly
 
 from repro.model.rivals.convolution import SequenceConvolution
-
-
-def exactly(values: Any) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def of_ones(**options: Any) -> SequenceConvolution:

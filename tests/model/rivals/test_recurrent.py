@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from model.samples import exactly
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -27,10 +28,6 @@ LENGTHS = torch.tensor([5, 2, 1, 4])
 
 def sigmoid(x: float) -> float:
     return 1 / (1 + exp(-x))
-
-
-def exactly(values: Any) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def filled(unit: Any, of_x: list[float], of_s: list[float]) -> Any:
