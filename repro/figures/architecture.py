@@ -4,7 +4,6 @@
 `repro.model` changes the picture.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import torch
 
 from repro.figures import style
 from repro.figures.style import Axes, Figure
-from repro.figures.trace import Trace, trace, words
+from repro.figures.trace import Call, Trace, trace, words
 from repro.model.transformer import Transformer
 
 BELOW, MEMORY = -1, -2  # what a block reads from outside its layer: the layer's input, the encoder's output
@@ -48,7 +47,8 @@ class Stack:
 
     name: str  # "encoder"
     entry: tuple[str, ...]  # what makes the stack's input: labels of modules, in order
-    layers: tuple[tuple[int, tuple[Block, ...]], ...]  # how many equal layers follow each other, and one of them
+    n_layers: int
+    layer: tuple[Block, ...]  # one of its layers, which are alike
     head: tuple[str, ...] = ()  # what makes the model's output of it
 
 
@@ -58,24 +58,18 @@ def stacks(model: Transformer) -> tuple[Stack, Stack]:
     done = trace(model, source, target)
     maps = model.attention_maps(source, target)
     masked = {name for name, weights in maps.items() if not weights.triu(1).any()}  # nobody looks ahead
-    stacks = [_stack(done, name, masked) for name in ("encoder", "decoder")]
-    entries = _entries(done)
-    return Stack("encoder", entries[0], stacks[0]), Stack("decoder", entries[1], stacks[1], _head(model, source))
+    before = [_entry(call) for call in done.calls[1:] if "." not in call.path and call.path != "dropout"]
+    half = len(before) // 2
+    encoder, decoder = (_blocks(done, f"{name}.0", masked) for name in ("encoder", "decoder"))
+    return (
+        Stack("encoder", tuple(before[:half]), len(model.encoder), encoder),
+        Stack("decoder", tuple(before[half:]), len(model.decoder), decoder, _head(model, source)),
+    )
 
 
-def _stack(done: Trace, name: str, masked: set[str]) -> tuple[tuple[int, tuple[Block, ...]], ...]:
-    """The layers of one stack, equal neighbours counted together."""
-    layers = []
-    for place, call in enumerate(done.calls):
-        parent, _, number = call.path.rpartition(".")
-        if parent == name and number.isdecimal():
-            layers.append(_blocks(done, place, masked))
-    return tuple((len(list(equal)), blocks) for blocks, equal in itertools.groupby(layers))
-
-
-def _blocks(done: Trace, layer: int, masked: set[str]) -> tuple[Block, ...]:
+def _blocks(done: Trace, path: str, masked: set[str]) -> tuple[Block, ...]:
     """The blocks of one layer: one for each module that it calls and for each operation of its own."""
-    path = done.calls[layer].path
+    layer = next(i for i, call in enumerate(done.calls) if call.path == path)
     inputs = done.calls[layer].reads
     blocks: list[Block] = []
     block_of: dict[int | tuple[int, int], int] = {}  # step, or call -> its block
@@ -114,19 +108,10 @@ def _label(kind: str, masked: bool) -> str:
     return known.get(kind, words(kind))
 
 
-def _entries(done: Trace) -> list[tuple[str, ...]]:
-    """The modules behind each stack's input: those that the model itself calls before the stack's first layer."""
-    entries: list[tuple[str, ...]] = []
-    names: list[str] = []
-    for call in done.calls[1:]:
-        if call.path in ("encoder.0", "decoder.0"):
-            entries.append(tuple(names))
-        elif "." not in call.path and call.path != "dropout":
-            kind = "Learned" if call.kind.startswith("Learned") else "Positional"
-            names.append(f"{kind}\nEncoding" if "positions" in call.path else words(call.path))
-        if call.path.startswith(("encoder.", "decoder.")):
-            names = []
-    return entries
+def _entry(call: Call) -> str:
+    """The label of a module before the first layer of a stack."""
+    kind = "Learned" if call.kind.startswith("Learned") else "Positional"
+    return f"{kind}\nEncoding" if "positions" in call.path else words(call.path)
 
 
 def _head(model: Transformer, source: torch.Tensor) -> tuple[str, ...]:
@@ -134,8 +119,7 @@ def _head(model: Transformer, source: torch.Tensor) -> tuple[str, ...]:
     with torch.no_grad():
         cache = model.start(source)
     done = trace(lambda ids: model.step(ids, cache), torch.tensor([2]), model=model)
-    in_stack = [any(done.calls[c].path.startswith("decoder.") for c in step.calls) for step in done.steps]
-    last = max((i for i, inside in enumerate(in_stack) if inside), default=-1)
+    last = max(i for i, step in enumerate(done.steps) if any("decoder." in done.calls[c].path for c in step.calls))
     return tuple(_label(step.name, False) for step in done.steps[last + 1 :])
 
 
@@ -233,7 +217,7 @@ def _column(pen: Pen, x: float, side: int, column: Stack, memory: tuple[float, f
     """
     heading, read = HEADINGS[column.name]
     pen.text(x, 33, heading, va="top")
-    y = pen.box(x, 50, f"{read}\n{column.entry[0]}", "embedding") if column.entry else 50.0
+    y = pen.box(x, 50, f"{read}\n{column.entry[0]}", "embedding")
     pen.line((x, 35), (x, 50))
     for positions in column.entry[1:]:
         far, middle = x + side * 47, y + 17
@@ -243,18 +227,14 @@ def _column(pen: Pen, x: float, side: int, column: Stack, memory: tuple[float, f
         pen.circle(far, middle, 11, "wave")
         pen.text(far + side * 17, middle, positions, ha="left" if side > 0 else "right")
         y = middle + 6.5
-    for count, blocks in column.layers:
-        low = y + 9
-        y = _layer(pen, x, y, side, blocks, memory)
-        inner, outer = WIDE / 2 + MARGIN, WIDE / 2 + AROUND + MARGIN  # the frame is wider on the side of residuals
-        start = x - (outer if side < 0 else inner)
-        pen.rounded(start, low, inner + outer, y + MARGIN - low, 6, "#f6f6f6", zorder=0)
-        edge = x + side * (WIDE / 2 + AROUND + MARGIN + 7)
-        times = f"$N\\times$\n($N = {count}$)" if len(column.layers) == 1 else f"{count} ×"
-        pen.text(
-            edge, (low + y) / 2, times, ha="left" if side > 0 else "right", fontsize=11, ma="center", linespacing=1.2
-        )
-        y += MARGIN
+    low = y + 9
+    y = _layer(pen, x, y, side, column.layer, memory)
+    inner, outer = WIDE / 2 + MARGIN, WIDE / 2 + AROUND + MARGIN  # the frame is wider on the side of residuals
+    start = x - (outer if side < 0 else inner)
+    pen.rounded(start, low, inner + outer, y + MARGIN - low, 6, "#f6f6f6", zorder=0)
+    times, ha = f"$N\\times$\n($N = {column.n_layers}$)", "left" if side > 0 else "right"
+    pen.text(x + side * (outer + 7), (low + y) / 2, times, ha=ha, fontsize=11, ma="center", linespacing=1.2)
+    y += MARGIN
     for operation in column.head:
         pen.line((x, y - MARGIN if operation is column.head[0] else y), (x, y + GAP))
         y = pen.box(x, y + GAP, operation, operation.lower())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from repro.decoding.heads import by_words, entropies
 from repro.figures import style
-from repro.figures.checkpoints import Probe, Wanted, whose
+from repro.figures.checkpoints import Probe, whose
 from repro.figures.style import Figure
 from repro.paper import FIGURE_SENTENCES
 from repro.results.record import BASE, Record
@@ -76,7 +76,7 @@ def map_of_words(about: str, words: list[str], numbers: Sequence[int], weights: 
     return Map(about=about, words=words, pieces=np.bincount(numbers).tolist(), weights=merged)
 
 
-ATTENTION = Probe("attention", "python experiments/table3_A.py --rows base", measure, (Wanted(BASE, BASE),))
+ATTENTION = Probe("attention", "python experiments/table3_A.py --rows base", measure, ((BASE, BASE),))
 
 
 # ---- which heads are shown

@@ -16,23 +16,16 @@ FORMAT = 1
 Measure = Callable[[Sequence[Record], Path, Path], Any]  # records, their runs, the cache -> what is measured
 
 
-class Wanted(NamedTuple):
-    """A row of a table of which a run is to be measured."""
-
-    table: str
-    row: str
-
-
 class Probe(NamedTuple):
     """Something that is measured of checkpoints."""
 
     name: str  # of its file
     command: str  # which trains the runs
     measure: Measure
-    rows: tuple[Wanted, ...]
+    rows: tuple[tuple[str, str], ...]  # table and row of each run
 
 
-def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]], runs: Path) -> list[Record]:
+def runs_of_rows(wanted: Sequence[tuple[str, str]], of: Callable[[str], Sequence[Record]], runs: Path) -> list[Record]:
     """For each row a finished run whose folder is in `runs`; an empty list if a row has none.
 
     For the first row it is the run of the lowest seed. For the others it is that of the same seed, if there is one;
@@ -40,11 +33,11 @@ def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]]
     shown by itself.
     """
     found: list[Record] = []
-    for one in wanted:
+    for table, row in wanted:
         fitting = [
             record
-            for record in of(one.table)
-            if record.row == one.row
+            for record in of(table)
+            if record.row == row
             and record.status == "finished"
             and not (record.stamp["dirty"] and len(wanted) > 1)
             and (runs / record.run / "record.json").is_file()

@@ -40,6 +40,10 @@ def names_of(records: Sequence[Record]) -> list[str]:
     return [label(runs[0].row, runs[0].hyper) for runs in rows_of(records).values()]
 
 
+def _missing(what: str, table: str, records: Sequence[Record]) -> ValueError:
+    return ValueError(f"{what}. Run `{command_of(table, records[0].scale)}`.")
+
+
 # ---- loss
 
 
@@ -47,9 +51,7 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
     """Draw the training loss and the dev loss of every row of a table."""
     train, dev = bands(records, "train"), bands(records, "dev")
     if not train and not dev:
-        raise ValueError(
-            f"no finished run of committed code, so no curve. Run `{command_of(table, records[0].scale)}`."
-        )
+        raise _missing("no finished run of committed code, so no curve", table, records)
     paint = _losses(table, records, ("training text", "update", train, APART), ("dev", "update", dev, None))
     return style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)
 
@@ -58,9 +60,7 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
     """Draw the dev loss of all rows over updates and over operations."""
     updates, operations = bands(records, "dev"), bands(records, "dev", "FLOPs")
     if len(updates) < 2 or updates[0].row != BASE:
-        raise ValueError(
-            f"no finished runs of the base and of another row to compare. Run `{command_of(table, records[0].scale)}`."
-        )
+        raise _missing("no finished runs of the base and of another row to compare", table, records)
     over = ("over updates", "update", updates, None), ("over FLOPs", "FLOPs of training", operations, None)
     paint = _losses(table, records, *over, dev=True)
     return style.save_figure(folder, f"operations_{table}", (style.WIDTH, 3.6), paint)
@@ -122,23 +122,20 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
     """Draw both panels of a table. Raises ValueError where no row has the counts."""
     found = fading_rows(records, results)
     if not found:
-        raise ValueError(
-            f"no run has its counts by length beside its record. Run `{command_of(table, records[0].scale)}`."
-        )
+        raise _missing("no run has its counts by length beside its record", table, records)
     looks = style.looks(names_of(records), list(found))
     title = textwrap.fill(f"{table}, scale {records[0].scale}; {_told(found.values())}", 105)
 
     def paint(figure: Figure) -> None:
-        half = len(LENGTHS)
         left, right = figure.subplots(1, 2, sharey=True)
         for axes, begin, names, by, across in (
             (left, 0, LENGTHS, "by length of the source", "third of the sources"),
-            (right, half, PLACES, "by place in the translation", "third of the translation"),
+            (right, 3, PLACES, "by place in the translation", "third of the translation"),
         ):
             for i, (row, parts) in enumerate(found.items()):
-                _paint_parts(axes, parts[begin : begin + half], looks[row], i, len(found))
-            axes.set_xticks(range(half), names)
-            axes.set(xlim=(-0.25, half - 0.75), title=by, xlabel=across)
+                _paint_parts(axes, parts[begin : begin + 3], looks[row], i, len(found))
+            axes.set_xticks(range(3), names)
+            axes.set(xlim=(-0.25, 2.25), title=by, xlabel=across)
             axes.grid(True, axis="y")
             axes.locator_params(axis="y", nbins=9)
         left.set_ylim(bottom=0)

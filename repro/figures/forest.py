@@ -9,7 +9,6 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
 from repro.claims.to_base import Distances, ToBase
@@ -105,13 +104,7 @@ def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, re
     # Table 2 prints scores of test, and this is dev
     printed = [None if row.table == TABLE_2_NAME else endpoint.printed(run.paper) for run in (row, base)]
     paper = printed[0] - printed[1] if printed[0] is not None and printed[1] is not None else None
-    return Difference(
-        value=found.value,
-        n=(len(ours), len(others)),
-        over_seeds=found.over_seeds,
-        over_sentences=drawn and drawn[1:3],
-        paper=paper,
-    )
+    return Difference(found.value, (len(ours), len(others)), found.over_seeds, drawn and drawn[1:3], paper)
 
 
 def draw_differences(
@@ -120,17 +113,19 @@ def draw_differences(
     """Draw log PPL and BLEU, a line per row, and write the numbers. Raises ValueError that names the command to run."""
     if not (lines := differences_to_base(records, distances, results)):
         raise ValueError(f"no finished runs of committed code of the base and of another row. Run `{command}`.")
-    numbers = [_numbers(line, endpoint) for line in lines for endpoint in ENDPOINTS]
+    nothing = (None, None)
+    numbers = [
+        (
+            *(f"{line.table}/{line.row}", endpoint.name, *one.n, one.value),
+            *(*(one.over_seeds or nothing), *(one.over_sentences or nothing), one.paper),
+        )
+        for line in lines
+        for endpoint, one in line.found.items()
+    ]
     return [
         *style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines)),
         save_numbers(folder, NAME, COLUMNS, numbers),
     ]
-
-
-def _numbers(line: ComparedRow, endpoint: Endpoint) -> tuple[Any, ...]:
-    one, nothing = line.found[endpoint], (None, None)
-    ends = (*(one.over_seeds or nothing), *(one.over_sentences or nothing))
-    return (f"{line.table}/{line.row}", endpoint.name, *one.n, one.value, *ends, one.paper)
 
 
 def size(lines: Sequence[ComparedRow]) -> tuple[float, float]:
@@ -259,12 +254,7 @@ def _paint_text_sizes(figure: Figure, found: Mapping[str, Sequence[OnText]]) -> 
                 of = [(one.pairs, *worth[score]) for one in ones if (worth := getattr(one, name))]
                 if of:
                     x, y, half = zip(*of, strict=True)
-                    look = style.look(i) | {
-                        "ls": dashes,
-                        "label": style.symbols(f"{row}, {said}"),
-                        "ms": 4.5,
-                        "lw": 1.5,
-                    }
+                    look = style.look(i) | {"ls": dashes, "label": style.symbols(f"{row}, {said}")}
                     axes.errorbar(x, [sign * one for one in y], [one or 0.0 for one in half], capsize=2.5, **look)
         axes.set_xscale("log", base=2)
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes], minor=False)

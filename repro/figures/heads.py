@@ -94,8 +94,7 @@ def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results:
             f"beside its record). Run `{command}`."
         )
     record, own = first
-    others = sorted(aligned_sentences(base, results), key=lambda run: run[0].seed != record.seed)
-    for other, theirs in others:
+    for other, theirs in sorted(aligned_sentences(base, results), key=lambda run: run[0].seed != record.seed):
         same = {(one.about, *one.source): one for one in theirs}
         both = [(one, same[key]) for one in own if (key := (one.about, *one.source)) in same]
         if both:
@@ -144,8 +143,9 @@ def paint_alignments(figure: Figure, found: Compared) -> None:
             strip = figure.add_axes(((left + PANEL + GAP) / width, low / height, STRIP / width, high), sharey=axes)
             _paint_entropies(strip, one, most)
             if n == 0:
-                middle = (left + (PANEL + GAP + STRIP) / 2) / width
-                figure.text(middle, 1 - 4 / height, _title(found.runs[side], one), ha="center", va="top", fontsize=10.5)
+                middle, n_heads = (left + (PANEL + GAP + STRIP) / 2) / width, math.prod(one.heads.shape[:2])
+                title = found.runs[side].row + (f", mean of its {n_heads} heads" if n_heads > 1 else "")
+                figure.text(middle, 1 - 4 / height, title, ha="center", va="top", fontsize=10.5)
         top -= LINE * _n_rows(pair) + BELOW
     style.note(figure, _about(found))
 
@@ -161,11 +161,6 @@ def _above(one: Aligned) -> float:
 
 def _n_rows(pair: tuple[Aligned, Aligned]) -> int:
     return max(len(one.target) for one in pair)
-
-
-def _title(record: Record, one: Aligned) -> str:
-    n = math.prod(one.heads.shape[:2])
-    return record.row if n == 1 else f"{record.row}, mean of its {n} heads"
 
 
 def _paint_weights(axes: Axes, one: Aligned) -> None:
@@ -221,17 +216,8 @@ class Alike:
     n_heads: int
     n_sentences: int
 
-    @property
-    def within(self) -> float | None:
-        """Mean over pairs of heads of the same layer; None where a layer has only one head."""
-        return self._mean(same=True)
-
-    @property
-    def between(self) -> float | None:
-        """Mean over pairs of heads of different layers; None for a single layer."""
-        return self._mean(same=False)
-
-    def _mean(self, *, same: bool) -> float | None:
+    def mean(self, *, same: bool) -> float | None:
+        """Mean over pairs of heads of the same layer or of different ones; None where there is no such pair."""
         layer = np.arange(len(self.cosines)) // self.n_heads
         first, second = np.triu_indices(len(layer), 1)
         pairs = (layer[first] == layer[second]) == same
@@ -307,23 +293,19 @@ def _paint_means(axes: Axes, found: Sequence[Alike]) -> None:
     kinds = [kind for kind in KINDS if any(one.kind == kind for one in found)]
     for line, kind in enumerate(kinds):
         runs = [one for one in found if one.kind == kind]
-        for shift, name, colour, marker in ((-0.22, "within", 1, "o"), (0.18, "between", 2, "s")):
-            values = [value for one in runs if (value := getattr(one, name)) is not None]
+        for shift, same, name, colour, marker in (
+            (-0.22, True, "heads of one layer", style.COLOURS[1], "o"),
+            (0.18, False, "heads of two layers", style.COLOURS[2], "s"),
+        ):
+            values = [value for one in runs if (value := one.mean(same=same)) is not None]
             if not values:
                 continue
-            place = line + shift
-            axes.plot(
-                values, [place + RUNS_BELOW] * len(values), marker, ms=3, alpha=0.5, mew=0, color=style.COLOURS[colour]
-            )
-            mean, half = interval(values)
-            axes.errorbar(
-                mean, place, xerr=half, fmt=marker, ms=5, elinewidth=1, capsize=3.5, color=style.COLOURS[colour],
-                label={"within": "heads of one layer", "between": "heads of two layers"}[name] if line == 0 else None,
-            )  # fmt: skip
-            axes.annotate(
-                f"{mean:.2f}", (max(max(values), mean + (half or 0)), place), (9, 0), textcoords="offset points",
-                va="center", fontsize=8.5,
-            )  # fmt: skip
+            place, (mean, half) = line + shift, interval(values)
+            axes.plot(values, [place + RUNS_BELOW] * len(values), marker, ms=3, alpha=0.5, mew=0, color=colour)
+            look = {"fmt": marker, "ms": 5, "elinewidth": 1, "capsize": 3.5, "color": colour}
+            axes.errorbar(mean, place, xerr=half, label=None if line else name, **look)
+            end = max(max(values), mean + (half or 0)), place
+            axes.annotate(f"{mean:.2f}", end, (9, 0), textcoords="offset points", va="center", fontsize=8.5)
     axes.set_yticks(range(len(kinds)), [KINDS[kind] for kind in kinds])
     axes.set(xlim=(0, 1.08), ylim=(len(kinds) - 0.4, -0.5), xlabel="mean cosine")
     axes.tick_params(axis="y", length=0)

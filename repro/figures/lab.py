@@ -30,17 +30,11 @@ Array = NDArray[np.float64]
 WORDS = ("The", "Law", "will", "never", "be", "perfect")
 
 
-@dataclass(frozen=True)
-class Masked:
-    """Scores of a decoder's self-attention [Q, K], what the mask adds to them, and the resulting weights."""
+def masked() -> tuple[Array, NDArray[np.bool_], Array]:
+    """Scores of a decoder's self-attention [Q, K], which of them the mask hides, and the resulting weights.
 
-    scores: Array
-    hidden: NDArray[np.bool_]
-    weights: Array
-
-
-def masked() -> Masked:
-    """Compute them from seeded queries and keys by the model's own functions."""
+    They are made from seeded queries and keys by the model's own functions.
+    """
     import torch
 
     from repro.model.attention import scaled_scores, softmax_of_seen
@@ -50,24 +44,22 @@ def masked() -> Masked:
     q, k = (torch.randn(1, 1, n, 16, dtype=torch.float64, generator=generator) for _ in range(2))
     scores, bias = scaled_scores(q, k), Padded(torch.ones(1, n, dtype=torch.int64)).causal(torch.float64)
     weights = softmax_of_seen(scores, bias)
-    return Masked(scores[0, 0].numpy(), (bias < 0).numpy(), weights[0, 0].numpy())
+    return scores[0, 0].numpy(), (bias < 0).numpy(), weights[0, 0].numpy()
 
 
 def paint_mask(figure: Figure) -> None:
     """Paint three squares: scores; scores with later words masked; weights, each row with sum one."""
-    found = masked()
-    largest = float(np.abs(found.scores).max())
-    of_scores: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
-    of_weights: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": 1}
-    scores, blank, weights = figure.subplots(1, 3)
-    for axes, values, title, colours in (
-        (scores, found.scores, r"$q \cdot k\,/\sqrt{d_k}$", of_scores),
-        (blank, np.where(found.hidden, np.nan, found.scores), "with the mask", of_scores),
-        (weights, found.weights, "softmax of each row", of_weights),
-    ):
-        axes.imshow(values, **colours)
+    scores, hidden, weights = masked()
+    largest = float(np.abs(scores).max())
+    panels = (
+        (scores, r"$q \cdot k\,/\sqrt{d_k}$", "RdBu_r", -largest, largest),
+        (np.where(hidden, np.nan, scores), "with the mask", "RdBu_r", -largest, largest),
+        (weights, "softmax of each row", "Blues", 0, 1),
+    )
+    for axes, (values, title, colours, low, high) in zip(figure.subplots(1, 3), panels, strict=True):
+        axes.imshow(values, cmap=colours, vmin=low, vmax=high)
         for (q, k), value in np.ndenumerate(values):
-            text, colour = _number(value, bool(found.hidden[q, k]), is_weight=axes is weights)
+            text, colour = _number(value, bool(hidden[q, k]), is_weight=values is weights)
             axes.text(k, q, text, ha="center", va="center", fontsize=7.5, color=colour)
         axes.set_xticks(range(len(WORDS)), WORDS, rotation=45, ha="right", rotation_mode="anchor")
         axes.set_yticks(range(len(WORDS)), WORDS)
@@ -88,7 +80,6 @@ def _number(value: float, hidden: bool, *, is_weight: bool) -> tuple[str, str]:
 
 
 # ---- norms: section 3.1
-
 
 REAL = 4, 3, 4  # tokens of each sentence; the rest of a sentence is padding
 
@@ -129,8 +120,9 @@ def paint_norms(figure: Figure) -> None:
         for b, t, d in np.ndindex(n_sentences, length, width):
             x, y, is_pad = d, -(b * apart + t), t >= REAL[b]
             face = style.COLOURS[1] if cells[b, t, d] else "#f4f4f4" if is_pad else style.PALE
-            how: dict[str, Any] = {"edgecolor": "white", "hatch": "/////" if is_pad else None, "linewidth": 0.4}
-            axes.add_patch(Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, facecolor=face, **how))
+            cell = Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, facecolor=face, edgecolor="white", linewidth=0.4)
+            cell.set_hatch("/////" if is_pad else None)
+            axes.add_patch(cell)
             if (b, t, d) == (1, 1, 2):
                 axes.plot(x, y, "o", color="white", ms=4)
         for b in range(n_sentences):
@@ -148,7 +140,6 @@ def paint_norms(figure: Figure) -> None:
 
 
 # ---- saturation: section 3.2.1
-
 
 N_KEYS, N_DRAWS = 32, 4_000
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -274,8 +265,8 @@ def paint_codes(figure: Figure) -> None:
     axes = figure.add_subplot(grid[1, :])
     for i, (name, code) in enumerate(found.items()):
         products = code @ code[FROM]
-        look: dict[str, Any] = {"color": style.COLOURS[i + 1], "ls": style.DASHES[i], "label": name}
-        axes.plot(np.arange(LENGTH) - FROM, products / np.abs(products).max(), **look)
+        similar = products / np.abs(products).max()
+        axes.plot(np.arange(LENGTH) - FROM, similar, color=style.COLOURS[i + 1], ls=style.DASHES[i], label=name)
     axes.set(xlabel="$p - p'$ (tokens)", ylabel="$p \\cdot p'$ / largest", xlim=(-FROM, LENGTH - FROM - 1))
     axes.grid(True)
     figure.legend(loc="lower center", ncols=len(found), handlelength=3)
@@ -359,19 +350,14 @@ def paint_decoders(figure: Figure) -> None:
             if share > 0:
                 colour = "white" if share > 0.6 else style.INK
                 axes.text(column, row, f"{share:.2f}", ha="center", va="center", fontsize=8, color=colour)
-        axes.set_title(f"{name}: {_said(seen)}", fontsize=9.5)
+        when = "at the start" if not seen.steps.any() else f"each step {'the same' if seen.is_same else 'another'}"
+        axes.set_title(f"{name}: {when}", fontsize=9.5)
         axes.set_xticks(range(len(SOURCE)), SOURCE)
         axes.set_yticks(range(len(PLACES)), PLACES)
         axes.tick_params(length=0)
         axes.spines[:].set(visible=True, color=style.PALE)
     style.note(figure, "The share of each source word in what a decoder’s first state and each of its steps see of it.")
     figure.tight_layout(rect=(0, 0.06, 1, 1))
-
-
-def _said(seen: Entrances) -> str:
-    if not seen.steps.any():
-        return "at the start"
-    return "each step the same" if seen.is_same else "each step another"
 
 
 PICTURES: dict[str, tuple[str, tuple[float, float], style.Paint]] = {  # file, inches, and what paints it

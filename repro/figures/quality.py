@@ -32,6 +32,11 @@ class Point:
     high: float
     label: str = ""  # the name with its value at this scale, too long for the picture itself
 
+    @property
+    def is_hollow(self) -> bool:
+        """Whether it has too few runs for an interval."""
+        return self.n < MIN_RUNS
+
 
 def points(records: Iterable[Record], score: str) -> list[Point]:
     """The rows of all tables that have finished runs, base first."""
@@ -73,10 +78,8 @@ def _paint(figure: Figure, found: Sequence[Point], left_out: Sequence[Point]) ->
     axes = figure.subplots()
     for i, point in enumerate(found):
         look: dict[str, Any] = style.look(i) | {"ls": "none", "ms": 6.5, "label": style.symbols(point.row)}
-        bar = None if _is_hollow(point) else point.high - point.mean
-        axes.errorbar(
-            point.flops, point.mean, bar, **look, mfc="white" if bar is None else None, elinewidth=0.9, capsize=2.5
-        )
+        look |= {"mfc": "white" if point.is_hollow else None, "elinewidth": 0.9, "capsize": 2.5}
+        axes.errorbar(point.flops, point.mean, None if point.is_hollow else point.high - point.mean, **look)
     axes.set(ylabel="BLEU (dev, sacreBLEU)", xscale="log")
     axes.set_xlabel(_under("training cost (FLOPs)", found, left_out))
     axes.margins(0.08)
@@ -91,12 +94,8 @@ def _under(cost: str, found: Sequence[Point], left_out: Sequence[Point]) -> str:
     named = f"Rows bear the paper's names: {others}." if others else ""
     rows = ", ".join(point.label or point.row for point in left_out)
     same = f"Not shown, for their cost is the base's to {100 * SAME_COST:.0f} %: {rows}." if rows else ""
-    bars = "" if all(map(_is_hollow, found)) else "Points are means over seeds, bars their 95 % t-intervals."
-    hollow = "Hollow: fewer than three runs." if any(map(_is_hollow, found)) else ""
-    lines = [line for said in (f"{bars} {hollow}".strip(), named, same) for line in textwrap.wrap(said, 95)]
+    hollow = [point.is_hollow for point in found]
+    bars = ["Points are means over seeds, bars their 95 % t-intervals."] * (not all(hollow))
+    bars += ["Hollow: fewer than three runs."] * any(hollow)
+    lines = [line for said in (" ".join(bars), named, same) for line in textwrap.wrap(said, 95)]
     return "\n".join([cost, *([""] if lines else []), *map(style.symbols, lines)])
-
-
-def _is_hollow(point: Point) -> bool:
-    """Whether a point has too few runs for an interval."""
-    return point.n < MIN_RUNS

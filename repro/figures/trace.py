@@ -52,7 +52,6 @@ class _Recorder(TorchFunctionMode):
         super().__init__()
         self.trace = Trace()
         self.stack: list[int] = []
-        self.inside = False  # inside an operation that PyTorch composes of others, such as multi-head attention
         self.kept: list[Any] = list(inputs)  # kept alive, since an id is unique only while its tensor lives
         self.made_by = {id(tensor): -1 - i for i, tensor in enumerate(inputs)}
 
@@ -66,14 +65,11 @@ class _Recorder(TorchFunctionMode):
         made = [item for item in _tensors(result) if self.made_by.get(id(item)) is None or name.endswith("_")]
         if not made:
             return result
-        if name in _SILENT:
-            place = reads[0]
-        else:
-            place = len(self.trace.steps)
+        place = reads[0] if name in _SILENT else len(self.trace.steps)
+        if name not in _SILENT:
             self.trace.steps.append(TracedStep(name=name, calls=tuple(self.stack), reads=reads))
-        for item in made:
-            self.kept.append(item)
-            self.made_by[id(item)] = place
+        self.kept += made
+        self.made_by |= dict.fromkeys(map(id, made), place)
         return result
 
     def sources(self, values: Iterable[Any]) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
-from repro.figures.checkpoints import Probe, Wanted, dev_pairs, sides_of, told_runs, whose
+from repro.figures.checkpoints import Probe, dev_pairs, sides_of, told_runs, whose
 from repro.figures.style import Axes, Figure
 from repro.results.record import BASE, Record
 
@@ -115,7 +115,7 @@ ACTIVATIONS = Probe(
     "activations",
     'python experiments/lab_parts.py --rows base "no norm"',
     measure_activations,
-    (Wanted(BASE, BASE), Wanted("lab_parts", "no norm")),
+    ((BASE, BASE), ("lab_parts", "no norm")),
 )
 
 
@@ -135,16 +135,15 @@ def paint_activations(figure: Figure, measured: dict[str, Any]) -> None:
             axes.set_title(f"{stack}: {('mean', 'variance')[moment]}")
             _name_layers(axes, stack, len(measured["moments"][0]["last"][stack]))
         right.set_yscale("log")
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=4, handlelength=3, bbox_to_anchor=(0.5, 0.115))
-    text = (
+    names = panels[0][0].get_legend_handles_labels()
+    figure.legend(*names, loc="lower center", ncols=4, handlelength=3, bbox_to_anchor=(0.5, 0.115))
+    style.note(
+        figure,
         "Over all elements of what flows on after each sub-layer (residual sum, and norm where there is one), of the "
         f"tokens of {measured['sentences']} sentences of dev with their references; dropout is off. Points: the "
-        "embedding, then of each layer "
-        "self-attention, in the decoder attention to the source, feed-forward. First step: the weights that the seed "
-        f"draws; last: those that are scored. {told_runs(measured['runs'])}"
+        "embedding, then of each layer self-attention, in the decoder attention to the source, feed-forward. First "
+        f"step: the weights that the seed draws; last: those that are scored. {told_runs(measured['runs'])}",
     )
-    style.note(figure, text)
     figure.tight_layout(rect=(0, 0.17, 1, 1), w_pad=2)
 
 
@@ -221,7 +220,7 @@ GRADIENTS = Probe(
     "source_gradients",
     'python experiments/ladder.py --rows base simple "soft alignment"',
     measure_gradients,
-    (Wanted("ladder", "simple"), Wanted("ladder", "soft alignment"), Wanted(BASE, BASE)),
+    (("ladder", "simple"), ("ladder", "soft alignment"), (BASE, BASE)),
 )
 
 
@@ -243,15 +242,15 @@ def paint_gradients(figure: Figure, measured: dict[str, Any]) -> None:
         axes.set(title=title, xlabel="position in the source (tokens)", yscale="log", xlim=(0.5, length + 0.5))
         axes.set_xticks(range(1, length + 1, 1 + length // 16))
         axes.grid(True, axis="y")
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=3, handlelength=3, bbox_to_anchor=(0.5, 0.165))
-    text = (
+    names = left.get_legend_handles_labels()
+    figure.legend(*names, loc="lower center", ncols=3, handlelength=3, bbox_to_anchor=(0.5, 0.165))
+    style.note(
+        figure,
         "Of the loss of the first target token with regard to the embedding of each source token, the last of which is "
         f"the end symbol: {n} sentence{'s' * (n != 1)} of dev with {length} tokens each. Lines: medians over "
         f"sentences; bands: quartiles; dotted: an even share. No label smoothing, no dropout. "
-        f"{told_runs(measured['runs'])}"
+        f"{told_runs(measured['runs'])}",
     )
-    style.note(figure, text)
     figure.tight_layout(rect=(0, 0.235, 1, 1), w_pad=2)
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from repro.figures import checkpoints, heads, trained
-from repro.figures.checkpoints import Probe, Wanted, dev_pairs, measured, runs_of_rows, told_runs, whose
+from repro.figures.checkpoints import Probe, dev_pairs, measured, runs_of_rows, told_runs, whose
 from repro.results.places import experiment_files
 from repro.results.record import Record
 from repro.runs.load import experiment
 
 Make = Callable[..., Record]
-ROWS = Wanted("ladder", "simple"), Wanted("base", "base")
+ROWS = ("ladder", "simple"), ("base", "base")
 
 
 def chosen(records: list[Record], runs: Path) -> list[int]:
@@ -114,7 +114,7 @@ def test_text_that_is_not_here_is_named(a_record: Make, monkeypatch: pytest.Monk
 
 def test_rows_that_are_measured_stand_in_their_experiment() -> None:
     rows = {row.name for row in experiment(experiment_files() / "ladder.py")["ROWS"]}
-    wanted = (*trained.GRADIENTS.rows, Wanted(heads.TABLE, heads.ROW))
-    of_table = {one.row for one in wanted if one.table == "ladder"}
+    wanted = (*trained.GRADIENTS.rows, (heads.TABLE, heads.ROW))
+    of_table = {row for table, row in wanted if table == "ladder"}
     assert len(of_table) == 2
     assert of_table <= rows

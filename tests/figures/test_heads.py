@@ -154,13 +154,10 @@ def test_heads_that_are_identical_have_one_and_those_that_share_nothing_zero() -
 def test_pairs_of_one_layer_and_pairs_of_two(a_record: Make) -> None:
     found = np.array([[1, 0.9, 0.1, 0.2], [0.9, 1, 0.3, 0.4], [0.1, 0.3, 1, 0.5], [0.2, 0.4, 0.5, 1]])
     alike = Alike(a_record(), "encoder", found, n_heads=2, n_sentences=1)
-    assert (alike.within, alike.between) == (pytest.approx(0.7), pytest.approx(0.25))
-    one_head = Alike(a_record(), "encoder", found, n_heads=1, n_sentences=1)
-    assert one_head.within is None
-    assert one_head.between == pytest.approx(0.4)
-    one_layer = Alike(a_record(), "encoder", found, n_heads=4, n_sentences=1)
-    assert one_layer.between is None
-    assert one_layer.within == pytest.approx(0.4)
+    assert (alike.mean(same=True), alike.mean(same=False)) == (pytest.approx(0.7), pytest.approx(0.25))
+    one_head, one_layer = (Alike(a_record(), "encoder", found, n_heads=n, n_sentences=1) for n in (1, 4))
+    assert (one_head.mean(same=True), one_head.mean(same=False)) == (None, pytest.approx(0.4))
+    assert (one_layer.mean(same=True), one_layer.mean(same=False)) == (pytest.approx(0.4), None)
 
 
 def test_what_runs_left_is_drawn_and_what_does_not_count_is_left_out(
@@ -189,8 +186,8 @@ def test_what_runs_left_is_drawn_and_what_does_not_count_is_left_out(
     left, right, _ = painted[0].axes
     np.testing.assert_allclose(left.images[0].get_array(), found[0].cosines)
     of_runs, mean = right.get_lines()[:2]  # heads of one layer of the encoder
-    np.testing.assert_allclose(of_runs.get_xdata(), [one.within for one in found[:3]])
-    assert mean.get_xdata() == pytest.approx(np.mean([one.within for one in found[:3]]))
+    np.testing.assert_allclose(of_runs.get_xdata(), [one.mean(same=True) for one in found[:3]])
+    assert mean.get_xdata() == pytest.approx(np.mean([one.mean(same=True) for one in found[:3]]))
 
 
 def test_heads_of_which_nothing_is_known(a_record: Make, tmp_path: Path) -> None:

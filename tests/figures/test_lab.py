@@ -28,19 +28,18 @@ def painted(title: str) -> Figure:
 
 
 def test_weights_are_the_softmax_of_what_the_mask_leaves() -> None:
-    found = lab.masked()
-    n = len(lab.WORDS)
-    for q in range(n):
-        seen = np.exp(found.scores[q, : q + 1])
-        np.testing.assert_allclose(found.weights[q, : q + 1], seen / seen.sum())
-        assert not found.weights[q, q + 1 :].any()
-        assert found.hidden[q].tolist() == [k > q for k in range(n)]
+    scores, hidden, weights = lab.masked()
+    for q in range(len(lab.WORDS)):
+        seen = np.exp(scores[q, : q + 1])
+        np.testing.assert_allclose(weights[q, : q + 1], seen / seen.sum())
+        assert not weights[q, q + 1 :].any()
+        assert hidden[q].tolist() == [k > q for k in range(len(lab.WORDS))]
     figure = painted("mask")
     shown = [np.ma.filled(axes.images[0].get_array(), np.nan) for axes in figure.axes]
-    np.testing.assert_array_equal(np.isnan(shown[1]), found.hidden)
-    np.testing.assert_allclose(shown[2], found.weights)
+    np.testing.assert_array_equal(np.isnan(shown[1]), hidden)
+    np.testing.assert_allclose(shown[2], weights)
     texts = [text.get_text() for text in figure.axes[1].texts]
-    assert [text == r"$-\infty$" for text in texts] == found.hidden.ravel().tolist()
+    assert [text == r"$-\infty$" for text in texts] == hidden.ravel().tolist()
 
 
 def test_a_layer_norm_asks_its_token_and_a_batch_norm_every_real_token() -> None:

@@ -73,7 +73,7 @@ def run_of(a_record: Callable[..., Record], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def measurement(probe: Probe, **of: Any) -> dict[str, Any]:
-    return {"runs": [{**WHOSE, "row": one.row} for one in probe.rows], **of}
+    return {"runs": [{**WHOSE, "row": row} for _, row in probe.rows], **of}
 
 
 # ---- activations
