@@ -21,6 +21,7 @@ from repro.pages.scale_data import ScaleData, printed_of
 from repro.pages.words import to_project
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.render.several import several
+from repro.results.frame import whole
 from repro.results.labels import label
 from repro.results.parts import RATIO, length_decides
 
@@ -233,59 +234,41 @@ def claim_numbers(members: Sequence[Judged], lengths: Mapping[str, float]) -> It
     """
     for endpoint in dict.fromkeys(one.endpoint for member in members for one in member.found):
         found = [{one.endpoint: one for one in member.found}.get(endpoint) for member in members]
-        if not any(one and (one.value is not None or one.printed is not None) for one in found):
-            continue
-        yield Column(endpoint.name, "ours", [_ours(one) for one in found])
-        columns = {
-            "length": [_length(member.claim, one, lengths) for member, one in zip(members, found, strict=True)],
-            "paper": [_number(one.printed, endpoint) if one else "" for one in found],
-            "ratio": [_ratio(one.value, one.printed) if one else "" for one in found],
-            "found from": [_detectable(one) for one in found],
-        }
-        yield from (Column(endpoint.name, heading, texts) for heading, texts in columns.items() if any(texts))
+        if any(one and (one.value is not None or one.printed is not None) for one in found):
+            cells = [_cells(of.claim, one, lengths) if one else {} for of, one in zip(members, found, strict=True)]
+            yield from _columns(endpoint, cells)
 
 
-def _number(value: float | None, endpoint: Endpoint) -> str:
-    return numbers([value], f"+z.{endpoint.decimals}f")[0]
+def _columns(endpoint: Endpoint, cells: Sequence[Mapping[str, str]]) -> Iterator[Column]:
+    for heading in ("ours", "length", "paper", "ratio", "found from"):
+        texts = [of.get(heading, "") for of in cells]
+        if heading == "ours" or any(texts):
+            yield Column(endpoint.name, heading, texts)
 
 
-def _with_interval(value: float | None, low: float | None, high: float | None, endpoint: Endpoint) -> str:
-    """+1.2 [+0.3, +2.1], or the number alone where there is no interval."""
-    ends = f" [{_number(low, endpoint)}, {_number(high, endpoint)}]" if low is not None else ""
-    return f"{_number(value, endpoint)}{ends}"
+def _cells(claim: Claim, found: Found, lengths: Mapping[str, float]) -> dict[str, str]:
+    """The cells of a claim by their headings; what would have been found is shown where nothing was."""
+    outcome, size = found.verdict.outcome, found.verdict.detectable
+    low, high = found.low, found.high
+    shown = _beside(found.value, None if low is None or high is None else (low, high), found.printed, found.endpoint)
+    shown["ours"] = f"{shown['ours']} {MARKS.get(outcome, '')}".strip()
+    if size is not None and outcome in (OF_SIGN.neither, OF_SIZE.neither, EXCLUDED):
+        shown["found from"] = f"{size:.{found.endpoint.decimals}f}"
+    ratios = [lengths[row] for row in claim.rows if row in lengths]
+    if found.endpoint.score == BLEU.score and len(ratios) == len(claim.rows) == 2:
+        shown["length"] = numbers([ratios[0] - ratios[1]], "+.3f")[0]
+        if found.value and len(found.means) == 2 and length_decides(found.value, found.means, (ratios[0], ratios[1])):
+            shown["length"] += ", decides"
+    return shown
 
 
-def _ours(found: Found | None) -> str:
-    if found is None:
-        return ""
-    text = _with_interval(found.value, found.low, found.high, found.endpoint)
-    return f"{text} {MARKS.get(found.verdict.outcome, '')}".strip()
-
-
-def _ratio(ours: float | None, printed: float | None) -> str:
-    return "" if ours is None or not printed else numbers([ours / printed], ".1f")[0]
-
-
-def _detectable(found: Found | None) -> str:
-    """The detectable size, where no effect was found."""
-    if found is None or found.verdict.outcome not in (OF_SIGN.neither, OF_SIZE.neither, EXCLUDED):
-        return ""
-    size = found.verdict.detectable
-    return "" if size is None else f"{size:.{found.endpoint.decimals}f}"
-
-
-def _length(claim: Claim, found: Found | None, lengths: Mapping[str, float]) -> str:
-    """The difference of lengths, shown beside a difference in BLEU on dev, and whether it decides."""
-    if found is None or found.endpoint.score != BLEU.score or len(claim.rows) != 2:
-        return ""
-    better, worse = map(lengths.get, claim.rows)
-    if better is None or worse is None:
-        return ""
-    text = numbers([better - worse], "+.3f")[0]
-    if not found.value or len(found.means) != 2:
-        return text
-    bleus = found.means[0], found.means[1]
-    return f"{text}, decides" if length_decides(found.value, bleus, (better, worse)) else text
+def _beside(
+    value: float | None, interval: tuple[float, float] | None, printed: float | None, of: Endpoint
+) -> dict[str, str]:
+    """A difference as +1.2 [+0.3, +2.1], the printed one, and their ratio; empty where a number is missing."""
+    ours, theirs, *ends = numbers([value, printed, *(interval or ())], f"+z.{of.decimals}f")
+    ratio = numbers([value / printed], ".1f")[0] if value is not None and printed else ""
+    return {"ours": f"{ours} [{', '.join(ends)}]" if ends else ours, "paper": theirs, "ratio": ratio}
 
 
 # Rows that no claim compares, and claims that cannot be answered
@@ -293,27 +276,21 @@ def _length(claim: Claim, found: Found | None, lengths: Mapping[str, float]) -> 
 
 def _other_rows(answered: Iterable[Judged], data: ScaleData) -> Iterator[Block]:
     """The rows of Table 3 that have runs but that no claim here compares with the base, compared with it."""
-    told = {
-        B0,
-        *(row for one in answered if len(one.claim.rows) == 2 and B0 in one.claim.rows for row in one.claim.rows),
-    }
+    told = {row for one in answered if len(one.claim.rows) == 2 and B0 in one.claim.rows for row in one.claim.rows}
     printed, distances = printed_of(data.result_set), Distances(data.evidence)
-    rows = [row for row in TABLE3 if row not in told and any(distances(row, of) for of in (LOG_PPL, BLEU))]
+    rows = [row for row in TABLE3 if row not in {B0, *told} and any(distances(row, of) for of in (LOG_PPL, BLEU))]
     if not rows or B0 not in printed:
         return
     runs = data.evidence.explored()
     columns = [Column("", "row", [label(row.split("/", 1)[1], runs[row][0].hyper) for row in rows])]
     for of in (LOG_PPL, BLEU):
-        shown: dict[str, list[str]] = {"ours": [], "paper": [], "ratio": []}
+        cells = []
         for row in rows:
-            one, paper = distances(row, of), [of.printed(printed[name]) for name in (row, B0) if name in printed]
-            value = one.value if one else None
-            low, high = (one and one.over_seeds) or (None, None)
-            theirs = paper[0] - paper[1] if len(paper) == 2 and paper[0] is not None and paper[1] is not None else None
-            shown["ours"].append(_with_interval(value, low, high, of))
-            shown["paper"].append(_number(theirs, of))
-            shown["ratio"].append(_ratio(value, theirs))
-        columns += [Column(of.name, heading, texts) for heading, texts in shown.items()]
+            one = distances(row, of)
+            theirs = whole([of.printed(printed[name]) for name in (row, B0) if name in printed])
+            less = theirs[0] - theirs[1] if len(theirs) == 2 else None
+            cells.append(_beside(one.value if one else None, one.over_seeds if one else None, less, of))
+        columns += _columns(of, cells)
     yield Heading("Rows that no claim here compares")
     yield Text("Each less the base, above zero where the row is better; printed differences this small ask more runs.")
     yield Table(tuple(columns))

@@ -1,7 +1,5 @@
 """The columns of a frame as tables show them, in a reader's words, and what was found. Paper: Tables 2 and 3."""
 
-import csv
-import io
 import itertools
 import math
 import re
@@ -85,39 +83,34 @@ def _is_base(frame: DataFrame) -> "Series[bool]":
 
 def columns_of_dev(frame: DataFrame) -> list[Column]:
     """Scores on the development set and differences to the base, ours beside the paper's."""
-    is_base = _is_base(frame)
-    ours = "yours" if frame.attrs["own"] else "ours"
-    shown = [runs_column(frame, none="0")]
+    others, shown = ~_is_base(frame), [runs_column(frame, none="0")]
     for name, decimals in (("ppl", 2), ("bleu", 1)):
-        group, took = f"{name.upper()} (dev)", enough(frame, f"dev/{name}", decimals)
-        to_base = numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{took}f")
-        printed = numbers(frame[f"paper/{name}"], f".{decimals}f")
-        printed_to_base = numbers(frame[f"paper/{name}_to_base"].mask(is_base), f"+z.{decimals}f")
-        shown += [
-            Column(group, ours, spreads(frame, f"dev/{name}", decimals)),
-            *([Column(group, DELTA, to_base)] if any(to_base) else []),
-            *published_column(frame, group, f"dev/{name}", took),
-        ]
-        if frame.loc[~is_base, f"paper/{name}"].notna().any():
-            shown += [Column(group, "paper", printed), Column(group, DELTA, printed_to_base)]
+        group, score = f"{name.upper()} (dev)", f"dev/{name}"
+        shown += _to_base(frame, group, "yours" if frame.attrs["own"] else "ours", score, decimals)
+        shown += published_column(frame, group, score, enough(frame, score, decimals))
+        if frame.loc[others, f"paper/{name}"].notna().any():
+            less = frame[f"paper/{name}_to_base"].where(others)
+            shown.append(Column(group, "paper", numbers(frame[f"paper/{name}"], f".{decimals}f")))
+            shown.append(Column(group, DELTA, numbers(less, f"+z.{decimals}f")))
     return shown
 
 
 def columns_of_last_mean(frame: DataFrame) -> list[Column]:
     """The same by the mean of each run's last checkpoints, with lengths; no columns where no run has it."""
-    if not frame.attrs["averaged"]:
+    if not (counts := frame.attrs["averaged"]):
         return []
-    is_base, counts = _is_base(frame), frame.attrs["averaged"]
     group = f"{MEAN_OF_LAST} {counts[0]}{f' to {counts[-1]}' if len(counts) > 1 else ''} (dev)"
-    shown = []
-    for name, decimals in (("ppl", 2), ("bleu", 1), (LENGTH, 3)):
-        score = f"last_mean_dev/{name}"
-        if score not in frame:
-            continue
-        to_base = numbers(frame[f"{score}_to_base"].mask(is_base), f"+z.{enough(frame, score, decimals)}f")
-        shown.append(Column(group, name.upper() if name != LENGTH else name, spreads(frame, score, decimals)))
-        shown += [Column(group, DELTA, to_base)] if any(to_base) else []
-    return shown
+    scores = {"PPL": ("ppl", 2), "BLEU": ("bleu", 1), LENGTH: (LENGTH, 3)}
+    shown = [(heading, f"last_mean_dev/{name}", decimals) for heading, (name, decimals) in scores.items()]
+    return [column for of in shown if of[1] in frame for column in _to_base(frame, group, *of)]
+
+
+def _to_base(frame: DataFrame, group: str, heading: str, score: str, decimals: int) -> list[Column]:
+    """A score, and how far the rows are from the base where any is compared with it."""
+    less = frame[f"{score}_to_base"].mask(_is_base(frame))
+    to_base = numbers(less, f"+z.{enough(frame, score, decimals)}f")
+    of_rows = Column(group, heading, spreads(frame, score, decimals))
+    return [of_rows, Column(group, DELTA, to_base)] if any(to_base) else [of_rows]
 
 
 def columns_of_test(frame: DataFrame) -> list[Column]:
@@ -293,26 +286,20 @@ SHEET_DIGITS = 9  # other processors sum in another order, which changes the las
 def sheet(frame: DataFrame) -> str:
     """A frame as comma-separated values, with every column that some row sets."""
     frame = frame.drop(columns=[name + size for name in unused(frame) for size in ("", AT_PAPER_SIZE)])
-    frame = frame if has_systems(frame) else frame.drop(columns="system")
-    texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
-    safe = frame.assign(**{str(name): frame[name].map(_safe) for name in texts})
-    return str(safe.to_csv(index=False, float_format=f"%.{SHEET_DIGITS}g", lineterminator="\n"))
-
-
-def _safe(value: Any) -> Any:
-    return sheet_text(value) if isinstance(value, str) else value
+    return _separated(frame if has_systems(frame) else frame.drop(columns="system"))
 
 
 def comma_separated(lines: Iterable[Mapping[str, Any]]) -> str:
     """A line for each mapping, under all of their names in the order of first occurrence; None gives an empty cell."""
-    rows = [*lines]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, dict.fromkeys(name for row in rows for name in row), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        values = {name: f"{of:.{SHEET_DIGITS}g}" if isinstance(of, float) else _safe(of) for name, of in row.items()}
-        writer.writerow(values)
-    return text.getvalue()
+    import pandas as pd
+
+    return _separated(pd.DataFrame([*lines]))
+
+
+def _separated(frame: DataFrame) -> str:
+    texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
+    safe = {str(name): [sheet_text(of) if isinstance(of, str) else of for of in frame[name]] for name in texts}
+    return str(frame.assign(**safe).to_csv(index=False, float_format=f"%.{SHEET_DIGITS}g", lineterminator="\n"))
 
 
 # The beginning of a page: findings in sentences, made from its records
