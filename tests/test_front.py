@@ -1,10 +1,10 @@
 """What README says was found is what `docs/front.py` makes of the records, which refuses what they do not bear."""
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmark_files import opened
 
 ROOT = Path(__file__).parent.parent
 
@@ -12,12 +12,7 @@ ROOT = Path(__file__).parent.parent
 @pytest.fixture(scope="module")
 def front() -> Any:
     """The script as a module, which reads the records once."""
-    spec = importlib.util.spec_from_file_location("front", ROOT / "docs" / "front.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return opened("front", "docs")
 
 
 def test_the_first_page_is_what_the_records_say(front: Any) -> None:

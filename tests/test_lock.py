@@ -6,18 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmark_files import opened
 
 ROOT = Path(__file__).parent.parent
 PIN = re.compile(r"([a-z0-9._-]+)==([0-9][\w.]*)(\+cpu)? --hash=sha256:[0-9a-f]{64}")
 
 
-@pytest.fixture
-def lock(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    monkeypatch.delitem(sys.modules, "lock", raising=False)
-    import lock  # type: ignore[import-not-found]
-
-    return lock
+@pytest.fixture(scope="module")
+def lock() -> Any:
+    return opened("lock", "docs")
 
 
 def lines() -> list[str]:

@@ -3,7 +3,6 @@
 import html
 import logging
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 import yaml
+from benchmark_files import opened
 
 ROOT = Path(__file__).parent.parent
 MADE = {"explorables.html", "report-laptop.html", "report-captions-bf16.html"}  # of the site, by docs/site_build.py
@@ -19,14 +19,10 @@ NEEDS = "needs the extra [docs]: pip install -c constraints.txt -e '.[docs]'"
 
 
 @pytest.fixture
-def site_build(monkeypatch: pytest.MonkeyPatch) -> Any:
+def site_build() -> Any:
     """The hooks of the site, as MkDocs imports them."""
     pytest.importorskip("mkdocs", reason=NEEDS)
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    monkeypatch.delitem(sys.modules, "site_build", raising=False)
-    import site_build  # type: ignore[import-not-found]
-
-    return site_build
+    return opened("site_build", "docs")
 
 
 def leaves(entry: Any) -> Iterator[str]:

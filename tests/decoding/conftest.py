@@ -1,11 +1,11 @@
 """A small model whose sentences end and whose hypotheses are contested: that of `benchmarks/decode.py`."""
 
-import importlib.util
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from benchmark_files import opened
 
 from repro.data.shards import Encoded
 from repro.model.config import Hyper
@@ -16,11 +16,7 @@ V = 210  # not a multiple of 32
 HYPER = Hyper(n_layers=2, d_model=32, d_ff=64, n_heads=4, d_k=8, d_v=8)
 N = 200
 
-_spec = importlib.util.spec_from_file_location("decode", Path(__file__).parents[2] / "benchmarks" / "decode.py")
-assert _spec
-assert _spec.loader
-decode = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(decode)
+decode: Any = opened("decode")
 
 
 @pytest.fixture(scope="session")

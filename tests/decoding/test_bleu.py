@@ -131,12 +131,8 @@ def test_only_sacrebleu_smooths_what_never_matches(scorer: str, bleu: float) -> 
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
-def test_translations_may_be_empty(scorer: str) -> None:
+def test_translations_may_be_empty_but_sides_must_match(scorer: str) -> None:
     assert SCORERS[scorer](["", ""], ["ein Satz", "noch einer"]).bleu == 0
-
-
-@pytest.mark.parametrize("scorer", SCORERS)
-def test_sides_that_do_not_match_are_refused(scorer: str) -> None:
     with pytest.raises(ValueError, match="got 2 for 3: the two must be parallel"):
         SCORERS[scorer](["a", "b"], ["a", "b", "c"])
     with pytest.raises(ValueError, match="at least one hypothesis"):
@@ -241,18 +237,6 @@ def test_given_tokens_score_as_the_text_they_were_cut_from(language: str, publis
     found = published_score(*sides, language, are_tokens=True).bleu
     assert found == pytest.approx(published, abs=5e-5)  # as the original Perl scripts have it of the plain text
     assert published_score(*sides, language).bleu != pytest.approx(published, abs=0.5)  # cut again, they are worth more
-
-
-def test_given_tokens_by_hand() -> None:
-    # 11 tokens a side, "Hof" is wrong; the brackets are the same, escaped or not
-    references = ["&quot; Das &#91; ist &#93; Tom &apos;s Haus &amp; Hof ."]
-    hypotheses = ["&quot; Das [ ist ] Tom &apos;s Haus &amp; Garten ."]
-    score = published_score(hypotheses, references, "de", are_tokens=True)
-    assert (score.hyp_len, score.ref_len) == (11, 11)
-    assert score.precisions == pytest.approx((100 * 10 / 11, 100 * 8 / 10, 100 * 7 / 9, 100 * 6 / 8))
-    assert score.bleu == pytest.approx(100 * (10 / 11 * 8 / 10 * 7 / 9 * 6 / 8) ** 0.25)
-    plain = ["\" Das [ ist ] Tom 's Haus & Garten ."], ["\" Das [ ist ] Tom 's Haus & Hof ."]
-    assert score.bleu == pytest.approx(multi_bleu(*plain), rel=1e-12)
 
 
 @pytest.mark.parametrize(

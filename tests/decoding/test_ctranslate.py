@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from decoding.conftest import HYPER, V, decode
 from decoding.plain import plain_search
 from decoding.test_translate import padded
+from model.samples import with_vectors_drawn
 from processor import exact_8_bits
-from torch import nn
 
 from repro.data.batch import Batch
 from repro.decoding import ctranslate
@@ -44,13 +44,10 @@ def translator(folder: Path) -> Any:
     return load(folder, threads=1)
 
 
-def drawn(hyper: Hyper) -> Transformer:
-    """A random model whose biases and norms are random as well: where they are zero or one, a lost one goes unseen."""
+def drawn(hyper: Hyper, vocab_size: int = V) -> Transformer:
+    """A random model whose biases and norms are random as well."""
     torch.manual_seed(0)
-    model = Transformer(hyper, V).eval()
-    for name, parameter in model.named_parameters():
-        if parameter.dim() == 1:
-            nn.init.normal_(parameter, mean=float(name.endswith("weight") and "norms" in name), std=0.3)
+    model: Transformer = with_vectors_drawn(Transformer(hyper, vocab_size).eval())
     return model
 
 
@@ -135,15 +132,6 @@ def test_8_bits_translate_nearly_the_same(model: Transformer, text: Any, folder:
     found = translate_ctranslate2(load(folder, compute_type="int8", threads=1), text, Search(beam=1))
     same = sum(a == b for a, b in zip(found, translate(model, text, Search(beam=1)), strict=True))
     assert len(found) / 2 < same < len(found)
-
-
-@with_library
-def test_progress_is_told_after_each_batch(text: Any, translator: Any) -> None:
-    done: list[int] = []
-    found = translate_ctranslate2(translator, text, Search(beam=1), batch_tokens=700, between=done.append)
-    assert found == translate_ctranslate2(translator, text, Search(beam=1))
-    assert done[-1] == len(text)
-    assert len(done) == len(set(done)) > 2
 
 
 @with_library

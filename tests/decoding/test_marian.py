@@ -93,11 +93,7 @@ def generated(model: Any, source: Tensor, **options: Any) -> list[tuple[int, ...
 def test_given_targets_are_as_likely_in_both_but_for_the_epsilon(
     change: dict[str, int], tokenizer: Tokenizer, source: Tensor, tmp_path: Path
 ) -> None:
-    torch.manual_seed(0)
-    model = Transformer(replace(HYPER, **change), tokenizer.size).eval()
-    for name, parameter in model.named_parameters():
-        if parameter.dim() == 1:  # where biases and norms are zero or one, a lost one goes unseen
-            nn.init.normal_(parameter, mean=float(name.endswith("weight") and "norms" in name), std=0.3)
+    model = drawn(replace(HYPER, **change), tokenizer.size)
     export_marian(model, tokenizer, tmp_path)
     theirs = opened(tmp_path)
     target = source.flip(0)
@@ -180,13 +176,6 @@ def test_its_tokenizer_reads_and_writes_as_ours_does(folder: Path, tokenizer: To
         ids = tokenizer.encode([line])[0].tolist()
         assert found(line).input_ids == ids, line
         assert found.decode([len(found) - 1, *ids, PAD], skip_special_tokens=True) == line
-
-
-@with_transformers
-def test_it_stays_the_same_where_transformers_saves_it_again(theirs: Any, source: Tensor, tmp_path: Path) -> None:
-    theirs.save_pretrained(tmp_path)
-    again = opened(tmp_path)
-    assert generated(again, source[:20], num_beams=1) == generated(theirs, source[:20], num_beams=1)
 
 
 @pytest.mark.parametrize(
