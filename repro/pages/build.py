@@ -17,7 +17,7 @@ from repro.claims.layers import verdicts
 from repro.pages import across_scales, claims, of_others, scale, table1, tables
 from repro.pages.columns import has_part, sheet
 from repro.pages.scale_data import ScaleData, scale_data
-from repro.pages.tables import is_like_others, page_of_table, special_at_the_end
+from repro.pages.tables import is_like_others, page_of_table
 from repro.render.latex import latex
 from repro.render.markdown import markdown
 from repro.render.page import Page, Table, is_generated
@@ -144,7 +144,7 @@ def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:
     """What an experiment prints at its end: the rows of these tables, yours beside the published and the paper's."""
     frames = {name: result_set.frame([name]) for name in sorted({*tables_shown})}
     apart = {name: of for name, of in frames.items() if of is not None and not is_like_others(name, of)}
-    pages = [special_at_the_end(of, name) for name, of in apart.items()]
+    pages = [tables.at_the_end(of, name) for name, of in apart.items()]
     if frames.keys() - apart.keys() and (alike := result_set.frame({BASE, *frames.keys() - apart.keys()})) is not None:
         pages.insert(0, tables.at_the_end(alike))
     return "\n".join(map(terminal, pages))

@@ -134,10 +134,10 @@ def is_answered(one: Judged, scale: str) -> bool:
 
 
 def agreement(data: ScaleData) -> str:
-    """The first sentence: how our differences to the base agree with the printed ones; empty without such numbers."""
+    """The first sentence: how our differences to the base agree with the printed ones, where any run is evidence."""
     distances, printed = Distances(data.evidence), printed_of(data.result_set)
     known = {one.name: of for one in (LOG_PPL, BLEU) if (of := distances.agreement(printed, one))}
-    if not known:
+    if data.is_exploration or not known:
         return ""
     said = " and ".join(f"{with_minus(f'{of.rank_correlation:.2f}')} in {name}" for name, of in known.items())
     rows = max(of.rows for of in known.values())

@@ -74,7 +74,7 @@ def page(data: ScaleData, names: Sequence[str], pictures: Collection[str], table
         made_from("the records beside it"),
         blocks(
             Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
-            Text(_agreement(data)),
+            Text(agreement(data)),
             _found_in(tables) if data.is_exploration else outcomes(data.judged),
             Text((count, *_standing(data))),
             _pictures_shown(pictures),
@@ -103,15 +103,10 @@ def figures_page(data: ScaleData, pictures: Collection[str]) -> Page | None:
     """The page of all pictures of a scale, the paper's first, after a summary; None where there are none."""
     if not pictures:
         return None
-    said = Text(joined([_agreement(data), _standing(data)]))
+    said = Text(joined([agreement(data), _standing(data)]))
     shown = [Picture(f"{FIGURES}/{name}.svg", text) for name, text in _captions(pictures).items()]
     heading = Heading(f"Figures at scale {data.runs.scale}", 1)
     return Page(made_from("the pictures beside it"), blocks(heading, said, shown))
-
-
-def _agreement(data: ScaleData) -> str:
-    """A sentence on how our differences agree with the printed ones; empty for exploration."""
-    return "" if data.is_exploration else agreement(data)
 
 
 def _standing(data: ScaleData) -> Words:

@@ -1,37 +1,24 @@
 """The page of an experiment's table: scores, what the rows are, how they learned, other test sets, how it was made.
 
 Table 2 has the systems that the paper prints beside our runs, and the cost column worked out again; Table 3 whole has
-the paper's columns, without differences; Table 4 is in `table4.py`. Paper: Tables 2 and 3.
+the paper's columns, without differences; Table 4 has the printed parsers. Paper: Tables 2 to 4, section 6.3.
 """
 
 from collections.abc import Iterable, Sequence
 
 from repro.claims.judge import Judged
-from repro.pages import columns, table4
+from repro.corpora.treebanks import TREEBANKS
+from repro.pages import columns
 from repro.pages.claims import ABOUT, OF_TEXTS
 from repro.pages.columns import DELTA, PARTS, TABLE_3, numbers, row_column, spreads, tabled
 from repro.pages.of_others import anchor_found, anchor_section
-from repro.pages.words import about_settings, by_chance, ending, opening, told_apart
-from repro.paper import TABLE_2, Pair, System, computed_flops
-from repro.render.page import (
-    Better,
-    Block,
-    Column,
-    Heading,
-    Link,
-    Listing,
-    Page,
-    Table,
-    Text,
-    Worse,
-    blocks,
-    made_from,
-    plain,
-)
+from repro.pages.words import about_settings, by_chance, by_length, ending, opening, to_project, told_apart
+from repro.paper import TABLE_2, TABLE_4, Pair, System, computed_flops
+from repro.render.page import Better, Block, Column, Heading, Link, Listing, Page, Table, Text, Worse, blocks, made_from
 from repro.results.curves import OVERS
 from repro.results.frame import DataFrame
 from repro.results.notes import SCORERS
-from repro.results.parts import DECIDES, EMPTY, KEPT, LENGTHS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
+from repro.results.parts import DECIDES, EMPTY, F1_THIRDS, KEPT, LENGTHS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
 from repro.results.record import BASE
 
 TABLE_2_NAME = "table2"
@@ -66,7 +53,7 @@ def page_of_table(frame: DataFrame, scale: str, name: str, judged: Sequence[Judg
     """The page of one table; `judged` are the paper's claims and the statements of other texts."""
     if is_like_others(name, frame):
         return page(frame, scale, name, judged)
-    return _page_of_table_2(frame, scale, judged) if name == TABLE_2_NAME else table4.page(frame, scale, name=name)
+    return _page_of_table_2(frame, scale, judged) if name == TABLE_2_NAME else _page_of_parsers(frame, scale, name)
 
 
 def is_like_others(name: str, frame: DataFrame) -> bool:
@@ -97,7 +84,7 @@ def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = ())
             Heading("What the rows are"),
             tabled([row, *size], ruled),
             about_settings(frame),
-            (_unequal(frame), *_by_length(frame, ruled), *_along_training(frame)) if systems else (),
+            (_unequal(frame), *_thirds(frame, ruled), *_along_training(frame)) if systems else (),
             Heading("Test set and time"),
             tabled([row, *last], ruled),
             further_section(frame, ruled),
@@ -118,7 +105,7 @@ def _under_letters(frame: DataFrame) -> Column:
     row = row_column(frame)
     letters = [of.removeprefix(PARTS) for of in frame["table"]]
     under = [f"({letter}) " if len(letter) == 1 else "" for letter in letters]
-    return row._replace(texts=[letter + plain(name) for letter, name in zip(under, row.texts, strict=True)])
+    return row._replace(texts=[f"{letter}{name}" for letter, name in zip(under, row.texts, strict=True)])
 
 
 # Sections of systems before the Transformer
@@ -134,15 +121,14 @@ def _unequal(frame: DataFrame) -> Text:
     return Text(f"More than {100 * MUCH:.0f} % from the base's operations: {', '.join(told)}." if told else "")
 
 
-def _by_length(frame: DataFrame, ruled: frozenset[int]) -> tuple[Block, ...]:
+def _thirds(frame: DataFrame, ruled: frozenset[int]) -> tuple[Block, ...]:
     """Scores by third of source length and of target position, under a heading; nothing where no run has them."""
-    if not {*THIRDS} <= {*frame.columns} or frame[THIRDS[0]].isna().all():
-        return ()
-    source, target = "BLEU (dev) by third of source length", "BLEU (dev) by third of target position"
-    headings = [*((source, part) for part in LENGTHS), *((target, part) for part in (*PLACES, "kept (%)"))]
-    scores = (*THIRDS, KEPT)
-    shown = [Column(*heading, spreads(frame, of, 1)) for heading, of in zip(headings, scores, strict=True)]
-    return Heading("By length"), tabled([row_column(frame), *shown], ruled), Text(ABOUT_PARTS)
+    n, parts = len(LENGTHS), (*PLACES, "kept (%)")
+    of_source = dict(zip(LENGTHS, THIRDS[:n], strict=True))
+    of_target = dict(zip(parts, (*THIRDS[n:], KEPT), strict=True))
+    groups = {"BLEU (dev) by third of source length": of_source, "BLEU (dev) by third of target position": of_target}
+    shown = by_length(frame, groups, ruled)
+    return (*shown, Text(ABOUT_PARTS)) if shown else ()
 
 
 def _along_training(frame: DataFrame) -> tuple[Block, ...]:
@@ -250,26 +236,108 @@ def _page_of_table_2(frame: DataFrame, scale: str, judged: Sequence[Judged] = ()
     )
 
 
+# Table 4: parsers
+
+
+TABLE_4_NAME = "table4"
+TEST_SCORES = {  # of test, as the columns are headed
+    "f1": "all",
+    "f1_short": "≤ 40 words",
+    "precision": "precision",
+    "recall": "recall",
+    "exact": "exact",
+    "mended": "mended",
+}
+PAPERS_TEXT = ["wsj"]  # the corpora of gold text of which the printed numbers are
+ABOUT_TREES = (
+    "Trees are cleaned as is usual for parsers: no empty elements, no outer bracket, labels without functions."
+)
+
+
+def _gold(frame: DataFrame) -> list[str]:
+    """The corpora of gold text, whether silver text was used as well or not."""
+    return list(dict.fromkeys(name.removesuffix("_silver") for name in frame.attrs["corpora"]))
+
+
+def _which_text(frame: DataFrame) -> Text:
+    """On which text the numbers were measured, and what they may not be compared with."""
+    if not (texts := "; ".join(TREEBANKS[name].about for name in _gold(frame) if name in TREEBANKS)):
+        return Text("")
+    compared = "It is the paper's own."
+    if _gold(frame) != PAPERS_TEXT:
+        compared = (
+            "It is not the paper's: F1 on one text says nothing about F1 on another, so no number here can be compared "
+            "with a printed one."
+        )
+    return Text(f"The text is {texts}. {compared}")
+
+
+def _own_scores(frame: DataFrame) -> list[Column]:
+    """Our runs: perplexity and F1 on dev, all scores on test, and what the paper prints for the same text."""
+    shown = [
+        row_column(frame),
+        columns.runs_column(frame),
+        Column("dev", "PPL", spreads(frame, "dev/ppl", 3)),
+        Column("dev", "F1", spreads(frame, "dev/f1", 1)),
+        *(Column("F1 (test)", head, spreads(frame, f"test/{name}", 1)) for name, head in TEST_SCORES.items()),
+    ]
+    if "paper/f1" in frame.columns and _gold(frame) == PAPERS_TEXT:
+        shown.append(Column("F1 (test)", "paper", numbers(frame["paper/f1"], ".1f")))
+    return shown
+
+
+def _page_of_parsers(frame: DataFrame, scale: str, name: str) -> Page:
+    """The text, our runs on it, their rows; for Table 4 also the printed parsers, ruled by training."""
+    # not the size with 40,960 word-pieces, as translation has: for trees the paper uses 16,384 and 32,768
+    sizes = columns.size_columns(frame)[:1]
+    size = [row_column(frame), *columns.setting_columns(frame), *sizes, *columns.cost_columns(frame)]
+    trained_on = [line.training for line in TABLE_4]
+    printed = (
+        Column("", "parser", [line.name for line in TABLE_4]),
+        Column("", "training", trained_on),
+        Column("", "F1", [f"{line.f1:.1f}" for line in TABLE_4]),
+    )
+    as_printed = tabled(printed, columns.rules_between(trained_on))
+    explained = Link("What the numbers are", f"{to_project(own=frame.attrs['own'])}/docs/parsing.md#the-page")
+    return Page(
+        made_from(f"the records in {name}/"),
+        blocks(
+            Heading(f"{ABOUT.get(name, name)} at scale {scale}", 1),
+            _which_text(frame),
+            opening(frame, columns.scored(frame, "test/f1", "F1 on test")),
+            [Text(TREEBANKS[of].attribution) for of in _gold(frame) if of in TREEBANKS],  # as licences ask
+            Text(ABOUT_TREES),
+            Heading("Our runs"),
+            tabled(_own_scores(frame)),
+            Text((explained, ".")),
+            by_length(frame, {"F1 (dev) by third of sentence length": dict(zip(LENGTHS, F1_THIRDS, strict=True))}),
+            Heading("What our rows are"),
+            tabled(size),
+            about_settings(frame),
+            (Heading("As printed"), as_printed) if name == TABLE_4_NAME else (),
+            ending(frame, name, scale),
+        ),
+    )
+
+
 # For a terminal
 
 
-def at_the_end(frame: DataFrame) -> Page:
-    """What an experiment prints of its table at its end: for a terminal, so in one table, however wide."""
-    kinds = {"better": Better, "worse": Worse, "": str}
-    apart = told_apart(frame)
+def at_the_end(frame: DataFrame, name: str = "") -> Page:
+    """What an experiment prints of its table at its end: for a terminal, so in one table, however wide.
+
+    Tables with columns of their own, which are shown alone, have a `name`.
+    """
+    notes = Listing(tuple(frame.attrs["notes"]))
+    if name == TABLE_2_NAME:
+        return Page("", blocks(Table(tuple(columns_of_table_2(frame))), notes))
+    if name:
+        return Page("", blocks(_which_text(frame), Table(tuple(_own_scores(frame))), notes))
+    kinds, apart = {"better": Better, "worse": Worse, "": str}, told_apart(frame)
     marks = [kinds[apart.get(row, "")] for row in zip(frame["table"], frame["row"], strict=True)]
     dev = [column for column in columns.columns_of_dev(frame) if column[:2] != ("PPL (dev)", DELTA)]
     ours = next((i for i, column in enumerate(dev) if column.heading == DELTA), None)
     if ours is not None:
-        texts = [mark(plain(text)) for mark, text in zip(marks, dev[ours].texts, strict=True)]
+        texts = [mark(f"{text}") for mark, text in zip(marks, dev[ours].texts, strict=True)]
         dev[ours] = dev[ours]._replace(texts=texts)
-    table = Table((row_column(frame), *dev))
-    return Page("", blocks(table, by_chance(frame), Listing(tuple(frame.attrs["notes"]))))
-
-
-def special_at_the_end(frame: DataFrame, name: str) -> Page:
-    """What an experiment prints at its end of a table with columns of its own, for a terminal."""
-    notes = Listing(tuple(frame.attrs["notes"]))
-    if name == TABLE_2_NAME:
-        return Page("", blocks(Table(tuple(columns_of_table_2(frame))), notes))
-    return Page("", blocks(Text(table4.which_text(frame)), Table(tuple(table4.own_scores(frame))), notes))
+    return Page("", blocks(Table((row_column(frame), *dev)), by_chance(frame), notes))

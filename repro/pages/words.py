@@ -1,11 +1,11 @@
 """The sentences that several pages share: what a scale may show, departures from the paper, how a table was made."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from repro.claims.decisions import FIRST_SEED, SEEDS
-from repro.pages.columns import HEADINGS, NAMED, marked, unused
-from repro.render.page import COMMAND, Block, Code, Heading, Link, Listing, Text, Words
+from repro.pages.columns import HEADINGS, NAMED, marked, row_column, spreads, tabled, unused
+from repro.render.page import COMMAND, Block, Code, Column, Heading, Link, Listing, Text, Words
 from repro.results.departures import Departure
 from repro.results.frame import CONFIDENCE, COSTS, DataFrame, Series
 from repro.results.labels import AT_PAPER_SIZE, both, command_of, listed_rows
@@ -104,6 +104,17 @@ def about_settings(frame: DataFrame) -> Text:
     }
     said = [(", ", HEADINGS[name], f" {both(*pair, name)}") for name, pair in pairs.items() if pair[0] is not None]
     return Text((*ABOUT_SETTINGS, " Base row: ", *[*itertools.chain.from_iterable(said)][1:], "."))
+
+
+def by_length(
+    frame: DataFrame, groups: Mapping[str, Mapping[str, str]], ruled: Iterable[int] = ()
+) -> tuple[Block, ...]:
+    """Scores by thirds, group by group and heading by heading, where every run has them."""
+    scores = [score for of in groups.values() for score in of.values()]
+    if not {*scores} <= {*frame.columns} or frame[scores[0]].isna().all():
+        return ()
+    shown = [Column(group, name, spreads(frame, of, 1)) for group, all_ in groups.items() for name, of in all_.items()]
+    return Heading("By length"), tabled([row_column(frame), *shown], ruled)
 
 
 def departure_notes(frame: DataFrame) -> Text | Listing:

@@ -201,6 +201,7 @@ def page_of(
     data: Any = SimpleNamespace(
         runs=LAPTOP,
         judged=judged,
+        is_exploration=False,
         evidence=evidence,
         published=NOTHING_PUBLISHED,
         frames={"all": pd.DataFrame(of_rows, columns=["table", "row", RATIO])},

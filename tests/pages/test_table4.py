@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from parser_runs import parser
 
-from repro.pages.tables import page_of_table, special_at_the_end
+from repro.pages.tables import at_the_end, page_of_table
 from repro.render.markdown import markdown
 from repro.render.terminal import terminal
 from repro.results.brackets import Brackets
@@ -44,8 +44,8 @@ def test_what_is_printed_stands_beside_runs_on_the_papers_text_alone(tmp_path: P
         frame.attrs["corpora"] = list(corpora)
         runs = text_of(frame).split("## Our runs")[1].split("\n## ")[0]
         assert ("91.3" in runs) == is_papers, corpora
-        at_the_end = " ".join(terminal(special_at_the_end(frame, "table4")).split())
-        assert ("91.3" in at_the_end, "no number here can be compared" in at_the_end) == (is_papers, not is_papers)
+        shown = " ".join(terminal(at_the_end(frame, "table4")).split())
+        assert ("91.3" in shown, "no number here can be compared" in shown) == (is_papers, not is_papers)
 
 
 def test_a_grid_of_rates_has_no_printed_parsers_and_says_where_numbers_are_explained(tmp_path: Path) -> None:
