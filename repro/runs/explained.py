@@ -10,6 +10,7 @@ model used the part for.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -162,49 +163,45 @@ def ids_of(tokenizer: Tokenizer, sentence: str) -> list[int]:
     return ids
 
 
-def watched_model(trained: Trained, without: Missing | None, kept: list[SubLayer]) -> Transformer:
-    """The model of a run in float64 from parts that keep their steps, in evaluation mode."""
+def watched_model(trained: Trained, without: Missing | None) -> tuple[Transformer, list[list[SubLayer]]]:
+    """The model of a run in float64 from parts that keep their steps, in evaluation mode; and what each layer keeps."""
     hyper, size, bare = Hyper(**trained.record.hyper), trained.tokenizer.size, without == "positions"
     model = (Unmasked if without == "mask" else Transformer)(
         hyper, size, mix=partial(Watched, without=without), positions=NoPositions if bare else None
     )
     weights = trained.model.state_dict()
     model.load_state_dict({name: of for name, of in weights.items() if not (bare and "_positions." in name)})
-    layer: Any
-    for layer in (*model.encoder, *model.decoder):
-        layer.around = partial(watched_around, kept)
-    return model.double().eval()
+    layers: list[Any] = [*model.encoder, *model.decoder]
+    kept: list[list[SubLayer]] = [[] for _ in layers]
+    for layer, own in zip(layers, kept, strict=True):
+        layer.around = partial(watched_around, own)
+    return model.double().eval(), kept
 
 
 def explained(
     trained: Trained, source_ids: list[int], target: Sequence[int] | None = None, without: Missing | None = None
 ) -> Explained:
     """Everything for one sentence; `target` is the translation that is read, None: what the search finds."""
-    kept: list[SubLayer] = []
-    model, source = watched_model(trained, without, kept), torch.tensor([source_ids])
+    (model, kept), source = watched_model(trained, without), torch.tensor([source_ids])
     search = Search.of(trained.record.settings)
     with torch.inference_mode():
         step = stepping(model, torch.float64)
         found, tree = observe(step, model.start(source), len(source_ids) + search.extra, search)
     written = [*(found.ids if target is None else target), EOS]
     decoder_in = torch.tensor([[PAD, *written[:-1]]])
-    kept.clear()
+    for own in kept:
+        own.clear()
     logits = model(source, decoder_in)[0]
     attention: dict[tuple[str, int], Steps] = {}
     around: dict[tuple[str, int], tuple[SubLayer, ...]] = {}
-    layer: Any
-    for n in range(n_layers := len(model.encoder)):
-        of_decoder = 2 * n_layers + 3 * n  # in `kept`: two of each layer of the encoder, then three of the decoder's
-        places = {
-            "encoder": (2 * n, 2 * n + 2),
-            "decoder": (of_decoder,) * 2,
-            "cross": (of_decoder + 1, of_decoder + 3),
-        }
-        for kind, (begin, end) in places.items():
-            layer = model.get_submodule(ATTENTION[kind].format(n))
-            attention[kind, n + 1] = layer.mixing.steps
-            around[kind, n + 1] = tuple(kept[begin : max(end, begin + 1)])
-    for tensors in (*attention.values(), *kept):
+    part: Any
+    n_layers = len(model.encoder)
+    for n, of_encoder, of_decoder in zip(range(n_layers), kept, kept[n_layers:], strict=False):
+        parts = {"encoder": of_encoder, "decoder": of_decoder[:1], "cross": of_decoder[1:]}
+        for kind, sub_layers in parts.items():
+            part = model.get_submodule(ATTENTION[kind].format(n))
+            attention[kind, n + 1], around[kind, n + 1] = part.mixing.steps, tuple(sub_layers)
+    for tensors in (*attention.values(), *chain.from_iterable(kept)):
         for tensor in tensors:
             if tensor.requires_grad:
                 tensor.retain_grad()

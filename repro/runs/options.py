@@ -192,14 +192,11 @@ class Options:
             description=f"Train, decode and score the rows of {table}; finished runs are skipped, interrupted ones "
             "are resumed.",
         )
-        add_options(parser, *(one.name for one in fields(cls)))
-        parser.add_argument("--seed", type=Seeds.only, default=argparse.SUPPRESS, help="this seed alone", metavar="K")
-        found: dict[str, Any] = vars(parser.parse_args(sys.argv[1:] if argv is None else argv))
-        if (one := found.pop("seed", None)) is not None:
-            if found["seeds"] != parser.get_default("seeds"):
-                parser.error(f"expected --seed or --seeds, got both: --seed {one.chosen[0]}, --seeds {found['seeds']}")
-            found["seeds"] = one
-        return cls(**found)
+        add_options(parser, *(one.name for one in fields(cls) if one.name != "seeds"))
+        either = parser.add_mutually_exclusive_group()
+        add_options(either, "seeds")
+        either.add_argument("--seed", dest="seeds", type=Seeds.only, help="this seed alone", metavar="K")
+        return cls(**vars(parser.parse_args(sys.argv[1:] if argv is None else argv)))
 
     @property
     def processes(self) -> int:
@@ -231,7 +228,7 @@ class _More(argparse.Action):
         setattr(namespace, self.dest, (*getattr(namespace, self.dest), *values))
 
 
-def add_options(parser: argparse.ArgumentParser, *names: str, **help: str) -> None:
+def add_options(parser: argparse._ActionsContainer, *names: str, **help: str) -> None:
     """Add these options of an experiment to a command, with the same defaults; `help` replaces their help texts."""
     types, by_name = get_type_hints(Options), {one.name: one for one in fields(Options)}
     for name in names:

@@ -1,19 +1,32 @@
-"""The outputs of a run beside its record: kept when it is made, and scored again before they are published."""
+"""What stands beside the record of a run: its outputs, scores on other test sets, what its heads and search do inside.
 
-from collections.abc import Sequence
+Outputs are kept when a run is made, and scored again before they are published. The others are made from the
+checkpoints of the run and written to its folder, last of all, so the same command makes them for runs that finished
+earlier. Other test sets lie beside the text; for Multi30k others report those of 2016, 2017 and MSCOCO. What is looked
+inside of is the paper's sentences, and of dev where the text is generated: most texts may not be passed on.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, open_corpus
+from repro.corpora.pair import languages
+from repro.decoding.search import Search
+from repro.paper import FIGURE_SENTENCES
 from repro.results import artifacts
-from repro.results.artifacts import are_of, read_further
+from repro.results.artifacts import FurtherTest, are_of, read_further, write_further
 from repro.results.brackets import Brackets, has_brackets, write_brackets
+from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_inside, write_inside
 from repro.results.parts import SPLIT
 from repro.results.record import Record, path
 from repro.results.sentences import (
     SAME_BLEU,
     SMOOTHED,
-    NgramCounts,
     Translated,
     bleu,
     has_sentences,
@@ -21,11 +34,30 @@ from repro.results.sentences import (
     read_places,
     write_sentences,
 )
-from repro.results.task import SPLITS, Named, number
+from repro.results.task import SPLITS, number
+from repro.tracking.mirror import sync
+from repro.tracking.run_folder import RECORD
+from repro.training.checkpoint_files import path_of
 
 if TYPE_CHECKING:
-    from repro.data.shards import Split
+    from torch import Tensor
+
+    from repro.corpora.parallel_text import Parallel
+    from repro.decoding.inside import Glimpse, LookedAt
     from repro.runs.run_dir import RunDir
+    from repro.tracking.tracker import Tracker
+
+Say = Callable[[str], object]
+# takes the name and size of a text; returns a callback that takes how many sentences are translated, and may raise
+Watch = Callable[[str, int], Callable[[int], None]]
+
+N_OWN, SHORTEST, LONGEST = 3, 8, 18  # sentences of dev, and tokens of one: as a page has room for
+LEARNED = 100  # updates below which a model has nothing to show on the paper's sentences, which are long
+MOST_TOKENS = 200  # of any sentence: the work grows with the square
+NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
+
+
+# Outputs -------------------------------------------------------------------------------------------------------
 
 
 def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
@@ -34,33 +66,32 @@ def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
     For a run that parses, save the counts that its F1 is made of. Where the folder of the run no longer has its
     outputs, nothing is kept there, and publishing says so.
     """
-    place = path(results, record)
-    hypotheses: dict[str, Path] = {split: run.folder / f"{split}.hyp" for split in SPLITS}
-    kept = [text for text in artifacts.texts(place) if text not in SPLITS]
-    if not all(file.exists() for file in hypotheses.values()):
-        artifacts.drop(place, kept)
-    elif has_brackets(record):
-        if not are_of(place, record.run):
-            texts = _held_out(run)
-            found = {split: brackets_of(_lines(file), texts[split].references) for split, file in hypotheses.items()}
-            write_brackets(place, record.run, found)
-    elif not has_sentences(record):
-        artifacts.drop(place, kept)
-    elif not are_of(place, record.run):
-        texts, known = _held_out(run), CORPORA.get(run.corpus.name)
-        is_open = known is not None and known.is_generated
-        splits: dict[str, Translated] = {
-            split: Translated(
-                _lines(file),
-                texts[split].references,
-                record.pair,
-                in_tokens=run.corpus.in_tokens,
-                source=texts[split].source.lengths.tolist() if split == SPLIT else None,
-                is_open=is_open,
-            )
-            for split, file in hypotheses.items()
-        }
-        write_sentences(place, record.run, splits)
+    place, held_out = path(results, record), {split: getattr(run.prepared, split) for split in SPLITS}
+    files = {split: run.folder / f"{split}.hyp" for split in SPLITS}
+    parses, exist = has_brackets(record), all(file.exists() for file in files.values())
+    if not exist or not (parses or has_sentences(record)):
+        artifacts.drop(place, [text for text in artifacts.texts(place) if text not in SPLITS])
+        return
+    if are_of(place, record.run):
+        return
+    lines = {split: file.read_bytes().decode().split("\n")[:-1] for split, file in files.items()}
+    if parses:
+        found = {split: brackets_of(lines[split], held_out[split].references) for split in SPLITS}
+        write_brackets(place, record.run, found)
+        return
+    known = CORPORA.get(run.corpus.name)
+    splits = {
+        split: Translated(
+            lines[split],
+            held_out[split].references,
+            record.pair,
+            in_tokens=run.corpus.in_tokens,
+            source=held_out[split].source.lengths.tolist() if split == SPLIT else None,
+            is_open=known is not None and known.is_generated,
+        )
+        for split in SPLITS
+    }
+    write_sentences(place, record.run, splits)
 
 
 def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
@@ -68,8 +99,6 @@ def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
 
     This is not part of the task: what a run shows besides its scores must not make it a different run.
     """
-    import numpy as np
-
     from repro.decoding.evalb import count_brackets, n_leaves, n_words, tree_of
 
     gold = [tree_of(line, n_leaves(line)).tree for line in references]
@@ -88,45 +117,29 @@ def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
 def rescored(record: Record, results: Path, cache: Path) -> str | None:
     """Why the translations beside a record under `results` do not score what it says; None where they do.
 
-    Also None where its text is not at hand: then the counts that were kept stand in for it.
+    Those of other test sets that lie here count, too. Also None where its text is not at hand: then the counts that
+    were kept stand in for it.
     """
     if (corpus := at_hand(record, cache)) is None:
         return None
-    for split in SPLITS:
-        text = corpus.dev if split == "dev" else corpus.test
-        references = [target for _, target in text.pairs()]
-        hypotheses = read_hypotheses(path(results, record), split)
+    place = path(results, record)
+    kept = {split: (read_hypotheses(place, split), record.scores[split], "the record says") for split in SPLITS}
+    tests = {name: test for name, test in read_further(place, record.run).items() if name in corpus.further}
+    kept |= {name: (test.hypotheses, test.scores, "their file says") for name, test in tests.items()}
+    texts = {**corpus.further, "dev": corpus.dev, "test": corpus.test}
+    for name, (hypotheses, scores, stated) in kept.items():
+        references = [target for _, target in texts[name].pairs()]
         if len(hypotheses) != len(references):
-            return f"{split} has {len(hypotheses):,} translations of {len(references):,} sentences"
-        places = read_places(results, record, split)
+            return f"{name} has {len(hypotheses):,} translations of {len(references):,} sentences"
         found = Translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
-        if places and any(map(_differ, places.thirds, found.thirds)):
-            return f"the counts of its translations of {split}, by thirds, are not those that were kept"
-        if wrong := _unlike(found, record.scores[split], split, "the record says"):
-            return wrong
-    return _further_rescored(record, results, corpus)
-
-
-def _further_rescored(record: Record, results: Path, corpus: Corpus) -> str | None:
-    """As `rescored`, of the other test sets that lie here and that the run was scored on."""
-    tests = read_further(path(results, record), record.run)
-    for test in (name for name in tests if name in corpus.further):
-        hypotheses, scores = tests[test].hypotheses, tests[test].scores
-        references = [target for _, target in corpus.further[test].pairs()]
-        if len(hypotheses) != len(references):
-            return f"{test} has {len(hypotheses):,} translations of {len(references):,} sentences"
-        found = Translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
-        if wrong := _unlike(found, scores, test, "their file says"):
-            return wrong
-    return None
-
-
-def _unlike(found: Translated, scores: Named, text: str, stated: str) -> str | None:
-    """In words, the first score of a text that differs from what is stated; None if none does."""
-    for name, counts in found.scorers.items():
-        scored, again = number(scores, name), bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
-        if scored is None or abs(scored - again) > SAME_BLEU:
-            return f"its translations of {text} score {name} {again:.4f}, but {stated} {scored}"
+        places = read_places(results, record, name) if name in SPLITS else None
+        thirds = [[counts.summands.tolist() for counts in one.thirds] for one in (places, found) if one]
+        if places and thirds[0] != thirds[1]:
+            return f"the counts of its translations of {name}, by thirds, are not those that were kept"
+        for scorer, counts in found.scorers.items():
+            scored, again = number(scores, scorer), bleu(counts.summands.sum(0), smoothed=SMOOTHED[scorer]).item()
+            if scored is None or abs(scored - again) > SAME_BLEU:
+                return f"its translations of {name} score {scorer} {again:.4f}, but {stated} {scored}"
     return None
 
 
@@ -145,13 +158,143 @@ def at_hand(record: Record, cache: Path) -> Corpus | None:
     return corpus if corpus.sha256 == of["sha256"] and corpus.vocabulary is None else None
 
 
-def _differ(one: NgramCounts, other: NgramCounts) -> bool:
-    return one.summands.tolist() != other.summands.tolist()
+# What is made of the checkpoints -----------------------------------------------------------------------------------
 
 
-def _held_out(run: "RunDir") -> "dict[str, Split]":
-    return {"dev": run.prepared.dev, "test": run.prepared.test}
+def note_beside(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, watch: Watch) -> None:
+    """Write to the folder of the run what is not there yet, if its checkpoints are; scores also go to MLflow."""
+    place, folder = run.folder / RECORD, run.folder / "checkpoints"
+    texts = _lacking(run, record) if record.status == "finished" else {}
+    is_lacking = has_sentences(record) and not is_inside_of(place, record.run)
+    has_checkpoints = all(path_of(folder, step).exists() for step in run.spec.hyper.averaged_steps)
+    if not (texts or is_lacking) or not has_checkpoints or (weights := _kept_weights(run, tell)) is None:
+        return
+    with _as_trained(run):
+        if is_lacking:
+            write_inside(place, seen_inside(run, record, weights))
+        if texts:
+            write_further(place, record.run, _scored(run, weights, texts, watch))
+            tracker.ask(lambda: sync(tracker.uri, run.folder))  # the mirror of the training was closed with the record
 
 
-def _lines(file: Path) -> list[str]:
-    return file.read_bytes().decode().split("\n")[:-1]
+def keep_beside(run: "RunDir", record: Record, results: Path, tracker: "Tracker", tell: Say) -> None:
+    """Do the same, and copy the files beside the record under `results`; where one cannot be made, none stays there."""
+    note_beside(run, record, tracker, tell, lambda text, n: lambda done: None)
+    place = path(results, record)
+    if not is_inside_of(place, record.run):
+        copy_inside(run.folder / RECORD, place, record.run)
+    artifacts.copy(run.folder / RECORD, place, record.run)
+
+
+def _kept_weights(run: "RunDir", tell: Say) -> "Mapping[str, Tensor] | None":
+    """The averaged weights; None where a checkpoint cannot be read: `tell` is told, and the record stands."""
+    from repro.training.averaging import averaged
+    from repro.training.checkpoint import CheckpointError
+
+    folder = run.folder / "checkpoints"
+    try:
+        return averaged(folder, run.id, run.spec.hyper.averaged_steps)
+    except (OSError, CheckpointError) as error:
+        tell(
+            f"{run.name} is finished, and its record stays. Its checkpoints in {folder} cannot be read, so nothing "
+            f"more can be made of them now ({type(error).__name__}: {error})."
+        )
+        return None
+
+
+@contextmanager
+def _as_trained(run: "RunDir") -> Iterator[None]:
+    """Use the threads and settings of the process that made the run, so that numbers are the same to the bit."""
+    import torch
+
+    before = torch.get_num_threads()
+    run.trial.tune()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# Other test sets -----------------------------------------------------------------------------------------------
+
+
+def _lacking(run: "RunDir", record: Record) -> "dict[str, Parallel]":
+    """The other test sets that the run was not scored on, or of which the text is another now."""
+    try:
+        kept = read_further(run.folder / RECORD, record.run) if run.corpus.further else {}
+    except ValueError:  # it can be made again
+        kept = {}
+    texts = run.corpus.further.items()
+    return {name: text for name, text in texts if name not in kept or kept[name].sha256 != _sha256(text)}
+
+
+def _scored(
+    run: "RunDir", weights: "Mapping[str, Tensor]", texts: "dict[str, Parallel]", watch: Watch
+) -> dict[str, FurtherTest]:
+    from repro.data.shards import Split
+    from repro.runs.line_lengths import as_ids
+
+    trial, tokenizer = run.trial, run.prepared.tokenizer
+    model = trial.module().model
+    model.load_state_dict(weights)
+    made = {}
+    with trial.opened(model) as opened:
+        for name, text in texts.items():
+            sources, targets = (as_ids(tokenizer, side) for side in zip(*text.pairs(), strict=True))
+            pieces = run.prepared.test.pieces
+            split = Split(source=sources, target=targets, text=(text,), dropped={}, pieces=pieces)
+            found = trial.score(opened, split, between=watch(name, len(split)))
+            made[name] = FurtherTest(_sha256(text), found.scores, found.hypotheses)
+    return made
+
+
+def _sha256(text: "Parallel") -> str:
+    """The hash of both sides of a text."""
+    return hashlib.sha256("".join(f"{one.sha256}\n" for one in text.fingerprints()).encode()).hexdigest()
+
+
+# Inside --------------------------------------------------------------------------------------------------------
+
+
+def seen_inside(run: "RunDir", record: Record, weights: "Mapping[str, Tensor]") -> bytes:
+    """The file, packed: as many of the sentences as fit, and which were left out."""
+    from repro.decoding.inside import look_inside
+    from repro.model.build import build
+
+    tokenizer, search = run.prepared.tokenizer, Search.of(record.settings)
+    model = build(run.spec.system, run.spec.hyper, tokenizer.size).eval()
+    model.load_state_dict(weights)
+    kept: list[Glimpse] = []
+    left_out: list[dict[str, Any]] = []
+
+    def packed(looks: "list[Glimpse]") -> bytes:
+        sentences = [look.content for look in looks]
+        content = {"run": record.run, "search": search.settings, "sentences": sentences, "left_out": left_out}
+        return packed_inside(content, b"".join(look.weights for look in looks))
+
+    for sentence in _sentences(run):
+        if len(sentence.ids) <= MOST_TOKENS:
+            with_it = [*kept, look_inside(model, tokenizer, sentence, search)]
+            if len(packed(with_it)) <= LARGEST:
+                kept = with_it
+                continue
+        left_out.append({"about": sentence.about, "tokens": len(sentence.ids)})
+    return packed(kept)
+
+
+def _sentences(run: "RunDir") -> "Iterator[LookedAt]":
+    """What is looked at, the most wanted first."""
+    from repro.decoding.inside import LookedAt
+
+    if run.corpus.name in CORPORA and CORPORA[run.corpus.name].is_generated:
+        source = run.prepared.dev.source
+        lengths = np.asarray(source.lengths)
+        fitting = np.flatnonzero((lengths >= SHORTEST) & (lengths <= LONGEST)).tolist()
+        places = [(2 * k + 1) * len(fitting) // (2 * N_OWN) for k in range(N_OWN if fitting else 0)]
+        for line in dict.fromkeys(fitting[place] for place in places):
+            yield LookedAt(f"line {line + 1} of dev", [int(id) for id in source.sentence(line)])
+    is_english = languages(run.task.name)[0] == "en" and not run.corpus.in_tokens
+    if is_english and run.spec.hyper.steps >= LEARNED:
+        for name, text in FIGURE_SENTENCES.items():
+            ids, _ = run.prepared.tokenizer.encode([text])
+            yield LookedAt(NAMES_OF_PAPER[name], [int(id) for id in ids])

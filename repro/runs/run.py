@@ -25,8 +25,8 @@ from repro.results.provenance import Provenance, provenance, system_text
 from repro.results.record import Record
 from repro.results.task import LAST_MEAN, LENGTH, TRANSLATION, Named, Scores, without_value
 from repro.runs import determinism
-from repro.runs.beside import note_beside
 from repro.runs.load import TOKENIZER
+from repro.runs.outputs import note_beside
 from repro.runs.progress import Watched
 from repro.runs.run_dir import RunDir
 from repro.storage import atomic
@@ -189,19 +189,14 @@ class Run:
             last_mean = self._scored_by_last_mean(module.model, scores, weights)
         _note_scores(journal, scores, last_mean)
         return Record(
+            **self.dir.names,
             run=self.dir.id,
-            table=self.dir.entry.table,
-            row=self.dir.entry.row,
-            position=self.dir.entry.position,
-            scale=self.dir.entry.scale.name,
             seed=self.dir.spec.seed,
             pair=self.dir.task.name,
             corpus=self._text(),
             tokenizer={"sha256": self.dir.prepared.tokenizer.sha256, "size": self.dir.prepared.tokenizer.size},
             hyper=asdict(self.dir.spec.hyper),
             settings={**self._chosen(), "machine": machine},
-            paper=self.dir.entry.paper,
-            params=self.dir.params,
             scores=scores,
             curves={"train": self._curve("train"), "dev": self._curve("dev")},
             cost=cost,
@@ -371,8 +366,8 @@ class Run:
                 "data": self.dir.prepared.data_hash[:16],
                 "row_changes": relation(vars(entry.scale.base), vars(spec.hyper)),
                 "row_changes_at_paper_size": relation(vars(BASE), vars(entry.paper_hyper)),
-                "parameters_here": self.dir.params["here"],
-                "parameters_at_paper_size": self.dir.params["paper_size"],
+                "parameters_here": self.dir.names["params"]["here"],
+                "parameters_at_paper_size": self.dir.names["params"]["paper_size"],
             },
             paper={name: entry.paper.get(name) for name in PRINTED_SCORES},
             order=entry.position,

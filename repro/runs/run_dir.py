@@ -213,25 +213,18 @@ class RunDir:
         if not path.exists():
             return None
         found = record.load(path)
-        return replace(
-            found,
-            table=self.entry.table,
-            row=self.entry.row,
-            position=self.entry.position,
-            scale=self.entry.scale.name,
-            paper=self.entry.paper,
-            params=self.params,
-            stamp=cleared(found.stamp, self.spec.system, self.task),
-        )
+        return replace(found, **self.names, stamp=cleared(found.stamp, self.spec.system, self.task))
 
     @cached_property
-    def params(self) -> record.Params:
-        """How many parameters it has, and how many the same row has at the paper's own base."""
-        spec = self.spec
-        return {
+    def names(self) -> dict[str, Any]:
+        """What its record says of its row, and of the row at the paper's own base: fields that decide no result."""
+        entry, spec = self.entry, self.spec
+        params: record.Params = {
             "here": n_parameters(spec.hyper, self.prepared.tokenizer.size, spec.system),
-            "paper_size": n_parameters(self.entry.paper_hyper, PAPER_VOCABULARY, spec.system),
+            "paper_size": n_parameters(entry.paper_hyper, PAPER_VOCABULARY, spec.system),
         }
+        of_row = {name: getattr(entry, name) for name in ("table", "row", "position", "paper")}
+        return {**of_row, "scale": entry.scale.name, "params": params}
 
     def is_in_hand(self) -> bool:
         """Whether another process is making this run."""

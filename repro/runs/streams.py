@@ -5,7 +5,6 @@ import io
 import os
 import select
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,53 +22,42 @@ def lead_nowhere(number: int) -> None:
     os.close(nowhere)
 
 
-class _Named(io.FileIO):
-    """A stream that ends the command where its disk refuses, by a DiskError that names the stream."""
+class _Stream(io.FileIO):
+    """A stream that ends the command where its disk refuses, by a DiskError that names it.
+
+    One that is `lasting` discards everything once its reader has gone, and drops what its disk does not take.
+    """
+
+    def __init__(self, number: int, lasting: bool) -> None:
+        super().__init__(number, "w", closefd=False)
+        self.lasting, self.has_lost = lasting, False
 
     def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
         try:
             with named(Path("/dev", "stdout")):
-                return _all_written(super().write, data, self)
-        except DiskError:
-            lead_nowhere(self.fileno())  # what is left in the buffer would fail once more
-            raise
-
-
-class _Outliving(io.FileIO):
-    """A stream that discards everything once its reader has gone, and drops what its disk does not take."""
-
-    has_lost = False
-
-    def write(self, data: Any) -> int:
-        try:
-            return _all_written(super().write, data, self)
+                while rest:
+                    if (written := super().write(rest)) is None:  # another process made it non-blocking
+                        select.select([], [self], [])
+                    else:
+                        rest = rest[written:]
         except OSError as error:
-            if error.errno in GONE:
-                lead_nowhere(self.fileno())
-                said = "Nobody reads the output any more"
-            else:
-                said = f"The output cannot be written ({os.strerror(error.errno or 0)}): it has gaps from here on"
+            if error.errno in GONE if self.lasting else isinstance(error, DiskError):
+                lead_nowhere(self.fileno())  # what is left in the buffer would fail once more
+            if not self.lasting:
+                raise
             if not self.has_lost and self.fileno() == 1:
+                said = f"The output cannot be written ({os.strerror(error.errno or 0)}): it has gaps from here on"
+                said = "Nobody reads the output any more" if error.errno in GONE else said
                 with suppress(OSError):  # the other stream may have gone the same way
                     os.write(2, f"{said}; the runs continue and write their records.\n".encode())
             self.has_lost = True
-            return memoryview(data).nbytes
-
-
-def _all_written(write: Callable[[Any], int | None], data: Any, stream: io.FileIO) -> int:
-    """Write all bytes and return their number, also where another process made the stream non-blocking."""
-    rest = memoryview(data).cast("B")
-    while rest:
-        if (written := write(rest)) is None:
-            select.select([], [stream], [])
-        else:
-            rest = rest[written:]
-    return memoryview(data).nbytes
+        return memoryview(data).nbytes
 
 
 def end_at_full_disk() -> None:
     """From now on, a disk without room for standard output raises a DiskError that names the stream."""
-    _write_through(1, _Named)
+    _write_through(1, lasting=False)
 
 
 def outlive_reader() -> None:
@@ -77,21 +65,20 @@ def outlive_reader() -> None:
     must not end because a pager was closed or a log has filled its disk.
     """
     for number in (1, 2):
-        _write_through(number, _Outliving)
+        _write_through(number, lasting=True)
 
 
-def _write_through(number: int, kind: type[_Named] | type[_Outliving]) -> None:
-    """Replace a standard stream by one of `kind`, unless there is none or the program replaced it itself."""
+def _write_through(number: int, *, lasting: bool) -> None:
+    """Replace a standard stream, unless there is none or the program replaced it itself."""
     name = {1: "stdout", 2: "stderr"}[number]
     now = getattr(sys, name)
     old = console.beneath(now)
     buffer = getattr(old, "buffer", None)
-    is_ours = isinstance(getattr(buffer, "raw", buffer), _Named | _Outliving)
-    if old is None or not (is_ours or old is getattr(sys, f"__{name}__")):
+    if old is None or not (isinstance(getattr(buffer, "raw", buffer), _Stream) or old is getattr(sys, f"__{name}__")):
         return
     with suppress(OSError):
         old.flush()
-    raw = kind(number, "w", closefd=False)
+    raw = _Stream(number, lasting)
     new = io.TextIOWrapper(
         raw if isinstance(buffer, io.RawIOBase) else io.BufferedWriter(raw),  # as -u has it
         encoding=old.encoding,

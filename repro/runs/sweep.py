@@ -1,28 +1,33 @@
 """The runs of one table or several: finished runs are skipped, and an executor makes or resumes the others."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from signal import SIGTERM
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
+from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.pages.build import console, write_scale
 from repro.pages.scale_data import check_beside
+from repro.render.escape import shown
 from repro.render.several import several
 from repro.results.frame import ResultSet, note_rows
+from repro.results.latest import BEST
 from repro.results.places import PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path
-from repro.runs.beside import keep_beside
+from repro.results.sentences import has_sentences
+from repro.runs import command
 from repro.runs.cards import refuse_cards
-from repro.runs.closing import pages, translations, what_next
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, InProcess, Job, JobResult, made_by
 from repro.runs.executors.pool import Pool
 from repro.runs.forecast import duration, estimates, memory_of, ordered, parallelism
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, refuse_published
-from repro.runs.outputs import keep_outputs
+from repro.runs.outputs import keep_beside, keep_outputs
 from repro.runs.progress import Progress, overview
 from repro.runs.refused import refuse_systems
 from repro.runs.run_dir import RunDir, shard_of
@@ -30,6 +35,7 @@ from repro.runs.scales import Scale
 from repro.runs.session import Session, check_room
 from repro.runs.signals import Signals
 from repro.runs.table import Table, listed
+from repro.runs.task import Task
 from repro.storage import atomic
 from repro.storage.lock import locked
 from repro.tracking.tracker import Tracker
@@ -149,10 +155,7 @@ class Sweep:
             note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
             outcome.record.save(path(self.results, outcome.record))  # last: where there is a record, there are both
-            try:  # these are optional, and the next run may need less
-                keep_beside(outcome.run, outcome.record, self.results, tracker, progress.say)
-            except MemoryError as error:  # under `ulimit -v`, say
-                progress.say(f"{outcome.run.name}: files beside its record are missing: out of memory ({error}).")
+            keep_beside(outcome.run, outcome.record, self.results, tracker, progress.say)
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: Sequence[RunDir]) -> dict[View, None]:
@@ -248,3 +251,62 @@ def _summary(done: Record) -> str:
         f"{done.cost['tokens_per_second']:,.0f} tokens/s, padding {done.cost['padding']:.1%}, "
         f"{duration(done.cost['train_seconds'] + done.cost['decode_seconds'])}, run {done.run}"
     )
+
+
+# Below the table: sentences that the best run translates, where to read on, what to type next ---------------------
+#
+# Ids, paths and commands stand on lines of their own: a terminal of 80 columns breaks no word of the others.
+
+SHOWN, LONGEST = 3, 74  # sentences, and the places that each takes at most: a line each
+# options that do not belong to the next command
+ONCE = ("fork", "dry_run", "hardware", "price", "traceback", "shard", "on")
+
+
+def translations(finished: "Sequence[tuple[RunDir, Record]]") -> Iterator[str]:
+    """The first short sentences of dev, each with what the best of these runs made of it, if one translates."""
+    scored = [(run, record) for run, record in finished if has_sentences(record) and (run.folder / "dev.hyp").exists()]
+    if not scored:
+        return
+    run, record = max(reversed(scored), key=lambda one: one[1].score("dev", "bleu") or 0.0)  # as `best` chooses
+    pairs = (pair for text in run.prepared.dev.text for pair in text.pairs())
+    lines = zip(pairs, (run.folder / "dev.hyp").read_bytes().decode().split("\n"), strict=False)
+    short = [(source, made) for (source, _), made in lines if max(map(_places, (source, made))) <= LONGEST]
+    if short:
+        yield f"\nThe best of them, {record.row} seed {record.seed}, translates:"
+    for source, made in short[:SHOWN]:
+        yield f"  {source}\n    {made or '(nothing)'}"
+
+
+def _places(line: str) -> int:
+    """Columns that a line takes in a terminal, where control characters are shown by their names."""
+    return cell_len(shown(line))
+
+
+def pages(folder: Path | None, report: Path | None) -> list[str]:
+    """Where to read what came out: of the tables in `folder`, and of the report where one was made."""
+    if folder is None:
+        return ["No table yet."]
+    there = {"A report for the browser": report, "Tables and verdicts": folder / "README.md"}
+    return ["", *(f"{what}:\n  {where}" for what, where in there.items() if where), ""]
+
+
+def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any], task: Task, *, is_file: bool) -> list[str]:
+    """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
+
+    `task` is that of the runs. Rows of a program (not `is_file`) have no command that makes or opens them.
+    """
+    again = {option: value for option, value in typed.items() if option not in ONCE}
+    more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, SEEDS)}
+    view = {"table": table, "scale": scale} | _kept(typed, "tracking_uri")
+    use = f"{command.ours(task.command, BEST, 'FILE')} {command.command_line(_kept(typed, 'runs_dir'))}".rstrip()
+    commands = {"compare the runs in MLflow": f"{command.ours('ui')} {command.command_line(view)}"}
+    if is_file:
+        seeds = f"intervals over seeds; those from {FIRST_SEED} on count as evidence"
+        commands[f"{task.command} with the best run"] = use
+        commands[seeds] = f"{command.experiment_command(name)} {command.command_line(more)}"
+    return ["What next:", *(f"  {why}:\n    {line}" for why, line in commands.items())]
+
+
+def _kept(typed: Mapping[str, Any], option: str) -> dict[str, Any]:
+    """The typed option, if it was typed."""
+    return {option: typed[option]} if option in typed else {}

@@ -96,12 +96,8 @@ def test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle(tm
     for name in ("table", "row", "seed", "scale", "corpus", "pair"):
         refuse_changed(tmp_path, "new", {**TAGS, name: "other"}, DECIDES)
     refused(tmp_path)
-
-
-def test_what_has_begun_goes_on_beside_the_other(tmp_path: Path) -> None:
-    begun(tmp_path, code="x")
     begun(tmp_path, "new", step=0)
-    refuse_changed(tmp_path, "new", TAGS, DECIDES)
+    refuse_changed(tmp_path, "new", TAGS, DECIDES)  # it has begun, and goes on beside the other
 
 
 def test_what_decides_is_all_there() -> None:
@@ -159,11 +155,8 @@ def test_the_id_is_made_of_all_fields(tmp_path: Path) -> None:
 
 
 def test_a_program_that_has_asked_for_other_numbers_makes_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match=r"no autocast around a run, .* of cpu"):
+        run_now().trial.tune()
     monkeypatch.setattr("torch.get_default_dtype", lambda: torch.float64)
     with pytest.raises(ValueError, match=r"default dtype to be torch\.float32, got torch\.float64: .* Type first"):
-        run_now().trial.tune()
-
-
-def test_a_program_that_works_in_autocast_makes_no_run() -> None:
-    with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match=r"no autocast around a run, .* of cpu"):
         run_now().trial.tune()

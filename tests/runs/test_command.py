@@ -60,32 +60,32 @@ def test_options_are_written_as_a_shell_reads_them() -> None:
 
 # ---- a reader that has had enough
 
+HERE = os.environ | {"PYTHONPATH": str(ROOT)}
 
-def unread(*command: str, n: int = 0, both: bool = False) -> tuple[int, str]:
+
+def unread(program: str, n: int = 0, *, both: bool = False) -> tuple[int, str]:
     """Run a program whose output is read up to its n-th line; the exit code, and what it said elsewhere."""
     with subprocess.Popen(
-        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT if both else subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=ROOT,
-    ) as process:  # fmt: skip
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if both else subprocess.PIPE,
+        env=HERE,
+    ) as process:
         assert process.stdout
         for _ in range(n):
             process.stdout.readline()
         process.stdout.close()
-        said = "" if both else process.stderr.read().decode()  # type: ignore[union-attr]
+        said = process.stderr.read().decode() if process.stderr else ""
         return process.wait(), said
 
 
-MANY = "def main():\n    for i in range(100_000):\n        print(i)\n"
+PRINTS = "import sys\nfrom repro.runs.command import ended\ndef main():\n{}sys.exit(ended(main))"
+MANY = "    for i in range(100_000):\n        print(i)\n"
 
 
 @pytest.mark.parametrize("n", [0, 20_000])
 def test_a_command_ends_quietly_with_its_reader(n: int) -> None:
-    program = f"import sys\nfrom repro.runs.command import ended\n{MANY}sys.exit(ended(main))"
-    assert unread("-c", program, n=n) == (141, "")
-
-
-def test_an_experiment_that_trains_nothing_ends_quietly_with_its_reader() -> None:
-    assert unread("experiments/table3_A.py", "--dry-run") == (141, "")
+    assert unread(PRINTS.format(MANY), n) == (141, "")
 
 
 TRAINS = """
@@ -106,7 +106,7 @@ sys.exit(ended(main))
 
 @pytest.mark.parametrize("both", [False, True])
 def test_training_goes_on_without_its_reader(both: bool) -> None:
-    code, said = unread("-c", TRAINS, n=1, both=both)
+    code, said = unread(TRAINS, 1, both=both)
     assert code == 7
     assert said == ("" if both else "Nobody reads the output any more; the runs continue and write their records.\n")
 
@@ -116,21 +116,20 @@ def test_training_goes_on_without_its_reader(both: bool) -> None:
 
 def on_a_full_disk(program: str, unbuffered: str, *, both: bool = False) -> tuple[int, str]:
     """Run a program whose output goes to a file that takes nothing more; the exit code, and what it said elsewhere."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, "-c", program], stdout=full, stderr=full if both else subprocess.PIPE, env=environment,
+            [sys.executable, "-c", program],
+            stdout=full,
+            stderr=full if both else subprocess.PIPE,
+            env=HERE | {"PYTHONUNBUFFERED": unbuffered},
             check=False,
-        )  # fmt: skip
+        )
     return done.returncode, "" if both else done.stderr.decode()
 
 
 @pytest.mark.parametrize(("lines", "unbuffered"), [(1, ""), (1, "1"), (100_000, "")])
 def test_a_command_whose_output_has_no_room_says_so_once(lines: int, unbuffered: str) -> None:
-    main = MANY.replace("100_000", str(lines))
-    code, said = on_a_full_disk(
-        f"import sys\nfrom repro.runs.command import ended\n{main}sys.exit(ended(main))", unbuffered
-    )
+    code, said = on_a_full_disk(PRINTS.format(MANY.replace("100_000", str(lines))), unbuffered)
     assert code == 74
     assert said.startswith("error: /dev/stdout cannot be written to: No space left on device (")
     assert said.count("\n") == 1
@@ -149,25 +148,19 @@ def test_training_goes_on_without_room_for_its_output(both: bool, unbuffered: st
     )
 
 
-SHORT_OF_ROOM = """
-import os, resource, signal, sys
-from repro.runs.command import ended
-from repro.runs.streams import outlive_reader
-def main():
+SHORT_OF_ROOM = """    import resource
+    from repro.runs.streams import outlive_reader
     outlive_reader()
     for limit, word in ((100, "before"), (5, "lost"), (100, "after")):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         print(word, flush=True)
-sys.exit(ended(main))
 """
 
 
 def test_the_output_of_training_goes_on_where_there_is_room_again(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PRINTS.format(SHORT_OF_ROOM)]
     with open(tmp_path / "log", "wb") as log:
-        done = subprocess.run(
-            [sys.executable, "-c", SHORT_OF_ROOM], stdout=log, stderr=subprocess.PIPE, check=False,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+        done = subprocess.run(command, stdout=log, stderr=subprocess.PIPE, check=False, env=HERE)
     assert (done.returncode, (tmp_path / "log").read_text()) == (0, "before\nafter\n")
     assert done.stderr.startswith(b"The output cannot be written (File too large)")
 
@@ -175,17 +168,13 @@ def test_the_output_of_training_goes_on_where_there_is_room_again(tmp_path: Path
 @pytest.mark.parametrize("lasting", ["", "streams.outlive_reader()"])
 def test_a_pipe_that_does_not_wait_gets_every_line(lasting: str) -> None:
     """Some programs that start others, and some terminals, leave standard output non-blocking."""
-    program = f"""
-import os, sys
-from repro.runs import streams
-from repro.runs.command import ended
-os.set_blocking(1, False)
-def main():
+    program = PRINTS.format(f"""    import os
+    from repro.runs import streams
+    os.set_blocking(1, False)
     {lasting}
     for number in range(2_000):
         print(f"{{number:0100}}")
-sys.exit(ended(main))
-"""
+""")
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         time.sleep(1.0)  # the pipe is full by now, as 200 kB are more than it holds

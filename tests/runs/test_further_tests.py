@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from own_signals import own_signals
 from paper_runs import paper_run
@@ -23,7 +22,7 @@ from repro.results.frame import table
 from repro.results.inside import inside_file
 from repro.results.parts import with_further
 from repro.results.record import Record, load, path
-from repro.runs import beside, outputs
+from repro.runs import outputs
 from repro.runs.outputs import rescored
 from repro.tracking.client import connect
 
@@ -105,8 +104,8 @@ def test_another_test_set_is_scored_once_and_again_where_its_text_changed(
     record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again: list[list[str]] = []
-    text, scored = tmp_path / "text", beside._scored
-    monkeypatch.setattr(beside, "_scored", lambda run, by, of, go: again.append([*of]) or scored(run, by, of, go))
+    text, scored = tmp_path / "text", outputs._scored
+    monkeypatch.setattr(outputs, "_scored", lambda run, by, of, go: again.append([*of]) or scored(run, by, of, go))
     file = own_file(path(tmp_path / "results", record), "again")
     first = file.read_bytes()
     file.write_bytes(first[:-9])
@@ -146,18 +145,18 @@ def test_a_run_that_is_stopped_at_another_test_set_has_its_record_and_goes_on_la
     first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(first / "text", tmp_path / "text")
-    scored = beside._scored
+    scored = outputs._scored
 
     def stopped(*of: Any) -> Any:
         signal.raise_signal(signal.SIGTERM)
         return scored(*of)
 
-    monkeypatch.setattr(beside, "_scored", stopped)
+    monkeypatch.setattr(outputs, "_scored", stopped)
     with pytest.raises(SystemExit):
         launch(tmp_path)
     [file] = tmp_path.glob("runs/*/record.json")
     assert not own_file(file, "again").exists()
-    monkeypatch.setattr(beside, "_scored", scored)
+    monkeypatch.setattr(outputs, "_scored", scored)
     record = launch(tmp_path)
     assert record == replace(load(file), **{"stamp": record.stamp})
     assert read_further(path(tmp_path / "results", record), record.run).keys() == {"again"}
@@ -221,10 +220,3 @@ def test_a_mean_is_over_the_seeds_that_have_it_and_says_how_many(tmp_path: Path)
     assert columns["x", "sacreBLEU"] == ["25.0 [20.0, 30.0]", "7.0"]
     assert columns["y", "n"] == ["", "1"]
     assert columns["y", "sacreBLEU"] == ["", ""]
-
-
-def test_a_table_without_them_is_as_it_was(tmp_path: Path) -> None:
-    records = [paper_run(seed=1)]
-    frame = table(records)
-    pd.testing.assert_frame_equal(with_further(frame, records, tmp_path), frame)
-    assert further_section(frame, frozenset()) == ()

@@ -20,8 +20,8 @@ from repro.model.build import build
 from repro.model.special_tokens import EOS, PAD
 from repro.results.inside import inside_file, is_inside_of, read_inside, weights_of
 from repro.results.record import Record, path
-from repro.runs import beside
-from repro.runs.beside import keep_beside, seen_inside
+from repro.runs import outputs
+from repro.runs.outputs import keep_beside, seen_inside
 from repro.training.checkpoint import weights as averaged_weights
 from repro.training.checkpoint_files import path_of
 
@@ -29,7 +29,7 @@ from repro.training.checkpoint_files import path_of
 @pytest.fixture(autouse=True)
 def _learned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two updates are enough here for a look at the paper's sentences."""
-    monkeypatch.setattr(beside, "LEARNED", HYPER.steps)
+    monkeypatch.setattr(outputs, "LEARNED", HYPER.steps)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_what_is_kept_is_what_the_model_does(run: Any, tmp_path: Path) -> None:
     model, tokenizer = build(None, HYPER, run.prepared.tokenizer.size).eval(), run.prepared.tokenizer
     model.load_state_dict(averaged_weights(path_of(run.folder / "checkpoints", 2), RUN))
     assert [one["about"] for one in content["sentences"][:3]] == ["line 2 of dev", "line 4 of dev", "line 6 of dev"]
-    assert {one["about"] for one in content["left_out"]} <= {*beside.NAMES_OF_PAPER.values()}
+    assert {one["about"] for one in content["left_out"]} <= {*outputs.NAMES_OF_PAPER.values()}
     unpacked = weights_of(content, data)
     assert len(unpacked) == len(content["sentences"])
     for one, kept, line in zip(content["sentences"], unpacked, (1, 3, 5), strict=False):
@@ -84,7 +84,7 @@ def tree_says(tree: dict[str, Any]) -> tuple[str, bool]:
 
 def test_it_is_made_once_and_again_for_another_run(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    monkeypatch.setattr(beside, "seen_inside", lambda *of: made.append(1) or seen_inside(*of))
+    monkeypatch.setattr(outputs, "seen_inside", lambda *of: made.append(1) or seen_inside(*of))
     record = its_record()
     place = path(tmp_path, record)
     for _ in range(2):
@@ -114,14 +114,14 @@ def test_only_generated_text_is_shown_and_the_papers(tmp_path: Path) -> None:
     keep(run, its_record(), tmp_path)
     content, _ = read_inside(path(tmp_path, its_record()))
     told = [*content["sentences"], *content["left_out"]]
-    assert sorted(one["about"] for one in told) == sorted(beside.NAMES_OF_PAPER.values())
+    assert sorted(one["about"] for one in told) == sorted(outputs.NAMES_OF_PAPER.values())
     assert b"dog" not in gzip.decompress(inside_file(path(tmp_path, its_record())).read_bytes())
 
 
 def test_what_has_learned_nothing_is_not_looked_at_on_the_papers_sentences(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beside, "LEARNED", HYPER.steps + 1)
+    monkeypatch.setattr(outputs, "LEARNED", HYPER.steps + 1)
     keep(run, its_record(), tmp_path)
     content, _ = read_inside(path(tmp_path, its_record()))
     assert [one["about"].split()[0] for one in content["sentences"]] == ["line"] * 3
@@ -131,7 +131,7 @@ def test_what_has_learned_nothing_is_not_looked_at_on_the_papers_sentences(
 def test_a_file_is_as_large_as_it_may_be_and_names_what_it_lacks(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beside, "LARGEST", 9_000)
+    monkeypatch.setattr(outputs, "LARGEST", 9_000)
     keep(run, its_record(), tmp_path)
     content, _ = read_inside(path(tmp_path, its_record()))
     assert 0 < inside_file(path(tmp_path, its_record())).stat().st_size <= 9_000

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from repro.experiment import main
+from repro.results.places import PUBLISHED, RETIRED
 from repro.runs.command import Parser
-from repro.runs.options import USUAL, Options, Seeds, add_options, chosen_scale
+from repro.runs.options import USUAL, Options, Seeds, add_options, chosen_scale, options_of, spelled_out
 from repro.runs.run_dir import planned
 from repro.runs.scales import SCALES
+from repro.runs.sizes import processors
 
 
 def read(*words: str) -> Options:
@@ -17,7 +20,8 @@ def read(*words: str) -> Options:
 
 def test_the_command_line_is_made_of_the_fields() -> None:
     assert read() == USUAL == Options()
-    assert read().typed == {}
+    assert read("--scale=laptop", "--seeds=1").typed == {}
+    assert [one.name for one in fields(Options) if not one.metadata.get("help")] == []
     typed = read(
         "--rows", "base", "a b", "--seeds=3", "--data-dir", "my texts", "--clean", "fairseq", "--fork",
         "--batch-by=tokens", "--steps=7",
@@ -36,14 +40,6 @@ def test_an_empty_folder_name_is_refused(option: str, name: str, capsys: pytest.
     assert f"--{option}-dir: expected the name of a folder, got {name!r}" in capsys.readouterr().err
 
 
-def test_an_option_at_its_default_does_not_count_as_typed() -> None:
-    assert read("--scale=laptop", "--seeds=1").typed == {}
-
-
-def test_every_option_has_a_help() -> None:
-    assert [one.name for one in fields(Options) if not one.metadata.get("help")] == []
-
-
 def test_another_command_has_the_same_default() -> None:
     parser = Parser()
     add_options(parser, "scale", "runs_dir", "clean", scale="whose runs")
@@ -52,26 +48,36 @@ def test_another_command_has_the_same_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "name"),
+    ("options", "name"),
     [
-        ([], "laptop"),
-        (["--scale=single_gpu", "--batch-by=padded_tokens"], "single_gpu-by-slots"),
-        (["--batch-by=tokens"], "laptop-by-tokens"),
-        (["--scale=single_gpu", "--batch-by=tokens"], "single_gpu"),
-        (["--backend=ctranslate2", "--precision=bf16"], "laptop-bf16-ctranslate2"),
-        (["--vocab-size=700", "--steps=9", "--devices=2"], "laptop-9-steps-2-devices-700-pieces"),
-        (["--vocab-size=3000"], "laptop-3000-pieces"),  # as many as for translation, and twice as many as for trees
-        (["--steps=9", "--batch-tokens=1024", "--devices=2"], "laptop-9-steps-1024-tokens-2-devices"),
-        (["--batch-tokens=512"], "laptop"),
-        (["--device-tokens=256", "--devices=2"], "laptop-256-device-tokens-2-devices"),
-        (["--scale=single_gpu", "--precision=bf16"], "single_gpu"),
-        (["--scale=single_gpu", "--precision=fp32"], "single_gpu-fp32"),
-        (["--precision=fp32"], "laptop"),
-        (["--pair=en-fr", "--clean", "length_ratio"], "laptop-en-fr-clean-length_ratio"),
+        (Options(), "laptop"),
+        (Options(precision="fp32", batch_tokens=512), "laptop"),
+        (Options(scale="single_gpu", batch_by="tokens", precision="bf16"), "single_gpu"),
+        (Options(vocab_size=3000), "laptop-3000-pieces"),  # the scale's own, and twice as many as for trees
+        (Options(vocab_size=700, steps=9, devices=2), "laptop-9-steps-2-devices-700-pieces"),
+        (Options(batch_by="tokens", clean=("length_ratio", "fairseq")), "laptop-by-tokens-clean-length_ratio-fairseq"),
+        (Options(devices=2, backend="ctranslate2", precision="bf16"), "laptop-2-devices-bf16-ctranslate2"),
+        (Options(pair="en-fr", clean=("length_ratio",)), "laptop-en-fr-clean-length_ratio"),
+        (
+            Options(pair="en-fr", steps=9, precision="bf16", backend="ctranslate2-int8", vocab_size=700),
+            "laptop-en-fr-9-steps-bf16-ctranslate2-int8-700-pieces",
+        ),
+        (Options(scale="single_gpu", batch_by="padded_tokens", precision="fp32"), "single_gpu-fp32-by-slots"),
+        (
+            Options(scale="single_gpu", batch_tokens=9_000, device_tokens=3_000, devices=2),
+            "single_gpu-9000-tokens-3000-device-tokens-2-devices",
+        ),
+        (
+            Options(scale="captions", corpus="multi30k_tok", steps=8_000, batch_tokens=8_192, precision="bf16"),
+            "captions-multi30k_tok-8000-steps-8192-tokens-bf16",
+        ),
     ],
 )
-def test_other_settings_have_a_name_of_their_own(words: list[str], name: str) -> None:
-    assert chosen_scale(read(*words)).name == name
+def test_other_settings_have_a_name_of_their_own_which_stands_for_them(options: Options, name: str) -> None:
+    scale = chosen_scale(options)
+    assert scale.name == name
+    assert chosen_scale(spelled_out(Options(scale=name))) == scale
+    assert options_of(name) == (Options(scale=name) if name in SCALES else options)
 
 
 @pytest.mark.parametrize(("n", "devices", "parts"), [(32_768, 1, 1), (12_500, 1, 2), (8_000, 1, 4), (8_000, 4, 1)])
@@ -115,7 +121,7 @@ def test_seeds_are_what_was_typed_and_are_said(words: list[str], seeds: tuple[in
         (["--seeds", "1,20000-40000"], "from 1 to 10,000"),
         (["--seed", "4-6"], "got 4-6-4-6"),
         (["--seed", "0"], "got 0-0"),
-        (["--seed", "7", "--seeds", "3"], "expected --seed or --seeds, got both: --seed 7, --seeds 3"),
+        (["--seed", "7", "--seeds", "3"], "argument --seeds: not allowed with argument --seed"),
     ],
 )
 def test_malformed_seeds_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,3 +146,50 @@ def test_rows_may_be_named_one_by_one_and_a_misspelt_option_is_guessed(capsys: p
     with pytest.raises(SystemExit):
         Options.read("t", ["--rowz", "base"])
     assert "unrecognized arguments: --rowz base; did you mean --rows?" in capsys.readouterr().err
+
+
+# ---- a name of a folder of results, typed as a scale
+
+
+@pytest.mark.skipif(processors() < 2, reason="one processor bears one thread")
+def test_threads_are_in_the_name() -> None:
+    assert spelled_out(Options(scale="laptop-2-threads")) == Options(threads=2)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "laptop",
+        "laptop-20000-pairs",  # of older code
+        "laptop-1800-steps",  # the scale's own
+        "laptop-bf16-9-steps",  # in another order
+        "laptop-0123abcd",  # a text, and whose is not said
+        "laptop-big-ones",  # no pair of languages
+        "lap",
+    ],
+)
+def test_a_name_that_no_options_make_is_left(name: str) -> None:
+    assert spelled_out(Options(scale=name)) == Options(scale=name)
+
+
+@pytest.mark.parametrize("name", ["laptop-folder-0123abcd", "captions-folder-en-zh-Hans-9-steps-0123abcd"])
+def test_a_text_of_ones_own_has_to_be_shown(name: str) -> None:
+    with pytest.raises(ValueError, match=f"--scale {name} stands for a text of your own, .* --data-dir FOLDER"):
+        spelled_out(Options(scale=name))
+
+
+def test_what_is_typed_beside_the_name_counts() -> None:
+    made = spelled_out(Options(scale="captions-9-steps-bf16", steps=100, rows=("base",)))
+    assert made == Options(scale="captions", steps=100, rows=("base",), precision="bf16")
+
+
+def test_a_command_of_a_page_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    main("t", [], ["--scale=laptop-9-steps-bf16", "--dry-run"])
+    said = capsys.readouterr().out
+    assert said.startswith("t at scale laptop-9-steps-bf16: 1 run on grammar, seed 1; ")
+    assert " 9 " in said.split("\n")[2]
+
+
+def test_published_folders_that_no_command_makes_again_are_known_as_such() -> None:
+    published = [folder.name for folder in Path(PUBLISHED).iterdir() if (folder / "rows.json").exists()]
+    assert {name for name in published if name not in SCALES and options_of(name) is None} == RETIRED

@@ -189,13 +189,9 @@ def test_no_word_of_the_text_is_in_what_a_run_leaves(made: Made) -> None:
         assert OURS.encode() not in file.read_bytes(), file
 
 
-def test_the_base_row_is_not_trained_beside_parsers(made: Made) -> None:
-    [scale] = (made.folder / "results").iterdir()
-    assert [folder.name for folder in scale.iterdir() if folder.is_dir()] == ["table4"]
-
-
 def test_its_page_says_first_which_text_it_is_and_stands_beside_the_printed_lines(made: Made) -> None:
     [scale] = (made.folder / "results").iterdir()
+    assert [folder.name for folder in scale.iterdir() if folder.is_dir()] == ["table4"], "and no base beside it"
     page = (scale / "table4.md").read_text()
     heading, first = page.split("\n\n")[1:3]
     assert heading.startswith("# Table 4: parsing at scale smoke-craft")
@@ -261,12 +257,9 @@ def test_a_finished_run_writes_a_tree_a_line(
     assert "of 2 outputs were not trees, and were mended" in said
 
 
-def test_a_run_that_parses_does_not_translate(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_does_what_it_learned_alone(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["translate", str(made.folder / "runs" / made.found.run)]) == 2
     assert "expected a run that translates, got one that parses, of table4. Use repro parse." in capsys.readouterr().err
-
-
-def test_only_a_run_that_parses_parses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paper_run("h=1", "table3_A").save(tmp_path / "0123456789abcdef" / "record.json")
     assert command(["parse", str(tmp_path / "0123456789abcdef")]) == 2
     assert "expected a run that parses, of experiments/table4.py, got one of table3_A, en-de" in capsys.readouterr().err

@@ -1,11 +1,4 @@
-"""Plain lines where there is no terminal, and what stays on one whose last lines move."""
-
-import os
-import pty
-import re
-import subprocess
-import sys
-from pathlib import Path
+"""What a sweep says of its runs and of the time left, in plain lines where there is no terminal."""
 
 import pytest
 
@@ -62,71 +55,3 @@ def test_quiet_ranks_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         lane.step(2)
         shown.say("done")
     assert capsys.readouterr().out == ""
-
-
-MOVING = """
-import os, signal
-from repro.runs.progress import Progress
-from repro.runs.signals import Signals
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell lets its background jobs ignore it
-signals = Signals()
-with Progress("table3_A", 5) as progress:  # two moving lines
-    progress.say("said before")
-    lane = progress.lane()
-    lane.begin("base seed 1", 100)
-    signals.training = True
-    lane.step(1, loss=2.5)
-    progress.bars.refresh()
-    os.kill(os.getpid(), signal.SIGINT)
-    lane.step(2, loss=2.5)
-    for _ in range(3):
-        progress.bars.refresh()
-    progress.say("said after")
-"""
-
-
-def shown(written: str) -> list[str]:
-    """The lines that a terminal shows in the end: of its commands those that move up and erase a line."""
-    lines, at, column = [""], 0, 0
-    for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", written):
-        if part == "\r":
-            column = 0
-        elif part == "\n":
-            at += 1
-            lines += [""] * (at + 1 - len(lines))
-        elif part.startswith("\x1b["):
-            number, command = part[2:-1], part[-1]
-            if command == "A":
-                at -= int(number or 1)
-            elif command == "K":
-                lines[at] = "" if number == "2" else lines[at][:column]
-        else:
-            lines[at] = f"{lines[at]:<{column}}"[:column] + part + lines[at][column + len(part) :]
-            column += len(part)
-    return [line.rstrip() for line in lines]
-
-
-def test_the_answer_to_a_signal_stays_under_moving_lines() -> None:
-    ours, theirs = pty.openpty()
-    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120", "LINES": "40", "NO_COLOR": "1"}
-    environment |= {"PYTHONPATH": str(Path(__file__).parents[2])}
-    process = subprocess.Popen(
-        [sys.executable, "-c", MOVING],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=environment,
-    )
-    os.close(theirs)
-    written = b""
-    try:
-        while part := os.read(ours, 65_536):
-            written += part
-    except OSError:  # Linux: the other side is closed
-        pass
-    finally:
-        os.close(ours)
-    assert process.wait() == 0
-    lines = shown(written.decode())
-    assert lines.count("Stopping after this step, with a checkpoint. A second signal stops at once.") == 1, lines
-    assert [line for line in lines if line.startswith("said ")] == ["said before", "said after"]

@@ -72,6 +72,15 @@ def test_a_signal_is_obeyed_though_nobody_reads_the_answer(signals: Signals) -> 
     assert signals.should_stop()
 
 
+def test_on_a_terminal_the_answer_stays_above_lines_that_move(
+    signals: Signals, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals.training = True
+    monkeypatch.setattr(os, "isatty", lambda number: number == 2)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert capfd.readouterr().err.endswith("A second signal stops at once.\n\n")
+
+
 def test_of_several_processes_the_first_answers(
     signals: Signals, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

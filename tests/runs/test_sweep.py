@@ -13,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from figures.conftest import record
 
 from repro.experiment import Paper, Row, main_of
 from repro.model.config import Hyper
@@ -21,13 +22,13 @@ from repro.results.frame import ResultSet, noted_rows
 from repro.results.places import experiment_files
 from repro.results.record import Record, load
 from repro.runs import session, sweep
-from repro.runs.closing import what_next
 from repro.runs.options import Options, Seeds, chosen_scale
 from repro.runs.parsing import Parsing
 from repro.runs.progress import overview
 from repro.runs.run_dir import RunDir
 from repro.runs.scales import SCALES
 from repro.runs.sizes import run_bytes, size
+from repro.runs.sweep import LONGEST, pages, translations, what_next
 from repro.runs.task import Translation
 from repro.storage import atomic
 from repro.storage.journal import Journal
@@ -202,18 +203,6 @@ class LateMirror:
         self.run_id = "f00d"
 
 
-def test_where_memory_is_short_for_files_beside_a_record_the_sweep_goes_on(
-    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def short(*_: object) -> None:
-        raise MemoryError("8 GB")
-
-    shutil.copytree(launched, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setattr(sweep, "keep_beside", short)
-    launch(tmp_path, experiment("table_x"), rows=["base"])
-    assert "base seed 1: files beside its record are missing: out of memory (8 GB)." in capsys.readouterr().out
-
-
 def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
     launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,3 +306,52 @@ def test_a_shard_beyond_the_last_run_has_nothing_to_do(tmp_path: Path, capsys: p
     said = capsys.readouterr().out
     assert said == "all_tables at scale smoke-1-steps, shard 3/3: nothing to do, as the sweep has only 2 runs.\n"
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- below the table
+
+
+def translated(folder: Path, pairs: list[tuple[str, str]], made: list[str]) -> Any:
+    """What `translations` asks of a run."""
+    folder.mkdir(parents=True)
+    (folder / "dev.hyp").write_text("".join(f"{line}\n" for line in made), "utf-8")
+    text = SimpleNamespace(pairs=lambda: iter(pairs))
+    return SimpleNamespace(folder=folder, prepared=SimpleNamespace(dev=SimpleNamespace(text=[text])))
+
+
+def test_the_best_run_translates_the_first_sentences_that_fit_a_line(tmp_path: Path) -> None:
+    pairs = [(source, "?") for source in ("one", "x" * (LONGEST + 1), "two", "three", "four", "five")]
+    made = ["eins", "zu lang", "z" * (LONGEST + 1), "", "vier", "fünf"]
+    good, bad = translated(tmp_path / "good", pairs, made), translated(tmp_path / "bad", pairs, ["?"] * 6)
+    worse, equal = (bad, record("h=8", 1, bleu=59.0)), (bad, record("h=1", 2, bleu=60.0))
+    told = [*translations([equal, (good, record("h=4", 3, bleu=60.0)), worse])]
+    assert told == [
+        "\nThe best of them, h=4 seed 3, translates:",
+        *("  one\n    eins", "  three\n    (nothing)", "  four\n    vier"),
+    ]
+
+
+def test_without_translations_there_is_nothing_to_show(tmp_path: Path) -> None:
+    nothing: Any = SimpleNamespace(folder=tmp_path)
+    assert list(translations([(nothing, record("h=1", 1))])) == []
+    assert list(translations([])) == []
+    assert pages(None, None) == ["No table yet."]
+
+
+def test_the_first_command_ends_in_something_good(typed: tuple[Path, str]) -> None:
+    folder, said = typed
+    for done in map(load, folder.glob("runs/*/record.json")):
+        assert re.search(rf"^{done.row} seed 1: run {done.run} on the processor, .+$", said, flags=re.MULTILINE)
+        assert re.search(rf"^{done.row} seed 1: dev PPL .*, run {done.run}$", said, flags=re.MULTILINE)
+    end = said[said.index("\n2 runs in ") :]
+    order = [
+        "\nThe best of them, ",
+        "results/own/report.html",
+        "results/own/smoke-4-steps/README.md",
+        "What next:",
+        " ui --table",
+    ]
+    assert [end.index(part) for part in order] == sorted(end.index(part) for part in order)
+    assert (folder / "results/own/report.html").is_file()
+    commands = [line for line in end.split("\n") if line.startswith("    ") and "python" in line]
+    assert [line for line in end.split("\n") if len(line) > 80 and line not in commands] == []

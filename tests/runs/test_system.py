@@ -1,13 +1,11 @@
 """A system that is no Transformer goes the whole way; and one that cannot is refused before anything is trained."""
 
-import contextlib
 import importlib
 import json
 import runpy
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -199,15 +197,6 @@ lacking = type("Lacking", (torch.nn.Module,), {"__init__": lambda self, hyper, s
 lacking.__module__ = __name__
 
 
-@contextlib.contextmanager
-def refused(capsys: pytest.CaptureFixture[str]) -> Iterator[list[str]]:
-    said: list[str] = []
-    with pytest.raises(SystemExit) as ended:
-        yield said
-    assert ended.value.code == 2
-    said += capsys.readouterr().err.splitlines()
-
-
 def same(base: Hyper) -> Hyper:
     return base
 
@@ -219,49 +208,47 @@ class Huge(Simple):
         return {"encoder": torch.nn.Linear(600, 600)}
 
 
+TYPED_IN = type("Mine", (Toy,), {"__module__": "__main__"})
+
+
 @pytest.mark.parametrize(
-    ("system", "message"),
+    ("system", "options", "message"),
     [
-        (lambda hyper, size: Toy(hyper, size), "A system: expected a class, got <function <lambda>"),
-        (Toy(SCALES["smoke"].base, 7), "A system: expected a class, got Toy("),
-        (partial(Toy, depth="3"), "expected classes, functions and numbers as its arguments, got '3'"),
-        (Huge, "Huge: expected a width that fits into the 350,208 parameters of the base outside its embedding, but"),
-        (lacking, "Lacking lacks embedding, encode, decode, start, advance, prepacked, reads_ragged, in_ctranslate2, "),
+        (lambda hyper, size: Toy(hyper, size), [], "A system: expected a class, got <function <lambda>"),
+        (Toy(SCALES["smoke"].base, 7), [], "A system: expected a class, got Toy("),
+        (partial(Toy, depth="3"), [], "expected classes, functions and numbers as its arguments, got '3'"),
+        (TYPED_IN, [], "A system: Mine was typed in. Put it into a file and import it."),  # as in a notebook
+        (Huge, [], "Huge: expected a width that fits into the 350,208 parameters of the base outside its embedding"),
+        (lacking, [], "Lacking lacks embedding, encode, decode, start, advance, prepacked, reads_ragged, in_ctr"),
+        (
+            partial(Toy, depth=3),
+            ["--backend=ctranslate2"],
+            "Row 'x' of table_toy (toy_system.Toy(depth=3)): CTranslate2 knows the Transformer as printed, and Toy is",
+        ),
+        (BatchNormalised, ["--devices=2"], "got 2 parts of each (processes or micro-batches)"),
     ],
-    ids=["lambda", "instance", "argument", "size", "lacking"],
+    ids=["lambda", "instance", "argument", "typed in", "size", "lacking", "engine", "shares"],
 )
 def test_what_is_no_system_is_refused_before_any_training(
-    system: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    system: Any,
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    if "--backend=ctranslate2" in options:
+        pytest.importorskip("ctranslate2")
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
     write(tmp_path)
-    with refused(capsys) as said:
-        make(tmp_path, "--rows=x", of=[Row("x", lambda base: replace(base, dropout=0.2), Paper(), system=system)])
-    assert message in "\n".join(said)
-    assert not (tmp_path / "cache").exists() or not [*(tmp_path / "runs").glob("*")]
+    row = Row("x", lambda base: replace(base, dropout=0.2), Paper(), system=system)
+    with pytest.raises(SystemExit, match="2"):
+        make(tmp_path, "--rows=x", *options, of=[row])
+    assert message in capsys.readouterr().err
+    assert not [*(tmp_path / "runs").glob("*/checkpoints")]
 
 
-def test_an_engine_that_cannot_express_it_is_refused_before_any_training(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("ctranslate2")
-    write(tmp_path)
-    with refused(capsys) as said:
-        make(tmp_path, "--rows=deep", "--backend=ctranslate2")
-    row = "Row 'deep' of table_toy (toy_system.Toy(depth=3))"
-    assert said[-1].startswith(
-        f"error: {row}: CTranslate2 knows the Transformer as printed, and Toy is not that. Torch"
-    )
-
-
-def test_what_needs_whole_updates_is_not_shared_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path)
-    with refused(capsys) as said:
-        make(tmp_path, "--rows=x", "--devices=2", of=[Row("x", same, Paper(), system=BatchNormalised)])
-    assert len(said) == 1
-    assert said[0].startswith(
-        "error: Row 'x' of table_toy (repro.model.ablations.batch_norm.BatchNormalised): expected "
-    )
-    assert "got 2 parts of each (processes or micro-batches)" in said[0]
+def test_what_needs_whole_updates_is_not_shared_out() -> None:
     refuse_parts(sketched(BatchNormalised, SCALES["smoke"].base, 7), 1)
     refuse_parts(sketched(Transformer, SCALES["smoke"].base, 7), 8)
 
@@ -370,21 +357,6 @@ def test_what_a_system_imports_is_to_be_committed_too(tmp_path: Path, monkeypatc
     assert then["why_dirty"] == "not committed: units.py"
     git("commit", "-qam", "two")
     assert not provenance.cleared(then, mine)["dirty"]
-
-
-def test_a_class_that_was_typed_in_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As in a notebook: it may be another one under the same name in a minute."""
-    typed: Any = ModuleType("__main__")
-    typed.__file__ = None
-    monkeypatch.setitem(sys.modules, "__main__", typed)
-    write(tmp_path)
-    mine = type("Mine", (Toy,), {"__module__": "__main__"})
-    with refused(capsys) as said:
-        make(tmp_path, "--rows=x", of=[Row("x", same, Paper(), system=mine)])
-    assert "A system: Mine was typed in. Put it into a file and import it." in said[-1]
-    assert not [*(tmp_path / "runs").glob("*/checkpoints")]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from repro.decoding.heads import entropies
 from repro.render.escape import shown
 from repro.results.inside import first_sentences, inside_file, packed_inside, read_inside
 from repro.results.record import path
-from repro.runs.beside import keep_beside
+from repro.runs.outputs import keep_beside
 from repro.web.inside import inside_section
 from repro.web.report import Section, report_html
 

@@ -121,14 +121,19 @@ class InProcess(ExitStack):
             except Exception as error:
                 if len(work) == 1 or self.group or isinstance(error, OSError):
                     raise
-                record, code = None, code_of(error) if isinstance(error, ValueError | ImportError) else FAILED
-                traceback.print_exc()
-                lane.say(f"{one.run.name}: run {one.run.id} failed. {type(error).__name__}: {error}")
+                record, code = None, told(error, f"{one.run.name}: run {one.run.id}", lane)
             finally:
                 self.signals.training = False
             yield JobResult(run=one.run, record=record, code=code)
             if code > 128 or (code and self.group):
                 return
+
+
+def told(error: Exception, run: str, watched: Watched) -> int:
+    """Print where an error of a run came from, and say what it is; its exit code."""
+    traceback.print_exc()
+    watched.say(f"{run} failed. {type(error).__name__}: {error}")
+    return code_of(error) if isinstance(error, ValueError | OSError | ImportError) else FAILED
 
 
 def attempt(

@@ -16,7 +16,6 @@ import queue
 import signal
 import subprocess
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
@@ -25,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from repro.render.console import beneath
 from repro.runs.cards import refuse_cards, visible
-from repro.runs.command import code_of
-from repro.runs.executors.executor import FAILED, Job, JobResult, attempt, log_file, tail
+from repro.runs.executors.executor import FAILED, Job, JobResult, attempt, log_file, tail, told
 from repro.runs.progress import Lane, Progress
 from repro.runs.session import Session
 from repro.runs.signals import PARENT, Signals
@@ -237,26 +235,27 @@ def is_worker() -> bool:
     return True
 
 
-class _Sweep:
-    """The sweep as a worker sees it: where its messages go."""
+def _tell(**message: Any) -> None:
+    """Send the sweep a message; one that is gone gets none."""
+    stream = beneath(sys.stdout)  # which shows no control character by its name
+    stream.write(f"{MARK}{json.dumps(message)}\n")
+    stream.flush()
 
-    def tell(self, **message: Any) -> None:
-        """Send the sweep a message; one that is gone gets none."""
-        stream = beneath(sys.stdout)  # which shows no control character by its name
-        stream.write(f"{MARK}{json.dumps(message)}\n")
-        stream.flush()
+
+class _Sweep:
+    """The lane that a worker reports to: its messages go to the sweep."""
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        self.tell(say=text)
+        _tell(say=text)
 
     def begin(self, what: str, total: int) -> None:
         """A new piece of work."""
-        self.tell(begin=what, total=total)
+        _tell(begin=what, total=total)
 
     def step(self, done: int, **numbers: float) -> None:
         """Progress of it."""
-        self.tell(step=done, numbers=numbers)
+        _tell(step=done, numbers=numbers)
 
 
 def serve(session: Session, runs: "Sequence[RunDir]", signals: Signals) -> int:
@@ -266,10 +265,10 @@ def serve(session: Session, runs: "Sequence[RunDir]", signals: Signals) -> int:
 
     sweep = _Sweep()
     tracker = Tracker(session.options.tracking_uri, runs=session.options.runs_dir, tell=sweep.say)
-    sweep.tell(ready=True)
+    _tell(ready=True)
     for line in sys.stdin:
         signals.training = True
-        sweep.tell(ended=_one(session, runs, json.loads(line), tracker, sweep, signals))
+        _tell(ended=_one(session, runs, json.loads(line), tracker, sweep, signals))
         signals.training = False
         if signals.should_stop():
             break
@@ -292,7 +291,4 @@ def _one(
             raise ValueError(f"it is {run.id} by now: text or code have changed. Type the command again.")
         return attempt(run, tracker, sweep, signals.should_stop)[1]
     except Exception as error:
-        traceback.print_exc()
-        is_known = isinstance(error, ValueError | OSError | ImportError)
-        sweep.say(f"{name} failed. {'error' if is_known else type(error).__name__}: {error}")
-        return code_of(error) if is_known else FAILED
+        return told(error, name, sweep)

@@ -44,11 +44,9 @@ def test_a_task_gives_the_exit_code_and_keeps_what_was_printed(tmp_path: Path) -
 LOOP = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: (open("asked", "w").close(), sys.exit(143)))
-{first}
 open("began", "w").close()
 while True:
     time.sleep(0.02)
-    {look}
 """
 
 
@@ -56,7 +54,7 @@ def test_a_cancelled_task_asks_its_run_to_stop_and_waits_for_it(tmp_path: Path) 
     (tmp_path / "task.py").write_text(
         "import signal, sys; from repro.runs.executors.on_ray import make_run\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which a shell's background programs are without
-        f"sys.exit(make_run([sys.executable, '-c', {LOOP.format(first='', look='')!r}], '.', 'log', {{}}))"
+        f"sys.exit(make_run([sys.executable, '-c', {LOOP!r}], '.', 'log', {{}}))"
     )
     task = subprocess.Popen([sys.executable, "task.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)})
     until((tmp_path / "began").exists, 60.0)
