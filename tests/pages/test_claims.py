@@ -177,12 +177,14 @@ def test_what_is_not_answered_stands_in_one_sentence() -> None:
 
 
 def test_a_row_that_no_claim_compares_has_its_numbers() -> None:
-    found = small([*some("base", "base", 25.8, -1), *some("table3_E", "learned positions", 24.9)])
+    heads = some("table3_A", "h=16", 25.8, hyper=changed(n_heads=8))
+    found = small([*some("base", "base", 25.8, -1), *some("table3_E", "learned positions", 24.9), *heads])
     text = page_of(judge(found), found, PRINTED)
     assert "## Rows that no claim here compares" in text
+    assert cells(text, "h=16 (here 8)"), "with the size that it has at this scale"
     [line] = cells(text, "learned positions")
-    assert line[3].startswith("−0.9"), "log PPL prints no difference, so it has no ratio"
-    assert line[4:] == ["−0.10", line[5]]
+    assert line[4].startswith("−0.9")
+    assert line[5:] == ["−0.10", line[6]]
 
 
 NOTHING = Evidence()

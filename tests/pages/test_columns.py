@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -100,21 +101,16 @@ def test_the_mean_of_checkpoints_has_columns_of_its_own() -> None:
     ]
 
 
-def test_without_such_scores_there_are_no_such_columns() -> None:
+def test_only_rows_whose_seeds_all_have_such_scores_have_that_mean() -> None:
     frame = frames.table([run("base"), run("h=1"), diverged("h=4", 1)])
     assert not [name for name in frame if "mean" in str(name)]
     assert not [column for column in columns(frame) if column.group.startswith(MEAN_OF_LAST)]
-
-
-def test_a_row_with_a_seed_without_such_scores_has_no_mean() -> None:
     frame = frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0), run("h=1", 2, bleu=60.0)])
     assert cell(frame, "BLEU (dev)", "ours")["h=1"] == "59.5 [59.0, 60.0]"
     assert cell(frame, GROUP, "BLEU") == {"base": "68.0 ± 2.5", "h=1": ""}
     assert frame.loc[frame["row"] == "h=1", "last_mean_dev/bleu_to_base"].isna().all()
-
-
-def test_the_heading_says_how_many_checkpoints() -> None:
-    assert cell(frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0, n=4)]), f"{MEAN_OF_LAST} 4 to 10 (dev)", "BLEU")
+    few = frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0, n=4)])
+    assert cell(few, f"{MEAN_OF_LAST} 4 to 10 (dev)", "BLEU"), "the heading says how many checkpoints"
 
 
 # Verdicts
@@ -141,17 +137,10 @@ def shown(frame: Any, *of: Judged) -> dict[str, str]:
 HEADS = (("table3_A", "h=1"), ("table3_A", "h=4"))
 
 
-def test_a_row_has_the_words_of_its_own_claims() -> None:
-    assert shown(of_rows(*HEADS), judged(worse(H1), "sign as printed"), judged(worse(D256), "undetermined")) == {
-        "base": "",
-        "h=1": "sign as printed",
-        "h=4": "",
-    }
-
-
-def test_the_base_may_be_the_worse_of_the_two() -> None:
-    better = direction("C2", "6.2", "More heads are better", H4, B0, scale="laptop")
-    assert shown(of_rows(*HEADS), judged(better, "opposite sign"))["h=4"] == "opposite sign"
+def test_a_row_has_the_words_of_its_own_claims_whichever_of_the_two_is_better() -> None:
+    other, better = worse(D256), direction("C2", "6.2", "More heads are better", H4, B0, scale="laptop")
+    said = judged(worse(H1), "sign as printed"), judged(other, "undetermined"), judged(better, "opposite sign")
+    assert shown(of_rows(*HEADS), *said) == {"base": "", "h=1": "sign as printed", "h=4": "opposite sign"}
 
 
 def test_several_claims_have_their_scores_where_their_words_differ() -> None:
@@ -170,14 +159,12 @@ def test_several_claims_have_their_scores_where_their_words_differ() -> None:
 def test_claims_about_other_pairs_and_trends_say_nothing_of_a_row() -> None:
     among_others = direction("C3", "6.2", "One head is worse than four", H4, H1, scale="laptop")
     along = Claim(id="C4", where="6.2", says="More is better", kind="trend", rows=(H1, B0), sizes=(1, 8))
+    alike = Claim(id="C6", where="6.2", says="Four do as well", kind="equivalence", rows=(B0, H4))
     found = judged(among_others, "sign as printed"), judged(along, "sign as printed")
     assert not verdict_columns(of_rows(*HEADS), found)
-    assert not verdict_columns(of_rows(*HEADS), [judged(worse(H1), "not judged")]), "nothing is known of any row"
-
-
-def test_a_row_said_to_be_alike_has_its_verdict() -> None:
-    alike = Claim(id="C6", where="6.2", says="Four do as well", kind="equivalence", rows=(B0, H4))
-    found = judged(worse(H1), "sign as printed"), judged(alike, "not judged")
+    unknown = judged(alike, "not judged")
+    assert not verdict_columns(of_rows(*HEADS), [unknown]), "nothing is known of any row"
+    found = judged(worse(H1), "sign as printed"), unknown
     assert shown(of_rows(*HEADS), *found) == {"base": "", "h=1": "sign as printed", "h=4": "not judged"}
 
 
@@ -198,8 +185,16 @@ def test_every_page_of_a_table_has_the_column() -> None:
     for name in ("table3_A", "table3", "table2"):
         page = tables.page_of_table(of_rows(("table2", "base en-de"), *HEADS), "laptop", name, of)
         assert markdown(page).count("| sign as printed") == 1
-    without = tables.page(of_rows(*HEADS), "laptop", "table3_A")
-    assert "verdict" not in markdown(without)
+    without = markdown(tables.page(of_rows(*HEADS), "laptop", "table3_A"))
+    assert not re.search("verdict|statements", without)
+
+
+def test_statements_on_two_rows_of_a_table_are_linked_from_its_page_alone() -> None:
+    one = judged(direction("S1", "", "Four heads are better than one", H4, H1, scale="laptop"), "undetermined")
+    link = "What is said of two of these rows, and whether it holds: [statements.md](statements.md)."
+    told = {name: markdown(tables.page(of_rows(*HEADS), "laptop", name, [one])) for name in ("table3_A", "table3")}
+    assert [link in text for text in told.values()] == [True, False]
+    assert link not in markdown(tables.page(of_rows(*HEADS), "laptop", "table3_A", [judged(worse(H1), "undetermined")]))
 
 
 def test_no_direction_of_the_list_names_a_base_twice() -> None:

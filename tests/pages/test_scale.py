@@ -58,6 +58,7 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
     assert {"claims.md", "table3.md", "figures.md", "figures/differences.svg"} <= set(links)
     assert "table3_B.md" not in links, "a published part of Table 3 stands on that table's page"
     assert "softmax_saturation" not in text, "two pictures are enough on this page"
+    assert "4 pictures, those of the paper first: [figures.md](figures.md)." in text
     gallery = (tmp_path / "laptop/figures.md").read_text("utf-8")
     assert "A page of this scale shows **the sign of large effects**" in gallery.partition("![")[0]
     shown = re.findall(r"\(figures/(\w+)\.svg\)", gallery)

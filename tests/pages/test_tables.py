@@ -15,7 +15,7 @@ from kept_sentences import ladder_run
 from paper_runs import changed, paper_run, that_counts, told_apart
 from table_records import at_the_end, columns, own, run, save
 
-from repro.pages import build, tables
+from repro.pages import tables
 from repro.pages.build import build_scale, texts
 from repro.pages.columns import sheet, spreads
 from repro.pages.tables import columns_of_table_2
@@ -42,8 +42,9 @@ def fill(results: Path) -> None:
             record.save(path(results, record))
 
 
-def made(results: Path) -> dict[Path, str]:
-    return build.texts(build.build_scale(ResultSet.read(results / "paper")))
+def made(results: Path, *, own: bool = False) -> dict[Path, str]:
+    folder = results / "paper"
+    return texts(build_scale(ResultSet.read_own(folder, results / "nowhere") if own else ResultSet.read(folder)))
 
 
 def test_rows_stand_in_the_papers_order_under_their_letters(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_rows_stand_in_the_papers_order_under_their_letters(tmp_path: Path) -> N
     page = made(tmp_path)[tmp_path / "paper/table3.md"]
     rows = [line.split("|")[1].strip() for line in page.split("\n") if line.startswith("|")]
     assert rows == ["row", ":" + "-" * 9, "base", "(A) h=4", "(B) d_k=16"]
-    mine = build.texts(build.build_scale(ResultSet.read_own(tmp_path / "paper", tmp_path / "nowhere")))
+    mine = made(tmp_path, own=True)
     scores = [mine[tmp_path / f"paper/{name}.md"].partition("## What")[0] for name in ("table3", "table3_B")]
     assert ["Δ" in text for text in scores] == [False, True], "the paper's Table 3 has no differences"
 
@@ -89,15 +90,6 @@ def test_a_damaged_list_of_rows_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text('{"table3_A": [{"row": "h=1"}]}')
     with pytest.raises(ValueError, match=r"rows\.json: expected tables and their rows, got KeyError"):
         noted_rows(tmp_path)
-
-
-def test_names_are_text_on_the_page(tmp_path: Path) -> None:
-    record = paper_run("a|b <c>", "table3_A", position=0, stamp={**paper_run().stamp, "dirty": True})
-    for one in (record, that_counts(paper_run(seed=9))):  # with evidence a page is whole
-        one.save(path(tmp_path, one))
-    page = made(tmp_path)[tmp_path / "paper/table3.md"]
-    assert "a|b" not in page
-    assert r"- Run from uncommitted code, so left out: a\|b &lt;c&gt; (seed 1)." in page
 
 
 def places(shown: list[Column], text: str) -> list[str]:
@@ -140,20 +132,20 @@ def test_each_number_of_the_sheet_stands_under_its_name() -> None:
     assert {name: float(line[name]) for name in expected} == expected
 
 
-def with_accuracy(seed: int, accuracy: float | None, **other: Any) -> Any:
-    """A seed of h=1 with an accuracy; of test it is 0.25 less."""
-    run = told_apart("h=1", "table3_A", seed=seed, paper=PAPER, **other)
-    if accuracy is None:
-        return run
-    dev, test = ({**run.scores[split], "accuracy": accuracy - less} for split, less in (("dev", 0), ("test", 0.25)))  # type: ignore[literal-required]
-    return told_apart("h=1", "table3_A", seed=seed, paper=PAPER, **other | {"scores": {"dev": dev, "test": test}})
+def with_accuracies(*of: float | None) -> Any:
+    """Seeds of h=1 with these accuracies on dev; of test they are 0.25 less."""
+    runs = []
+    for seed, accuracy in enumerate(of, start=1):
+        scores: Any = told_apart("h=1", "table3_A").scores
+        if accuracy is not None:
+            less = {"dev": 0.0, "test": 0.25}
+            scores = {split: {**scores[split], "accuracy": accuracy - less[split]} for split in less}
+        runs.append(told_apart("h=1", "table3_A", seed=seed, paper=PAPER, scores=scores))
+    return frames.table(runs)
 
 
-def test_accuracy_is_a_column_of_the_sheet_where_records_have_it_and_of_no_page() -> None:
-    before, after = (
-        frames.table([with_accuracy(seed, accuracy) for seed, accuracy in enumerate(of, start=1)])
-        for of in ((None, None, None), (0.5, 0.625, 0.75))
-    )
+def test_accuracy_is_a_column_of_the_sheet_where_all_seeds_have_it_and_of_no_page() -> None:
+    before, after, mixed = map(with_accuracies, (None, 0.5, 0.5), (None, 0.625, None), (None, 0.75, 0.75))
     assert not [name for name in before if "accuracy" in name], "sheets of older records stay as they are"
     [line] = csv.DictReader(io.StringIO(sheet(after)))
     assert [line[f"{split}/accuracy{end}"] for split in ("dev", "test") for end in ("", "_min", "_max")] == [
@@ -161,10 +153,6 @@ def test_accuracy_is_a_column_of_the_sheet_where_records_have_it_and_of_no_page(
     ]  # fmt: skip
     assert float(line["dev/accuracy_half_width"]) == pytest.approx(4.3027 * 0.125 / 3**0.5, rel=1e-4)
     assert columns(after) == columns(before)
-
-
-def test_a_mean_accuracy_is_over_all_seeds_of_a_row_or_there_is_none() -> None:
-    mixed = frames.table([with_accuracy(1, 0.5), with_accuracy(2, None), with_accuracy(3, 0.75)])
     [line] = csv.DictReader(io.StringIO(sheet(mixed)))
     assert (line["n"], line["dev/nll"]) == ("3", "1.25")
     assert [line[f"dev/accuracy{end}"] for end in ("", "_half_width", "_min", "_max")] == [""] * 4
@@ -204,16 +192,12 @@ def test_exploratory_runs_are_counted_and_noted(tmp_path: Path) -> None:
     )
 
 
-def test_without_evidence_no_run_is_called_exploratory(tmp_path: Path) -> None:
+def test_without_evidence_and_of_ones_own_no_run_is_called_exploratory(tmp_path: Path) -> None:
     fill(tmp_path)
     assert "exploratory" not in made(tmp_path)[tmp_path / "paper/table3.md"]
-
-
-def test_own_runs_are_never_called_exploratory(tmp_path: Path) -> None:
-    for record in (that_counts(paper_run(seed=9)), paper_run(seed=1)):
-        record.save(path(tmp_path / "own", record))
-    own = ResultSet.read_own(tmp_path / "own/paper", tmp_path / "published")
-    assert "exploratory" not in build.texts(build.build_scale(own))[tmp_path / "own/paper/table3.md"]
+    mine = paper_run(seed=9)
+    that_counts(mine).save(path(tmp_path, mine))
+    assert "exploratory" not in made(tmp_path, own=True)[tmp_path / "paper/table3.md"]
 
 
 # Table 2
@@ -269,36 +253,24 @@ def test_the_cost_column_is_worked_out_again(tmp_path: Path) -> None:
     assert lines["Transformer (big)"] == ["28.4", "41.8", "2.3e19", "2.3e19", "2.3e19", "2.3e19"]
 
 
-def test_runs_that_diverged_are_counted_beside_the_others(tmp_path: Path) -> None:
+def test_our_runs_stand_beside_the_printed_scores_missing_and_diverged_ones_named(tmp_path: Path) -> None:
     fill_table_2(tmp_path)
-    nothing: Any = dict.fromkeys(paper_run().scores["dev"])
-    lost = paper_run("base en-de", "table2", seed=4, hyper=changed(average=5), status="diverged")
-    lost = replace(lost, scores={"dev": nothing, "test": nothing})
-    lost.save(path(tmp_path, lost))
-    lines = {line[0]: line[1:] for line in lines_of_table_2(tmp_path)}
-    assert lines["base en-de"][1] == "3 (1 diverged)"
-    assert lines["base en-fr"][1] == "3"
-
-
-def test_our_runs_stand_beside_the_printed_scores(tmp_path: Path) -> None:
-    fill_table_2(tmp_path)
-    lines = {line[0]: line[1:] for line in lines_of_table_2(tmp_path)}
-    assert lines["base"][:4] == ["1", "1.5 ± 0.0", "1.5 ± 0.0", ""], "27.3 is the averaged model's"
-    assert lines["base en-de"][:4] == ["5", "1.5 ± 0.0", "1.5 ± 0.0", "27.3"]
-    assert lines["base en-fr"][3] == "38.1"
     text = made(tmp_path)[tmp_path / "paper/table2.md"]
     assert "None: every run follows it." in text
     assert "In all rows: n 3" in text
     sheet = list(csv.DictReader(io.StringIO(made(tmp_path)[tmp_path / "paper/table2.csv"])))
     assert [row["row"] for row in sheet] == ["base", "base en-de", "base en-fr"]
-
-
-def test_a_row_without_a_run_is_missing(tmp_path: Path) -> None:
-    fill_table_2(tmp_path)
-    big = PaperNumbers(ppl=None, bleu=41.8, params=None)
-    note_rows(tmp_path / "paper", {("table2", "big en-fr"): Listed(3, big)})
-    [line] = [line for line in lines_of_table_2(tmp_path) if line[0] == "big en-fr"]
-    assert (line[2], line[3], line[5]) == ("missing", "missing", "41.8")
+    nothing: Any = dict.fromkeys(paper_run().scores["dev"])
+    lost = paper_run("base en-de", "table2", seed=4, hyper=changed(average=5), status="diverged")
+    lost = replace(lost, scores={"dev": nothing, "test": nothing})
+    lost.save(path(tmp_path, lost))
+    note_rows(tmp_path / "paper", {("table2", "big en-fr"): Listed(3, PaperNumbers(ppl=None, bleu=41.8, params=None))})
+    lines = {line[0]: line[1:] for line in lines_of_table_2(tmp_path)}
+    #                           averaged, n, sacreBLEU, multi-bleu, paper
+    assert lines["base"][:5] == ["1", "3", "1.5 ± 0.0", "1.5 ± 0.0", ""], "27.3 is the averaged model's"
+    assert lines["base en-de"][:5] == ["5", "3 (1 diverged)", "1.5 ± 0.0", "1.5 ± 0.0", "27.3"]
+    assert (lines["base en-fr"][1], lines["base en-fr"][4]) == ("3", "38.1")
+    assert (lines["big en-fr"][1], lines["big en-fr"][2], lines["big en-fr"][4]) == ("missing", "missing", "41.8")
 
 
 def test_each_number_of_table_2_stands_under_its_heading() -> None:
@@ -326,9 +298,10 @@ def made_of_own(results: Path) -> dict[Path, str]:
 
 
 def test_a_table_of_systems_shows_operations_and_parts(tmp_path: Path) -> None:
+    ladder_run("Other", 2, tmp_path, places=False)
+    assert "## By length" not in made_of_own(tmp_path)[tmp_path / "lab" / "ladder.md"], "no run has counts"
     for seed in (1, 3):
         ladder_run("One", seed, tmp_path)
-    ladder_run("Other", 2, tmp_path, places=False)
     written = made_of_own(tmp_path)
     page, sheet = (written[tmp_path / "lab" / f"ladder.{kind}"] for kind in ("md", "csv"))
     assert "## By length" in page
@@ -339,11 +312,6 @@ def test_a_table_of_systems_shows_operations_and_parts(tmp_path: Path) -> None:
     assert "FLOPs" in page
     assert "dev/bleu/longest" in sheet.partition("\n")[0]
     assert "Runs differ in deciding code" not in page
-
-
-def test_without_counts_there_is_no_such_part(tmp_path: Path) -> None:
-    ladder_run("Other", 2, tmp_path, places=False)
-    assert "## By length" not in made_of_own(tmp_path)[tmp_path / "lab" / "ladder.md"]
 
 
 def test_a_table_of_systems_says_where_curves_cross(tmp_path: Path) -> None:
