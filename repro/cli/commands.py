@@ -68,35 +68,28 @@ def _found(name: str) -> Callable[[list[str]], int]:
         case "ui":
             from repro.cli.ui import main
         case "runs":
-            from repro.cli.runs import main
+            from repro.cli.runs import runs as main
         case "compare":
-            from repro.cli.compare import main
+            from repro.cli.runs import compare as main
         case "explain":
             from repro.cli.explain import main
-        case "translate":
-            from repro.cli.decode import translate as main
-        case "parse":
-            from repro.cli.decode import parse as main
-        case "score":
-            from repro.cli.decode import score as main
         case _:
-            from repro.cli.decode import export as main
+            from repro.cli import decode
+
+            return {"translate": decode.translate, "parse": decode.parse, "score": decode.score}.get(
+                name, decode.export
+            )
     return main
 
 
 def overview() -> str:
     """All commands, each with what it does."""
     width = max(map(len, COMMANDS)) + 2
-    return "\n".join(
-        [
-            f"usage: {ours()} COMMAND ...",
-            "",
-            *(f"  {name:<{width}}{does}" for name, does in COMMANDS.items()),
-            "",
-            f"{ours('COMMAND', '--help')} says more, {ours('--version')} which code this is.",
-            "`run TABLE` runs the experiment file of that name, as this does:",
-            f"  {experiment_command('table3_A')} --help",
-        ]
+    listed = "\n".join(f"  {name:<{width}}{does}" for name, does in COMMANDS.items())
+    return (
+        f"usage: {ours()} COMMAND ...\n\n{listed}\n\n"
+        f"{ours('COMMAND', '--help')} says more, {ours('--version')} which code this is.\n"
+        f"`run TABLE` runs the experiment file of that name, as this does:\n  {experiment_command('table3_A')} --help"
     )
 
 

@@ -9,7 +9,7 @@ python -m repro export <id> --format huggingface exported
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -26,45 +26,55 @@ from repro.runs.load import finished, open_run
 from repro.runs.options import add_options
 from repro.runs.use import check_parses, check_translates, outputs, score_sentences, trees
 
-STDIN = Path("/dev/stdin")
-
 
 def text_file(typed: str) -> Path:
     """A file of sentences. Raises ArgumentTypeError for a folder, and where there is none."""
     file = Path(typed)
-    if not file.exists() or file.is_dir():
-        found = "a folder" if file.is_dir() else "no such file"
-        raise argparse.ArgumentTypeError(f"{typed}: expected a file of sentences, one per line; got {found}")
-    return file
+    if file.exists() and not file.is_dir():
+        return file
+    found = "a folder" if file.is_dir() else "no such file"
+    raise argparse.ArgumentTypeError(f"{typed}: expected a file of sentences, one per line; got {found}")
+
+
+TEXT: dict[str, Any] = {"type": text_file, "nargs": "?", "default": Path("/dev/stdin")}
 
 
 def translate(argv: Sequence[str] | None = None) -> int:
     """Translate each line of a text with a finished run, to standard output."""
-    parser = run_parser("translate", translate.__doc__)
-    _add_engine(parser, "what translates")
-    parser.add_argument(
-        "source", type=text_file, nargs="?", default=STDIN, help="text, plain or gzip (default: standard input)"
-    )
+    parser = run_parser("translate", translate.__doc__, backend="what translates")
+    parser.add_argument("source", help="text, plain or gzip (default: standard input)", **TEXT)
     known = "; ".join(f"{name}: {one}" for name, one in SEARCHES.items())
     parser.add_argument("--search", choices=SEARCHES, default="paper", help=f"{known} (default: paper)")
     parser.add_argument("--beam", type=int, help="hypotheses kept for each sentence (default: the search's)")
     parser.add_argument("--alpha", type=float, help="exponent of the length penalty (default: the search's)")
-    _translate(parsed(parser, argv))
+    options = parsed(parser, argv)
+    given = {name: value for name in ("beam", "alpha") if (value := getattr(options, name)) is not None}
+    search = replace(SEARCHES[options.search], **given)
+    folder, run = named_run(options)
+    check_translates(run)
+    lines = list(read_lines(options.source))  # bad lines are reported before the model is built
+    warn_of_unseen(run, lines)
+    trained = open_run(folder, options.cache_dir)
+    for _, text in outputs(trained, lines, search, backend=options.backend, bf16=options.precision == "bf16"):
+        sys.stdout.buffer.write(text.encode() + b"\n")
     return 0
 
 
 def parse(argv: Sequence[str] | None = None) -> int:
     """Parse each sentence with a finished run of Table 4: a tree in brackets on each line of standard output."""
-    parser = run_parser("parse", parse.__doc__)
-    _add_engine(parser, "what parses")
-    parser.add_argument(
-        "source",
-        type=text_file,
-        nargs="?",
-        default=STDIN,
-        help="sentences, one per line, their words split by spaces as the treebank splits them (default: stdin)",
-    )
-    _parse(parsed(parser, argv))
+    parser = run_parser("parse", parse.__doc__, backend="what parses")
+    split = "their words split by spaces as the treebank splits them"
+    parser.add_argument("source", help=f"sentences, one per line, {split} (default: stdin)", **TEXT)
+    options = parsed(parser, argv)
+    folder, run = named_run(options)
+    check_parses(run)
+    sentences = [tokens_of(line) for line in read_lines(options.source)]
+    trained, search, bf16 = open_run(folder, options.cache_dir), Search.of(run.settings), options.precision == "bf16"
+    n_mended = 0
+    for found in trees(trained, sentences, search, backend=options.backend, bf16=bf16):
+        n_mended += bool(found and found.kinds)
+        sys.stdout.buffer.write((bracketed(found.tree, "TOP") if found else "").encode() + b"\n")
+    print(f"{n_mended:,} of {sum(map(bool, sentences)):,} outputs were not trees, and were mended", file=sys.stderr)
     return 0
 
 
@@ -73,7 +83,12 @@ def score(argv: Sequence[str] | None = None) -> int:
     parser = run_parser("score", score.__doc__)
     parser.add_argument("source", type=text_file, help="sentences, one per line")
     parser.add_argument("target", type=text_file, help="their translations, line by line")
-    _score(parsed(parser, argv))
+    options = parsed(parser, argv)
+    folder, _ = named_run(options)
+    sources, targets = zip(*Parallel(options.source, options.target).pairs(), strict=True)
+    found = score_sentences(open_run(folder, options.cache_dir), sources, targets)
+    n = f"{len(sources):,} pairs, {found.n_tokens:,} target tokens"
+    print(f"{n}: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}")
     return 0
 
 
@@ -81,27 +96,29 @@ def export(argv: Sequence[str] | None = None) -> int:
     """Write the model of a finished run for others to open, with its tokenizer, its record and a model card."""
     parser = run_parser("export", export.__doc__)
     parser.add_argument("--format", choices=FORMATS, required=True, help="format to write")
-    parser.add_argument(
-        "folder", type=Path, help="where to: new, empty, or an earlier export of the same run and format"
-    )
-    _export(parsed(parser, argv))
+    where = "where to: new, empty, or an earlier export of the same run and format"
+    parser.add_argument("folder", type=Path, help=where)
+    options = parsed(parser, argv)
+    folder, run = named_run(options)
+    export_run(run, lambda: open_run(folder, options.cache_dir), options.format, options.folder)
+    print(f"{options.folder}: run {run.run} for {options.format}; README.md there says how to open it")
     return 0
 
 
-def run_parser(name: str, does: str | None) -> Parser:
-    """A parser with the options that these commands share."""
+# What these commands share ---------------------------------------------------------------------------------
+
+
+def run_parser(name: str, does: str | None, backend: str = "") -> Parser:
+    """A parser for a finished run and, where a `backend` computes outputs, for that."""
     parser = Parser(prog=ours(name), description=does)
     parser.add_argument("run", help=f"a finished run: {run_names()}, its folder, its id or the beginning of it")
     parser.add_argument("--model", metavar="RUN", help="the run, as an option instead of the first argument")
-    add_options(
-        parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir="where older runs' tokenizers are"
-    )
+    cache = "where older runs' tokenizers are"
+    add_options(parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir=cache)
+    if backend:
+        precision = "of torch's matrix products (default: fp32)"
+        add_options(parser, "backend", "precision", backend=backend, precision=precision)
     return parser
-
-
-def _add_engine(parser: Parser, backend: str) -> None:
-    precision = "of torch's matrix products (default: fp32)"
-    add_options(parser, "backend", "precision", backend=backend, precision=precision)
 
 
 def parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
@@ -116,22 +133,9 @@ def named_run(options: argparse.Namespace) -> tuple[Path, Record]:
     """The folder and the record of the chosen run, which is named on standard error before the slow work begins."""
     folder = run_folder(options.run, options.runs_dir)
     run = finished(folder)
-    print(
-        f"{folder}: {run.table}, {run.row}, seed {run.seed}, scale {run.scale}, {run.pair}", file=sys.stderr, flush=True
-    )
+    told = f"{folder}: {run.table}, {run.row}, seed {run.seed}, scale {run.scale}, {run.pair}"
+    print(told, file=sys.stderr, flush=True)
     return folder, run
-
-
-def _translate(options: argparse.Namespace) -> None:
-    given = {name: value for name in ("beam", "alpha") if (value := getattr(options, name)) is not None}
-    search = replace(SEARCHES[options.search], **given)
-    folder, run = named_run(options)
-    check_translates(run)
-    lines = list(read_lines(options.source))  # bad lines are reported before the model is built
-    warn_of_unseen(run, lines)
-    trained = open_run(folder, options.cache_dir)
-    for _, text in outputs(trained, lines, search, **_by(options)):
-        sys.stdout.buffer.write(text.encode() + b"\n")
 
 
 def warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
@@ -142,8 +146,8 @@ def warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
 
     held_out, column = run.corpus["n_test"] + run.corpus["n_dev"], ("en", "de", "fr").index(run.pair.split("-")[0])
     trained = islice(sentences(0), held_out, held_out + run.corpus["n_train"])
-    known = {word for triple in trained for word in _words(triple[column])}
-    words = [word for line in lines for word in _words(line)]
+    known = {*_words(triple[column] for triple in trained)}
+    words = _words(lines)
     if unseen := [word for word in words if word not in known]:
         print(
             f"{len(unseen):,} of {len(words):,} words ({len(unseen) / len(words):.0%}) never stood in the generated "
@@ -154,41 +158,6 @@ def warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
         )
 
 
-def _words(line: str) -> list[str]:
+def _words(lines: Iterable[str]) -> list[str]:
     """Words without the marks around them, in small letters: a sentence begins with a capital."""
-    return [word for word in (one.strip(".,?!").lower() for one in line.split()) if word]
-
-
-def _by(options: argparse.Namespace) -> dict[str, Any]:
-    """The backend and its precision, as arguments of a search."""
-    return {"backend": options.backend, "bf16": options.precision == "bf16"}
-
-
-def _parse(options: argparse.Namespace) -> None:
-    folder, run = named_run(options)
-    check_parses(run)
-    sentences = [tokens_of(line) for line in read_lines(options.source)]
-    trained = open_run(folder, options.cache_dir)
-    n_mended = 0
-    for found in trees(trained, sentences, Search.of(run.settings), **_by(options)):
-        n_mended += bool(found and found.kinds)
-        sys.stdout.buffer.write((bracketed(found.tree, "TOP") if found else "").encode() + b"\n")
-    print(f"{n_mended:,} of {sum(map(bool, sentences)):,} outputs were not trees, and were mended", file=sys.stderr)
-
-
-def _score(options: argparse.Namespace) -> None:
-    folder, _ = named_run(options)
-    text = Parallel(options.source, options.target)
-    pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
-    sources, targets = zip(*pairs, strict=True)
-    trained = open_run(folder, options.cache_dir)
-    found = score_sentences(trained, sources, targets)
-    print(
-        f"{len(pairs):,} pairs, {found.n_tokens:,} target tokens: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}"
-    )
-
-
-def _export(options: argparse.Namespace) -> None:
-    folder, run = named_run(options)
-    export_run(run, lambda: open_run(folder, options.cache_dir), options.format, options.folder)
-    print(f"{options.folder}: run {run.run} for {options.format}; README.md there says how to open it")
+    return [word for line in lines for one in line.split() if (word := one.strip(".,?!").lower())]
