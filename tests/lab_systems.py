@@ -1,9 +1,10 @@
-"""The variants of the lab, from the experiment files themselves: what of them holds, and what is known not to."""
+"""Systems beside the Transformer, from the experiment files: variants of the lab, and those of the ladder."""
 
 import runpy
 from pathlib import Path
 from typing import Any
 
+from repro.model.rivals.attention_rnn import AskedByNewState, AskedByToken
 from repro.results.provenance import system_text
 from repro.runs.table import Row
 
@@ -21,3 +22,7 @@ NO_MASK = "no mask (PPL means nothing)"
 NOT_CAUSAL = {NO_MASK}
 NOT_CAUSAL_IN_TRAINING = {*NOT_CAUSAL, "batch norm"}
 READ_ANEW = {"reach r=5", "static", "relative", "relative, clip 2", "relative, sinusoids", NO_MASK}
+
+LADDER: list[Row] = runpy.run_path(str(EXPERIMENTS / "ladder.py"))["ROWS"]
+LADDER_SYSTEMS: dict[str, Any] = {row.name: row.system for row in LADDER if row.system is not None}
+LADDER_SYSTEMS |= {"asked by token": AskedByToken, "asked by new state": AskedByNewState}

@@ -7,9 +7,7 @@ import pytest
 
 from repro.model.config import BASE
 from repro.paper import (
-    N_REGULARISERS,
     PRINTED_STEPS,
-    REGULARISERS,
     SECONDS_A_STEP,
     TABLE_2,
     TABLE_4,
@@ -97,10 +95,6 @@ def test_convs2s_is_the_one_whose_hardware_was_fitted() -> None:
     fitted = {line.name for line in TABLE_2 for hardware in line.hardware.values() if hardware.fitted}
     assert fitted == {"ConvS2S"}
     assert all(hardware.fitted for hardware in system("ConvS2S").hardware.values())
-
-
-def test_three_kinds_of_regularisation_are_announced_and_two_described() -> None:
-    assert (N_REGULARISERS, REGULARISERS) == (3, ("residual dropout", "label smoothing"))
 
 
 def test_a_device_without_a_printed_rate_is_refused() -> None:

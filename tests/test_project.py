@@ -52,12 +52,6 @@ def run(*arguments: str, cwd: Path = ROOT, **variables: str) -> subprocess.Compl
 # ---- versions
 
 
-def test_git_ignores_what_runs_and_tests_leave() -> None:
-    # after both commands of the README `git status` has nothing to say
-    ignored = (ROOT / ".gitignore").read_text("utf-8").split("\n")
-    assert {"/results/own/", "/runs/", "/cache/", "/data/", "/mlflow.db*", ".venv/", ".tox/"} <= set(ignored)
-
-
 def test_the_citation_file_names_the_version() -> None:
     import yaml  # MLflow brings it
 
@@ -272,20 +266,6 @@ def test_every_module_says_what_it_is_in_one_line() -> None:
     first = {path: (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n\n")[0] for path in SOURCES}
     wrong = [path for path, line in first.items() if path.stat().st_size and ("\n" in line or not line.endswith("."))]
     assert wrong == [], "expected a sentence on the first line, and an empty line after it"
-
-
-def test_the_order_to_read_in_names_files() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    [order] = re.findall(r"^## The order to read in$(.*?)^\[", readme, flags=re.MULTILINE | re.DOTALL)
-    steps = re.findall(r"^\d+\. (.*(?:\n   .*)*)", order, flags=re.MULTILINE)
-    assert len(steps) == 8
-    for step in steps:
-        names = re.findall(r"`([\w./]+)`", step)
-        folders = [name for name in names if name.endswith("/")]
-        assert "/" in names[0], step
-        for name in names:
-            in_folder = [f"{folder}{name}.py" for folder in folders if "/" not in name]
-            assert any((ROOT / one).exists() for one in in_folder or [name]), f"{name} of: {step}"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import resource
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,7 +13,6 @@ from xml.sax.saxutils import escape
 
 import pytest
 from file_server import FileServer
-from own_limits import files_of
 
 from repro.cli.commands import main
 from repro.corpora import sources
@@ -290,9 +290,13 @@ def test_every_archive_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own.tsv").write_bytes(b"en\tde\n" + b"a\tb\n" * 1_000)
-    with files_of(1_000):
-        words = ["import", str(tmp_path / "own.tsv"), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1"]
+    words = ["import", str(tmp_path / "own.tsv"), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1"]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))  # no file grows beyond it, as on a full disk
+    try:
         assert "cannot be written to: File too large" in said(capsys, *words, f"--to={tmp_path / 'own'}", code=74)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [path.name for path in tmp_path.iterdir()] == ["own.tsv"]
 
 

@@ -17,6 +17,7 @@ import lightning as L
 import numpy as np
 import pytest
 import torch
+from data.sides import numbered
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from repro.corpora.catalogue import GrammarSizes
@@ -28,24 +29,15 @@ from repro.data.datamodule import TranslationData
 from repro.data.shards import Encoded
 from repro.data.vocabulary import Subwords
 from repro.model.config import Hyper
-from repro.model.special_tokens import EOS
 from repro.training.module import TranslationModule
 
 BUDGET = 60
 
 
-def side(lengths: np.ndarray) -> Encoded:
-    """Sentence i is made of its own number, plus 2."""
-    offsets = np.append(0, np.cumsum(lengths))
-    ids = np.repeat(np.arange(len(lengths)) + 2, lengths).astype(np.uint16)
-    ids[offsets[1:] - 1] = EOS
-    return Encoded(ids, offsets)
-
-
 def text(n: int, seed: int) -> tuple[Encoded, Encoded]:
     random = np.random.RandomState(seed)
     source = 2 + random.binomial(12, 0.3, n)
-    return side(source), side(source + random.binomial(4, 0.5, n) - 1)
+    return numbered(source), numbered(source + random.binomial(4, 0.5, n) - 1)
 
 
 TRAIN, DEV = text(97, seed=0), text(31, seed=1)
@@ -87,7 +79,7 @@ def test_dev_fits_where_training_fits(world: int, accumulate: int) -> None:
 def test_a_dev_sentence_may_be_longer_than_the_budget() -> None:
     # dev is read whole, whatever the budget of training is
     data = translation()
-    data.dev = side(np.array([3, BUDGET + 1])), side(np.array([3, 2]))
+    data.dev = numbered(np.array([3, BUDGET + 1])), numbered(np.array([3, 2]))
     assert sorted(i for batch in data.val_dataloader() for i in seen(batch)) == [0, 1]
 
 
@@ -151,14 +143,8 @@ def trainer(folder: Path, **options: Any) -> L.Trainer:
     after_each = ModelCheckpoint(
         folder, filename="{step}", every_n_train_steps=1, save_top_k=-1, enable_version_counter=False
     )
-    defaults = {
-        "accelerator": "cpu",
-        "devices": 1,
-        "callbacks": [after_each],
-        "default_root_dir": folder,
-        "logger": False,
-    }
-    quiet = {"enable_progress_bar": False, "enable_model_summary": False}
+    defaults = {"accelerator": "cpu", "devices": 1, "callbacks": [after_each], "default_root_dir": folder}
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     return L.Trainer(**defaults | quiet | options)
 
 
@@ -187,23 +173,16 @@ def sentences(trained: list[tuple[Any, ...]]) -> list[int]:
 
 
 @pytest.mark.filterwarnings(*LIGHTNINGS)
-def test_epochs_end_and_each_has_its_own_order(tmp_path: Path) -> None:
-    witness = fit(tmp_path, max_epochs=3)
+@pytest.mark.parametrize("asked_again", [0, 1])  # for its loaders, after so many epochs
+def test_epochs_end_and_each_has_its_own_order(tmp_path: Path, asked_again: int) -> None:
+    witness = fit(tmp_path, max_epochs=3, reload_dataloaders_every_n_epochs=asked_again)
     assert len(witness.trained) == 3 * EPOCH == 3 * len(translation().train_dataloader())
     epochs = [sentences(witness.trained[i * EPOCH : (i + 1) * EPOCH]) for i in range(3)]
     assert epochs == [planned(0), planned(1), planned(2)]
     assert all(sorted(epoch) == list(range(97)) for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) == 3
-    dev = list(range(31))
-    sanity = witness.held_out[: -3 * 31]  # two batches, before training
-    assert sorted(witness.held_out[-3 * 31 :]) == sorted(3 * dev)
-    assert 0 < len(sanity) < 31
-
-
-@pytest.mark.filterwarnings(*LIGHTNINGS)
-def test_loaders_that_are_asked_for_again_change_nothing(tmp_path: Path) -> None:
-    witness = fit(tmp_path, max_epochs=3, reload_dataloaders_every_n_epochs=1)
-    assert sentences(witness.trained) == [*planned(0), *planned(1), *planned(2)]
+    assert sorted(witness.held_out[-3 * 31 :]) == sorted(3 * [*range(31)])
+    assert 0 < len(witness.held_out[: -3 * 31]) < 31  # two batches, before training
 
 
 class Reader(L.Callback):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,11 +135,8 @@ def test_decoding_stops_at_the_end_and_skips_padding(tokenizer: Tokenizer) -> No
     the, dog = tokens(tokenizer, "the")[:-1], tokens(tokenizer, "dog")[:-1]
     assert tokenizer.decode([PAD, *the, PAD, *dog, EOS, *the, PAD]) == "the dog"
     assert tokenizer.decode(np.array([*the, EOS])) == "the"
-    assert tokenizer.decode([]) == tokenizer.decode([EOS]) == tokenizer.decode([PAD]) == ""
-
-
-def test_the_line_feed_is_a_piece_that_decodes_to_a_blank(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(tokens(tokenizer, "the\ndog")) == "the dog"
+    assert tokenizer.decode([]) == tokenizer.decode([EOS]) == tokenizer.decode([PAD]) == ""
 
 
 # ---- letters take their marks
@@ -303,16 +301,18 @@ def test_a_sequence_that_occurs_once_becomes_no_piece(kind: str, size: int) -> N
     assert train_tokenizer(["abcdefg"], Subwords(kind, 600)).size == size  # type: ignore[arg-type]
 
 
-def test_a_vocabulary_must_hold_the_bytes() -> None:
-    with pytest.raises(ValueError, match=r"needs 258 tokens for the bytes and .*, got 257"):
-        train_tokenizer(TEXT, Subwords("bpe", 257))
-    with pytest.raises(ValueError, match=r"needs 514 tokens for the bytes and .*, got 513"):
-        train_tokenizer(TEXT, Subwords("wordpiece", 513))
-
-
-def test_a_given_vocabulary_is_not_learned() -> None:
-    with pytest.raises(ValueError, match="not learned.*given_tokenizer"):
-        train_tokenizer(TEXT, Subwords("given", 37_000))
+@pytest.mark.parametrize(
+    ("kind", "size", "said"),
+    [
+        ("bpe", 257, r"needs 258 tokens for the bytes and .*, got 257"),
+        ("wordpiece", 513, r"needs 514 tokens for the bytes and .*, got 513"),
+        ("given", 37_000, "not learned.*given_tokenizer"),
+        ("BPE", 600, "^Sub-words: expected one of bpe, wordpiece, given, got 'BPE'"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(kind: Any, size: int, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        train_tokenizer(TEXT, Subwords(kind, size))
 
 
 def test_an_error_in_the_text_is_the_error_of_training() -> None:
@@ -501,8 +501,3 @@ def test_letters_that_spell_a_special_token_stay_letters_beside_words_that_are_k
         ids, _ = tokenizer.encode([line])
         assert [place for place, id in enumerate(ids) if id in (PAD, EOS)] == [len(ids) - 1], "but the end of the line"
         assert tokenizer.decode(ids.tolist()) == line
-
-
-def test_another_kind_of_sub_words_is_refused() -> None:
-    with pytest.raises(ValueError, match="^Sub-words: expected one of bpe, wordpiece, given, got 'BPE'"):
-        Subwords("BPE", 600)  # type: ignore[arg-type]

@@ -122,13 +122,6 @@ def test_a_treebank_of_dependencies_is_refused_by_name(tmp_path: Path) -> None:
         list(trees_of(file, Counter()))
 
 
-def test_a_line_of_two_million_bytes_is_a_tree_like_others() -> None:
-    words = 2_000_000 // len("(NN abcdefghijklmnopqrstuvwxyz) ")
-    found = tree(f"(S {'(NN abcdefghijklmnopqrstuvwxyz) ' * words})")
-    assert len(found.leaves) == words
-    assert found.brackets == (Bracket("S", 0, words),)
-
-
 # Lines of tokens ---------------------------------------------------------------------------------------------
 
 
@@ -224,11 +217,3 @@ def test_any_tokens_give_a_tree_whose_leaves_are_the_words(line: list[str], word
         assert tree(readable).words == words
     if one.brackets:
         assert mended(linearised(one), words) == (one, {}), "what was mended is a tree"
-
-
-def test_every_prefix_of_a_true_line_is_mended() -> None:
-    known = TOKENS.split()
-    for n in range(len(known)):
-        one, kinds = mended(" ".join(known[:n]), ANNA.words)
-        assert one.words == ANNA.words
-        assert kinds.total(), f"{n} tokens are no tree"

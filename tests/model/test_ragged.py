@@ -8,14 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from data.sides import encoded
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lightning.fabric.utilities.apply_func import move_data_to_device
 from torch import Tensor
 from torch.nn.attention import varlen
 
 from repro.data.batch import Batch, make_batch
-from repro.data.shards import Encoded
 from repro.model import ragged
 from repro.model.attention import ScaledDotProduct
 from repro.model.config import Hyper
@@ -34,17 +33,10 @@ def _rounded_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ragged, "ROUND", 16)  # 18 and 16 tokens: with and without padding at the end
 
 
-def side(lengths: list[int], seed: int) -> Encoded:
-    """Random sentences."""
-    offsets = np.append(0, np.cumsum(lengths))
-    ids = np.random.default_rng(seed).integers(EOS + 1, V, offsets[-1]).astype(np.uint16)
-    ids[offsets[1:] - 1] = EOS
-    return Encoded(ids, offsets)
-
-
 def batch(*, packed: bool, sentences: Sequence[int] = range(5)) -> Batch:
     """Five pairs, or some of them."""
-    sides = (side(lengths, seed) for seed, lengths in enumerate(LENGTHS))
+    random = np.random.default_rng(0)
+    sides = (encoded([random.integers(EOS + 1, V, n - 1) for n in lengths]) for lengths in LENGTHS)
     return make_batch(*sides, np.array(sentences, np.int64), n_update=sum(LENGTHS[1]), packed=packed)
 
 
@@ -94,13 +86,6 @@ def test_an_empty_share_is_padding_and_weighs_nothing() -> None:
     loss, _, *gradients = losses(model, batch(packed=True, sentences=[]))
     assert loss == 0
     assert not any(gradient.any() for gradient in gradients)
-
-
-def test_it_can_be_moved_and_lies_where_its_batch_does() -> None:
-    moved = move_data_to_device(batch(packed=True), torch.device("meta"))
-    assert isinstance(moved.source, Ragged)
-    assert {part.device.type for part in (moved.source.ids, moved.target.position, moved.decoder_in.ends)} == {"meta"}
-    assert batch(packed=True).target.to("meta").ids.is_meta
 
 
 class Kernel:

@@ -6,7 +6,7 @@ What they keep as every system does is tested in test_variants.py.
 from dataclasses import replace
 
 import pytest
-from ladder_systems import SYSTEMS
+from lab_systems import LADDER_SYSTEMS as SYSTEMS
 from model.samples import V, shifted, tokens
 from model.test_variants import LAPTOP, OF_LADDER, B, S, T, hidden, made, other_from
 from torch import Tensor, nn
@@ -144,25 +144,6 @@ def test_what_differs_in_no_product_costs_the_same(same: str, as_this: str) -> N
     one, other = SYSTEMS[same], SYSTEMS[as_this]
     assert counted_parameters(one, LAPTOP, 0) == counted_parameters(other, LAPTOP, 0)
     assert counted_flops(one, LAPTOP, 600, 1, 11, 11) == counted_flops(other, LAPTOP, 600, 1, 11, 11)
-
-
-@pytest.mark.parametrize(
-    ("name", "d_ff", "of_token"),
-    [
-        ("encoder: recurrent", 216, 2 * 4 * 32 * (64 + 32)),  # both directions of half the width
-        ("encoder: convolutional", 224, 3 * 64 * 128),
-        ("decoder: recurrent", 184, 4 * 64 * (64 + 64)),
-        ("decoder: nothing", 320, 0),
-    ],
-)
-def test_operations_of_hybrids_are_those_of_the_arithmetic(name: str, d_ff: int, of_token: int) -> None:
-    """Those of the Transformer, h d_k = h d_v = 64, without self-attention on one side; what stands in its slot."""
-    tokens_of, d, n = {"encoder": 11, "decoder": 13}, 64, 600
-    side, (s, t) = name.partition(":")[0], tokens_of.values()
-    own = {of: m * 4 * d * d + m * m * 2 * d for of, m in tokens_of.items()}
-    own[side] = tokens_of[side] * of_token
-    layer = sum(own.values()) + (t + s) * 2 * d * d + t * s * 2 * d + (s + t) * 2 * d * d_ff
-    assert counted_flops(SYSTEMS[name], LAPTOP, n, 1, s, t) == 3 * 2 * (3 * layer + t * d * n)
 
 
 def test_operations_of_convolutional_systems_are_those_of_the_arithmetic() -> None:

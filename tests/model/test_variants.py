@@ -6,15 +6,15 @@ unless rounding is what is looked at. The exceptions are known by name, and must
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from data.sides import encoded
+from lab_systems import LADDER_SYSTEMS as LADDER
 from lab_systems import NOT_CAUSAL, NOT_CAUSAL_IN_TRAINING, READ_ANEW, VARIANTS
-from ladder_systems import SYSTEMS as LADDER
 from model.narrow_products import Products, as_here, through_float32
 from model.samples import V, same, shifted, tokens, with_vectors_drawn
 from torch import Tensor
@@ -102,18 +102,16 @@ def test_padding_changes_nothing(name: str, training: bool) -> None:
 @pytest.mark.parametrize("name", ["Transformer", *NOT_CAUSAL])
 def test_a_sentence_in_a_batch_is_read_as_it_is_alone(name: str) -> None:
     """As training makes batches: a shorter sentence has its end among what the decoder reads, as the future has."""
-    sentences = [np.array([*ids, EOS]) for ids in ([5, 7, 4], [9], [3, 8, 6, 2, 11])]
+    sentences = encoded([[5, 7, 4], [9], [3, 8, 6, 2, 11]])
 
     def read(*which: int) -> Tensor:
-        flat, lengths = np.concatenate([sentences[i] for i in which]), np.array([len(sentences[i]) for i in which])
-        side: Any = SimpleNamespace(gather=lambda _: (flat, lengths))
-        batch: Any = make_batch(side, side, np.array(which), n_update=len(flat))
+        batch: Any = make_batch(sentences, sentences, np.array(which), n_update=1)
         return hidden(model, batch.source, batch.decoder_in)
 
     model = made(name)
     together = read(0, 1, 2)
-    for i, ids in enumerate(sentences):
-        same(together[i : i + 1, : len(ids)], read(i))
+    for i, length in enumerate(sentences.lengths):
+        same(together[i : i + 1, :length], read(i))
 
 
 @pytest.mark.parametrize("name", sorted(IN_KERNEL))

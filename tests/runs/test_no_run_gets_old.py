@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab_systems import LAB
-from ladder_systems import LADDER
+from lab_systems import LAB, LADDER
 
 from repro.results import places, provenance
 from repro.runs.parsing import Parsing
