@@ -7,8 +7,9 @@ from typing import Any
 
 from paper_runs import paper_run
 
+from repro.decoding.bleu import translation_scores
 from repro.results.record import Record, path
-from repro.results.sentences import SMOOTHED, Translated, bleu, write_sentences
+from repro.results.sentences import Translated, write_sentences
 
 REFERENCES = {
     "dev": ["der Hund läuft heute sehr schnell nach Hause", "die Katze schläft auf dem Sofa", "das ist gut"],
@@ -43,8 +44,9 @@ def with_scores(record: Record, of: dict[str, Translated] | None = None) -> Reco
     """The record with the scores that its translations are worth, and as many sentences as they are."""
     scores: Any = {}
     for split, found in (of or splits(record.seed)).items():
-        own = {name: bleu(one.summands.sum(0), smoothed=SMOOTHED[name]).item() for name, one in found.scorers.items()}
-        scores[split] = {**record.scores[split], **own}  # type: ignore[literal-required]
+        own = translation_scores(found.hypotheses, found.references, found.pair[-2:], are_tokens=found.in_tokens)
+        numbers = {name: value for name, value in own.items() if isinstance(value, float)}
+        scores[split] = {**record.scores[split], **numbers}  # type: ignore[literal-required]
     sizes: Any = {"n_dev": len(REFERENCES["dev"]), "n_test": len(REFERENCES["test"])}
     return replace(record, scores=scores, corpus={**record.corpus, **sizes})
 

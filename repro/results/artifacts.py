@@ -11,7 +11,7 @@ in the file's metadata. Parquet's pages carry checksums, and readers check what 
 
 import functools
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -26,9 +26,11 @@ if TYPE_CHECKING:  # imported late, so that `--help` waits for neither
 
 FORMAT, SUFFIX = 2, ".parquet"
 AGAIN = "Restore the file from git, or run the row again."
+DEV = SPLITS[0]
 _KEY = b"repro"  # the key of the facts about runs in the file's metadata
-_OPTIONS = {"compression": "zstd", "compression_level": 19, "write_statistics": False, "write_page_checksum": True}
+_OPTIONS = {"compression": "brotli", "compression_level": 11, "write_statistics": False, "write_page_checksum": True}
 Column: TypeAlias = "NDArray[np.int64] | Sequence[str]"
+_Run: TypeAlias = "tuple[tuple[int, ...], Mapping[str, Any], pa.Table]"  # the file's state, the facts, the run's lines
 
 
 class Artifact(NamedTuple):
@@ -36,14 +38,6 @@ class Artifact(NamedTuple):
 
     about: Mapping[str, Any]  # said once: "run", its id, and what the task adds; plain data
     columns: Mapping[str, Column]  # [S] each, whole numbers or text
-
-
-class _Run(NamedTuple):
-    """A run in a file."""
-
-    state: tuple[int, ...]  # of the file
-    about: Mapping[str, Any]
-    sentences: "pa.Table"  # with the run's own columns
 
 
 def own_file(place: Path, text: str) -> Path:
@@ -59,62 +53,52 @@ def write(place: Path, text: str, artifact: Artifact) -> None:
 def about(place: Path, text: str) -> Mapping[str, Any] | None:
     """The facts about the run at `place`; None where it has no file for this text. Raises ValueError as `read`."""
     found = _find(place, text)
-    return None if found is None else found.about
+    return found and found[1]
 
 
 def state(place: Path, text: str) -> tuple[int, ...] | None:
     """A value that changes whenever the file with this text of the run at `place` does; None without a file."""
     found = _find(place, text)
-    return None if found is None else found.state
+    return found and found[0]
 
 
-def read(place: Path, text: str, columns: Sequence[str] | None = None) -> Artifact | None:
+def read(
+    place: Path, text: str, columns: Sequence[str] | None = None, *, run: str | None = None, n: int | None = None
+) -> Artifact | None:
     """One text of the run whose record is at `place`, all columns or only `columns`; None where it has none.
 
-    Raises ValueError for a damaged file, naming it and what to do.
+    Raises ValueError for a damaged file, naming it and what to do, and for the text of another run than `run`, or of
+    another length than `n`, where these are given.
     """
     if (found := _find(place, text)) is None:
         return None
+    _, facts, sentences = found
+    if run and facts["run"] != run:
+        raise ValueError(f"{place}: expected {text} of run {run}, got that of run {facts['run']}. {AGAIN}")
+    if n and len(sentences) != n:
+        raise ValueError(f"{place}: {text}: expected {n:,} sentences, got {len(sentences):,}. {AGAIN}")
     kept: dict[str, Column] = {}
-    for name in found.sentences.column_names:
-        if columns is None or name in columns:
-            values = found.sentences[name]
+    for name in sentences.column_names:
+        values = sentences[name]
+        if (columns is None or name in columns) and values.null_count < len(values):  # else only other runs have it
             kept[name] = values.to_pylist() if str(values.type) == "string" else values.to_numpy().astype("int64")
-    return Artifact(found.about, kept)
-
-
-def read_of(
-    place: Path, text: str, run: str, columns: Sequence[str] | None = None, n: int | None = None
-) -> Artifact | None:
-    """As `read`, but raises ValueError also for the text of another run, or, if `n` is given, of another length."""
-    found = read(place, text, columns)
-    if found is not None and found.about["run"] != run:
-        raise ValueError(f"{place}: expected {text} of run {run}, got that of run {found.about['run']}. {AGAIN}")
-    if found is not None and n and (wrong := {len(column) for column in found.columns.values()} - {n}):
-        raise ValueError(f"{place}: {text}: expected {n:,} sentences, got {wrong.pop():,}. {AGAIN}")
-    return found
+    return Artifact(facts, kept)
 
 
 def texts(place: Path) -> list[str]:
     """The texts for which the run at `place` has sentences, sorted by name."""
     own = _own_files(place)
     shared = {*place.parent.glob(f"*{SUFFIX}")} - {*own}
-    names = {file.name.removeprefix(f"{place.stem}.").removesuffix(SUFFIX) for file in own}
+    names = {file.stem.removeprefix(f"{place.stem}.") for file in own}
     return sorted(names | {file.stem for file in shared if place.stem in _runs(file)})
-
-
-def is_of(place: Path, text: str, run: str) -> bool:
-    """Whether the sentences at `place` exist, are undamaged and belong to this run."""
-    try:
-        found = read(place, text)
-    except ValueError:
-        return False
-    return found is not None and bool(found.about["run"] == run)
 
 
 def are_of(place: Path, run: str, texts: Iterable[str] = SPLITS) -> bool:
     """Whether the sentences of dev and test, or of `texts`, exist, are undamaged and belong to this run."""
-    return all(is_of(place, text, run) for text in texts)
+    try:
+        return all(read(place, text, run=run) for text in texts)
+    except ValueError:
+        return False
 
 
 def drop(place: Path, kept: Iterable[str] = ()) -> None:
@@ -129,16 +113,16 @@ def copy(source: Path, target: Path, run: str) -> None:
     Damaged files are not copied. Files of this run at `target` stay where `source` has none.
     """
     for text in texts(source):
-        if is_of(source, text, run) and (found := read(source, text)):
+        if are_of(source, run, [text]) and (found := read(source, text)):
             write(target, text, found)
-    drop(target, [text for text in texts(target) if is_of(target, text, run)])
+    drop(target, [text for text in texts(target) if are_of(target, run, [text])])
 
 
-def publish(folder: Path, own: Path, runs: Mapping[str, str], left_out: Container[str] = ()) -> None:
+def publish(folder: Path, own: Path, runs: Mapping[str, str], *, whole: bool = True) -> None:
     """Write the sentences of all runs of the published table at `folder`, taken from `own` where they are there.
 
-    `runs` are all runs of the table, by the stem of their record; sentences of any other run are removed, and those of
-    texts that are `left_out`.
+    `runs` are all runs of the table, by the stem of their record; sentences of any other run are removed. Of a table
+    that is not `whole`, sentences of dev alone are written, and of further sets the scores.
     """
     places = {stem: (folder / f"{stem}.json", own / f"{stem}.json") for stem in sorted(runs)}
     there = {file.stem for file in folder.glob(f"*{SUFFIX}")}
@@ -146,8 +130,10 @@ def publish(folder: Path, own: Path, runs: Mapping[str, str], left_out: Containe
         content = dict[str, Artifact]()
         for stem, both in places.items():
             found = [one for place in both if (one := read(place, text)) and one.about["run"] == runs[stem]]
-            if found and text not in left_out:
+            if found and (whole or text == DEV):
                 content[stem] = found[-1]
+            elif found and text not in SPLITS:
+                content[stem] = found[-1]._replace(columns={})
         _write(folder / f"{text}{SUFFIX}", content)
 
 
@@ -159,7 +145,7 @@ class FurtherTest(NamedTuple):
 
     sha256: str  # of the text, both sides
     scores: Named  # as those of the record's own test set
-    hypotheses: list[str]  # in the order of the text
+    hypotheses: list[str]  # in the order of the text; empty where a published table does not keep them
 
 
 def write_further(place: Path, run: str, tests: Mapping[str, FurtherTest]) -> None:
@@ -176,8 +162,8 @@ def read_further(place: Path, run: str) -> dict[str, FurtherTest]:
     """
     made = {}
     for name in texts(place):
-        if name not in SPLITS and (found := read_of(place, name, run)):
-            hypotheses = [*map(str, found.columns["hypothesis"])]
+        if name not in SPLITS and (found := read(place, name, run=run)):
+            hypotheses = [*map(str, found.columns.get("hypothesis", ()))]
             made[name] = FurtherTest(found.about["sha256"], found.about["scores"], hypotheses)
     return made
 
@@ -192,11 +178,11 @@ def _table(stem: str, artifact: Artifact) -> "pa.Table":
     import pyarrow as pa
 
     row, named, seed = stem.rpartition("-seed")  # the record in a run's own folder has no such name
-    lengths = {len(column) for column in artifact.columns.values()}
+    lengths = {len(column) for column in artifact.columns.values()} or {0}
     if len(lengths) != 1:
         raise ValueError(f"{stem}: expected columns of one length, got {sorted(lengths)}.")
     (n,) = lengths
-    begin = {"row": pa.array([row] * n), "seed": np.full(n, int(seed) if named else 0)}
+    begin = {"row": pa.array([row] * n, pa.string()), "seed": np.full(n, int(seed) if named else 0)}
     return pa.table(begin | {name: pa.array(artifact.columns[name]) for name in sorted(artifact.columns)})
 
 
@@ -209,10 +195,7 @@ def _write(file: Path, content: Mapping[str, Artifact]) -> None:
         file.unlink(missing_ok=True)
         return
     tables = {stem: _table(stem, of) for stem, of in content.items()}
-    runs = {
-        stem: {"n": len(of), "columns": of.column_names[2:], "about": content[stem].about}
-        for stem, of in tables.items()
-    }
+    runs = {stem: {"n": len(of), "about": content[stem].about} for stem, of in tables.items()}
     told: dict[str, Any] = {"format": FORMAT, "runs": runs}
     head = signed_json.canonical({**told, signed_json.KEY: signed_json.checksum(told)})
     order = _order([len(of) for of in tables.values()])
@@ -244,9 +227,8 @@ def _order(sizes: Sequence[int]) -> "NDArray[np.int64]":
     return np.argsort(np.concatenate([np.arange(n) for n in sizes]), kind="stable")
 
 
-def _find(place: Path, text: str) -> _Run | None:
-    found = (_runs(file).get(place.stem) for file in (own_file(place, text), place.with_name(f"{text}{SUFFIX}")))
-    return next((run for run in found if run), None)
+def _find(place: Path, text: str) -> "_Run | None":
+    return _runs(own_file(place, text)).get(place.stem) or _runs(place.with_name(f"{text}{SUFFIX}")).get(place.stem)
 
 
 def _runs(file: Path) -> Mapping[str, _Run]:
@@ -272,7 +254,7 @@ def _runs_once(file: Path, state: tuple[int, ...]) -> Mapping[str, _Run]:
         runs, sizes = content["runs"], [run["n"] for run in content["runs"].values()]
         lines = np.split(np.argsort(_order(sizes)), np.cumsum(sizes)[:-1])
         return {
-            stem: _Run(state, run["about"], whole.select(run["columns"]).take(of))
+            stem: (state, run["about"], whole.take(of).drop_columns(["row", "seed"]))
             for (stem, run), of in zip(runs.items(), lines, strict=True)
         }
     except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:  # pyarrow's own are of these kinds

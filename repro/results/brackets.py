@@ -85,7 +85,7 @@ def read_brackets(results: Path, record: Record) -> dict[str, Brackets] | None:
     """
     place, made = path(results, record), dict[str, Brackets]()
     for split in SPLITS:
-        found = artifacts.read_of(place, split, record.run, n=record.n_sentences(split))
+        found = artifacts.read(place, split, run=record.run, n=record.n_sentences(split))
         if found is None or COLUMNS[0] not in found.columns:
             return None
         columns = {name: np.asarray(column, np.int64) for name, column in found.columns.items()}

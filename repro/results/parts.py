@@ -25,7 +25,7 @@ from repro.results.brackets import read_brackets
 from repro.results.frame import DataFrame, common, runs_in, spread, spread_each, whole, widened
 from repro.results.notes import SCORERS
 from repro.results.record import Record, path
-from repro.results.sentences import SMOOTHED, NgramCounts, bleu, read_counts, read_places
+from repro.results.sentences import NgramCounts, bleu, read_counts, read_places
 from repro.results.task import number
 
 Floats = NDArray[np.float64]
@@ -111,7 +111,7 @@ def bleu_of_parts(record: Record, results: Path) -> dict[str, float] | None:
 
 
 def _bleu(summands: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> float:
-    return float(bleu(summands.sum(axis=0), smoothed=SMOOTHED[SCORER]))
+    return float(bleu(summands.sum(axis=0)))
 
 
 # How long translations are. The paper's search (section 6.1) allows a hypothesis to end at once, and a row with such
@@ -206,4 +206,4 @@ def over_sentences(row: Sequence[Counts], less: Sequence[Counts], score: Callabl
 def bleu_over_sentences(row: Sequence[NgramCounts], less: Sequence[NgramCounts] = ()) -> Interval:
     """Mean sacreBLEU of a row's runs, or its difference to that of another row, by sacreBLEU's paired bootstrap."""
     ours, theirs = ([of.summands for of in runs] for runs in (row, less))
-    return over_sentences(ours, theirs, functools.partial(bleu, smoothed=True))
+    return over_sentences(ours, theirs, bleu)

@@ -2,9 +2,9 @@
 
 hypothesis                     the translation as it was scored
 reference                      only for generated text: that of most corpora may not be redistributed
-<scorer>/hypothesis, /reference, /1 ... /4    without a reference: number of its tokens, of its reference's, of its
-                               correct 1- to 4-grams; so anybody can compute BLEU for any selection of sentences
-first, second, last            as a scorer, of dev: each third of the translation against that of its reference
+bleu/hypothesis, /reference, /1 ... /4    without a reference: number of its tokens, of its reference's, of its correct
+                               1- to 4-grams by sacreBLEU; so anybody can compute BLEU for any selection of sentences
+first/..., second/..., last/...    the same, of dev: each third of the translation against that of its reference
 source                         of dev: number of tokens of the source, as the model reads them
 
 Paper: section 6.1, which gives one number per system.
@@ -12,8 +12,7 @@ Paper: section 6.1, which gives one number per system.
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -28,21 +27,19 @@ from repro.results.record import Record, path
 from repro.results.task import SPLITS, TRANSLATION
 
 ORDERS = 4  # n-grams that BLEU counts
-SMOOTHED = {"bleu": True, "bleu_published": False}  # exponentially, as sacreBLEU does; multi-bleu not at all
-THIRDS = ("first", "second", "last")
+WHOLE, THIRDS = "bleu", ("first", "second", "last")  # of translations, as columns are named
 SAME_BLEU = 1e-6  # sums are whole numbers, so only the last digits may differ
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class NgramCounts:
-    """Token and n-gram counts of S sentences, by one scorer."""
+class NgramCounts(NamedTuple):
+    """Token and n-gram counts of S sentences."""
 
     hypothesis: Ints  # [S] tokens of the translation
     reference: Ints  # [S] tokens of its reference
     correct: Ints  # [S, 4] 1- to 4-grams of the translation that its reference has
 
-    @functools.cached_property
+    @property
     def summands(self) -> NDArray[np.float64]:
         """What BLEU sums over sentences, [S, 10]: both lengths, correct n-grams, all n-grams."""
         total = np.maximum(self.hypothesis[:, None] - np.arange(ORDERS), 0)
@@ -54,38 +51,26 @@ class Places(NamedTuple):
     """Source lengths and counts by third of translations, for scores by length and by position."""
 
     source: Sequence[int]  # [S] tokens of each source, as the model reads them
-    thirds: Sequence[NgramCounts]  # by sacreBLEU: each third of a translation against that of its reference
+    thirds: Sequence[NgramCounts]  # each third of a translation against that of its reference
 
 
-@dataclass(frozen=True)
-class Translated:
+class Translated(NamedTuple):
     """The translations of one split by a run."""
 
     hypotheses: Sequence[str]
     references: Sequence[str]
     pair: str  # "en-de"
-    _: KW_ONLY
     in_tokens: bool  # both sides are Moses tokens
     source: Sequence[int] | None = None  # [S] tokens of each source; None: not known
     is_open: bool = False  # the references may be redistributed
 
-    @functools.cached_property
-    def scorers(self) -> dict[str, NgramCounts]:
-        """The counts by each scorer."""
-        return ngram_counts(self.hypotheses, self.references, languages(self.pair)[1], in_tokens=self.in_tokens)
 
-    @functools.cached_property
-    def thirds(self) -> tuple[NgramCounts, ...]:
-        """The counts by third."""
-        return thirds(self.hypotheses, self.references, languages(self.pair)[1], in_tokens=self.in_tokens)
-
-
-def bleu(sums: NDArray[np.float64], *, smoothed: bool) -> NDArray[np.float64]:
-    """BLEU [...] of sums [..., 10] as in sacreBLEU; an order without a correct n-gram is smoothed or gives 0."""
+def bleu(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """BLEU [...] of sums [..., 10] as in sacreBLEU: an order without a correct n-gram is smoothed exponentially."""
     hypothesis, reference = sums[..., 0], sums[..., 1]
     correct, total = np.split(sums[..., 2:], 2, axis=-1)
     missed = correct == 0
-    halved = 0.5 ** np.cumsum(missed, axis=-1) if smoothed else np.zeros_like(correct)
+    halved = 0.5 ** np.cumsum(missed, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_precisions = np.log(np.where(missed, halved, correct) / total)
         log_brevity = np.minimum(0.0, 1 - reference / hypothesis)
@@ -97,29 +82,25 @@ def bleu(sums: NDArray[np.float64], *, smoothed: bool) -> NDArray[np.float64]:
 
 
 def ngram_counts(
-    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool
-) -> dict[str, NgramCounts]:
-    """The counts by each scorer of `bleu.py`; without a published protocol for the language only by sacreBLEU.
+    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool = False
+) -> NgramCounts:
+    """The counts by sacreBLEU, with its tokens of the language `target`.
 
-    `target` is the language, `in_tokens` whether both sides are Moses tokens. Raises ValueError for sides that are not
-    parallel.
+    `in_tokens` says whether both sides are Moses tokens. Raises ValueError for sides that are not parallel.
     """
-    from repro.decoding.bleu import published_protocol
-
-    scorers = [name for name in SMOOTHED if name == "bleu" or published_protocol(target) is None]
-    return {name: _counted(_Cut(name, target, in_tokens), hypotheses, references) for name in scorers}
+    return _counted(_Cut(target, in_tokens), hypotheses, references)
 
 
 def thirds(
-    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool
+    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool = False
 ) -> tuple[NgramCounts, ...]:
     """Counts of the first, second and last third of each translation against the same third of its reference.
 
-    Tokens are sacreBLEU's; of n tokens the k-th third begins at n k // 3. Arguments are those of `ngram_counts`.
+    Of n tokens the k-th third begins at n k // 3. Arguments are those of `ngram_counts`.
     """
-    found = _counted(_Cut("bleu", target, in_tokens, len(THIRDS)), hypotheses, references)
-    columns = found.hypothesis, found.reference, found.correct
-    return tuple(NgramCounts(*(column[k :: len(THIRDS)] for column in columns)) for k in range(len(THIRDS)))
+    n = len(THIRDS)
+    found = _counted(_Cut(target, in_tokens, n), hypotheses, references)
+    return tuple(NgramCounts(*(column[k::n] for column in found)) for k in range(n))
 
 
 @functools.cache
@@ -132,26 +113,20 @@ def _cutter(name: str) -> Callable[[str], list[str]]:
 
 
 class _Cut(NamedTuple):
-    """How a scorer cuts lines into tokens, and each line's tokens into `parts` of one length."""
+    """How sacreBLEU cuts lines into tokens, and each line's tokens into `parts` of one length."""
 
-    scorer: str
     target: str
-    in_tokens: bool = False
+    in_tokens: bool
     parts: int = 1
 
     def __call__(self, lines: Sequence[str]) -> list[list[str]]:
-        from repro.decoding.bleu import given_tokens, plain_text, published_tokens, sacrebleu_tokeniser
+        from repro.decoding.bleu import plain_text, sacrebleu_tokeniser
 
-        if self.scorer == "bleu":
-            name = sacrebleu_tokeniser(self.target)
-            cut, plain = _cutter(name), (plain_text(line, self.target) if self.in_tokens else line for line in lines)
-            # 13a never looks beyond a blank, so each word is cut only once
-            tokens = [[*chain.from_iterable(map(cut, of.split()))] if name == "13a" else cut(of) for of in plain]
-        else:
-            cut_all = given_tokens if self.in_tokens else published_tokens
-            tokens = [cut_all(line, self.target).split() for line in lines]
-        n = self.parts
-        return [of[len(of) * k // n : len(of) * (k + 1) // n] for of in tokens for k in range(n)] if n > 1 else tokens
+        name, n = sacrebleu_tokeniser(self.target), self.parts
+        cut, plain = _cutter(name), (plain_text(line, self.target) if self.in_tokens else line for line in lines)
+        # 13a never looks beyond a blank, so each word is cut only once
+        tokens = [[*chain.from_iterable(map(cut, of.split()))] if name == "13a" else cut(of) for of in plain]
+        return [of[len(of) * k // n : len(of) * (k + 1) // n] for of in tokens for k in range(n)]
 
 
 class _Ngrams(NamedTuple):
@@ -226,18 +201,19 @@ def has_sentences(record: Record) -> bool:
 def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> None:
     """Write the sentences of a run beside its record at `place`."""
     for split, of in splits.items():
-        about = {"run": run, "hypotheses": sha256_of(of.hypotheses), "references": sha256_of(of.references)}
         columns: dict[str, Column] = {"hypothesis": list(of.hypotheses)}
-        counted: dict[str, NgramCounts] = {}
+        if of.source is not None:
+            columns["source"] = np.asarray(of.source, np.int64)
         if of.is_open and not of.in_tokens:
             columns["reference"] = list(of.references)
         else:
-            counted = of.scorers | (dict(zip(THIRDS, of.thirds, strict=True)) if of.source else {})
-        if of.source is not None:
-            columns["source"] = np.asarray(of.source, np.int64)
-        for name, counts in counted.items():
-            columns |= dict(zip(_names(name), (counts.hypothesis, counts.reference, *counts.correct.T), strict=True))
-        artifacts.write(place, split, Artifact(about, columns))
+            sides = of.hypotheses, of.references, languages(of.pair)[1]
+            counted = {WHOLE: ngram_counts(*sides, in_tokens=of.in_tokens)}
+            if of.source is not None:
+                counted |= zip(THIRDS, thirds(*sides, in_tokens=of.in_tokens), strict=True)
+            for name, (hypothesis, reference, correct) in counted.items():
+                columns |= zip(_names(name), (hypothesis, reference, *correct.T), strict=True)
+        artifacts.write(place, split, Artifact({"run": run, "hypotheses": sha256_of(of.hypotheses)}, columns))
 
 
 def read_hypotheses(place: Path, split: str) -> list[str]:
@@ -247,17 +223,16 @@ def read_hypotheses(place: Path, split: str) -> list[str]:
     return [*map(str, found.columns["hypothesis"])]
 
 
-def read_counts(results: Path, record: Record, split: str = "dev", scorer: str = "bleu") -> NgramCounts | None:
-    """The counts of a run's translations by one scorer, from beside its record under `results`; None where it has none.
+def read_counts(results: Path, record: Record, split: str = "dev") -> NgramCounts | None:
+    """The counts of a run's translations, from beside its record under `results`; None where it has none.
 
     Those of test are not published for all tables. Raises ValueError if they are of another run, have another number of
     sentences, or give another BLEU than the record's.
     """
-    scored, place = record.score(split, scorer), path(results, record)
+    scored, place = record.score(split, WHOLE), path(results, record)
     if not has_sentences(record) or scored is None or (state := artifacts.state(place, split)) is None:
         return None
-    run = record.run, record.n_sentences(split), languages(record.pair)[1]
-    return _counts_once(place, split, state, *run, scorer, scored)
+    return _counts_once(place, split, state, record.run, record.n_sentences(split), languages(record.pair)[1], scored)
 
 
 def read_places(results: Path, record: Record, split: str) -> Places | None:
@@ -268,9 +243,7 @@ def read_places(results: Path, record: Record, split: str) -> Places | None:
     return _places_once(place, split, state, record.run, record.n_sentences(split), languages(record.pair)[1])
 
 
-def faults(
-    results: Path, record: Record, splits: Sequence[str] = SPLITS, scorers: Iterable[str] = tuple(SMOOTHED)
-) -> Iterator[str]:
+def faults(results: Path, record: Record, splits: Sequence[str] = SPLITS) -> Iterator[str]:
     """Why the files beside a record do not match its scores; nothing where they match or are not needed."""
     if not has_sentences(record):
         return
@@ -280,8 +253,7 @@ def faults(
             yield f"its translations of {' and '.join(missing)} are missing"
             return
         for split in splits:
-            for scorer in scorers:
-                read_counts(results, record, split, scorer)  # which compares with the record
+            read_counts(results, record, split)  # which compares with the record
             if sha256_of(read_hypotheses(place, split)) != (artifacts.about(place, split) or {})["hypotheses"]:
                 yield f"other translations of {split} stand beside it than were scored"
     except (ValueError, OSError) as error:
@@ -297,19 +269,15 @@ def sha256_of(lines: Sequence[str]) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _counts_once(
-    place: Path, split: str, _state: object, run: str, n: int, target: str, scorer: str, scored: float
-) -> NgramCounts:
-    found, counts = _read(place, split, run, n, _names(scorer)), None
+def _counts_once(place: Path, split: str, _state: object, run: str, n: int, target: str, scored: float) -> NgramCounts:
+    found, counts = _read(place, split, run, n, _names(WHOLE)), None
     if "reference" in found.columns:
-        counts = _counted(_Cut(scorer, target), *_sides(found))
-    elif _names(scorer)[0] in found.columns:
-        counts = _counts(found, scorer)
-    counted = bleu(counts.summands.sum(0), smoothed=SMOOTHED[scorer]).item() if counts else None
+        counts = ngram_counts(*_sides(found), target)
+    elif _names(WHOLE)[0] in found.columns:
+        counts = _counts(found, WHOLE)
+    counted = bleu(counts.summands.sum(0)).item() if counts else None
     if counts is None or counted is None or abs(scored - counted) > SAME_BLEU:
-        raise ValueError(
-            f"{place}: {split}: expected counts that give the record's {scorer} of {scored}, got {counted}"
-        )
+        raise ValueError(f"{place}: {split}: expected counts that give the record's BLEU of {scored}, got {counted}")
     return counts
 
 
@@ -318,16 +286,13 @@ def _places_once(place: Path, split: str, _state: object, run: str, n: int, targ
     found = _read(place, split, run, n, ["source", *(name for of in THIRDS for name in _names(of))])
     if "source" not in found.columns:
         return None
-    if "reference" in found.columns:
-        parts = thirds(*_sides(found), target, in_tokens=False)
-    else:
-        parts = tuple(_counts(found, third) for third in THIRDS)
+    parts = thirds(*_sides(found), target) if "reference" in found.columns else [_counts(found, of) for of in THIRDS]
     return Places([*map(int, found.columns["source"])], parts)
 
 
 def _read(place: Path, split: str, run: str, n: int, names: Sequence[str]) -> Artifact:
     """These columns and both sides, of this run and all its n sentences; the file was there when its state was read."""
-    found = artifacts.read_of(place, split, run, ["hypothesis", "reference", *names], n)
+    found = artifacts.read(place, split, ["hypothesis", "reference", *names], run=run, n=n)
     if found is None:
         raise ValueError(f"{place}: expected {split} of run {run}, got none. {artifacts.AGAIN}")
     return found
@@ -339,7 +304,7 @@ def _sides(found: Artifact) -> tuple[list[str], list[str]]:
 
 
 def _names(of: str) -> list[str]:
-    """The names of the columns with the counts of a scorer, or of a third."""
+    """The names of the columns with the counts of whole translations, or of a third."""
     return [f"{of}/{what}" for what in ("hypothesis", "reference", *range(1, ORDERS + 1))]
 
 

@@ -52,9 +52,8 @@ def sentences_section(data: ScaleData) -> Section | None:
     sides = compared(data)
     if not sides:
         return None
-    pairs = own_text(sides[0].record, data)
-    spread = np.std([side.bleu for side in sides], axis=0)
-    mean = np.mean([side.bleu for side in sides], axis=0)
+    pairs, bleu = own_text(sides[0].record, data), [side.bleu for side in sides]
+    spread, mean = np.std(bleu, axis=0), np.mean(bleu, axis=0)
     chosen = np.lexsort((np.arange(len(spread)), mean, -spread))[:MOST].tolist()
     scored = [_sentence(i, sides, pairs, float(spread[i])) for i in chosen]
     # the base stands beside a row of Table 3 at first: of a hundred rows at once nobody sees anything
@@ -94,8 +93,7 @@ def compared(data: ScaleData) -> list[Side]:
         n = sum((side.record.table, side.record.row) == (record.table, record.row) for side in found)
         wanted = SEEDS_OF_BASE if record.table == BASE else 1
         if id(record) in alike and n < wanted and has_sentences(record) and are_of(place, record.run, [SPLIT]):
-            # by sacreBLEU alone, which is what is shown: the published protocol is slow
-            if fault := next(faults(data.result_set.folder.parent, record, [SPLIT], ["bleu"]), None):
+            if fault := next(faults(data.result_set.folder.parent, record, [SPLIT]), None):
                 raise ValueError(f"{place}: {fault}. Restore the file from git, or run the row again.")
             counts = read_counts(data.result_set.folder.parent, record)
             assert counts is not None  # are_of has seen them
@@ -124,20 +122,13 @@ def sentence_bleu(counts: NgramCounts) -> NDArray[np.float64]:
     totals = np.maximum(counts.hypothesis[:, None] - np.arange(ORDERS), 0)
     columns = (counts.correct, totals, counts.hypothesis, counts.reference)
     lines = zip(*(column.tolist() for column in columns), strict=True)
-    return np.array(
-        [
-            BLEU.compute_bleu(
-                correct, total, sys_len=own, ref_len=wanted, smooth_method="exp", effective_order=True
-            ).score
-            for correct, total, own, wanted in lines
-        ]
-    )
+    how: dict[str, Any] = {"smooth_method": "exp", "effective_order": True}
+    return np.array([BLEU.compute_bleu(*counted, **how).score for counted in lines])
 
 
 def _sentence(i: int, sides: Sequence[Side], pairs: Pairs | None, spread: float) -> dict[str, Any]:
     """One sentence: each distinct translation once, and for each row the number of its translation."""
     texts = list(dict.fromkeys(side.lines[i] for side in sides))
-    of_row = [texts.index(side.lines[i]) for side in sides]
     source, reference = pairs[i] if pairs else (None, None)
     return {
         "line": i + 1,
@@ -145,7 +136,7 @@ def _sentence(i: int, sides: Sequence[Side], pairs: Pairs | None, spread: float)
         "source": source,
         "reference": reference,
         "texts": [text if len(text) <= LONGEST else f"{text[:LONGEST]} …" for text in texts],
-        "of": of_row,
+        "of": [texts.index(side.lines[i]) for side in sides],
         "bleu": [round(float(side.bleu[i]), 1) for side in sides],
     }
 

@@ -97,7 +97,7 @@ def test_copies_take_the_place_of_another_runs_and_leave_their_own(tmp_path: Pat
     artifacts.copy(tmp_path / "nowhere.json", other, "r2")
     assert artifacts.texts(other) == ["dev", "test"], "nothing to copy, and these are its own"
     artifacts.copy(one, other, "r1")
-    assert {text: artifacts.is_of(other, text, "r1") for text in artifacts.texts(one)} == {
+    assert {text: artifacts.are_of(other, "r1", [text]) for text in artifacts.texts(one)} == {
         "dev": True,
         "test": True,
         "test_2017": True,

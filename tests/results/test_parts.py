@@ -170,7 +170,7 @@ BAD = [text(seed, 0.28, LINES) for seed in (40, 50, 60)]
 
 
 def counted(hypotheses: list[str]) -> NgramCounts:
-    return ngram_counts(hypotheses, LINES, "de", in_tokens=False)["bleu"]
+    return ngram_counts(hypotheses, LINES, "de")
 
 
 def resampled(hypotheses: list[str]) -> list[float]:

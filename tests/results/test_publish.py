@@ -20,7 +20,7 @@ from repro.results.artifacts import FurtherTest, are_of, read_further, write_fur
 from repro.results.frame import ResultSet, load_records, note_rows, noted_rows
 from repro.results.inside import packed_inside, read_inside, write_inside
 from repro.results.publish import keep_few_insides
-from repro.results.record import Record, load, path
+from repro.results.record import Record, load, path, places
 from repro.results.sentences import read_counts
 from repro.runs.table import Paper, Row, Table, listed
 
@@ -114,8 +114,12 @@ def test_records_of_a_question_of_our_own_are_lines_of_one_file(
     monkeypatch.setattr("repro.results.publish.is_exploration", lambda table: table == "lab")
     folder = Path("results/lab/lab")
     own(run("base", 1), run("x", 1), run("x", 2))
+    further = {"more": FurtherTest("ab", {"bleu": 1.5}, ["a b"])}
+    write_further(path(Path("results/own"), run("x", 2)), run("x", 2).run, further)
     assert commands.main(["publish", "lab"]) == 0
-    assert [file.name for file in sorted(folder.iterdir())] == ["dev.parquet", "records.jsonl"]
+    assert [file.name for file in sorted(folder.iterdir())] == ["dev.parquet", "more.parquet", "records.jsonl"]
+    kept = read_further(path(Path("results"), run("x", 2)), run("x", 2).run)
+    assert kept == {"more": further["more"]._replace(hypotheses=[])}, "its scores, which are shown"
     assert load_records(folder) == [run("x", 1), run("x", 2)]
     assert published().keys() == {"base/base-seed1.json"}
     capsys.readouterr()
@@ -373,6 +377,21 @@ def test_translations_that_are_published_stay_though_ones_own_are_gone(project: 
     artifacts.drop(path(Path("results/own"), run("x", 1)))
     assert commands.main(["publish", "lab"]) == 0
     assert are_of(path(Path("results"), run("x", 1)), run("x", 1).run)
+
+
+def test_the_published_files_are_what_publishing_writes(tmp_path: Path) -> None:
+    published = Path(__file__).parents[2] / "results"
+    there = {file.relative_to(published) for file in published.glob("*/*/*.parquet")}
+    few = {file for file in there if file.parts[1].startswith(("table3", "ladder", "lab_"))}
+    assert {file.name for file in few} == {"dev.parquet", "test_2017_flickr.parquet"}
+    for folder in ("captions-1500-steps/base", "laptop-5000-pairs/table3_A", "laptop/table4_grid"):
+        records = [load(place) for place in places(published / folder)]
+        for one in records:
+            artifacts.copy(path(published, one), path(tmp_path / "own", one), one.run)
+        runs = {path(published, one).stem: one.run for one in records}
+        artifacts.publish(tmp_path / folder, tmp_path / "own" / folder, runs)
+        for file in (file for file in there if str(file.parent) == folder):
+            assert (tmp_path / file).read_bytes() == (published / file).read_bytes(), file
 
 
 def test_what_stands_beside_a_published_record_is_renewed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

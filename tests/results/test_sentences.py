@@ -13,12 +13,11 @@ from paper_runs import paper_run
 from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesTokenizer
 
-from repro.decoding.bleu import published_score, sacrebleu_score
+from repro.decoding.bleu import sacrebleu_score
 from repro.results import artifacts
 from repro.results.artifacts import Artifact, are_of, own_file
 from repro.results.record import Record, path
 from repro.results.sentences import (
-    SMOOTHED,
     NgramCounts,
     bleu,
     faults,
@@ -38,31 +37,21 @@ def run(seed: int, **other: Any) -> Record:
 @given(
     st.integers(0, 40).flatmap(
         lambda n: st.tuples(st.just(n), st.integers(0, 60), *(st.integers(0, max(0, n - k)) for k in range(4)))
-    ),
-    st.booleans(),
+    )
 )
-def test_bleu_of_sums_is_sacrebleus(counts: tuple[int, ...], smoothed: bool) -> None:
+def test_bleu_of_sums_is_sacrebleus(counts: tuple[int, ...]) -> None:
     hypothesis, reference, *correct = counts
     total = [max(0, hypothesis - k) for k in range(4)]
-    theirs = BLEU.compute_bleu(correct, total, hypothesis, reference, smooth_method="exp" if smoothed else "none").score
+    theirs = BLEU.compute_bleu(correct, total, hypothesis, reference, smooth_method="exp").score
     sums = np.array([hypothesis, reference, *correct, *total], dtype=np.float64)
     # beside sums of another text, and of one without a right word: each is scored by itself
-    assert bleu(np.stack([SUMS, sums, NONE_RIGHT]), smoothed=smoothed) == pytest.approx(
-        [BY_HAND * smoothed, theirs, 0.0], abs=1e-9
-    )
+    assert bleu(np.stack([SUMS, sums, NONE_RIGHT])) == pytest.approx([BY_HAND, theirs, 0.0], abs=1e-9)
 
 
 # 4 of 5 words right, 2 of 4 pairs, 1 of 3 triples, no quadruple of 2: smoothed half of one
 SUMS = np.array([5, 6, 4, 2, 1, 0, 5, 4, 3, 2], dtype=np.float64)
 BY_HAND = 100 * np.exp(1 - 6 / 5) * (4 / 5 * 2 / 4 * 1 / 3 * 1 / 4) ** 0.25
 NONE_RIGHT = np.array([5, 6, 0, 0, 0, 0, 5, 4, 3, 2], dtype=np.float64)
-
-
-def test_bleu_by_hand() -> None:
-    assert bleu(SUMS, smoothed=True) == pytest.approx(BY_HAND)
-    assert bleu(SUMS, smoothed=False) == 0
-    assert bleu(NONE_RIGHT, smoothed=True) == 0
-    assert bleu(np.array([4, 4, 4, 3, 2, 1, 4, 3, 2, 1], dtype=np.float64), smoothed=False) == pytest.approx(100)
 
 
 def summands(results: Path, record: Record, *of: str) -> Any:
@@ -76,11 +65,9 @@ def test_counts_come_back_and_give_the_records_bleu(tmp_path: Path) -> None:
     assert not list(faults(tmp_path, record))
     for split, of in splits(1).items():
         assert read_hypotheses(path(tmp_path, record), split) == hypotheses(1, split)
-        for name, counts in of.scorers.items():
-            assert summands(tmp_path, record, split, name) == counts.summands.tolist()
+        assert summands(tmp_path, record, split) == ngram_counts(*of[:2], "de").summands.tolist()
     whole = BLEU().corpus_score(hypotheses(1, "dev"), [REFERENCES["dev"]]).score
-    sums = np.array(summands(tmp_path, record)).sum(0)
-    assert bleu(sums, smoothed=True) == pytest.approx(whole, abs=1e-9)
+    assert bleu(np.array(summands(tmp_path, record)).sum(0)) == pytest.approx(whole, abs=1e-9)
     assert read_counts(tmp_path, run(2)) is None, "seed 2 has none"
 
 
@@ -91,14 +78,14 @@ def test_generated_text_keeps_its_references_and_no_counts(tmp_path: Path) -> No
     assert kept
     assert {*kept.columns} == {"hypothesis", "reference", "source"}
     assert not list(faults(tmp_path, record))
+    sides = made["dev"][:2]
+    assert summands(tmp_path, record) == ngram_counts(*sides, "de").summands.tolist()
     places = read_places(tmp_path, record, "dev")
     assert places is not None
-    for name, counts in splits(1)["dev"].scorers.items():
-        assert summands(tmp_path, record, "dev", name) == counts.summands.tolist()
     assert places.source == [7, 5, 3]
-    assert [one.summands.tolist() for one in places.thirds] == [one.summands.tolist() for one in made["dev"].thirds]
+    assert [one.summands.tolist() for one in places.thirds] == [one.summands.tolist() for one in thirds(*sides, "de")]
     changed(path(tmp_path, record), reference=["der", "die", "das"])
-    with pytest.raises(ValueError, match="dev: expected counts that give the record's bleu of"):
+    with pytest.raises(ValueError, match="dev: expected counts that give the record's BLEU of"):
         read_counts(tmp_path, record)
 
 
@@ -144,8 +131,8 @@ def test_the_translations_of_another_seed_are_known_as_such(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("columns", "complaint"),
     [
-        ({"bleu/1": np.array([1, 1, 1])}, "dev: expected counts that give the record's bleu of"),
-        ({"bleu/hypothesis": None}, "expected counts that give the record's bleu of .*, got None"),
+        ({"bleu/1": np.array([1, 1, 1])}, "dev: expected counts that give the record's BLEU of"),
+        ({"bleu/hypothesis": None}, "expected counts that give the record's BLEU of .*, got None"),
     ],
 )
 def test_counts_that_cannot_be_are_refused(columns: dict[str, Any], complaint: str, tmp_path: Path) -> None:
@@ -190,37 +177,25 @@ def read(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("language", "in_tokens"), [("de", False), ("fr", True)])
-def test_sums_of_counts_give_both_scores(language: str, in_tokens: bool) -> None:
+def test_sums_of_counts_give_the_score(language: str, in_tokens: bool) -> None:
     hypotheses, references = read(f"hyp.{language}"), read(f"ref.{language}")
     if in_tokens:
         moses = MosesTokenizer(language)
         hypotheses, references = (
             [moses.tokenize(line, return_str=True) for line in side] for side in (hypotheses, references)
         )
-    found = ngram_counts(hypotheses, references, language, in_tokens=in_tokens)
-    whole = {
-        "bleu": sacrebleu_score(hypotheses, references, language, are_tokens=in_tokens),
-        "bleu_published": published_score(hypotheses, references, language, are_tokens=in_tokens),
-    }
-    assert found.keys() == whole.keys()
-    for name, score in whole.items():
-        sums = found[name].summands.sum(0)
-        assert bleu(sums, smoothed=SMOOTHED[name]) == pytest.approx(score.bleu, abs=1e-9), name
-        assert (sums[0], sums[1]) == (score.hyp_len, score.ref_len), name
-    half = slice(0, 23)
-    assert bleu(found["bleu"].summands[half].sum(0), smoothed=True) == pytest.approx(
-        sacrebleu_score(hypotheses[half], references[half], language, are_tokens=in_tokens).bleu, abs=1e-9
-    )
-
-
-def test_a_language_without_a_protocol_is_counted_by_sacrebleu_alone() -> None:
-    assert [*ngram_counts(["ein pes"], ["jeden pes"], "cs", in_tokens=False)] == ["bleu"]
+    found = ngram_counts(hypotheses, references, language, in_tokens=in_tokens).summands
+    for lines in (slice(None), slice(0, 23)):
+        score = sacrebleu_score(hypotheses[lines], references[lines], language, are_tokens=in_tokens)
+        sums = found[lines].sum(0)
+        assert bleu(sums) == pytest.approx(score.bleu, abs=1e-9)
+        assert (sums[0], sums[1]) == (score.hyp_len, score.ref_len)
 
 
 @given(st.lists(st.text("ab1-.,&;'\"<>()%„ \u00a0\t").filter(lambda line: "\n" not in line), min_size=1))
 def test_counts_are_sacrebleus_line_by_line(lines: list[str]) -> None:
     references = [line[1:] + "a a, a." for line in lines]
-    found = ngram_counts(lines, references, "de", in_tokens=False)["bleu"]
+    found = ngram_counts(lines, references, "de")
     for i, pair in enumerate(zip(lines, references, strict=True)):
         theirs = BLEU(force=True).corpus_score([pair[0]], [[pair[1]]])
         assert found.correct[i].tolist() == theirs.counts
@@ -228,21 +203,21 @@ def test_counts_are_sacrebleus_line_by_line(lines: list[str]) -> None:
 
 
 def test_characters_are_counted_where_words_have_no_blanks() -> None:
-    found = ngram_counts(["我喜欢狗。"], ["我喜欢猫。"], "zh", in_tokens=False)["bleu"]
+    found = ngram_counts(["我喜欢狗。"], ["我喜欢猫。"], "zh")
     assert (found.hypothesis.tolist(), found.correct.tolist()) == ([5], [[4, 2, 1, 0]])
-    parts = thirds(["我喜欢狗。吗"], ["我喜欢猫。吗"], "zh", in_tokens=False)
+    parts = thirds(["我喜欢狗。吗"], ["我喜欢猫。吗"], "zh")
     assert [part.correct[0].tolist() for part in parts] == [[2, 1, 0, 0], [1, 0, 0, 0], [2, 1, 0, 0]]
 
 
 def test_an_empty_translation_counts_its_reference() -> None:
-    found = ngram_counts(["", "das ist gut"], ["das ist gut", "das ist gut"], "de", in_tokens=False)
-    assert found["bleu"].summands.tolist() == [[0, 3, 0, 0, 0, 0, 0, 0, 0, 0], [3, 3, 3, 2, 1, 0, 3, 2, 1, 0]]
+    found = ngram_counts(["", "das ist gut"], ["das ist gut", "das ist gut"], "de")
+    assert found.summands.tolist() == [[0, 3, 0, 0, 0, 0, 0, 0, 0, 0], [3, 3, 3, 2, 1, 0, 3, 2, 1, 0]]
 
 
 def test_thirds_by_hand() -> None:
     # 7 words are cut 2, 2, 3; the reference's 8 are cut 2, 3, 3; marks are words of their own
     hypotheses, references = ["a b c d e f ."], ["a b x c d e f ."]
-    first, second, last = thirds(hypotheses, references, "de", in_tokens=False)
+    first, second, last = thirds(hypotheses, references, "de")
     assert [(int(one.hypothesis[0]), int(one.reference[0])) for one in (first, second, last)] == [
         (2, 2),
         (2, 3),
@@ -253,10 +228,10 @@ def test_thirds_by_hand() -> None:
 
 def test_thirds_hold_every_token_once_and_short_lines_leave_some_empty() -> None:
     hypotheses, references = read("hyp.de"), read("ref.de")
-    whole = ngram_counts(hypotheses, references, "de", in_tokens=False)["bleu"]
-    parts = thirds(hypotheses, references, "de", in_tokens=False)
+    whole = ngram_counts(hypotheses, references, "de")
+    parts = thirds(hypotheses, references, "de")
     assert sum(part.hypothesis for part in parts).tolist() == whole.hypothesis.tolist()
     assert sum(part.reference for part in parts).tolist() == whole.reference.tolist()
-    assert [part.hypothesis.tolist() for part in thirds(["a", ""], ["a b", "c"], "de", in_tokens=False)] == [
+    assert [part.hypothesis.tolist() for part in thirds(["a", ""], ["a b", "c"], "de")] == [
         [0, 0], [0, 0], [1, 0],
     ]  # fmt: skip
