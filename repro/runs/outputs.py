@@ -26,12 +26,11 @@ from repro.results.parts import SPLIT
 from repro.results.record import Record, path
 from repro.results.sentences import (
     SAME_BLEU,
-    SMOOTHED,
     Translated,
-    bleu,
     has_sentences,
     read_hypotheses,
     read_places,
+    thirds,
     write_sentences,
 )
 from repro.results.task import SPLITS, number
@@ -120,6 +119,8 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
     Those of other test sets that lie here count, too. Also None where its text is not at hand: then the counts that
     were kept stand in for it.
     """
+    from repro.decoding.bleu import translation_scores
+
     if (corpus := at_hand(record, cache)) is None:
         return None
     place = path(results, record)
@@ -131,15 +132,16 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
         references = [target for _, target in texts[name].pairs()]
         if len(hypotheses) != len(references):
             return f"{name} has {len(hypotheses):,} translations of {len(references):,} sentences"
-        found = Translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
+        sides = hypotheses, references, languages(record.pair)[1]
         places = read_places(results, record, name) if name in SPLITS else None
-        thirds = [[counts.summands.tolist() for counts in one.thirds] for one in (places, found) if one]
-        if places and thirds[0] != thirds[1]:
+        again = thirds(*sides, in_tokens=corpus.in_tokens) if places else ()
+        if places and any((one.summands != of.summands).any() for one, of in zip(places.thirds, again, strict=True)):
             return f"the counts of its translations of {name}, by thirds, are not those that were kept"
-        for scorer, counts in found.scorers.items():
-            scored, again = number(scores, scorer), bleu(counts.summands.sum(0), smoothed=SMOOTHED[scorer]).item()
-            if scored is None or abs(scored - again) > SAME_BLEU:
-                return f"its translations of {name} score {scorer} {again:.4f}, but {stated} {scored}"
+        found = translation_scores(*sides, are_tokens=corpus.in_tokens)
+        for scorer in record.about["scores"]:
+            scored, counted = number(scores, scorer), number(found, scorer)
+            if counted is not None and (scored is None or abs(scored - counted) > SAME_BLEU):
+                return f"its translations of {name} score {scorer} {counted:.4f}, but {stated} {scored}"
     return None
 
 
