@@ -59,6 +59,11 @@ class Judged:
     sentence_here: str = ""  # the claim's sentence with the sizes of this scale
 
     @property
+    def is_judged(self) -> bool:
+        """Whether there is a verdict, of whatever kind."""
+        return self.verdict != "not judged"
+
+    @property
     def sentence(self) -> str:
         """The claim's sentence as a page prints it."""
         return self.sentence_here or self.claim.sentence

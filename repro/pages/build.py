@@ -14,7 +14,7 @@ from repro.claims import tested
 from repro.claims.catalogue import CLAIMS, LISTED, STATEMENTS
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge, verdicts_of_print
 from repro.claims.layers import verdicts
-from repro.pages import across_scales, claims, of_others, scale, table1, tables
+from repro.pages import claims, of_others, readme, table1, tables
 from repro.pages.columns import has_part, sheet
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.pages.tables import is_like_others, page_of_table
@@ -68,8 +68,9 @@ def _pages_of_scale(data: ScaleData) -> Documents:
     if not data.is_exploration:
         for of, verdicts in ((claims.OF_PAPER, data.judged), (claims.OF_TEXTS, data.stated)):
             made[of.name] = Document(claims.page(data, of), claims.sheet(verdicts))
-    made[scale.NAME] = Document(scale.page(data, _pages(result_set.folder.parent, frames), pictures, pages))
-    if gallery := scale.figures_page(data, pictures):
+    links = _pages(result_set.folder.parent, frames)
+    made[readme.NAME] = Document(readme.page_of_scale(data, links, pictures, pages))
+    if gallery := readme.figures_page(data, pictures):
         made[FIGURES] = Document(gallery)
     return {result_set.folder / name: document for name, document in made.items()}
 
@@ -191,8 +192,8 @@ def build_pages(results: Path, result_sets: Iterable[ResultSet]) -> Documents:
         if data := scale_data(result_set, judged_without_runs(result_set)):
             made |= _pages_of_scale(data)
             known.append(data)
-    whole = across_scales.page(known)
-    return made | ({results / across_scales.NAME: Document(whole)} if whole else {})
+    whole = readme.page_of_all(known)
+    return made | ({results / readme.NAME: Document(whole)} if whole else {})
 
 
 def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
@@ -217,7 +218,7 @@ def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
         for file in (one.folder / f"{name}.{end}" for name in (*VERDICTS, *one.tables)):
             if file.exists():
                 made.setdefault(file, "")  # the scale turned out to be exploration
-    over_all = results / f"{across_scales.NAME}.md"
+    over_all = results / f"{readme.NAME}.md"
     if over_all.exists() and is_generated(read(over_all)):
         made.setdefault(over_all, "")
     elif over_all.exists():

@@ -130,7 +130,7 @@ def is_answered(one: Judged, scale: str) -> bool:
     """Whether the page has an answer to a claim about trained rows: it was judged, or has numbers to explore."""
     if not one.claim.is_trained or not may_judge(scale, one.claim):
         return False
-    return one.verdict != "not judged" or one.explored not in (None, "not judged")
+    return one.is_judged or one.explored not in (None, "not judged")
 
 
 def agreement(data: ScaleData) -> str:
@@ -169,13 +169,13 @@ def promise(judged: Iterable[Judged], scale: str, published: Published = NOTHING
         return f"{published.void}. " * bool(published.void) + (
             "Nothing about trained rows is judged here: no claim has all the runs that it needs."
         )
-    is_published = any(one.verdict != "not judged" and one.explored for one in judged)
+    is_published = any(one.is_judged and one.explored for one in judged)
     return (AS_PUBLISHED if is_published else PROMISE) + BELOW * (not may_judge_sizes(scale))
 
 
 def settles(judged: Iterable[Judged]) -> bool:
     """Whether any claim about trained rows was judged."""
-    return any(one.claim.is_trained and one.verdict != "not judged" for one in judged)
+    return any(one.claim.is_trained and one.is_judged for one in judged)
 
 
 def exploration(evidence: Evidence) -> Sequence[Block]:

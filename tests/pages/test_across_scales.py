@@ -16,7 +16,7 @@ from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome
 from repro.claims.evidence import Evidence
 from repro.claims.judge import Judged
 from repro.cli import report
-from repro.pages.across_scales import page, settling
+from repro.pages.readme import page_of_all, settling
 from repro.render.markdown import markdown
 from repro.render.page import Heading, Listing, Page, Table, plain
 from repro.results.record import PaperNumbers, path
@@ -54,7 +54,7 @@ EXPLORED = at("captions-6000-updates", C01a="consistent", C05="holds here")
 
 
 def shown(*scales: Any) -> Page:
-    made = page(scales)
+    made = page_of_all(scales)
     assert made
     return made
 
@@ -153,8 +153,8 @@ def test_only_scales_that_settle_something_about_rows_have_a_column_small_ones_f
     made = shown(CAPTIONS, EXPLORED, LAPTOP)
     assert {*grid(made)["C29a"]} == {"table", "what the paper says", "laptop", "captions-bf16"}
     assert "[captions-6000-updates](captions-6000-updates/README.md)" in markdown(made)
-    assert page([EXPLORED]) is None
-    assert page([]) is None
+    assert page_of_all([EXPLORED]) is None
+    assert page_of_all([]) is None
 
 
 def test_each_scale_has_its_counts_and_links() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
-from repro.pages import claims, scale
+from repro.pages import claims, readme
 from repro.pages.columns import TABLE_3
 from repro.results.frame import FIGURES
 from repro.results.record import BASE as BASE_TABLE
@@ -208,7 +208,7 @@ def test_a_table_that_cannot_be_a_folder_is_refused_before_anything_runs(name: s
 
 
 def test_what_stands_beside_tables_has_a_name_that_no_table_has() -> None:
-    assert {BASE_TABLE, FIGURES, claims.OF_PAPER.name, claims.OF_TEXTS.name, TABLE_3, scale.NAME.lower()} == {*TAKEN}
+    assert {BASE_TABLE, FIGURES, claims.OF_PAPER.name, claims.OF_TEXTS.name, TABLE_3, readme.NAME.lower()} == {*TAKEN}
 
 
 @pytest.mark.parametrize("names", [("a", "b", "a"), ("base",), (" ",), ("two\nlines",)])

@@ -1,22 +1,26 @@
-"""results/README.md: claims about trained rows, each with its verdict at every scale that has any. Paper: all of it.
+"""The two pages that a folder opens with, README.md: of one scale, and of all scales together. Paper: all of it.
 
-It is made from the same verdicts as the pages of the scales, and these decide which scales it shows. Verdicts that no
-run settles are the same at all scales, and stand here once.
+results/<scale>/README.md has tables, verdicts and figures of one scale. results/README.md has the claims about trained
+rows, each with its verdict at every scale that has any, from the same verdicts, and these decide which scales it shows.
+Verdicts that no run settles are the same at all scales, and stand there once.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from repro.claims.blocks import ALPHA
 from repro.claims.decisions import OF_SIGN, OF_SIZE, OUTCOMES, Outcome
 from repro.claims.judge import Judged, may_judge, place_of_scale
-from repro.pages.claims import ABOUT, OF_PAPER, RULES, agreement, group_of, settles, told_counts
+from repro.pages import of_others, table1
+from repro.pages.claims import ABOUT, OF_PAPER, OF_TEXTS, RULES, agreement, group_of, outcomes, settles, told_counts
 from repro.pages.columns import numbers, rules_between, tabled, with_minus
-from repro.pages.scale import PICTURES
 from repro.pages.scale_data import ScaleData
+from repro.pages.words import reading
 from repro.render.page import (
     Block,
     Column,
+    Emphasis,
     Heading,
     Link,
     Listing,
@@ -27,6 +31,7 @@ from repro.render.page import (
     Text,
     Words,
     blocks,
+    inlines,
     joined,
     made_from,
 )
@@ -34,6 +39,135 @@ from repro.render.several import several
 from repro.results.frame import FIGURES
 
 NAME = "README"
+PICTURES = {  # name of the file -> what it shows; the paper's figures first, then ours
+    "figure1_architecture": "The architecture, drawn from the modules of the model (figure 1)",
+    "figure2_attention": "Scaled dot-product and multi-head attention, from the operations executed (figure 2)",
+    "figure3_long_distance": "The second-to-last encoder layer at “making” of the paper's sentence (figure 3)",
+    "figure4_sharp_heads": "The two heads that are sharpest at “its” of the paper's sentence (figure 4)",
+    "figure5_different_heads": "The two heads that differ most on the paper's sentence (figure 5)",
+    "softmax_saturation": "What dividing by √d_k prevents (section 3.2.1)",
+    "mask": "Scores of six words, what the mask leaves of them, and the softmax of that (section 3.2.3)",
+    "norms": "Which cells of a batch share a mean: layer and batch normalisation (section 3.1)",
+    "softmax_of_unequal": "The softmax of two equal scores and one twice as large, and its Jacobian",
+    "position_codes": "Position codes, and how similar that of one position is to those around it",
+    "where_the_source_enters": "Three decoders: where the source enters each of them",
+    "soft_alignment": "Where soft alignment looks while it translates, beside the base's mean head (section 3.2.3)",
+    "source_gradients": "Which positions of the source the first word written depends on, in three systems",
+    "activations": "Mean and variance of the activations between sub-layers, with norms and without (section 3.1)",
+    "head_similarity": "How similar the heads of our base are, within a layer and between layers (section 3.2.2)",
+    "differences": "Each row of Table 3 against the base, beside what the paper prints. Each interval is of one row by "
+    "itself, at 95 %; verdicts ask for wider ones, so one that leaves out 0 may be undetermined",
+    "quality_and_cost": "Quality against the cost of training",
+    "text_sizes": "What rows are worth on little text and on much, with equal updates: each less the base of the same "
+    "text and seed, with its 95 % interval; above 0 the row is better",
+}
+SHOWN = ("differences", "text_sizes", "quality_and_cost")  # the page of the scale shows the first two that exist
+OF_A_TABLE = {  # by the prefix of the file's name, which ends with the table's name
+    "curves_": "How the rows of {} learned",
+    "operations_": "Dev loss of the rows of {} over updates and over FLOPs of training",
+    "fading_": "BLEU of the rows of {} by the length of the source and by the position in the translation",
+}
+ELSEWHERE = {
+    table1.NAME: "Table 1: layers",
+    of_others.OUTPUTS: "Published translations of newstest2017",
+}  # not of one scale
+FIGURES_LINK = Link(f"{FIGURES}.md", FIGURES, to_page=True)
+
+
+def page_of_scale(data: ScaleData, names: Sequence[str], pictures: Collection[str], tables: Mapping[str, Page]) -> Page:
+    """The page of one scale: what was found, two pictures, and links to the pages of its tables, by their `names`.
+
+    Without verdicts, for exploration, the findings with which the pages of `tables` begin are listed.
+    """
+    runs = data.runs
+    count = f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {' '.join(runs.took)} in all. "
+    return Page(
+        made_from("the records beside it"),
+        blocks(
+            Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
+            Text(agreement(data)),
+            _found_in(tables) if data.is_exploration else outcomes(data.judged),
+            Text((count, *_standing(data))),
+            _pictures_shown(pictures),
+            Heading("Tables"),
+            Listing(tuple(_links(names, tables, runs.scale))),
+            reading(own=data.result_set.own),
+        ),
+    )
+
+
+def _found_in(tables: Mapping[str, Page]) -> Listing:
+    """The findings with which each page of a table begins."""
+    before = {name: takewhile(lambda block: not isinstance(block, Table), of.blocks) for name, of in tables.items()}
+    return Listing(
+        tuple(
+            (Link(name, name, to_page=True), ": ", *inlines(item))
+            for name, blocks_before in before.items()
+            for lines in blocks_before
+            if isinstance(lines, Listing)
+            for item in lines.items
+        )
+    )
+
+
+def figures_page(data: ScaleData, pictures: Collection[str]) -> Page | None:
+    """The page of all pictures of a scale, the paper's first, after a summary; None where there are none."""
+    if not pictures:
+        return None
+    said = Text(joined([agreement(data), _standing(data)]))
+    shown = [Picture(f"{FIGURES}/{name}.svg", text) for name, text in _captions(pictures).items()]
+    heading = Heading(f"Figures at scale {data.runs.scale}", 1)
+    return Page(made_from("the pictures beside it"), blocks(heading, said, shown))
+
+
+def _standing(data: ScaleData) -> Words:
+    """What the runs may show; if none is evidence, or they are too few for every claim, only that."""
+    if data.is_exploration:
+        return "All of it is ", Strong("exploration"), ": no run counts as evidence."
+    if not settles(data.judged):
+        return ("No claim about trained rows has all the runs that it needs, so nothing is settled here.",)
+    more: Words = (
+        " Each claim with its numbers: ",
+        Link(f"{OF_PAPER.name}.md", OF_PAPER.name, to_page=True),
+        "; each statement: ",
+        Link(f"{OF_TEXTS.name}.md", OF_TEXTS.name, to_page=True),
+        ".",
+    )
+    return "A page of this scale shows ", Strong(data.runs.claim), ".", *more
+
+
+def _links(names: Sequence[str], tables: Mapping[str, Page], scale: str) -> Iterable[Words]:
+    """Links to the tables, by title."""
+    titles = {name: page.title.removesuffix(f" at scale {scale}") for name, page in tables.items()} | ELSEWHERE
+    links = [Link(titles[place.rpartition("/")[2]], place, to_page=True) for place in names]
+    yield *joined([(link,) for link in sorted(links, key=lambda link: link.text)], "; "), "."
+    yield "Beside each page stand its table as LaTeX and all its numbers as CSV, under the same name."
+
+
+def _captions(there: Collection[str]) -> dict[str, str]:
+    """The captions of the existing pictures, the paper's first."""
+    of_tables = {
+        name: text.format(name.removeprefix(begins))
+        for begins, text in OF_A_TABLE.items()
+        for name in sorted(there)
+        if name.startswith(begins)
+    }
+    return {name: text for name, text in (PICTURES | of_tables).items() if name in there}
+
+
+def _pictures_shown(there: Collection[str]) -> tuple[Block, ...]:
+    """Two of the existing pictures, and a link to all of them."""
+    if not there:
+        return ()
+    captions = _captions(there)
+    shown = [Picture(f"{FIGURES}/{name}.svg", captions[name]) for name in SHOWN if name in captions][:2]
+    first = ", those of the paper first" if any(name.startswith("figure") for name in captions) else ""
+    told = Text((f"{several(len(captions), 'picture')}{first}: ", FIGURES_LINK, "."))
+    return Heading("Figures"), *shown, told
+
+
+# All scales together
+
 LADDER = "ladder"  # the systems before the Transformer
 SCORES_OF_DEV = (("PPL", "dev/ppl", 2), ("BLEU", "dev/bleu", 1))
 WORTH = "text_sizes"  # the picture of what rows are worth on little text and on much
@@ -48,12 +182,10 @@ ABOUT_TRIED = (
     "C31b served to choose that text, and their verdicts at laptop are no evidence of their own."
 )
 NEITHER = {OF_SIZE.neither, OF_SIGN.neither}
-
-
 Verdicts = tuple[Judged, ...]  # the verdicts on one claim, scale by scale
 
 
-def page(scales: Sequence[ScaleData]) -> Page | None:
+def page_of_all(scales: Sequence[ScaleData]) -> Page | None:
     """The page: counts by scale, findings, then claim by claim; None where no scale settles a claim about rows.
 
     `scales` are all scales with records, and have judged the same claims.
@@ -62,7 +194,7 @@ def page(scales: Sequence[ScaleData]) -> Page | None:
         return None
     every = [of for of in zip(*(one.judged for one in shown), strict=True) if of[0].claim.is_trained]
     lines = sorted(every, key=lambda of: [*ABOUT].index(group_of(of[0].claim)))
-    judged_here = [line for line in lines if any(map(_is_judged, line))]
+    judged_here = [line for line in lines if any(one.is_judged for one in line)]
     rules = Link("How verdicts are made", f"{'../..' if shown[0].result_set.own else '..'}/{RULES}")
     return Page(
         made_from("the verdicts of the scales in this folder"),
@@ -87,16 +219,12 @@ def page(scales: Sequence[ScaleData]) -> Page | None:
 def settling(scales: Iterable[ScaleData]) -> list[ScaleData]:
     """The scales that judged a claim about trained rows, by size, then by the number of claims that they judged."""
     shown = [one for one in scales if settles(one.judged)]
-    return _by_size(sorted(shown, key=lambda one: -sum(map(_is_judged, one.judged))))
-
-
-def _is_judged(one: Judged) -> bool:
-    return one.verdict != "not judged"
+    return _by_size(sorted(shown, key=lambda one: -sum(of.is_judged for of in one.judged)))
 
 
 def _of_scale(one: ScaleData) -> Words:
     """A scale in one line: laptop, which shows the sign of large effects: sign as printed 10, undetermined 9."""
-    trained = [of for of in one.judged if of.claim.is_trained and _is_judged(of)]
+    trained = [of for of in one.judged if of.claim.is_trained and of.is_judged]
     scale = one.runs.scale
     said = f", which shows {one.runs.claim}: {told_counts(trained)}"
     each = Link("Each with its numbers", f"{scale}/{OF_PAPER.name}", to_page=True), "."
@@ -159,16 +287,16 @@ def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
     """Claims by pattern: sign as printed at every scale that judged them: 11 claims, 9 of them judged at more ..."""
     groups: dict[tuple[Outcome, ...], list[Verdicts]] = {}
     for line in lines:
-        found = {one.verdict for one in line if _is_judged(one)}
+        found = {one.verdict for one in line if one.is_judged}
         groups.setdefault(tuple(outcome for outcome in OUTCOMES if outcome in found), []).append(line)
-    for outcomes in sorted(groups, key=lambda of: (len(of), [OUTCOMES.index(outcome) for outcome in of])):
-        members = groups[outcomes]
-        more = sum(sum(map(_is_judged, line)) > 1 for line in members)
-        is_one = len(outcomes) == 1
+    for pattern in sorted(groups, key=lambda of: (len(of), [OUTCOMES.index(outcome) for outcome in of])):
+        members = groups[pattern]
+        more = sum(sum(one.is_judged for one in line) > 1 for line in members)
+        is_one = len(pattern) == 1
         where = "every scale that judged them" if is_one else "another"
         twice = f", {more} of them judged at more than one" if more and is_one else ""
-        told = f": {'; '.join(line[0].claim.sentence for line in members)}" * (not {*outcomes} <= NEITHER)
-        strong = joined([(Strong(outcome),) for outcome in outcomes], " at one scale, ")
+        told = f": {'; '.join(line[0].claim.sentence for line in members)}" * (not {*pattern} <= NEITHER)
+        strong = joined([(Strong(outcome),) for outcome in pattern], " at one scale, ")
         yield *strong, f" at {where}: {several(len(members), 'claim')}{twice}{told}."
 
 
@@ -176,7 +304,7 @@ def _untrained(one: ScaleData) -> Iterator[Block]:
     """The claims and statements that no run settles, with what settles them; those not judged by their ids alone."""
     for title, judged in (("claims", one.judged), ("statements of teaching texts, and ours", one.stated)):
         untrained = [of for of in judged if not of.claim.is_trained]
-        settled, waiting = ([of for of in untrained if _is_judged(of) == is_so] for is_so in (True, False))
+        settled, waiting = ([of for of in untrained if of.is_judged == is_so] for is_so in (True, False))
         settled.sort(key=lambda of: [*ABOUT].index(of.claim.kind))
         if not settled:
             continue
@@ -216,14 +344,14 @@ def _table(shown: Sequence[ScaleData], lines: Sequence[Verdicts]) -> Table:
 
 def _cell(one: Judged, scale: str) -> Words:
     """The verdict, bold if it is decided; for a scale that is too small, the scale that would be large enough."""
-    if _is_judged(one):
+    if one.is_judged:
         return one.verdict if one.verdict in NEITHER else (Strong(one.verdict),)
     return "not run" if may_judge(scale, one.claim) else f"needs {one.claim.scale}"
 
 
 def _missing(shown: Sequence[ScaleData], lines: Sequence[Verdicts]) -> str:
     """One sentence on the claims that were judged at no scale."""
-    nowhere = [line[0].claim for line in lines if not any(map(_is_judged, line))]
+    nowhere = [line[0].claim for line in lines if not any(one.is_judged for one in line)]
     if not nowhere:
         return ""
     small = [claim for claim in nowhere if not any(may_judge(at.runs.scale, claim) for at in shown)]
