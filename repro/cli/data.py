@@ -19,7 +19,7 @@ from pathlib import Path
 
 from repro.corpora.catalogue import CORPORA, FETCHED, PROJECT
 from repro.corpora.filters import FILTER_RULES, check_rules
-from repro.corpora.sources import COLLECTIONS, Collection, craft_sources, missing_of_craft
+from repro.corpora.sources import COLLECTIONS, craft_sources, missing_of_craft
 from repro.corpora.treebanks import TREEBANKS, TREES
 from repro.runs.command import Parser, experiment_command, folder_named, ours
 from repro.runs.options import USUAL, add_options
@@ -33,16 +33,6 @@ FETCHABLE = f"{', '.join(COLLECTIONS)}; craft, which has trees"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Get a corpus, and make it ready to train on."""
-    options = _options(argv)
-    try:
-        options.command(options)
-    except KeyboardInterrupt:
-        print("\nStopped. The same command resumes from there.", file=sys.stderr)
-        return 130
-    return 0
-
-
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(prog=ours("data"), description=main.__doc__)
     commands = parser.add_subparsers(required=True)
 
@@ -50,20 +40,16 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     fetch.set_defaults(command=_fetch)
     fetch.add_argument("corpus", nargs="?", help=f"a corpus and a language pair: {FETCHABLE}")
     fetch.add_argument("--list", action="store_true", help="say of each archive what it is, its address, size and hash")
-    fetch.add_argument(
-        "--data-dir",
-        type=folder_named,
-        default=Path(os.environ.get("REPRO_DATA") or PROJECT / "data"),
-        help="where archives and text go; default: $REPRO_DATA, or data/ in the project",
-    )
+    place, where = Path(os.environ.get("REPRO_DATA") or PROJECT / "data"), "where archives and text go"
+    usual = "default: $REPRO_DATA, or data/ in the project"
+    fetch.add_argument("--data-dir", type=folder_named, default=place, help=f"{where}; {usual}")
     fetch.add_argument("--offline", action="store_true", help="download nothing; use archives put there by hand")
     fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and how much disk it takes")
 
     own = commands.add_parser("import", help="turn your own text into a folder for --data-dir: docs/own_text.md")
     own.set_defaults(command=_import)
-    own.add_argument(
-        "text", type=Path, help="a table (.tsv, .csv, .jsonl, ...), or what the names of two files of lines share"
-    )
+    forms = "a table (.tsv, .csv, .jsonl, ...), or what the names of two files of lines share"
+    own.add_argument("text", type=Path, help=forms)
     own.add_argument("--pair", required=True, help="source and target language, such as en-es or en-zh-Hans")
     own.add_argument("--to", type=folder_named, required=True, help="the new folder")
     columns = "columns of a table: their names, or numbers where line 1 is text"
@@ -76,15 +62,20 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     prepare.set_defaults(command=_prepare)
     names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ...; craft, which has trees"
     prepare.add_argument("corpus", help=names)
-    prepare.add_argument(
-        "--data-dir", type=folder_named, help="where the text is; default: $REPRO_DATA, then data/ in the project"
-    )
-    add_options(prepare, "cache_dir", "vocab_size")
+    where = "where the text is; default: $REPRO_DATA, then data/ in the project"
+    prepare.add_argument("--data-dir", type=folder_named, help=where)
     prepare.add_argument("--max-length", type=int, help="longest sentence, in tokens of one side")
     rules = "; ".join(f"{name}: {rule.meaning}" for name, rule in FILTER_RULES.items())
-    add_options(prepare, "clean", clean=f"leave out pairs. {rules}")
+    add_options(prepare, "cache_dir", "vocab_size", "clean", clean=f"leave out pairs. {rules}")
     prepare.add_argument("--workers", type=int, help="number of processes; default: one per core")
-    return parser.parse_args(argv)
+
+    options = parser.parse_args(argv)
+    try:
+        options.command(options)
+    except KeyboardInterrupt:
+        print("\nStopped. The same command resumes from there.", file=sys.stderr)
+        return 130
+    return 0
 
 
 def _name_and_pair(corpus: str | None) -> tuple[str, str]:
@@ -92,14 +83,17 @@ def _name_and_pair(corpus: str | None) -> tuple[str, str]:
     if corpus and (trees := corpus.replace("-", "_")) in TREEBANKS:
         return trees, TREES
     parts = corpus.split("-") if corpus else []
-    cuts = (i for i in range(len(parts) - 2, 0, -1) if "_".join(parts[:i]) in CORPORA)
-    if (cut := next(cuts, None)) is None:
-        raise ValueError(
-            f"Expected a corpus and a language pair like wmt14-en-de, got {corpus!r}; corpora are "
-            f"{', '.join(CORPORA)}, of which {', '.join(TREEBANKS)} have trees and no pair. These can be fetched: "
-            f"{FETCHABLE}."
-        )
-    return "_".join(parts[:cut]), "-".join(parts[cut:])
+    for cut in range(len(parts) - 2, 0, -1):
+        if (name := "_".join(parts[:cut])) in CORPORA:
+            return name, "-".join(parts[cut:])
+    raise ValueError(
+        f"Expected a corpus and a language pair like wmt14-en-de, got {corpus!r}; corpora are {', '.join(CORPORA)}, of "
+        f"which {', '.join(TREEBANKS)} have trees and no pair. These can be fetched: {FETCHABLE}."
+    )
+
+
+def _at(data_dir: Path) -> str:
+    return f"--data-dir {shlex.quote(str(data_dir))}"
 
 
 def _import(options: argparse.Namespace) -> None:
@@ -114,34 +108,28 @@ def _import(options: argparse.Namespace) -> None:
         columns=options.columns and (options.columns[0], options.columns[1]),
     )
     sizes = ", ".join(f"{split} {n:,}" for split, n in made.pairs.items())
-    data_dir = f"--data-dir {shlex.quote(str(options.to))}"
     dropped = f"; left out: {made.dropped}" if made.dropped else ""
     usual = SCALES[USUAL.scale]  # which the second command reads the text at
-    print(
-        f"{options.to}: {sizes} pairs{dropped}. The first one:\n  {made.first[0]}\n  {made.first[1]}\n"
-        "What next:\n"
-        f"  {ours('data', 'prepare')} folder-{options.pair} --vocab-size {usual.vocab_size} --max-length "
-        f"{usual.max_length} {data_dir}\n"
-        f"  {experiment_command('table3_A')} --pair {options.pair} {data_dir}"
-    )
-
-
-# Fetch -----------------------------------------------------------------------------------------------------
+    learned = f"--vocab-size {usual.vocab_size} --max-length {usual.max_length}"
+    print(f"{options.to}: {sizes} pairs{dropped}. The first one:\n  {made.first[0]}\n  {made.first[1]}\nWhat next:")
+    print(f"  {ours('data', 'prepare')} folder-{options.pair} {learned} {_at(options.to)}")
+    print(f"  {experiment_command('table3_A')} --pair {options.pair} {_at(options.to)}")
 
 
 def _fetch(options: argparse.Namespace) -> None:
-    from repro.corpora.fetch import by_hand, missing, text
+    from repro.corpora.fetch import by_hand, described, missing, text
 
-    if options.list and not options.corpus:
-        return _list(*COLLECTIONS.values())
-    name, pair = _name_and_pair(options.corpus)
+    name, pair = _name_and_pair(options.corpus) if options.corpus or not options.list else ("", "")
     if name == "craft":
         return _fetch_craft(options)
-    if (known := COLLECTIONS.get(f"{name}-{pair}")) is None:
+    if name and f"{name}-{pair}" not in COLLECTIONS:
         raise ValueError(f"Nothing to fetch for {name}-{pair}. {CORPORA[name].origin}")
-    if options.list:
-        return _list(known)
-    archives, texts = options.data_dir / ARCHIVES, options.data_dir / FETCHED
+    if options.list:  # every archive: what it is, where, how large, its licence and hash
+        chosen = [COLLECTIONS[f"{name}-{pair}"]] if name else COLLECTIONS.values()
+        for source in {source.archive: source for one in chosen for source in one.sources}.values():
+            print(*described(source), "", sep="\n")
+        return None
+    known, archives, texts = COLLECTIONS[f"{name}-{pair}"], options.data_dir / ARCHIVES, options.data_dir / FETCHED
     lacking = missing(known, archives, texts)
     size = sum(one.size_at_most for one in lacking)
     print(
@@ -154,18 +142,9 @@ def _fetch(options: argparse.Namespace) -> None:
         return None
     for source in known.sources:
         text(source, pair, archives, texts, offline=options.offline)
-    command = f"{ours('data', 'prepare')} {name}-{pair} --data-dir {shlex.quote(str(options.data_dir))}"
-    print(f"All text is in {texts}. What next:\n  {command}")
+    next_command = f"{ours('data', 'prepare')} {name}-{pair} {_at(options.data_dir)}"
+    print(f"All text is in {texts}. What next:\n  {next_command}")
     return None
-
-
-def _list(*collections: Collection) -> None:
-    """Print every archive: what it is, where, how large, its licence and hash."""
-    from repro.corpora.fetch import described
-
-    archives = {source.archive: source for one in collections for source in one.sources}
-    for source in archives.values():
-        print(*described(source), "", sep="\n")
 
 
 def _fetch_craft(options: argparse.Namespace) -> None:
@@ -181,15 +160,9 @@ def _fetch_craft(options: argparse.Namespace) -> None:
         return
     for path, source in craft_sources().items():
         fetch(source, (folder / path).parent, offline=options.offline)
-    data_dir = f"--data-dir {shlex.quote(str(options.data_dir))}"
-    print(
-        f"All of it is in {folder}. {TREEBANKS['craft'].attribution}\n"
-        f"What next:\n  {ours('data', 'prepare')} craft {data_dir}\n"
-        f"  {experiment_command('table4')} --scale captions {data_dir} --rows 'WSJ only'"
-    )
-
-
-# Prepare ---------------------------------------------------------------------------------------------------
+    print(f"All of it is in {folder}. {TREEBANKS['craft'].attribution}\nWhat next:")
+    print(f"  {ours('data', 'prepare')} craft {_at(options.data_dir)}")
+    print(f"  {experiment_command('table4')} --scale captions {_at(options.data_dir)} --rows 'WSJ only'")
 
 
 def _prepare(options: argparse.Namespace) -> None:
@@ -199,10 +172,8 @@ def _prepare(options: argparse.Namespace) -> None:
     print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
     task: Task = Parsing() if name in TREEBANKS else Translation(pair)
     # the largest scale that reads this corpus
-    *_, scale = [
-        replace(SCALES["paper"], corpus=name),
-        *(at for s in SCALES.values() if (at := task.at(s)).corpus == name),
-    ]
+    of_corpus = [at for scale in SCALES.values() if (at := task.at(scale)).corpus == name]
+    scale = of_corpus[-1] if of_corpus else replace(SCALES["paper"], corpus=name)
     scale = replace(scale, vocab_size=options.vocab_size or scale.vocab_size)
     rules = check_rules(options.clean)
     corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar)
@@ -215,10 +186,10 @@ def _prepare(options: argparse.Namespace) -> None:
         workers=options.workers,
         tell=print,
     )
-    sizes_of = ", ".join(f"{split} {numbers['pairs']:,}" for split, numbers in prepared.counts.items())
+    sizes = ", ".join(f"{split} {numbers['pairs']:,}" for split, numbers in prepared.counts.items())
     dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
     print(
-        f"{name}-{pair}: {sizes_of} pairs in {prepared.tokenizer.size:,} tokens, {prepared.seconds:.1f} s{dropped}; "
+        f"{name}-{pair}: {sizes} pairs in {prepared.tokenizer.size:,} tokens, {prepared.seconds:.1f} s{dropped}; "
         f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.json'}"
     )
     for sentence in (*repeated(prepared.repeats), *prepared.notes):

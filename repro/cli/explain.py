@@ -46,11 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--head", type=int, default=1, help="which of its heads (default: 1)")
     parser.add_argument("--token", type=int, help="which token of the sentence asks (default: the one in the middle)")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one page for the browser instead")
-    _explain(parsed(parser, argv))
-    return 0
-
-
-def _explain(options: argparse.Namespace) -> None:
+    options = parsed(parser, argv)
     folder, run = named_run(options)
     _check(run, options)
     warn_of_unseen(run, [options.sentence])
@@ -63,25 +59,24 @@ def _explain(options: argparse.Namespace) -> None:
     target = None if options.target is None else ids_of(trained.tokenizer, options.target)[:-1]
     seen = explained(trained, source, target)
     other = options.without and explained(trained, source, seen.written_ids[:-1], options.without)
-    parts = [
-        ("Tokens, embeddings, positions", _embedded(seen)),
-        *((title, _attention(seen, kind, options, place - 1)) for kind, title in TITLES.items()),
-        ("Logits: what comes next", _logits(seen)),
-        ("The search", _search(seen)),
-        ("Back-propagation: six questions", _back(seen, other, options)),
-    ]
-    if other:
-        parts.insert(0, (f"Without {options.without}", _change(seen, other, options.without)))
+    parts = {f"Without {options.without}": _change(seen, other, options.without)} if other else {}
+    parts["Tokens, embeddings, positions"] = _embedded(seen)
+    parts |= {title: _attention(seen, kind, options, place - 1) for kind, title in TITLES.items()}
+    parts["Logits: what comes next"] = _logits(seen)
+    parts["The search"] = _search(seen)
+    parts["Back-propagation: six questions"] = _back(seen, other, options)
     title = f"What run {run.run} does with “{options.sentence}”"
     lead = (
         f"{run.table}, {run.row}, seed {run.seed}, scale {run.scale}, {run.pair}. Layer {options.layer}, head "
         f"{options.head}; computed in float64, without dropout. Of a vector the first {FIRST} numbers are shown."
     )
     if options.html:
-        _write_html(options.html, title, lead, parts)
-        return
-    below = ((Heading(heading), *there) for heading, there in parts)
-    print(terminal(Page("", blocks(Heading(title, 1), Text(lead), *below))), end="")
+        write_text(options.html, _report(title, lead, parts))
+        print(f"{options.html}: open it in a browser; it needs nothing else")
+    else:
+        below = ((Heading(heading), *there) for heading, there in parts.items())
+        print(terminal(Page("", blocks(Heading(title, 1), Text(lead), *below))), end="")
+    return 0
 
 
 def _check(run: Record, options: argparse.Namespace) -> None:
@@ -91,7 +86,7 @@ def _check(run: Record, options: argparse.Namespace) -> None:
             f"expected a run of the Transformer as printed, got row {run.row!r} of {run.table}, a {run.system}, whose "
             "steps are others. Name another run, such as base."
         )
-    for text in filter(lambda text: text is not None, (options.sentence, options.target)):
+    for text in (options.sentence, "a" if options.target is None else options.target):
         try:
             as_text(text.encode("utf-8", "surrogateescape"))
         except ValueError as reason:
@@ -105,7 +100,7 @@ def _check_number(option: str, given: int, most: int) -> None:
         raise ValueError(f"{option}: expected a number from 1 to {most}, got {given}.")
 
 
-def _write_html(file: Path, title: str, lead: str, parts: Iterable[tuple[str, tuple[Block, ...]]]) -> None:
+def _report(title: str, lead: str, parts: Mapping[str, tuple[Block, ...]]) -> str:
     from markupsafe import Markup
 
     from repro.web.report import Section, report_html
@@ -113,12 +108,9 @@ def _write_html(file: Path, title: str, lead: str, parts: Iterable[tuple[str, tu
     def table(of: Table) -> str:
         return f'<div class="scroll" tabindex="0">{whole_table(of)}</div>'
 
-    sections = [
-        Section(key=f"step_{n}", title=heading, body=Markup(html(there, table)))
-        for n, (heading, there) in enumerate(parts)
-    ]
-    write_text(file, report_html(sections, title=title, lead=lead, origin=f"Made by {ours('explain')}."))
-    print(f"{file}: open it in a browser; it needs nothing else")
+    bodies = ((heading, Markup(html(there, table))) for heading, there in parts.items())
+    sections = [Section(key=f"step_{n}", title=heading, body=body) for n, (heading, body) in enumerate(bodies)]
+    return report_html(sections, title=title, lead=lead, origin=f"Made by {ours('explain')}.")
 
 
 def _embedded(seen: "Explained") -> tuple[Block, ...]:
@@ -127,15 +119,9 @@ def _embedded(seen: "Explained") -> tuple[Block, ...]:
     with torch.inference_mode():
         embedded = seen.model.embedding(torch.tensor(seen.source_ids))
         places = seen.model.source_positions(0, len(embedded))
-    return blocks(
-        _table(
-            Column("", "token", seen.source),
-            Column("", "id", [*map(str, seen.source_ids)]),
-            *_firsts("embedding x sqrt(d_model)", embedded),
-            *_firsts("position", places),
-            *_firsts("their sum: what the encoder reads", embedded + places),
-        )
-    )
+    sums = _firsts("their sum: what the encoder reads", embedded + places)
+    vectors = (*_firsts("embedding x sqrt(d_model)", embedded), *_firsts("position", places), *sums)
+    return (_table(Column("", "token", seen.source), Column("", "id", [*map(str, seen.source_ids)]), *vectors),)
 
 
 def _attention(seen: "Explained", kind: str, options: argparse.Namespace, place: int) -> tuple[Block, ...]:
@@ -245,27 +231,19 @@ def _change(seen: "Explained", other: "Explained", without: str) -> tuple[Block,
 def _back(seen: "Explained", other: "Explained | None", options: argparse.Namespace) -> tuple[Block, ...]:
     from repro.runs.explained import six_answers
 
-    told = [*six_answers(seen, options.layer)]
-    changed = [*six_answers(other, options.layer)] if other else []
-    each = (
-        (
-            Heading(f"{n + 1}. {one.question}", 3),
-            Text(one.says),
-            _numbers(one.numbers, changed[n].numbers if changed else None, options.without),
-        )
-        for n, one in enumerate(told)
-    )
+    changed = [one.numbers for one in six_answers(other, options.layer)] if other else [None] * 6
     lead = f"Gradients of the loss of this translation, at the encoder's attention of layer {options.layer}."
-    return blocks(Text(lead), *each)
+    said: list[Block] = [Text(lead)]
+    for n, (one, numbers) in enumerate(zip(six_answers(seen, options.layer), changed, strict=True), 1):
+        said += [Heading(f"{n}. {one.question}", 3), Text(one.says), _numbers(one.numbers, numbers, options.without)]
+    return tuple(said)
 
 
 def _numbers(found: Mapping[str, Any], other: Mapping[str, Any] | None, without: str) -> Table:
     """Numbers by name, beside them those of the other model."""
-    columns = [Column("", "", [*found])]
-    for heading, numbers in (("as trained", found), (f"without {without}", other)):
-        if numbers is not None:
-            columns.append(Column("", heading, [f"{float(numbers[name]):.4g}" for name in found]))
-    return _table(*columns)
+    both = {"as trained": found} | ({f"without {without}": other} if other else {})
+    shown = {heading: [f"{float(numbers[name]):.4g}" for name in found] for heading, numbers in both.items()}
+    return _table(Column("", "", [*found]), *(Column("", heading, of) for heading, of in shown.items()))
 
 
 def _table(*columns: Column) -> Table:

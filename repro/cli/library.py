@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from repro.runs.table import Row, Table
     from repro.runs.use import Attention, SentenceScores
 
-FIRST = f"table3_A/{BASE}"  # the base stands in every table
 # options of an experiment that apply to one run in this process
 TAKEN = (
     "corpus", "pair", "data_dir", "steps", "batch_tokens", "device_tokens", "vocab_size", "clean", "batch_by",
@@ -166,7 +165,7 @@ def _meant(row: "str | Row") -> "tuple[Table, str]":
 
     if isinstance(row, Row):
         return Table(name=PROGRAM, rows=[row], title=row.name), row.name
-    of, _, name = (FIRST if row == BASE else row).partition("/")
+    of, _, name = (f"table3_A/{BASE}" if row == BASE else row).partition("/")  # the base stands in every table
     files = experiments()
     if of not in files or not name:
         raise ValueError(f"expected a row as TABLE/ROW, such as table3_A/h=4, or base, or a Row; got {row!r}.")

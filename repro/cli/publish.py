@@ -34,12 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     is unless --replace is given.
     """
     parser = Parser(prog=ours("publish"), description=main.__doc__)
-    parser.add_argument(
-        "scale", help=f"the scale to publish; {LAYER_COSTS_FOLDER} stands for the measurement of Table 1"
-    )
-    parser.add_argument(
-        "--from", dest="source", type=folder_named, default=OWN, help="your results (default: %(default)s)"
-    )
+    layers = f"{LAYER_COSTS_FOLDER} stands for the measurement of Table 1"
+    parser.add_argument("scale", help=f"the scale to publish; {layers}")
+    from_ = "your results (default: %(default)s)"
+    parser.add_argument("--from", dest="source", type=folder_named, default=OWN, help=from_)
     parser.add_argument("--to", type=folder_named, default=PUBLISHED, help="the published ones (default: %(default)s)")
     parser.add_argument("--replace", action="store_true", help="let your records replace published ones that differ")
     parser.add_argument("--dry-run", action="store_true", help="say what would change; write nothing")
@@ -75,13 +73,11 @@ def _plan_of_scale(options: argparse.Namespace) -> _Plan:
     own = without_programs(all_own)
     if own.everything or not all_own.everything:
         refuse_unpublishable(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
-    n_left = len(all_own.everything) - len(own.everything)
-    left = (
-        f"{several(n_left, 'run')} of rows that a program gave to repro.run stay yours: put the rows into an "
-        "experiment file, and type its command."
-    )
+    new = added(own, there)
+    if n_left := len(all_own.everything) - len(own.everything):
+        how = "put the rows into an experiment file, and type its command."
+        new.append(f"{several(n_left, 'run')} of rows that a program gave to repro.run stay yours: {how}")
     verdicts = _differing(verdicts_of(there), verdicts_of(published_with(own, there)))
-    new = added(own, there) + [left] * bool(n_left)
     return _Plan(new, replaced(own, there), verdicts, partial(publish, own, there))
 
 

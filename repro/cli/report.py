@@ -20,17 +20,14 @@ from repro.storage.atomic import write_text
 def main(argv: Sequence[str] | None = None) -> int:
     """Make every table again from its records, or with --check say which files differ."""
     parser = Parser(prog=ours("report"), description=main.__doc__)
-    parser.add_argument(
-        "--results", type=folder_named, help=f"folder of the records; default: {PUBLISHED}, or {OWN} with --own"
-    )
+    where = f"folder of the records; default: {PUBLISHED}, or {OWN} with --own"
+    parser.add_argument("--results", type=folder_named, help=where)
     parser.add_argument("--own", action="store_true", help="your own results, with the published numbers beside them")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 with a diff")
-    parser.add_argument(
-        "--html", action="store_true", help="write only the reports for the browser, one per scale, and their index"
-    )
-    parser.add_argument(
-        "--tests", action="store_true", help="first run the tests that settle claims; the pages say what came out"
-    )
+    reports = "write only the reports for the browser, one per scale, and their index"
+    parser.add_argument("--html", action="store_true", help=reports)
+    tests = "first run the tests that settle claims; the pages say what came out"
+    parser.add_argument("--tests", action="store_true", help=tests)
     add_options(parser, "cache_dir", cache_dir="where generated text is kept, for the sentences of --html")
     options = parser.parse_args(argv)
     from repro.pages.build import build_all, scales  # SciPy, which --help does without
@@ -57,7 +54,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         beside = not options.own and not options.results and any(OWN.glob("*/*/*.json"))
         how = f"Your own are in {OWN}: add --own." if beside else "Run an experiment first."
         raise ValueError(f"{results}: expected records of finished runs, found none. {how}")
-    return _made(texts, check=options.check) or int(failed)
+    if options.check:
+        return int(_differ(texts) or failed)
+    for said in write_changed(texts):
+        print(said)
+    return int(failed)
 
 
 def _tested(results: Path) -> bool:
@@ -75,20 +76,15 @@ def _tested(results: Path) -> bool:
     return bool(missed)
 
 
-def _made(texts: Mapping[Path, str], *, check: bool) -> int:
-    """Write the files that are not what their records say, or with `check` show how they differ; 1 if one does."""
-    if not check:
-        for said in write_changed(texts):
-            print(said)
-        return 0
+def _differ(texts: Mapping[Path, str]) -> bool:
+    """Show how files differ from what their records say; returns whether one does."""
     from repro.pages.build import read
 
-    stands = {file: read(file) if file.exists() else "" for file in texts}
-    differing = {file: (stands[file], text) for file, text in texts.items() if stands[file] != text}
-    for file, (there, text) in differing.items():
-        sides = there.split("\n"), text.split("\n")
+    differing = [(file, there) for file in texts if (there := read(file) if file.exists() else "") != texts[file]]
+    for file, there in differing:
+        sides = there.split("\n"), texts[file].split("\n")
         print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
-    return int(bool(differing))
+    return bool(differing)
 
 
 def write_changed(texts: Mapping[Path, str]) -> Iterator[str]:

@@ -44,11 +44,7 @@ def unknown_experiment(name: str) -> str | None:
 def listing(files: Mapping[str, Path]) -> str:
     """Each file by its name, with the first line of its docstring; no file is executed."""
     width = max(map(len, files), default=0) + 2
-    lines = [f"  {name:<{width}}{_first_line(file)}" for name, file in files.items()]
-    return "\n".join(
-        [f"usage: {ours('run')} TABLE [--scale smoke] ...", "", *lines, "", f"{ours('run')} TABLE --help says more."]
-    )
-
-
-def _first_line(file: Path) -> str:
-    return (ast.get_docstring(ast.parse(file.read_bytes())) or "").partition("\n")[0]
+    docs = {name: ast.get_docstring(ast.parse(file.read_bytes())) or "" for name, file in files.items()}
+    lines = [f"  {name:<{width}}{doc.partition(chr(10))[0]}" for name, doc in docs.items()]
+    head, end = f"usage: {ours('run')} TABLE [--scale smoke] ...", f"{ours('run')} TABLE --help says more."
+    return "\n".join([head, "", *lines, "", end])

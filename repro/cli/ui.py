@@ -6,33 +6,26 @@ The server listens on this machine only, since whoever reaches it may change and
 worker without MLflow's job runners (2 processes instead of 10), and Ctrl-C leaves none behind.
 """
 
+import argparse
 import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 import webbrowser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any
+from contextlib import closing, contextmanager, suppress
 
 from repro.cli.run import unknown_experiment
 from repro.results.places import PUBLISHED
 from repro.runs.command import Parser, experiment_command, ours
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
-from repro.tracking.client import (
-    QUIET,
-    RUNS,
-    check_store,
-    experiment_name,
-    repair,
-    sqlite_path,
-    sqlite_uri,
-)
+from repro.tracking.client import QUIET, RUNS, check_store, experiment_name, repair, sqlite_path, sqlite_uri
 from repro.tracking.views import PUBLISHED_TAG, VIEW, is_of_table, view_path
 
 LOOPBACK = "127.0.0.1"
@@ -65,7 +58,7 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         try:
             deadline = time.monotonic() + START_PATIENCE
-            while not _answers(address):
+            while check_store(address):
                 if process.poll() is not None or time.monotonic() > deadline:
                     log.seek(0)
                     last = log.read().decode(errors="replace").strip()[-2_000:]
@@ -79,15 +72,6 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
             _stop(process)
 
 
-def _answers(address: str) -> bool:
-    import requests
-
-    try:
-        return requests.get(f"{address}/health", timeout=2).ok
-    except OSError:
-        return False
-
-
 def _stop(process: subprocess.Popen[bytes]) -> None:
     """Stop a process and all that it started."""
     with suppress(ProcessLookupError, PermissionError):  # the second: on macOS, for those that have only just ended
@@ -98,42 +82,57 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def find_view(address: str, scale: str, table: str, published: bool = False) -> tuple[str, str | None] | None:
-    """The experiment of a scale and the key of the table's latest view, if any; None if there are no runs."""
+def _experiment(uri: str, scale: str) -> tuple[str, dict[str, str]] | None:
+    """The id and the tags of a scale's experiment, without MLflow, which takes seconds; None if there are no runs."""
+    name = experiment_name(scale)
+    if uri.startswith("sqlite:"):
+        asked = "SELECT experiment_id, key, value FROM experiments LEFT JOIN experiment_tags USING (experiment_id)"
+        try:
+            with closing(sqlite3.connect(sqlite_path(uri))) as store:
+                rows = store.execute(f"{asked} WHERE name = ?", [name]).fetchall()
+        except sqlite3.Error:  # no store of this MLflow: its server says what is wrong with the file
+            return None
+        return (str(rows[0][0]), {key: value for _, key, value in rows if key}) if rows else None
     import requests
 
-    ask = f"{address}/api/2.0/mlflow/experiments/get-by-name"
-    reply = requests.get(ask, params={"experiment_name": experiment_name(scale)}, timeout=10)
+    ask = f"{uri.rstrip('/')}/api/2.0/mlflow/experiments/get-by-name"
+    reply = requests.get(ask, params={"experiment_name": name}, timeout=10)
     if reply.status_code == 404:
         return None
     reply.raise_for_status()
-    experiment: dict[str, Any] = reply.json()["experiment"]
-    views = {tag["key"].removeprefix(VIEW): tag["value"] for tag in experiment.get("tags", []) if VIEW in tag["key"]}
-    name = f"{PUBLISHED_TAG}-{table}" if published else table
-    times = {
-        key: json.loads(view)["updatedAt"]
-        for key, view in views.items()
-        if key.startswith(name) and is_of_table(view, table)
-    }
-    return experiment["experiment_id"], max(times, key=lambda key: times[key], default=None)
+    experiment = reply.json()["experiment"]
+    return experiment["experiment_id"], {tag["key"]: tag["value"] for tag in experiment.get("tags", [])}
 
 
-def show(address: str, scale: str, table: str, browser: bool, published: bool = False) -> None:
-    """Print the link to the view of a table, and open it where there is a desktop."""
-    found = find_view(address, scale, table, published)
+def find_view(uri: str, scale: str, table: str, published: bool = False) -> tuple[str, str | None] | None:
+    """The experiment of a scale and the key of the table's latest view, if any; None if there are no runs."""
+    if (found := _experiment(uri, scale)) is None:
+        return None
+    begin = VIEW + (f"{PUBLISHED_TAG}-{table}" if published else table)
+    views = {key: view for key, view in found[1].items() if key.startswith(begin) and is_of_table(view, table)}
+    latest = max(views, key=lambda key: json.loads(views[key])["updatedAt"], default=None)
+    return found[0], latest and latest.removeprefix(VIEW)
+
+
+def _path_and_note(uri: str, scale: str, table: str, published: bool) -> tuple[str, str]:
+    """What to open, and what to say of it. Raises ValueError for an unknown table of which there are no runs."""
+    found, note = find_view(uri, scale, table, published), ""
     if found and found[1] is None and not published:
-        found = find_view(address, scale, table, published=True)
-        if found and found[1]:
-            print(f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published.")
+        found = find_view(uri, scale, table, published=True)
+        note = f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published."
     if found is None or found[1] is None:
         if unknown := unknown_experiment(table):
             raise ValueError(unknown)
-        print(f"There are no runs of {table} at scale {scale} yet. {_way_to_runs(table, scale)}")
-    link = address + (view_path(*found) if found else "/")
-    print(link, flush=True)
+        note = f"There are no runs of {table} at scale {scale} yet. {_way_to_runs(table, scale)}"
+    return view_path(*found) if found else "/", note
+
+
+def _show(address: str, path: str, note: str, browser: bool) -> None:
+    """Print the note and the link, and open it where there is a desktop."""
+    print(*filter(None, [note, address + path]), sep="\n", flush=True)
     # without a desktop, a text browser would open in this terminal
     if browser and (sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
-        webbrowser.open(link)
+        webbrowser.open(address + path)
 
 
 def _way_to_runs(table: str, scale: str) -> str:
@@ -151,34 +150,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", default="table3_A", help="the table whose saved view to open (default: %(default)s)")
     add_options(parser, "scale", "tracking_uri", scale="the scale of the runs")
     parser.add_argument("--published", action="store_true", help="show the published runs, not your own")
-    parser.add_argument(
-        "--port", type=int, default=5000, help="port of the server, or another if it is taken (default: %(default)s)"
-    )
+    port = "port of the server, or another if it is taken (default: %(default)s)"
+    parser.add_argument("--port", type=int, default=5000, help=port)
     parser.add_argument("--no-browser", action="store_true", help="print the link only")
     options = parser.parse_args(argv)
-    uri, wanted = options.tracking_uri, (options.scale, options.table, not options.no_browser, options.published)
     try:
-        if warning := check_store(uri):
-            raise ConnectionError(warning)
-        if not uri.startswith("sqlite:"):
-            show(uri.rstrip("/"), *wanted)
-            return 0
-        if not sqlite_path(uri).exists():
-            how = unknown_experiment(options.table) or _way_to_runs(options.table, options.scale)
-            if any(RUNS.glob("*/run.json")):
-                how = f"To bring in the runs of {RUNS}, type: {repair(uri)}"
-            raise FileNotFoundError(f"{sqlite_path(uri)} does not exist yet. {how}")
-        if (port := free_port(options.port)) != options.port:
-            print(f"Port {options.port} is taken; using {port}.")
-        # SIGINT as well, since a shell starts its background jobs with it ignored
-        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(name, signal.default_int_handler)
-        print("Starting MLflow ...", flush=True)
-        with server(uri, port) as (address, process):
-            show(address, *wanted)
-            print("Ctrl-C stops it.", flush=True)
-            process.wait()
-        raise ConnectionError("MLflow's server has stopped by itself.")
+        _open(options.tracking_uri, options)
     except KeyboardInterrupt:
         print("\nStopped.")
-        return 0
+    return 0
+
+
+def _open(uri: str, options: argparse.Namespace) -> None:
+    if warning := check_store(uri):
+        raise ConnectionError(warning)
+    is_file = uri.startswith("sqlite:")
+    if is_file and not sqlite_path(uri).exists():
+        how = unknown_experiment(options.table) or _way_to_runs(options.table, options.scale)
+        if any(RUNS.glob("*/run.json")):
+            how = f"To bring in the runs of {RUNS}, type: {repair(uri)}"
+        raise FileNotFoundError(f"{sqlite_path(uri)} does not exist yet. {how}")
+    path, note = _path_and_note(uri, options.scale, options.table, options.published)
+    if not is_file:
+        return _show(uri.rstrip("/"), path, note, not options.no_browser)
+    if (port := free_port(options.port)) != options.port:
+        print(f"Port {options.port} is taken; using {port}.")
+    # SIGINT as well, since a shell starts its background jobs with it ignored
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.default_int_handler)
+    print("Starting MLflow ...", flush=True)
+    with server(uri, port) as (address, process):
+        _show(address, path, note, not options.no_browser)
+        print("Ctrl-C stops it.", flush=True)
+        process.wait()
+    raise ConnectionError("MLflow's server has stopped by itself.")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,7 +21,10 @@ from waiting import until
 
 from repro.cli import ui
 from repro.cli.commands import main
-from repro.tracking.views import VIEW, View, encode_view, view_state
+from repro.tracking.views import VIEW, View, encode_view, save_views, view_state
+
+Said = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 
 
 @pytest.fixture
@@ -93,24 +97,23 @@ def test_the_latest_view_of_the_table_is_found(address: str) -> None:
     assert ui.find_view(address, "paper", "table2") is None
 
 
-def test_what_is_published_is_shown_where_it_is_asked_for_or_nothing_else_is_there(
-    address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ui.show(address, "laptop", "table3_A", browser=False, published=True)
-    assert capsys.readouterr().out.endswith("viewStateShareKey=published-table3_A-grammar-en-de\n")
-    ui.show(address, "laptop", "table3_B", browser=False)
-    said = capsys.readouterr().out
-    assert said.startswith("You have no runs of table3_B at scale laptop in MLflow yet; this is what is published.\n")
-    assert said.endswith("viewStateShareKey=published-table3_B-grammar-en-de\n")
-    ui.show(address, "laptop", "table2", browser=False, published=True)
-    assert " -m repro tracking sync --results results/laptop" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="table9 is not an experiment; did you mean table"):
-        ui.show(address, "laptop", "table9", browser=False)
+def test_what_is_published_is_shown_where_it_is_asked_for_or_nothing_else_is_there(address: str, capsys: Said) -> None:
+    def said(table: str, *more: str, code: int = 0) -> str:
+        assert main(["ui", "--tracking-uri", address, "--table", table, "--no-browser", *more]) == code
+        out, errors = capsys.readouterr()
+        return out + errors
+
+    assert said("table3_A", "--published").endswith("viewStateShareKey=published-table3_A-grammar-en-de\n")
+    instead = said("table3_B")
+    assert instead.startswith(
+        "You have no runs of table3_B at scale laptop in MLflow yet; this is what is published.\n"
+    )
+    assert instead.endswith("viewStateShareKey=published-table3_B-grammar-en-de\n")
+    assert " -m repro tracking sync --results results/laptop" in said("table2", "--published")
+    assert "table9 is not an experiment; did you mean table" in said("table9", code=2)
 
 
-def test_a_server_of_others_is_shown_not_started(
-    address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_of_others_is_shown_not_started(address: str, capsys: Said, monkeypatch: Patch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(ui.webbrowser, "open", opened.append)
     monkeypatch.setattr(subprocess, "Popen", None)
@@ -143,7 +146,7 @@ subprocess.Popen([sys.executable, "-c", child, sys.argv[sys.argv.index("--port")
 """
 
 
-def stand_in(monkeypatch: pytest.MonkeyPatch, code: str) -> list[list[str]]:
+def stand_in(monkeypatch: Patch, code: str) -> list[list[str]]:
     commands: list[list[str]] = []
     popen = subprocess.Popen
 
@@ -169,7 +172,7 @@ def group(process: Any) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
-def test_no_process_is_left_behind(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_process_is_left_behind(store: str, monkeypatch: Patch) -> None:
     commands = stand_in(monkeypatch, STUBBORN)
     monkeypatch.setattr(ui, "STOP_PATIENCE", 0.3)
     port = ui.free_port(21_000 + os.getpid() % 10_000)
@@ -181,14 +184,28 @@ def test_no_process_is_left_behind(store: str, monkeypatch: pytest.MonkeyPatch) 
     assert commands[0][commands[0].index("--workers") + 1] == "1"
 
 
-def test_a_server_that_does_not_start_tells_why(
-    store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_does_not_start_tells_why(store: str, monkeypatch: Patch, capsys: Said) -> None:
     stand_in(monkeypatch, "raise SystemExit('the database is from the future')")
     assert main(["ui", "--tracking-uri", store, "--no-browser"]) == 1
     said = capsys.readouterr().err
     assert "Its last output:\nthe database is from the future\n" in said
     assert f"python -m repro tracking sync --tracking-uri {store}" in said
+
+
+def test_an_unknown_table_is_refused_before_the_server_is_started(
+    tmp_path: Path, template: Path, monkeypatch: Patch, capsys: Said
+) -> None:
+    """Unless there are runs of it, of a program or a file of one's own: the views in the store say so."""
+    shutil.copy(template, tmp_path / "mlflow.db")
+    commands, store = stand_in(monkeypatch, "raise SystemExit('it was started')"), f"sqlite:///{tmp_path}/mlflow.db"
+    asked = ["ui", "--tracking-uri", store, "--table", "table9", "--no-browser"]
+    assert main(asked) == 2
+    assert "table9 is not an experiment; did you mean table" in capsys.readouterr().err
+    assert commands == []
+    save_views(store, [View(scale="laptop", table="table9", title="")])
+    assert ui.find_view(store, "laptop", "table9") == ("1", "table9")
+    assert main(asked) == 1
+    assert len(commands) == 1
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -197,7 +214,7 @@ def test_ctrl_c_stops_it_also_where_the_shell_ignores_it(store: str, how: signal
     code = (
         "import subprocess, sys, time; from repro.cli import commands, ui; popen = subprocess.Popen;"
         "subprocess.Popen = lambda c, **k: popen([sys.executable, '-c', 'import time; time.sleep(99)'], **k);"
-        "ui._answers = lambda address: True; ui.find_view = lambda *_: ('1', 'x');"
+        "ui.check_store = lambda address: None; ui.find_view = lambda *_: ('1', 'x');"
         "sys.exit(commands.main(['ui', '--tracking-uri', sys.argv[1], '--no-browser']))"
     )
     process = subprocess.Popen(
@@ -218,7 +235,7 @@ def test_ctrl_c_stops_it_also_where_the_shell_ignores_it(store: str, how: signal
 
 @pytest.mark.parametrize("runs", [False, True])
 def test_where_there_is_no_store_the_way_to_one_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, runs: bool
+    tmp_path: Path, capsys: Said, monkeypatch: Patch, runs: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     if runs:
