@@ -9,16 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
+from data.sides import encoded
 from decoding.conftest import HYPER, V, decode
 from decoding.plain import plain_search
 from decoding.test_translate import padded
 from model.samples import with_vectors_drawn
 from processor import exact_8_bits
 
-from repro.data.batch import Batch
+from repro.data.batch import Batch, make_batch
 from repro.decoding import ctranslate
 from repro.decoding.ctranslate import export, load, score_tokens_ctranslate2, translate_ctranslate2
 from repro.decoding.search import Search
@@ -53,16 +54,12 @@ def drawn(hyper: Hyper, vocab_size: int = V) -> Transformer:
 
 def pairs(n: int = 7) -> Batch:
     """Random sentences of unequal length."""
-    generator = torch.Generator().manual_seed(0)
-    sides = [torch.randint(EOS + 1, V, (n, longest), generator=generator) for longest in (13, 11)]
-    for i, side in enumerate(sides):
-        for row in range(n):
-            length = side.shape[1] - (3 * row + i) % 8
-            side[row, length - 1], side[row, length:] = EOS, PAD
-    source, target = sides
-    counts = [int((side != PAD).sum()) for side in sides]
-    decoder_in = F.pad(target[:, :-1], (1, 0), value=PAD)
-    return Batch(torch.arange(n), source, decoder_in, target, counts[0], counts[1], counts[1], 0, 0)
+    random = np.random.default_rng(0)
+    sides = (
+        encoded([random.integers(EOS + 1, V, longest - 1 - (3 * row + i) % 8) for row in range(n)])
+        for i, longest in enumerate((13, 11))
+    )
+    return make_batch(*sides, np.arange(n), n_update=1)
 
 
 @with_library

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -116,19 +117,19 @@ def test_huge_pages_are_asked_for_where_the_heap_will_be(monkeypatch: pytest.Mon
     glibc.free.assert_called_once_with(12_345)
 
 
-@pytest.mark.parametrize("block", [None, 2**40], ids=["refused", "not in the heap"])
-def test_no_huge_pages_where_the_heap_does_not_grow(monkeypatch: pytest.MonkeyPatch, block: int | None) -> None:
-    glibc = use(monkeypatch, block=block)
+@pytest.mark.parametrize(
+    "world",
+    [{"block": None}, {"block": 2**40}, {"offered": False}, {"advised": False}],
+    ids=["refused", "not in the heap", "the kernel has none", "not granted"],
+)
+def test_no_huge_pages_where_there_are_none_or_the_heap_does_not_grow(
+    monkeypatch: pytest.MonkeyPatch, world: dict[str, Any]
+) -> None:
+    glibc = use(monkeypatch, **world)
     assert HUGE not in cpu_tuning.tune(0)
-    glibc.madvise.assert_not_called()
-    assert [call.args for call in glibc.free.call_args_list] == [(block,)] * (block is not None)
-
-
-def test_no_huge_pages_where_the_kernel_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, offered=False)
-    assert HUGE not in cpu_tuning.tune(0)
-    use(monkeypatch, advised=False)
-    assert HUGE not in cpu_tuning.tune(0)
+    if "block" in world:
+        glibc.madvise.assert_not_called()
+        assert [call.args for call in glibc.free.call_args_list] == [(2**40,)] * (world["block"] is not None)
 
 
 def test_products_of_few_shapes_are_kept_unless_somebody_asks_for_more(monkeypatch: pytest.MonkeyPatch) -> None:

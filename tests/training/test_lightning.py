@@ -40,12 +40,7 @@ def data(accumulate: int = 1) -> TranslationData:
 
 
 def trainer(**options: Any) -> L.Trainer:
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
+    quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
     return L.Trainer(accelerator="cpu", devices=1, **quiet | options)
 
 
@@ -341,7 +336,7 @@ def test_predict_gives_translations_with_the_vocabulary_of_the_data(tmp_path: Pa
     in_memory = data()
     small = TranslationModule(HYPER, V, seed=1)
     ids = {i: ids for part in trainer().predict(small, in_memory) for i, ids in part.items()}  # type: ignore[union-attr]
-    assert [ids[i] for i in range(23)] == translate(small.model, Rows(in_memory.test[0].ids))  # type: ignore[index]
+    assert [ids[i] for i in range(23)] == translate(small.model, in_memory.test[0])  # type: ignore[index]
 
 
 @pytest.mark.filterwarnings("ignore:.*no learning rate schedulers")
@@ -365,22 +360,3 @@ def test_loggers_see_loss_and_rate_of_the_step(tmp_path: Path) -> None:
     train(tmp_path / "run", losses, accumulate=2, steps=5, every=EACH)
     for name in ("loss", "nll"):
         assert seen[f"train/{name}"] == pytest.approx({i: losses["train", i + 1][name] for i in range(5)})
-
-
-class Rows(list[Any]):
-    """Sentences as a search asks for them."""
-
-    @property
-    def lengths(self) -> list[int]:
-        return [len(row) for row in self]
-
-    def sentence(self, i: int) -> Any:
-        return self[i]
-
-
-def test_each_reading_of_dev_is_for_itself() -> None:
-    module = TranslationModule(HYPER, V, seed=1)
-    one = trainer()
-    found = [one.validate(module, data(), verbose=False)[0]["dev/nll"] for _ in range(2)]
-    expected = score_tokens(module.model, data().val_dataloader()).nll
-    assert found == [pytest.approx(expected, rel=1e-5)] * 2

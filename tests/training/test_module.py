@@ -6,15 +6,16 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from data.sides import encoded
 from torch import Tensor
 from toy_system import Toy
 
-from repro.data.batch import Batch
+from repro.data.batch import Batch, make_batch
 from repro.model.config import Hyper
-from repro.model.ragged import pack, shifted
-from repro.model.special_tokens import EOS, PAD
+from repro.model.special_tokens import PAD
 from repro.training.module import NonFinite, TranslationModule, random_seed
 
 V = 23
@@ -39,26 +40,12 @@ def module(hyper: Hyper = HYPER, seed: int = 1, system: Any = None, **trainer: i
     return made
 
 
-def batch(sentences: list[int], *, n_update: int = sum(LENGTHS), micro: int = 0, step: int = 0) -> Batch:
-    """These of five sentences of random tokens; none give one row of padding."""
-    generator = torch.Generator().manual_seed(0)
-    rows = [torch.randint(2, V, (n,), generator=generator) for n in LENGTHS]
-    ids = torch.full((max(1, len(sentences)), max([LENGTHS[i] for i in sentences], default=1)), PAD)
-    for row, i in zip(ids, sentences, strict=False):
-        row[: LENGTHS[i]] = rows[i]
-        row[LENGTHS[i] - 1] = EOS
-    n = int((ids != PAD).sum())
-    return Batch(
-        sentence=torch.tensor(sentences),
-        source=ids,
-        decoder_in=torch.nn.functional.pad(ids[:, :-1], (1, 0), value=PAD),
-        target=ids,
-        n_source=n,
-        n_target=n,
-        n_update=n_update,
-        micro=micro,
-        step=step,
-    )
+TEXT = encoded([np.random.default_rng(n).integers(2, V, n - 1) for n in LENGTHS])
+
+
+def batch(sentences: list[int], *, n_update: int = sum(LENGTHS), **of: Any) -> Batch:
+    """These of five sentences of random tokens, the same on both sides."""
+    return make_batch(TEXT, TEXT, np.array(sentences, np.int64), n_update=n_update, **of)
 
 
 def gradient(made: TranslationModule, shares: list[Batch]) -> list[Tensor]:
@@ -115,7 +102,7 @@ def test_logged_values_are_means_over_tokens_not_over_batches() -> None:
 
 def test_an_update_without_a_token_is_refused() -> None:
     with pytest.raises(ValueError, match=r"Update 42 has no target token to learn from. Its sentences: \[-1\]"):
-        module(global_step=41).training_step(replace(batch([], n_update=0, step=41), sentence=torch.tensor([-1])), 0)
+        module(global_step=41).training_step(batch([], n_update=0, step=41), 0)
 
 
 def test_every_part_of_a_gradient_is_checked() -> None:
@@ -196,7 +183,7 @@ def test_a_parameter_that_is_no_number_stops_before_the_checkpoint() -> None:
     made = module(global_step=41)
     made.on_train_batch_start(batch([0, 1], step=41), 0)
     made.trainer.accumulate_grad_batches = 2
-    made.on_train_batch_start(replace(batch([], micro=1, step=41), sentence=torch.tensor([-1])), 1)
+    made.on_train_batch_start(batch([], micro=1, step=41), 1)
     made.check_parameters()
     with torch.no_grad():
         made.model.embedding.weight[3, 2] = math.inf
@@ -273,17 +260,8 @@ def test_dropout_is_a_function_of_seed_step_and_share() -> None:
     assert loss(world_size=2, micro=1) == loss(micro=2)
 
 
-def in_a_row(share: Batch) -> Batch:
-    """The same sentences without padding between them."""
-    ids, lengths = share.target[share.target != PAD], (share.target != PAD).sum(1)
-    one = pack(ids, lengths)
-    return replace(share, source=one, decoder_in=shifted(one), target=one)
-
-
 def test_sentences_in_a_row_give_the_same_gradient() -> None:
-    shares = [batch([0, 3], n_update=8), batch([1, 2, 4], n_update=8)]
-    made = module()
-    expected = gradient(made, shares)
-    found = gradient(made, [in_a_row(share) for share in shares])
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
+    made, shares = module(), ([0, 3], [1, 2, 4])
+    padded, packed = ([batch(share, n_update=8, packed=how) for share in shares] for how in (False, True))
+    expected = gradient(made, padded)
+    torch.testing.assert_close(gradient(made, packed), expected, rtol=1e-11, atol=1e-11)

@@ -11,11 +11,12 @@ from unittest import mock
 import lightning as L
 import numpy as np
 import torch
+from data.sides import encoded
 from torch import Tensor
 
 from repro.data.datamodule import TranslationData
+from repro.data.shards import Encoded
 from repro.model.config import Hyper
-from repro.model.special_tokens import EOS
 from repro.training import checkpoint
 from repro.training.group import Group
 from repro.training.loop import Every, Fitted, fit
@@ -28,23 +29,13 @@ EVERY = Every(log=5, validate=6, checkpoint=4)  # no stop, checkpoint or average
 EACH = replace(EVERY, log=1)
 
 
-class Sentences:
-    """One side of a text in memory; read as a `Store` is."""
-
-    def __init__(self, lengths: np.ndarray, random: np.random.RandomState) -> None:
-        self.lengths = lengths
-        self.ids = [np.array([*random.randint(2, V, n - 1), EOS], np.uint16) for n in lengths]
-
-    def gather(self, sentences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.concatenate([self.ids[i] for i in sentences]), self.lengths[sentences]
-
-
-def text(n: int, seed: int, lengths: Sequence[int] = ()) -> tuple[Sentences, Sentences]:
+def text(n: int, seed: int, lengths: Sequence[int] = ()) -> tuple[Encoded, Encoded]:
     """Sources of these lengths, or of `n` drawn ones."""
     random = np.random.RandomState(seed)
-    source = np.array(lengths) if lengths else 2 + random.binomial(12, 0.3, n)
-    n = len(source)
-    return Sentences(source, random), Sentences(source + random.binomial(4, 0.5, n) - 1, random)
+    of_source = np.array(lengths) if lengths else 2 + random.binomial(12, 0.3, n)
+    source = encoded([random.randint(2, V, n - 1) for n in of_source])
+    of_target = of_source + random.binomial(4, 0.5, len(of_source)) - 1
+    return source, encoded([random.randint(2, V, n - 1) for n in of_target])
 
 
 class Journal(dict[tuple[str, int], dict[str, float]]):
