@@ -11,6 +11,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,15 +72,12 @@ def weights_of(content: Mapping[str, Any], weights: bytes) -> "list[dict[str, ND
     """The weights of `read_inside` as numbers: for each sentence by kind, [L, H, Q, K], off by at most 1/510."""
     import numpy as np
 
-    found, begin = [], 0
-    for sentence in content["sentences"]:
-        of_kinds = {}
-        for told in sentence["attention"]:
-            end = begin + math.prod(told["shape"])
-            of_kinds[told["kind"]] = np.frombuffer(weights[begin:end], np.uint8).reshape(told["shape"]) / 255
-            begin = end
-        found.append(of_kinds)
-    return found
+    rest = BytesIO(weights)
+
+    def numbers(shape: list[int]) -> "NDArray[float64]":
+        return np.frombuffer(rest.read(math.prod(shape)), np.uint8).reshape(shape) / 255
+
+    return [{told["kind"]: numbers(told["shape"]) for told in of["attention"]} for of in content["sentences"]]
 
 
 def seen_sentences(

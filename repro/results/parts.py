@@ -58,19 +58,26 @@ def by_position(thirds: Iterable[NgramCounts]) -> list[float]:
     return [_bleu(third.summands) for third in thirds]
 
 
+def _with(
+    frame: DataFrame, records: Iterable[Record], scores: Callable[[Sequence[Record]], Mapping[str, Sequence[float]]]
+) -> DataFrame:
+    """The frame with mean and interval of more scores of a row's runs; empty where they are of no run."""
+    return widened(frame, [spread_each(scores(runs)) for runs in runs_in(frame, records)], dtype=float)
+
+
 def with_parts(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
-    """The frame with BLEU of each row's parts, mean and interval over its runs; empty where a run has no counts."""
-    lines = []
-    for runs in runs_in(frame, records):
-        complete = whole(bleu_of_parts(record, results) for record in runs)
-        lines.append(spread_each({name: [one[name] for one in complete] for name in THIRDS} | _kept(complete)))
-    return widened(frame, lines, dtype=float)
+    """The frame with BLEU of each row's parts, mean and interval over its runs; empty where a run has no counts.
 
+    `KEPT` is of each run, and empty where a first third has BLEU 0.
+    """
 
-def _kept(parts: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-    """BLEU of the last third in per cent of the first, one value per run; none where a first third has BLEU 0."""
-    first, last = THIRDS[-len(PLACES)], THIRDS[-1]
-    return {KEPT: [100 * one[last] / one[first] for one in parts] if all(one[first] for one in parts) else []}
+    def of_parts(runs: Sequence[Record]) -> dict[str, list[float]]:
+        found = whole(bleu_of_parts(record, results) for record in runs)
+        first, last = ([one[name] for one in found] for name in (THIRDS[-len(PLACES)], THIRDS[-1]))
+        kept = [100 * end / begin for begin, end in zip(first, last, strict=True)] if all(first) else []
+        return {name: [one[name] for one in found] for name in THIRDS} | {KEPT: kept}
+
+    return _with(frame, records, of_parts)
 
 
 def with_further(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
@@ -94,11 +101,12 @@ def with_further(frame: DataFrame, records: Iterable[Record], results: Path) -> 
 
 def with_brackets(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
     """The frame of a table of parsers with F1 by sentence length, on dev; empty where a run has no brackets."""
-    lines = []
-    for runs in runs_in(frame, records):
+
+    def of_parts(runs: Sequence[Record]) -> dict[str, list[float]]:
         parts = [of[SPLIT].by_length() for of in whole(read_brackets(results, record) for record in runs)]
-        lines.append(spread_each({name: [of[k] for of in parts] for k, name in enumerate(F1_THIRDS)}))
-    return widened(frame, lines, dtype=float)
+        return {name: [of[k] for of in parts] for k, name in enumerate(F1_THIRDS)}
+
+    return _with(frame, records, of_parts)
 
 
 def bleu_of_parts(record: Record, results: Path) -> dict[str, float] | None:

@@ -21,7 +21,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar
+from typing import Any, NamedTuple, NotRequired, Self, TypedDict, TypeVar
 
 from repro.results.places import PACKAGE
 
@@ -85,6 +85,12 @@ class _Code:
             self.files[module], self.alone[module], self.digests[module] = file, _sha256(text), _sha256(linked)
             self._begun.pop()
         return self.digests[module]
+
+    def read(self, modules: Iterable[str]) -> Self:
+        """Digest these modules."""
+        for module in modules:
+            self.digest(module)
+        return self
 
     def taken(self, module: str) -> frozenset[str]:
         """Digests of the deciding modules that one outside the wall imports, directly or not, and not all rows use."""
@@ -195,41 +201,30 @@ def _decides(module: str) -> bool:
 # classes, and so other parts.
 
 
-def _read(modules: Iterable[str], code: _Code) -> _Code:
-    for module in modules:
-        code.digest(module)
-    return code
-
-
 @functools.cache
 def _ours() -> _Code:
     """The deciding code that all rows share."""
-    return _read(ROOTS, _Code())
+    return _Code().read(ROOTS)
 
 
 @functools.cache
 def _with(parts: tuple[Any, ...]) -> _Code:
     """The deciding code of a row whose system has these parts: the code that all rows share, and what they import."""
-    own = {name: folder for part in parts for name, folder in _modules(part).items()}
-    return _read([*ROOTS, *own], _Code(dict(sorted(own.items())))) if own else _ours()
+    own = dict(sorted((name, folder) for part in parts for name, folder in _modules(part).items()))
+    return _Code(own).read([*ROOTS, *own]) if own else _ours()
 
 
 def _code_of(system: Any) -> _Code:
     return _with(parts) if (parts := tuple(_named_parts(system))) else _ours()
 
 
-def _code_of_task(task: Any) -> _Code:
-    kind: Any = type(task)
-    return _code_of_kind(kind)
-
-
 @functools.cache
-def _code_of_kind(kind: Any) -> _Code:
-    """The module of a task and what it imports; of ours, outside the wall, only what it takes from behind it."""
+def _code_of_task(kind: Any) -> _Code:
+    """The module of a kind of task and what it imports; of ours, outside the wall, only what it takes from behind."""
     [module] = own = _modules(kind)
+    code = _Code({} if _is_ours(module) else own, is_of_task=True)
     if not _is_ours(module):
-        return _read(own, _Code(own, is_of_task=True))
-    code = _Code(is_of_task=True)
+        return code.read(own)
     code.taken(module)
     return code
 
@@ -265,7 +260,7 @@ def task_digest(task: Any) -> str:
 
     Our own tasks lie outside the wall; for them, SHA-256 of what they import from behind it.
     """
-    code, [module] = _code_of_task(task), _modules(type(task))
+    code, [module] = _code_of_task(type(task)), _modules(type(task))
     return _sha256("".join(sorted(code.taken(module)))) if _is_ours(module) else _digest(code)
 
 
@@ -273,7 +268,7 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
     """The origin of a run that starts now on this type of device ("cpu", "cuda"; None: the best)."""
     commit, why_dirty = committed(system, task)
     torch = sys.modules.get("torch")  # a stamp must not cost an import
-    cpu = processor()
+    cpu, on_gpu = processor(), torch and device_type in (None, "cuda") and torch.cuda.is_available()
     return {
         "fingerprint": fingerprint(system),
         **_parts(system),  # type: ignore[typeddict-item]
@@ -285,7 +280,7 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
         "cpu": cpu.name,
         "cpu_model": cpu.model,
         "cpu_flags": list(cpu.vectors),
-        "device": _device(torch, device_type, cpu.name) if torch else None,
+        "device": None if torch is None else torch.cuda.get_device_name() if on_gpu else cpu.name,
         "n_threads": torch.get_num_threads() if torch else os.cpu_count() or 1,
         "instructions": torch.backends.cpu.get_cpu_capability() if torch else None,
         "versions": {name: importlib.metadata.version(name) for name in LIBRARIES},
@@ -295,7 +290,7 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
 
 def committed(system: Any = None, task: Any = None) -> tuple[str | None, str | None]:
     """The commit of the deciding code, and why the code cannot be restored from it alone (None where it can)."""
-    codes = [_code_of(system), *([] if task is None else [_code_of_task(task)])]
+    codes = [_code_of(system), *([] if task is None else [_code_of_task(type(task))])]
     files = {module: file for code in codes for module, file in code.files.items()}
     root = PACKAGE.parent
     # a package installed into somebody else's checkout must not take that checkout's commit
@@ -342,12 +337,6 @@ def _git(root: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.decode("utf-8", "surrogateescape")
-
-
-def _device(torch: Any, device_type: str | None, cpu: str) -> str:
-    if device_type in (None, "cuda") and torch.cuda.is_available():
-        return str(torch.cuda.get_device_name())
-    return cpu
 
 
 # A row's system: a class or a `functools.partial` of one; None is the Transformer

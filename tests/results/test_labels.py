@@ -110,25 +110,20 @@ def test_a_value_and_that_at_the_papers_size() -> None:
 # Every output
 
 
-def test_a_page_shows_both_sizes_of_a_row_and_both_counts(result_set: ResultSet) -> None:
+def test_pages_show_both_sizes_of_a_row_and_both_counts(result_set: ResultSet) -> None:
     page = build.texts(build.build_scale(replace(result_set, own=True)))[result_set.folder / "table3_C.md"]
     base, shallow, dropped = (grid(page, row) for row in ("base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"))
-    assert (base["N"], shallow["N"], dropped["N"]) == ("3 (6)", "1 (2)", "")
     p_drop = "P<sub>drop</sub>"
-    assert (base[p_drop], shallow[p_drop], dropped[p_drop]) == ("0.2 (0.1)", "", "0.4 (0.2)")
-    size = "parameters (M)<br>"
-    assert [shallow[size + name] for name in ("here", "at paper size", "paper")] == ["0.31", "35.7", "36"]
-    assert [base[size + name] for name in ("here", "at paper size", "paper")] == ["0.54", "65.1", "65"]
-
-
-def test_table_3_on_one_page_shows_them(result_set: ResultSet) -> None:
+    assert [(row["N"], row[p_drop]) for row in (base, shallow, dropped)] == [
+        ("3 (6)", "0.2 (0.1)"), ("1 (2)", ""), ("", "0.4 (0.2)"),
+    ]  # fmt: skip
+    sizes = ["parameters (M)<br>" + name for name in ("here", "at paper size", "paper")]
+    assert [shallow[size] for size in sizes] == ["0.31", "35.7", "36"]
+    assert [base[size] for size in sizes] == ["0.54", "65.1", "65"]
     frame = result_set.frame(["base", "table3_C", "table3_D"])
-    page = markdown(tables.page_of_table(frame, "laptop", "table3"))
-    shallow = grid(page, "(C) N=2 (here 1)")
-    assert shallow["N"] == "1 (2)"
-    assert shallow["parameters (M)<br>here"] == "0.31"
-    assert shallow["parameters (M)<br>at paper size"] == "35.7"
-    assert "Base row: N 3 (6), d<sub>model</sub> 512, " in page
+    whole = markdown(tables.page_of_table(frame, "laptop", "table3"))
+    assert [grid(whole, "(C) N=2 (here 1)")[name] for name in ("N", *sizes[:2])] == ["1 (2)", "0.31", "35.7"]
+    assert "Base row: N 3 (6), d<sub>model</sub> 512, " in whole
 
 
 def test_latex_the_sheet_and_the_terminal_show_them(result_set: ResultSet) -> None:

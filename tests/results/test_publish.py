@@ -2,9 +2,10 @@
 
 import hashlib
 import math
+import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -143,70 +144,60 @@ def test_records_of_a_question_of_our_own_are_lines_of_one_file(
 def test_some_seeds_of_other_code_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("x", 1), run("x", 2), run("x", 3))
     assert commands.main(["publish", "lab"]) == 0
-    capsys.readouterr()
-    for file in Path("results/own/lab/lab").glob("*.json"):
-        file.unlink()
+    shutil.rmtree("results/own/lab/lab")
     own(run("x", 1, code="ab", n_threads=2))
     said = refused(capsys)
     assert "lab, row 'x', seed 1 differs from the published seed 2, 3 in deciding code, threads" in said
     assert "Run it with --seeds 2,3 and publish the row whole." in said
 
 
-def test_a_mixed_row_of_ones_own_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own(run("x", 1), run("x", 2, n_threads=2))
-    assert "lab, row 'x': seeds 1 and 2 differ in threads, so they have no mean" in refused(capsys)
+def nothing_but_the_package() -> None:
+    shutil.rmtree("experiments")
+    os.environ["PATH"] = ""
 
 
-def test_runs_of_uncommitted_code_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own(run("x", 1, dirty=True, why_dirty="not committed: repro/model/config.py"))
-    said = refused(capsys)
-    assert said.startswith("error: Nothing of lab is published:\n")
-    assert (
-        "lab, row 'x', seed 1 is of code that is in no commit (not committed: repro/model/config.py). Commit it."
-        in said
-    )
+UNCOMMITTED = "not committed: repro/model/config.py"
+RENAMED = listed([replace(LAB, rows=[replace(LAB.rows[0], name="y")])], BASE)
+OF_NOBODY = "lab: experiments/lab.py is not committed, so nobody else has its rows. Commit it."
+SPOILT: dict[str, tuple[Callable[[], object], str]] = {
+    "mixed": (lambda: own(run("x", 1, n_threads=2)), "lab, row 'x': seeds 1 and 2 differ in threads, so they have no"),
+    "dirty": (
+        lambda: own(run("x", 1, dirty=True, why_dirty=UNCOMMITTED)),
+        f"lab, row 'x', seed 1 is of code that is in no commit ({UNCOMMITTED}). Commit it.",
+    ),
+    "changed": (lambda: Path("experiments/lab.py").write_bytes(b"ROWS = [1]"), OF_NOBODY),
+    "new": (lambda: git(Path(), "rm", "-q", "--cached", "experiments/lab.py"), OF_NOBODY),
+    "no git": (lambda: os.environ.update(PATH=""), OF_NOBODY),
+    "installed": (
+        nothing_but_the_package,
+        "lab: expected experiments/lab.py, which has its rows, found none. Publish in a clone, with --from.",
+    ),
+    "renamed": (
+        lambda: note_rows(Path("results/own/lab"), RENAMED),
+        "lab, row 'x', seed 1: experiments/lab.py has no such row any more. Delete its record.",
+    ),
+    "no list of rows": (
+        lambda: Path("results/own/lab/rows.json").unlink(),
+        "row 'x', seed 1: rows.json beside the tables does not list those of lab. Type its command again",
+    ),
+    "no translations": (
+        lambda: artifacts.drop(path(Path("results/own"), run("x", 2))),
+        "lab, row 'x', seed 2: its translations of dev and test are missing.",
+    ),
+    "nothing": (lambda: shutil.rmtree("results/own/lab"), "results/own/lab: expected records to publish, found none"),
+}
 
 
-@pytest.mark.parametrize("state", ["changed", "new", "no git"])
-def test_an_experiment_that_is_not_committed_is_refused(
-    project: Path, capsys: pytest.CaptureFixture[str], state: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("why", SPOILT)
+def test_what_is_not_whole_or_not_committed_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    own(run("x", 1))
-    file = project / "experiments" / "lab.py"
-    if state == "changed":
-        file.write_bytes(b"ROWS = [1]\n")
-    elif state == "new":
-        git(project, "rm", "-q", "--cached", "experiments/lab.py")
-    else:
-        monkeypatch.setenv("PATH", "")
-    assert "lab: experiments/lab.py is not committed, so nobody else has its rows. Commit it." in refused(capsys)
-
-
-def test_an_installed_package_is_told_to_publish_in_a_clone(
-    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own(run("x", 1))
-    shutil.rmtree(project / "experiments")
-    monkeypatch.setenv("PATH", "")
-    said = refused(capsys)
-    assert "lab: expected experiments/lab.py, which has its rows, found none. Publish in a clone, with --from." in said
-
-
-def test_a_row_that_the_experiment_has_no_more_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own(run("base", 1), run("x", 1))
-    note_rows(Path("results/own/lab"), listed([replace(LAB, rows=[replace(LAB.rows[0], name="y")])], BASE))
-    said = refused(capsys)
-    assert "lab, row 'x', seed 1: experiments/lab.py has no such row any more. Delete its record." in said
-
-
-def test_without_the_list_of_rows_no_record_is_called_gone(
-    with_pages: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own(run("base", 1), run("x", 1))
-    Path("results/own/lab/rows.json").unlink()
-    said = refused(capsys)
-    assert "row 'x', seed 1: rows.json beside the tables does not list those of lab. Type its command again" in said
-    assert "Delete its record" not in said
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # which one of them changes
+    own(run("base", 1), run("x", 1), run("x", 2))
+    SPOILT[why][0]()
+    told = refused(capsys)
+    assert SPOILT[why][1] in told
+    assert ("Delete its record" in told) == (why == "renamed")
 
 
 def test_pages_of_ones_own_are_made_anew_with_their_marks(with_pages: Path) -> None:
@@ -221,10 +212,6 @@ def test_pages_of_ones_own_are_made_anew_with_their_marks(with_pages: Path) -> N
     assert "| base |" in page.read_text("utf-8")  # it is of no experiment file
     assert "| x \\* |" in page.read_text("utf-8")
     assert not list(Path("results").glob("lab/*"))
-
-
-def test_a_scale_without_results_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "results/own/laptop: expected records to publish, found none" in refused(capsys, ["publish", "laptop"])
 
 
 # what is published already
@@ -336,14 +323,6 @@ def test_rows_of_programs_stay_ones_own_and_stop_no_others(project: Path, capsys
 # translations
 
 
-def test_records_without_their_translations_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own(run("x", 1), run("x", 2))
-    artifacts.drop(path(Path("results/own"), run("x", 2)))
-    said = refused(capsys)
-    assert "lab, row 'x', seed 2: its translations of dev and test are missing." in said
-    assert "seed 1" not in said
-
-
 def test_translations_that_are_worth_something_else_on_their_text_are_refused(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,23 +339,19 @@ def test_translations_that_are_worth_something_else_on_their_text_are_refused(
     assert asked == [(1, "results/own", "there"), (2, "results/own", "there")]
 
 
-def test_what_was_published_before_translations_were_kept_stays_valid(project: Path) -> None:
+def test_translations_may_be_older_than_their_keeping_and_stay_though_ones_own_are_gone(project: Path) -> None:
+    mine, theirs = (path(Path(place), run("x", 1)) for place in ("results/own", "results"))
     own(run("x", 1))
     assert commands.main(["publish", "lab"]) == 0
-    artifacts.drop(path(Path("results/own"), run("x", 1)))
+    artifacts.drop(mine)
+    assert commands.main(["publish", "lab"]) == 0
+    assert are_of(theirs, run("x", 1).run)
     artifacts.publish(Path("results/lab/lab"), Path("nowhere"), {})
     own(run("x", 2))
+    artifacts.drop(mine)
     assert commands.main(["publish", "lab"]) == 0
     assert published().keys() == {"lab/x-seed1.json", "lab/x-seed2.json"}
-    assert not are_of(path(Path("results"), run("x", 1)), run("x", 1).run)
-
-
-def test_translations_that_are_published_stay_though_ones_own_are_gone(project: Path) -> None:
-    own(run("x", 1))
-    assert commands.main(["publish", "lab"]) == 0
-    artifacts.drop(path(Path("results/own"), run("x", 1)))
-    assert commands.main(["publish", "lab"]) == 0
-    assert are_of(path(Path("results"), run("x", 1)), run("x", 1).run)
+    assert not are_of(theirs, run("x", 1).run)
 
 
 def test_the_published_files_are_what_publishing_writes(tmp_path: Path) -> None:

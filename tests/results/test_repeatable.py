@@ -29,6 +29,9 @@ def test_each_badge_processor_and_reason_has_a_line() -> None:
         f"{of_l1}1 run; AMD EPYC, AVX512; 2 micro-batches computed twice.",
     ]
     assert found[3].startswith("No badge, since what was read is not what was planned: 1 run")
+    old = paper_run(stamp=paper_run().stamp | {"device": "AMD EPYC"})
+    said = "Not checked, from the time before badges: 2 runs; AMD EPYC, instructions not noted."
+    assert repeatable([old, old]) == [said]
 
 
 def test_processors_of_one_name_are_told_apart_by_their_model() -> None:
@@ -36,13 +39,6 @@ def test_processors_of_one_name_are_told_apart_by_their_model() -> None:
     assert ["family 25" in line for line in found] == [True, False, False]
     assert "; AMD EPYC (family 26), AVX2; " in found[1]
     assert "; AMD EPYC, AVX2; " in found[2]
-
-
-def test_runs_older_than_badges_are_named_as_such() -> None:
-    old = paper_run(stamp=paper_run().stamp | {"device": "AMD EPYC"})
-    assert repeatable([old, old]) == [
-        "Not checked, from the time before badges: 2 runs; AMD EPYC, instructions not noted."
-    ]
 
 
 def test_a_table_carries_its_lines() -> None:
