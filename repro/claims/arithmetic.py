@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from repro import paper
-from repro.claims.claim import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8
+from repro.claims.claim import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8, row_of
 from repro.model.config import BASE as BASE_HYPER
 from repro.paper import TABLE_2, TABLE_4, Pair, PrintedParser, System
 from repro.results.record import PaperNumbers
@@ -126,7 +126,7 @@ def _one_head_against_the_best(printed: PrintedRows) -> Checked:
     loss = _printed(printed, best, "bleu") - _printed(printed, H1, "bleu")
     return Checked(
         round(loss, 1) == 0.9,
-        f"{_printed(printed, best, 'bleu')} ({_label(best)}) - {_printed(printed, H1, 'bleu')} = {loss:.1f}",
+        f"{_printed(printed, best, 'bleu')} ({row_of(best)}) - {_printed(printed, H1, 'bleu')} = {loss:.1f}",
     )
 
 
@@ -136,11 +136,11 @@ LADDERS = ((N2, N4, B0, N8), (D256, B0, D1024), (F1024, B0, F4096))  # of Table 
 def _bigger(score: str, printed: Callable[[str], float], sign: int) -> Checked:
     """The largest row of each ladder of sizes is better than the smallest, Table 3 (C); steps against it are named."""
     ends = [(ladder[0], ladder[-1]) for ladder in LADDERS]
-    told = [f"{_label(large)} has {printed(large)} and {_label(small)} {printed(small)}" for small, large in ends]
+    told = [f"{row_of(large)} has {printed(large)} and {row_of(small)} {printed(small)}" for small, large in ends]
     steps = [step for ladder in LADDERS for step in itertools.pairwise(ladder)]
     against = [step for step in steps if sign * (printed(step[1]) - printed(step[0])) <= 0]
     though = [
-        f"though {_label(large)} has {printed(large)} and {_label(small)} {printed(small)}" for small, large in against
+        f"though {row_of(large)} has {printed(large)} and {row_of(small)} {printed(small)}" for small, large in against
     ]
     holds = all(sign * (printed(large) - printed(small)) > 0 for small, large in ends)
     return Checked(holds, f"{score}: {'; '.join([*told, *though])}")
@@ -170,10 +170,6 @@ def _printed(printed: PrintedRows, row: str, score: Literal["ppl", "bleu"]) -> f
     if (number := printed[row][score]) is None:
         raise ValueError(f"{row}: expected printed scores, got none. Run its experiment again: that notes them.")
     return number
-
-
-def _label(row: str) -> str:
-    return row.split("/", 1)[1]
 
 
 CHECKS: Mapping[str, Callable[[PrintedRows], Checked]] = {  # by the names in claims.toml and statements.toml

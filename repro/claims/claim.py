@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from repro.model.config import BASE as PAPER_BASE
 from repro.results.labels import FIELDS
@@ -26,17 +26,8 @@ def printed_sizes(row: str) -> dict[str, Any]:
     return {**vars(PAPER_BASE), field: type(getattr(PAPER_BASE, field))(named["value"])}
 
 
-Kind = Literal[
-    "direction",
-    "equivalence",
-    "best of family",
-    "trend",
-    "point value",
-    "arithmetic",
-    "structural",
-    "measured",
-    "qualitative",
-]
+Trained = Literal["direction", "equivalence", "best of family", "trend"]  # settled by records
+Kind = Trained | Literal["point value", "arithmetic", "structural", "measured", "qualitative"]
 
 
 # Endpoints
@@ -88,7 +79,7 @@ class ByHeart:
 
     def met(self, runs: Sequence[Record]) -> tuple[bool, str]:
         """Whether the row over-fits in these runs of it, and how far, in words."""
-        name, gap = self.row.split("/", 1)[1], _gap(runs)
+        name, gap = row_of(self.row), _gap(runs)
         if gap is None:
             return False, f"no curves of {name} say whether it over-fits"
         ends = f"its training loss ends below dev's by {gap:.2f} nats per token"
@@ -131,7 +122,7 @@ class Claim:
     @property
     def is_trained(self) -> bool:
         """Whether it is settled by records."""
-        return self.kind in ("direction", "equivalence", "best of family", "trend")
+        return self.kind in get_args(Trained)
 
     @property
     def sentence(self) -> str:
@@ -152,6 +143,11 @@ class Claim:
         """The table under which the claim stands; the claims of a whole page share one error rate."""
         tables = [row.split("/")[0] for row in (*self.named, *self.rows)]
         return next((table for table in tables if table != BASE), BASE)
+
+
+def row_of(row: str) -> str:
+    """The name in "table/row"."""
+    return row.split("/", 1)[1]
 
 
 def rows_scored(claims: Iterable[Claim], split: str) -> set[str]:

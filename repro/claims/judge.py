@@ -17,7 +17,7 @@ from repro.claims import decisions
 from repro.claims.arithmetic import CHECKS
 from repro.claims.blocks import Blocks, slope_weights
 from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER, held, lists
-from repro.claims.claim import Claim, Endpoint, rows_scored
+from repro.claims.claim import Claim, Endpoint, row_of, rows_scored
 from repro.claims.decisions import MAX_DIVERGED, MIN_RUNS, OF_PRINT, OF_SIGN, OF_SIZE, OUTCOMES, SEEDS, Outcome, Verdict
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, gather, unlike
 from repro.claims.tested import NOT_RUN
@@ -195,7 +195,7 @@ def _look(
     low, high = estimate.interval() if estimate else (None, None)
     printed = _sum(weights, [endpoint.printed(suite.printed[row]) if row in suite.printed else None for row in runs])
     refused = _refusal(suite, claim, runs, is_listed=is_listed)
-    diverged = [f"seed {', '.join(map(str, of))} of {_row(row)}" for row in runs if (of := suite.diverged(row))]
+    diverged = [f"seed {', '.join(map(str, of))} of {row_of(row)}" for row in runs if (of := suite.diverged(row))]
     found = Found(
         endpoint=endpoint,
         runs=tuple(map(len, runs.values())),
@@ -244,12 +244,12 @@ def _refusal(suite: Suite, claim: Claim, runs: Mapping[str, Mapping[int, float]]
     if missing := [row for row, of in runs.items() if not of and not suite.diverged(row)]:
         waiting = {row: f"{suite.waiting.get(row, 0)} of {SEEDS}" for row in missing}
         waiting |= {row: "without this score" for row in missing if row in suite.records}
-        return _not_judged(f"{TOO_FEW}: {', '.join(f'{_row(row)} {why}' for row, why in waiting.items())}")
+        return _not_judged(f"{TOO_FEW}: {', '.join(f'{row_of(row)} {why}' for row, why in waiting.items())}")
     for row, of in runs.items():
         if (broken := len(suite.diverged(row))) > MAX_DIVERGED:
-            return Verdict(outcome="unstable", reason=f"{broken} of {broken + len(of)} runs of {_row(row)} diverged")
+            return Verdict(outcome="unstable", reason=f"{broken} of {broken + len(of)} runs of {row_of(row)} diverged")
     if len(runs[fewest := min(runs, key=lambda row: len(runs[row]))]) < MIN_RUNS:
-        return _not_judged(f"n = {len(runs[fewest])} ({_row(fewest)}), {MIN_RUNS} are needed")
+        return _not_judged(f"n = {len(runs[fewest])} ({row_of(fewest)}), {MIN_RUNS} are needed")
     records = {row: suite.records[row] for row in claim.rows if row in suite.records}
     if is_listed and (late := sum(not held(run.claims, claim) for of in records.values() for run in of)):
         return _not_judged(f"{late} of its runs began before the claim was listed as it stands")
@@ -283,7 +283,7 @@ def steps_against(claim: Claim, found: Found) -> str:
     if found.verdict.outcome not in (*OF_SIZE[:2], *OF_SIGN[:2]) or found.value is None:
         return ""
     against = [
-        f"{step:+.{found.endpoint.decimals}f} from {_row(small)} to {_row(large)}"
+        f"{step:+.{found.endpoint.decimals}f} from {row_of(small)} to {row_of(large)}"
         for (small, large), step in zip(itertools.pairwise(claim.rows), found.steps, strict=False)
         if step * found.value < 0
     ]
@@ -305,14 +305,10 @@ def _untrained(claim: Claim, suite: Suite) -> Judged:
     if found := verdicts_of_print(suite.printed, [claim]):
         return Judged(claim, *found[claim.id])
     if claim.compute:
-        absent = ", ".join(_row(row) for row in claim.rows if row not in suite.printed)
+        absent = ", ".join(row_of(row) for row in claim.rows if row not in suite.printed)
         return Judged(claim, "not judged", f"no run of {absent}, whose record has the printed numbers")
     return Judged(claim, "not judged", NOT_RUN if claim.tests else claim.missing)
 
 
 def _not_judged(reason: str) -> Verdict:
     return Verdict(outcome="not judged", reason=reason)
-
-
-def _row(row: str) -> str:
-    return row.split("/", 1)[1]

@@ -124,7 +124,7 @@ def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
 
 
 def verdicts_of(result_set: ResultSet) -> dict[str, str]:
-    """The verdict on every claim and statement of a scale, by id, as its pages give it; empty without records."""
+    """The verdict on every claim and statement of a scale, by id, from its records alone; empty without any."""
     if not result_set.everything:
         return {}
     evidence, known = evidence_of(result_set.everything, result_set.rows), judged_without_runs(result_set)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from repro.claims.blocks import ALPHA
 from repro.claims.catalogue import SCALE_ORDER, catalogue_digest
-from repro.claims.claim import B0, BLEU, LOG_PPL, TABLE3, Claim, Endpoint
+from repro.claims.claim import B0, BLEU, LOG_PPL, TABLE3, Claim, Endpoint, row_of
 from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, OUTCOMES, SEEDS, Outcome
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, why_apart
 from repro.claims.judge import TOO_FEW, Found, Judged, may_judge, may_judge_sizes
@@ -282,7 +282,7 @@ def _other_rows(answered: Iterable[Judged], data: ScaleData) -> Iterator[Block]:
     if not rows or B0 not in printed:
         return
     runs = data.evidence.explored()
-    columns = [Column("", "row", [label(row.split("/", 1)[1], runs[row][0].hyper) for row in rows])]
+    columns = [Column("", "row", [label(row_of(row), runs[row][0].hyper) for row in rows])]
     for of in (LOG_PPL, BLEU):
         cells = []
         for row in rows:
@@ -311,7 +311,7 @@ def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str) -> s
         return ""
     told = "; ".join(f"{why}: {', '.join(ids)}" for why, ids in lacking.items())
     there = {f"{run.table}/{run.row}" for run in evidence.everything}
-    rows = [row.split("/", 1)[1] for row in wanted if row not in there]
+    rows = [row_of(row) for row in wanted if row not in there]
     missing = SEEDS * len(rows)
     hours = [
         (run.cost["train_seconds"] + run.cost["decode_seconds"]) * run.stamp["n_threads"] / 3600

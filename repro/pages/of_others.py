@@ -26,13 +26,8 @@ PUBLISHED = {  # the prefix of our columns -> the test set, and BLEU of one mode
     "further/test_2017_flickr": ("test_2017_flickr", 33.36),
 }
 OF_TEST = "test/n-grams"  # the prefix of the columns below; no score of a task has this name
-NGRAMS = {  # the components of BLEU in per cent, with those of the published model on test
-    "1-grams": 71.0,
-    "2-grams": 47.5,
-    "3-grams": 34.3,
-    "4-grams": 24.5,
-    "brevity": 99.9,
-}
+# the components of BLEU in per cent, with those of the published model on test
+NGRAMS = {"1-grams": 71.0, "2-grams": 47.5, "3-grams": 34.3, "4-grams": 24.5, "brevity": 99.9}
 PARTS = "test_2016_flickr, % (published)"
 ABOUT = (
     "Published is the text-only Transformer-tiny of Wu et al. (2021) on the same lower-cased text, in BLEU of tokens; "

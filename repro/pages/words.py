@@ -7,7 +7,7 @@ from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.pages.columns import HEADINGS, NAMED, marked, row_column, spreads, tabled, unused
 from repro.render.page import COMMAND, Block, Code, Column, Heading, Link, Listing, Text, Words
 from repro.results.departures import Departure
-from repro.results.frame import CONFIDENCE, COSTS, DataFrame, Series
+from repro.results.frame import CONFIDENCE, COSTS, DataFrame
 from repro.results.labels import AT_PAPER_SIZE, both, command_of, listed_rows
 from repro.results.places import RETIRED
 from repro.results.record import BASE
@@ -72,13 +72,12 @@ def told_apart(frame: DataFrame) -> dict[tuple[str, str], str]:
     """
     from scipy.special import stdtrit
 
-    def variance(row: Series) -> float:
-        n = row["published/n"]
-        return float((row["published/dev/bleu_half_width"] / stdtrit(n - 1, (1 + CONFIDENCE) / 2)) ** 2 * n)
-
     if "published/n" not in frame:
         return {}
-    lines = [row for _, row in frame[(frame["n"] > 0) & (frame["published/n"] >= FEWEST)].iterrows()]
+    runs = frame["published/n"]
+    deviation = frame["published/dev/bleu_half_width"] / stdtrit(runs - 1, (1 + CONFIDENCE) / 2) * runs**0.5
+    rows = frame.assign(variance=deviation**2)[(frame["n"] > 0) & (runs >= FEWEST)]
+    lines = [row for _, row in rows.iterrows()]
     base = next((row for row in lines if row["row"] == BASE), None)
     if base is None:
         return {}
@@ -88,7 +87,7 @@ def told_apart(frame: DataFrame) -> dict[tuple[str, str], str]:
     for row, n in compared:
         fewest = min(row["published/n"], base["published/n"])
         t = stdtrit(fewest - 1, 1 - (1 - CONFIDENCE) / 2 / len(compared))
-        difference, bound = row["dev/bleu_to_base"], t * ((variance(row) + variance(base)) / n) ** 0.5
+        difference, bound = row["dev/bleu_to_base"], t * ((row["variance"] + base["variance"]) / n) ** 0.5
         found[row["table"], row["row"]] = "" if abs(difference) <= bound else "better" if difference > 0 else "worse"
     return found
 
