@@ -116,3 +116,13 @@ def test_products_go_through_float32_only_on_a_cpu_that_lacks_bfloat16(
         else:
             with pytest.raises(AssertionError, match="reads bfloat16"):
                 a @ a
+
+
+def test_the_processor_is_asked() -> None:
+    weight = torch.ones(16, 16, dtype=torch.bfloat16)
+    try:
+        torch.ops.mkldnn._reorder_linear_weight(weight, None)
+    except (RuntimeError, AttributeError):
+        assert not bfloat16.has_bfloat16()
+    else:
+        assert bfloat16.has_bfloat16()
