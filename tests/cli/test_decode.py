@@ -2,6 +2,7 @@
 
 import errno
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pytest
 import torch
 from figures.conftest import record
 from first_words import lines_until_heavy
+from text_folders import put
+from typed import typed
 
 from repro.cli import decode
 from repro.cli.commands import main
@@ -28,6 +31,10 @@ from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results.record import Record
 from repro.training import checkpoint
+
+Said = pytest.CaptureFixture[str]
+SaidBytes = pytest.CaptureFixture[bytes]
+Patch = pytest.MonkeyPatch
 
 LINES = ["the cat sees a dog", "a\u2028b", "the old dog sleeps", "sees"]
 
@@ -57,16 +64,15 @@ def finished(root: Path, tokenizer: Tokenizer, made: Record | None = None) -> Ru
     return Run(folder=folder, cache=root / "cache", tokenizer=tokenizer, model=model)
 
 
-def asked(run: Run, *arguments: object) -> int:
-    command, *more = map(str, arguments)
-    return main([command, str(run.folder), *more, f"--cache-dir={run.cache}"])
+def asked(run: Run, capsys: Any, *words: object, code: int = 0) -> str:
+    command, *more = words
+    return typed(capsys, command, run.folder, *more, f"--cache-dir={run.cache}", code=code)
 
 
-def test_given_pieces_are_kept_in_the_folder_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_given_pieces_are_kept_in_the_folder_of_the_run(tmp_path: Path, capsys: Said) -> None:
     run = finished(tmp_path, given_tokenizer(["the", "c@@", "at", "sees"]))
-    (tmp_path / "news.en").write_bytes(b"the c@@ at sees\n")
-    assert asked(run, "score", tmp_path / "news.en", tmp_path / "news.en") == 0
-    assert "1 pairs, 5 target tokens" in capsys.readouterr().out
+    text = put(tmp_path / "news.en", "the c@@ at sees\n")
+    assert "1 pairs, 5 target tokens" in asked(run, capsys, "score", text, text)
 
 
 @pytest.fixture
@@ -77,32 +83,27 @@ def copy(run: Run, tmp_path: Path) -> Run:
     return Run(folder=folder, cache=tmp_path / "cache", tokenizer=run.tokenizer, model=run.model)
 
 
-@pytest.mark.parametrize("typed", ["latest", "0000"])
-def test_a_run_is_opened_by_a_word_and_named(
-    run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], typed: str
-) -> None:
-    (tmp_path / "news.en").write_bytes(b"sees\n")
-    assert main(["translate", typed, str(tmp_path / "news.en"), f"--runs-dir={run.folder.parent}"]) == 0
-    said = capsysbinary.readouterr()
-    assert said.out.count(b"\n") == 1
-    assert said.err.decode().startswith(f"{run.folder}: base, base, seed 1, scale laptop, en-de\n")
+@pytest.mark.parametrize("word", ["latest", "0000"])
+def test_a_run_is_opened_by_a_word_and_named(run: Run, tmp_path: Path, capsys: Said, word: str) -> None:
+    text = put(tmp_path / "news.en", "sees\n")
+    assert main(["translate", word, str(text), f"--runs-dir={run.folder.parent}"]) == 0
+    said = capsys.readouterr()
+    assert said.out.count("\n") == 1
+    assert said.err.startswith(f"{run.folder}: base, base, seed 1, scale laptop, en-de\n")
 
 
-def test_words_that_generated_text_never_had_are_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_that_generated_text_never_had_are_said_once(tmp_path: Path, capsys: Said) -> None:
     generated = {"name": "grammar", "sha256": "ab" * 32, "n_train": 50, "n_dev": 2, "n_test": 3, "dropped": {}}
     tokenizer = train_tokenizer(LINES * 3, Subwords("bpe", 280))
     kept = {"sha256": tokenizer.sha256, "size": tokenizer.size}
     run = finished(tmp_path, tokenizer, record("base", 1, corpus=generated, tokenizer=kept))
     held_out, of_train = (one[0] for one in (next(sentences(0)), next(islice(sentences(0), 5, None))))
-    (tmp_path / "news.en").write_text(f"{of_train}\nAttention is all you need.\n", "utf-8")
-    assert asked(run, "translate", tmp_path / "news.en") == 0
-    said = capsys.readouterr().err
+    text = put(tmp_path / "news.en", f"{of_train}\nAttention is all you need.\n")
+    said = asked(run, capsys, "translate", text)
     assert said.count("never stood in the generated text") == 1
     assert "such as 'attention'" in said
     assert held_out in said
-    (tmp_path / "news.en").write_text(f"{of_train.upper()}\n\n", "utf-8")
-    assert asked(run, "translate", tmp_path / "news.en") == 0
-    assert "never stood" not in capsys.readouterr().err
+    assert "never stood" not in asked(run, capsys, "translate", put(text, f"{of_train.upper()}\n\n"))
 
 
 def test_the_run_is_named_before_what_takes_seconds(run: Run) -> None:
@@ -127,58 +128,42 @@ print({{"lightning", "torch._dynamo", "pandas", "mlflow", "matplotlib", "scipy"}
     assert done.stdout.splitlines()[-1] == "set()"
 
 
-def test_an_older_run_has_its_tokenizer_from_the_cache(
-    copy: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "news.en").write_bytes(b"sees\n")
+def test_an_older_run_has_its_tokenizer_from_the_cache(copy: Run, tmp_path: Path, capsys: Said) -> None:
+    words = ("translate", put(tmp_path / "news.en", "sees\n"))
     kept = (copy.folder / "tokenizer.json").rename(tmp_path / "tokenizer.json")
-    assert asked(copy, "translate", tmp_path / "news.en") == 2
-    assert "which is not there" in capsys.readouterr().err
-    (copy.cache / "text" / "tokenizer").mkdir(parents=True)
-    kept.rename(copy.cache / "text" / "tokenizer" / "tokenizer.json")
-    assert asked(copy, "translate", tmp_path / "news.en") == 0
-    (copy.folder / "tokenizer.json").write_text("damaged", "utf-8")
-    assert asked(copy, "translate", tmp_path / "news.en") == 0
+    assert "which is not there" in asked(copy, capsys, *words, code=2)
+    put(copy.cache / "text" / "tokenizer" / "tokenizer.json", kept.read_bytes())
+    asked(copy, capsys, *words)
+    put(copy.folder / "tokenizer.json", "damaged")
+    asked(copy, capsys, *words)
     shutil.rmtree(copy.cache)
-    capsys.readouterr()
-    assert asked(copy, "translate", tmp_path / "news.en") == 2
-    assert "which is damaged" in capsys.readouterr().err
+    assert "which is damaged" in asked(copy, capsys, *words, code=2)
 
 
-def test_each_line_is_translated_and_blank_lines_stay(
-    run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    text = tmp_path / "news.en"
+def test_each_line_is_translated_and_blank_lines_stay(run: Run, tmp_path: Path, capsysbinary: Any) -> None:
     blank = ["  ", "\u00a0", "\u3000\u2009", "\u2028", "\t\u202f\r"]  # Unicode decides what is empty
-    text.write_bytes("\n".join([LINES[0], "", *LINES[1:], *blank]).encode() + b"\n")
-    assert asked(run, "translate", text, "--beam=2", "--alpha=1") == 0
+    text = put(tmp_path / "news.en", "\n".join([LINES[0], "", *LINES[1:], *blank]) + "\n")
+    assert main(["translate", str(run.folder), str(text), "--beam=2", "--alpha=1"]) == 0
     ids = translate(run.model, Encoded(*run.tokenizer.encode(LINES)), Search(2, 1.0))
     first, *rest = map(run.tokenizer.decode, ids)
-    assert (
-        capsysbinary.readouterr().out
-        == "".join(f"{line}\n" for line in [first, "", *rest, *[""] * len(blank)]).encode()
-    )
+    expected = "".join(f"{line}\n" for line in [first, "", *rest, *[""] * len(blank)])
+    assert capsysbinary.readouterr().out.decode() == expected
 
 
 def test_a_line_that_ctranslate2_has_no_place_for_is_named_before_anything_is_translated(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Run, tmp_path: Path, capsys: Said
 ) -> None:
     long = " ".join(["\u4e2d" * 50] * 41)  # of a character that is no token: a byte each
-    (tmp_path / "news.en").write_text(f"{LINES[0]}\n\n{long}\n", "utf-8")
-    assert asked(run, "translate", tmp_path / "news.en", "--backend=ctranslate2") == 2
-    out, err = capsys.readouterr()
-    *_, said = err.splitlines()
-    assert not out
+    text = put(tmp_path / "news.en", f"{LINES[0]}\n\n{long}\n")
+    named, said = asked(run, capsys, "translate", text, "--backend=ctranslate2", code=2).splitlines()
+    assert named.startswith(f"{run.folder}: ")
     expected = "at most 4,046 tokens in a line, for which the model has places, got 6,192 in line 3. Split that line."
     assert said == f"error: expected {expected}"
 
 
-def test_the_score_is_the_mean_over_all_pieces(
-    run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    for side in ("en", "de"):
-        (tmp_path / f"news.{side}").write_bytes("\n".join(LINES).encode())
-    assert asked(run, "score", tmp_path / "news.en", tmp_path / "news.de") == 0
+def test_the_score_is_the_mean_over_all_pieces(run: Run, tmp_path: Path, capsys: Said) -> None:
+    text = put(tmp_path / "news", "\n".join(LINES))
+    said = asked(run, capsys, "score", text, text)
     total, n = 0.0, 0
     for line in LINES:
         ids = torch.tensor([run.tokenizer.encode([line])[0].tolist()])
@@ -187,24 +172,19 @@ def test_the_score_is_the_mean_over_all_pieces(
             log_probs = run.model(ids, decoder_in).double().log_softmax(-1)
         total -= float(log_probs.gather(2, ids[:, :, None]).sum())
         n += ids.shape[1]
-    said = capsysbinary.readouterr().out.decode()
-    assert f"4 pairs, {n} target tokens: nll " in said
-    assert float(said.split("nll ")[1].split()[0]) == pytest.approx(total / n, abs=1e-5)
-    assert float(said.split("ppl ")[1]) == pytest.approx(math.exp(total / n), rel=1e-4)
+    nll, ppl = map(float, re.findall(r"(?:nll|ppl) ([0-9.]+\d)", said.partition(f"4 pairs, {n} target tokens: ")[2]))
+    assert nll == pytest.approx(total / n, abs=1e-5)
+    assert ppl == pytest.approx(math.exp(total / n), rel=1e-4)
 
 
-def test_an_exported_model_is_whole_and_says_whose_it_is(
-    run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_an_exported_model_is_whole_and_says_whose_it_is(run: Run, tmp_path: Path, capsys: Said) -> None:
     pytest.importorskip("ctranslate2")
     folder = tmp_path / "exported"
-    assert asked(run, "export", "--format=ctranslate2", folder) == 0
+    asked(run, capsys, "export", "--format=ctranslate2", folder)
     assert names(folder) >= WHOLE
     assert run.folder.name.encode() in (folder / "run.json").read_bytes()
-    tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    text: Any = Encoded(*tokenizer.encode(LINES))
-    found = ctranslate.translate_ctranslate2(ctranslate.load(folder), text)
-    assert len(found) == len(LINES)
+    text: Any = Encoded(*Tokenizer.load(folder / "tokenizer.json").encode(LINES))
+    assert len(ctranslate.translate_ctranslate2(ctranslate.load(folder), text)) == len(LINES)
 
 
 def written(model: Transformer, folder: Path) -> None:
@@ -217,13 +197,11 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-WHOLE = {
-    "model.bin", "config.json", "tokenizer.json", "run.json", "record.json", "README.md", "manifest.json",
-}  # fmt: skip
+WHOLE = {"model.bin", "config.json", "tokenizer.json", "run.json", "record.json", "README.md", "manifest.json"}
 
 
 def test_an_export_is_whole_or_absent_and_named_where_damaged(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Run, tmp_path: Path, monkeypatch: Patch, capsys: Said
 ) -> None:
     folder, made = tmp_path / "to" / "exported", []
 
@@ -234,20 +212,19 @@ def test_an_export_is_whole_or_absent_and_named_where_damaged(
             raise OSError(errno.ENOSPC, "no room")
 
     monkeypatch.setattr(ctranslate, "export", export)
-    assert asked(run, "export", "--format=ctranslate2", folder) == 2
-    assert "no room" in capsys.readouterr().err
+    command = ("export", "--format=ctranslate2", folder)
+    assert "no room" in asked(run, capsys, *command, code=2)
     assert names(folder.parent) == set()
     for n, spoil in enumerate(["", "model.bin", "manifest.json"], start=2):
         if spoil:
-            (folder / spoil).write_bytes(b"damaged, and longer")
-            assert asked(run, "export", "--format=ctranslate2", folder) == 2
-            said = capsys.readouterr().err
+            put(folder / spoil, "damaged, and longer")
+            said = asked(run, capsys, *command, code=2)
             assert str(folder / spoil) in said
             assert "Delete the folder" in said
-            assert (folder / spoil).read_bytes() == b"damaged, and longer"  # nothing that lies there is taken away
+            assert (folder / spoil).read_text() == "damaged, and longer"  # nothing that lies there is taken away
             shutil.rmtree(folder)
         for _ in range(2):
-            assert asked(run, "export", "--format=ctranslate2", folder) == 0
+            asked(run, capsys, *command)
             assert len(made) == n
         assert names(folder) == WHOLE
         assert Tokenizer.load(folder / "tokenizer.json").sha256 == run.tokenizer.sha256
@@ -263,34 +240,17 @@ def test_an_export_is_whole_or_absent_and_named_where_damaged(
     ],
 )
 def test_bad_input_is_named_before_the_model_is_built(
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    message: str,
+    run: Run, tmp_path: Path, monkeypatch: Patch, capsys: Said, arguments: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.setattr(decode, "open_run", lambda *_: pytest.fail("it was built"))
-    (tmp_path / "good").write_bytes("\n".join(LINES).encode())
-    (tmp_path / "short").write_bytes(b"one\n")
-    (tmp_path / "bad").write_bytes(b"one\n\xff\nthree\nfour")
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine").touch()
-    places = {name: tmp_path / name for name in ("good", "short", "bad", "full", "none")}
-    assert asked(run, *(word.format(**places) for word in arguments)) == 2
-    assert message in capsys.readouterr().err
+    contents = {"good": "\n".join(LINES), "short": "one\n", "bad": b"one\n\xff\nthree\nfour"}
+    places = {name: put(tmp_path / name, content) for name, content in contents.items()}
+    places["full"] = put(tmp_path / "full" / "mine", "").parent
+    assert message in asked(run, capsys, *(word.format(**places) for word in arguments), code=2)
 
 
-def test_what_is_no_run_and_what_is_no_file_is_named(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["translate", str(tmp_path)]) == 2
-    assert "expected the folder of a finished run" in capsys.readouterr().err
-    for words, found in (
-        (("translate", "the dog sees"), "the dog sees: expected a file of sentences, one per line; got no such file"),
-        (("score", tmp_path, tmp_path), f"{tmp_path}: expected a file of sentences, one per line; got a folder"),
-    ):
-        with pytest.raises(SystemExit) as ended:
-            asked(run, *words)
-        assert ended.value.code == 2
-        assert found in capsys.readouterr().err
+def test_what_is_no_run_and_what_is_no_file_is_named(run: Run, tmp_path: Path, capsys: Said) -> None:
+    assert "expected the folder of a finished run" in typed(capsys, "translate", tmp_path, code=2)
+    expected = "expected a file of sentences, one per line; got"
+    assert f"the dog: {expected} no such file" in asked(run, capsys, "translate", "the dog", code=2)
+    assert f"{tmp_path}: {expected} a folder" in asked(run, capsys, "score", tmp_path, tmp_path, code=2)

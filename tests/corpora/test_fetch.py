@@ -11,15 +11,11 @@ from typing import Any
 import pytest
 from file_server import FileServer
 from served_archive import ARCHIVE, DE, EN, MD5, N_LINES, OTHER, PATH, SHA256, lines, source_at, tar_of
+from text_folders import put
 
 from repro.corpora.fetch import fetch, missing, read_sgm, text, unpack
 from repro.corpora.sources import COLLECTIONS, Source
 from repro.storage.folder_cache import verified
-
-
-def quiet(said: str) -> None:
-    pass
-
 
 # Archives --------------------------------------------------------------------------------------------------
 
@@ -47,28 +43,22 @@ def test_offline_opens_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert f"Put these files into {tmp_path / 'none'}" in str(error.value)
     assert not (tmp_path / "none").exists()
     (tmp_path / "x.tgz").write_bytes(ARCHIVE)
-    found = text(one, "en-de", tmp_path, tmp_path / "texts", offline=True, tell=quiet)
+    found = text(one, "en-de", tmp_path, tmp_path / "texts", offline=True, tell=str)
     assert found[0].read_bytes() == lines(EN)
 
 
 def test_what_must_be_fetched(tmp_path: Path) -> None:
-    def touched(path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-
     wanted, archives, texts = COLLECTIONS["wmt14-en-de"], tmp_path / "archives", tmp_path / "texts"
     lacking = missing(wanted, archives, texts)
-    assert [one.name for one in lacking] == [
-        *("europarl_v7", "commoncrawl", "news_commentary_v9", "newstest2013", "newstest2014_full", "newstest2014")
-    ]
+    names = "europarl_v7 commoncrawl news_commentary_v9 newstest2013 newstest2014_full newstest2014"
+    assert [one.name for one in lacking] == names.split()
     assert sum(one.size_at_most for one in lacking) == (
         657_632_379 + 918_311_367 + 80_418_416 + 38_654_961 + 2 * 64_000_000  # the least that is unknown: its bound
     )
-    touched(archives / "training-parallel-commoncrawl.tgz")
-    touched(texts / "newstest2013-en-de" / "manifest.json")
-    assert {one.name for one in lacking} - {one.name for one in missing(wanted, archives, texts)} == {
-        "commoncrawl", "newstest2013",
-    }  # fmt: skip
+    put(archives / "training-parallel-commoncrawl.tgz", "")
+    put(texts / "newstest2013-en-de" / "manifest.json", "")
+    still = {one.name for one in missing(wanted, archives, texts)}
+    assert {one.name for one in lacking} - still == {"commoncrawl", "newstest2013"}
     assert len(missing(COLLECTIONS["multi30k-en-de"], tmp_path, texts)) == 1  # of four sources
 
 
@@ -86,11 +76,8 @@ def test_the_text_of_a_source(tmp_path: Path, server: FileServer) -> None:
     folder = tmp_path / "texts" / "x_v7-en-de"
     assert first == (folder / "x_v7.en", folder / "x_v7.de")
     assert [path.read_bytes() for path in first] == [lines(EN), lines(DE)]
-    files = {
-        language: {"n_lines": N_LINES, "sha256": hashlib.sha256(lines(of)).hexdigest()}
-        for language, of in (("en", EN), ("de", DE))
-    }
-    assert verified(folder) == {"archive": "x.tgz", "files": files}
+    en, de = ({"n_lines": N_LINES, "sha256": hashlib.sha256(lines(of)).hexdigest()} for of in (EN, DE))
+    assert verified(folder) == {"archive": "x.tgz", "files": {"en": en, "de": de}}
     (tmp_path / "x.tgz").unlink()
     assert found(offline=True) == first  # the text is there, the archive is not needed
 
@@ -115,14 +102,14 @@ def test_the_number_of_lines_is_the_published_one_on_both_sides(tmp_path: Path) 
     texts = tmp_path / "texts"
     unequal = local(tmp_path, EN, DE[:2_345] + DE[2_346:])
     with pytest.raises(ValueError, match="4,000 and 3,999 lines, expected 4,000 of each. Delete the archive"):
-        text(unequal, "en-de", tmp_path, texts, tell=quiet)
+        text(unequal, "en-de", tmp_path, texts, tell=str)
     assert list(texts.iterdir()) == []  # nothing half made is left
     # 2,737 lines are the filtered newstest2014, 3,003 the full one: neither passes for the other
     one = local(tmp_path, EN[:3_003], DE[:3_003], n_pairs={"en-de": 2_737})
     with pytest.raises(ValueError, match="3,003 and 3,003 lines, expected 2,737 of each"):
-        text(one, "en-de", tmp_path, texts, tell=quiet)
+        text(one, "en-de", tmp_path, texts, tell=str)
     full = replace(one, n_pairs={"en-de": 3_003})
-    assert text(full, "en-de", tmp_path, texts, tell=quiet)[0].read_bytes() == lines(EN[:3_003])
+    assert text(full, "en-de", tmp_path, texts, tell=str)[0].read_bytes() == lines(EN[:3_003])
 
 
 # Archives that nobody vouches for --------------------------------------------------------------------------

@@ -9,54 +9,34 @@ from sacremoses import MosesTokenizer
 from repro.corpora.filters import FILTER_RULES, check_rules, identity, reasons
 from repro.corpora.parallel_text import Parallel
 
-ENGLISH = "The committee will meet again on Thursday to discuss the report."
-RATIO = "sides differ in length by more than 3 times"
-
 
 def words(n: int) -> str:
     return " ".join(["wort"] * n)
 
 
 def one_reason(source: str, target: str, *rules: str, pair: str = "en-de") -> str | None:
-    (reason,) = reasons(rules, pair, [source], [target])
+    [reason] = reasons(rules, pair, [source], [target])
     return reason
 
 
-# Rules -----------------------------------------------------------------------------------------------------
-
-
-def test_nothing_is_dropped_unless_asked() -> None:
-    assert check_rules(()) == ()
-    assert identity(()) == {}
-    assert reasons((), "en-de", [ENGLISH, "a"], [words(99), ""]) == [None, None]
-
-
 @pytest.mark.parametrize(
-    ("source", "target", "is_dropped"),
+    ("rule", "source", "target", "reason"),
     [
-        ("Yes.", "Ja , natürlich .", False),  # 4 words, 3 * 1 + 5 may be
-        (words(7), words(26), False),
-        (words(7), words(27), True),
-        (words(27), words(7), True),
+        ("length_ratio", "Yes.", "Ja , natürlich .", None),  # 4 words, 3 * 1 + 5 may be
+        ("length_ratio", words(7), words(26), None),
+        ("length_ratio", words(7), words(27), "sides differ in length by more than 3 times"),
+        ("length_ratio", words(27), words(7), "sides differ in length by more than 3 times"),
+        ("fairseq", words(2), words(3), None),
+        ("fairseq", words(2), words(4), "sides differ in length by more than 1.5 times"),
+        ("fairseq", words(4), words(2), "sides differ in length by more than 1.5 times"),
+        ("fairseq", "«L’eau»", "water!?:", None),  # five against four: a mark is a word, with a blank or without
+        ("fairseq", words(117), words(175), None),
+        ("fairseq", words(175), words(176), "a side has more than 175 words"),
     ],
 )
-def test_the_ratio_of_lengths(source: str, target: str, is_dropped: bool) -> None:
-    assert one_reason(source, target, "length_ratio") == (RATIO if is_dropped else None)
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "reason"),
-    [
-        (words(2), words(3), None),
-        (words(2), words(4), "sides differ in length by more than 1.5 times"),
-        (words(4), words(2), "sides differ in length by more than 1.5 times"),
-        ("«L’eau»", "water!?:", None),  # five against four: a mark is a word, with or without a blank before it
-        (words(117), words(175), None),
-        (words(175), words(176), "a side has more than 175 words"),
-    ],
-)
-def test_what_fairseq_left_out(source: str, target: str, reason: str | None) -> None:
-    assert one_reason(source, target, "fairseq") == reason
+def test_a_pair_is_dropped_for_its_lengths(rule: str, source: str, target: str, reason: str | None) -> None:
+    assert one_reason(source, target, rule) == reason
+    assert one_reason(source, target) is None  # nothing is dropped unless asked
 
 
 @pytest.mark.parametrize(
@@ -95,11 +75,8 @@ def test_fairseqs_words_are_near_those_of_moses(real_text: Path) -> None:
 
 
 def test_rules_are_applied_in_one_order_and_have_a_version() -> None:
-    assert tuple(FILTER_RULES) == ("length_ratio", "fairseq")
-    assert check_rules(["fairseq", "length_ratio"]) == ("length_ratio", "fairseq")
-    assert identity(["fairseq", "length_ratio"]) == {"length_ratio": "1", "fairseq": "3"}
-
-
-def test_unknown_rules_are_refused() -> None:
+    both = ["fairseq", "length_ratio"]
+    assert tuple(FILTER_RULES) == check_rules(both) == ("length_ratio", "fairseq")
+    assert (identity(both), identity(())) == ({"length_ratio": "1", "fairseq": "3"}, {})
     with pytest.raises(ValueError, match="Unknown cleaning rule 'ratio'; expected some of length_ratio, fairseq"):
         check_rules(["ratio"])

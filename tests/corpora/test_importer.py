@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import itertools
 import json
 import lzma
 import shlex
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
+from text_folders import put, text_folder
 
 from repro.cli.commands import main
 from repro.corpora.catalogue import open_corpus
@@ -22,6 +24,9 @@ from repro.corpora.importer import Imported, import_text, share_of
 from repro.corpora.parallel_text import normalised
 from repro.corpora.prepare import prepare
 from repro.runs.options import Options, chosen_scale
+
+Said = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 
 PAIRS = [(f'line "{i}" \u2028 here', f"Zeile {i}\u00a0da") for i in range(400)]
 SHARES = {"dev": 0.05, "test": 0.1}
@@ -47,12 +52,6 @@ def table(pairs: list[tuple[str, str]], nested: bool = False) -> bytes:
     return file.getvalue()
 
 
-def put(path: Path, content: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return path
-
-
 def read(folder: Path) -> dict[str, list[str]]:
     return {path.name: path.read_bytes().decode().split("\n")[:-1] for path in sorted(folder.iterdir())}
 
@@ -73,15 +72,12 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 def test_every_pair_stands_in_one_split_and_in_order(expected: dict[str, list[str]]) -> None:
     assert list(expected) == ["dev.de", "dev.en", "test.de", "test.en", "train.de", "train.en"]
-    splits = {
-        split: list(zip(expected[f"{split}.en"], expected[f"{split}.de"], strict=True))
-        for split in ("train", "dev", "test")
-    }
-    assert sorted(pair for pairs in splits.values() for pair in pairs) == sorted(PAIRS)
-    for pairs in splits.values():
-        assert pairs == sorted(pairs, key=PAIRS.index)
-    assert 5 < len(splits["dev"]) < 40  # 20 are expected
-    assert 20 < len(splits["test"]) < 70  # 40
+    sides = ((expected[f"{split}.en"], expected[f"{split}.de"]) for split in ("train", "dev", "test"))
+    splits = [list(zip(*of, strict=True)) for of in sides]
+    assert sorted(itertools.chain(*splits)) == sorted(PAIRS)
+    assert all(pairs == sorted(pairs, key=PAIRS.index) for pairs in splits)
+    assert 5 < len(splits[1]) < 40  # of dev 20 are expected
+    assert 20 < len(splits[2]) < 70  # 40
 
 
 FORMS: dict[str, Callable[[], bytes]] = {
@@ -95,7 +91,7 @@ FORMS: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_folder(
-    tmp_path: Path, expected: dict[str, list[str]], form: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, expected: dict[str, list[str]], form: str, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr("repro.corpora.importer.ROWS_AT_ONCE", 90)
     made = imported(put(tmp_path / "text" / f"corpus{form}", FORMS[form]()), tmp_path)
@@ -104,12 +100,13 @@ def test_every_form_gives_the_same_folder(
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.parametrize("given", ["corpus", "corpus.en.gz", "corpus.de.gz"])
+@pytest.mark.parametrize("given", ["corpus", "corpus.en", "corpus.de.gz"])
 def test_two_files_are_named_by_either_or_by_what_they_share(
     tmp_path: Path, expected: dict[str, list[str]], given: str
 ) -> None:
-    for i, language in enumerate(("en", "de")):
-        put(tmp_path / f"corpus.{language}.gz", gzip.compress("".join(f"{pair[i]}\n" for pair in PAIRS).encode()))
+    target = text_folder(tmp_path, corpus=PAIRS) / "corpus.de"
+    put(tmp_path / "corpus.de.gz", gzip.compress(target.read_bytes()))
+    target.unlink()
     imported(tmp_path / given, tmp_path)
     assert read(tmp_path / "made") == expected
 
@@ -125,23 +122,21 @@ def test_two_files_are_named_by_either_or_by_what_they_share(
     ],
 )
 def test_columns_of_a_tsv(tmp_path: Path, content: bytes, columns: Any) -> None:
-    held_out = dict.fromkeys(("dev", "test"), put(tmp_path / "t.en", b"x\n"))
-    put(tmp_path / "t.de", b"y\n")
+    held_out = dict.fromkeys(("dev", "test"), text_folder(tmp_path, t=[("x", "y")]) / "t.en")
     imported(put(tmp_path / "a.tsv", content), tmp_path, shares={}, held_out=held_out, columns=columns)
-    assert read(tmp_path / "made") == {
-        "train.en": ["one"], "train.de": ["zwei"], "dev.en": ["x"], "dev.de": ["y"], "test.en": ["x"], "test.de": ["y"],
-    }  # fmt: skip
+    made = read(tmp_path / "made")
+    assert (made.pop("train.en"), made.pop("train.de")) == (["one"], ["zwei"])
+    assert made == {"dev.en": ["x"], "dev.de": ["y"], "test.en": ["x"], "test.de": ["y"]}
 
 
 def test_a_line_feed_becomes_a_blank_and_what_is_no_text_is_counted(tmp_path: Path) -> None:
     text = put(tmp_path / "a.jsonl", jsonl([("a", "b"), ("c", "d\nd"), ("", "leer"), ("e", "x" * 5_001)]))
-    dev, test = put(tmp_path / "dev.tsv", b"en\tde\ne\tf\n"), put(tmp_path / "t.en.gz", gzip.compress(b"g\n", mtime=0))
-    put(tmp_path / "t.de", b"h\n")
-    made = imported(text, tmp_path, shares={}, held_out={"dev": dev, "test": test})
-    assert read(tmp_path / "made") == {
-        "train.en": ["a", "c"], "train.de": ["b", "d d"], "dev.en": ["e"], "dev.de": ["f"],
-        "test.en": ["g"], "test.de": ["h"],
-    }  # fmt: skip
+    dev = put(tmp_path / "dev.tsv", b"en\tde\ne\tf\n")
+    made = imported(text, tmp_path, shares={}, held_out={"dev": dev, "test": dev})
+    held_out = {
+        f"{split}.{language}": [line] for split in ("dev", "test") for language, line in (("en", "e"), ("de", "f"))
+    }
+    assert read(tmp_path / "made") == held_out | {"train.en": ["a", "c"], "train.de": ["b", "d d"]}
     dropped = {"source is empty": 1, "target is longer than 5,000 characters": 1}
     assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("a", "b"), dropped=dropped)
 
@@ -162,9 +157,8 @@ def test_a_share_is_a_function_of_the_pair_alone(tmp_path: Path, expected: dict[
     imported(put(tmp_path / "a.tsv", tsv(PAIRS[::-1])), tmp_path)
     assert {name: lines[::-1] for name, lines in read(tmp_path / "made").items()} == expected
     # pinned: another hash would put lines that one has trained on into another's dev
-    drawn = {"dev": 0.25, "test": 0.25}
-    expected_splits = ["train", "test", "dev", "dev", "dev", "dev", "train", "train"]
-    assert [share_of(f"line {i}", drawn) for i in range(8)] == expected_splits
+    drawn = [share_of(f"line {i}", {"dev": 0.25, "test": 0.25}) for i in range(8)]
+    assert drawn == ["train", "test", "dev", "dev", "dev", "dev", "train", "train"]
 
 
 @given(st.lists(st.text(max_size=5), min_size=1, max_size=5), st.floats(0.01, 0.4))
@@ -189,11 +183,13 @@ def test_a_larger_share_keeps_what_a_smaller_one_has(lines: list[str], share: fl
         ("a.jsonl", b'{"en": "a",\n', "a.jsonl cannot be read: "),
         ("a.parquet", b"PAR1 and no more", "a.parquet cannot be read: "),
         ("a.tsv.gz", gzip.compress(b"en\tde\na\tb\n", mtime=0)[:-9], "a.tsv.gz cannot be read: "),
+        ("a.en", b"a\nb\n", "a.en has 2 lines, .*a.de has 1; line i must translate line i"),
         ("a.xls", b"a,b\n", "a.xls is not there or of another kind: expected .tsv, .csv, .jsonl, .json, .parquet,"),
     ],
 )
 def test_bad_text_is_named_and_nothing_is_written(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     text = put(tmp_path / "text" / name, content)
+    put(tmp_path / "text" / "a.de", b"a\n")
     with pytest.raises(ValueError, match=message):
         imported(text, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
@@ -214,19 +210,10 @@ def test_what_is_no_sentence_is_left_out_of_train_and_refused_elsewhere(tmp_path
     made = imported(bad, tmp_path)
     [(reason, n)] = made.dropped.items()
     assert (sum(made.pairs.values()), n) == (400, 1)
-    with pytest.raises(ValueError, match=rf"^{bad}, row 2: ({BAD[line]}); correct it, or leave it out"):
-        import_text(
-            put(tmp_path / "a.tsv", tsv(PAIRS)), tmp_path / "two", "en-de", held_out={"dev": bad}, shares=SHARES
-        )
-    assert not (tmp_path / "two").exists()
     assert reason in BAD[line]
-
-
-def test_sides_of_different_length_are_named(tmp_path: Path) -> None:
-    put(tmp_path / "a.en", b"a\nb\nc\n")
-    put(tmp_path / "a.de", b"a\nb\n")
-    with pytest.raises(ValueError, match="a.en has 3 lines, .*a.de has 2; line i must translate line i"):
-        imported(tmp_path / "a", tmp_path)
+    with pytest.raises(ValueError, match=rf"^{bad}, row 2: ({BAD[line]}); correct it, or leave it out"):
+        imported(put(tmp_path / "a.tsv", tsv(PAIRS)), tmp_path / "two", held_out={"dev": bad})
+    assert not (tmp_path / "two" / "made").exists()
 
 
 @pytest.mark.parametrize(
@@ -246,19 +233,18 @@ def test_bad_options_are_named(tmp_path: Path, how: dict[str, Any], message: str
 
 
 def test_a_folder_that_holds_something_is_left_to_the_user(tmp_path: Path) -> None:
-    text = put(tmp_path / "text" / "train.tsv", tsv(PAIRS))
     mine = put(tmp_path / "made" / "train.en", b"mine\n")
     with pytest.raises(ValueError, match="Expected a new or empty folder, got .*made, which is there"):
-        imported(text, tmp_path)
+        imported(put(tmp_path / "text" / "train.tsv", tsv(PAIRS)), tmp_path)
     assert mine.read_bytes() == b"mine\n"
+    with pytest.raises(ValueError, match=r"is a folder: .* needs no import: --corpus folder --data-dir "):
+        imported(tmp_path, tmp_path / "to")
 
 
 # The command ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_it_advises_first_makes_what_the_second_reads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_it_advises_first_makes_what_the_second_reads(tmp_path: Path, capsys: Said, monkeypatch: Patch) -> None:
     monkeypatch.chdir(tmp_path)  # the cache is there
     put(tmp_path / "a.tsv", tsv([(f"a {i}", f"b {i}") for i in range(200)]))
     command = ["import", "a.tsv", "--pair=en-de", "--dev-share=0.1", "--test-share=0.1", "--to=my own"]
@@ -272,14 +258,9 @@ def test_what_it_advises_first_makes_what_the_second_reads(
     assert f"\n{made.card / 'data_card.json'}\n" in capsys.readouterr().out
 
 
-def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    train = ("train", b"a b\n\na\n", b"c\nc\n" + b"c " * 19 + b"x y\n")
-    for split, source, target in (train, ("dev", b"a\n", b"c\n"), ("test", b"b\n", b"d\n")):
-        put(tmp_path / f"{split}.en", source)
-        put(tmp_path / f"{split}.de", target)
-    put(tmp_path / "vocab", b"a\nb\nc\nd\n")
+def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(tmp_path: Path, capsys: Said) -> None:
+    train = [("a b", "c"), ("", "c"), ("a", "c " * 19 + "x y")]
+    put(text_folder(tmp_path, train=train, dev=[("a", "c")], test=[("b", "d")]) / "vocab", b"a\nb\nc\nd\n")
     assert main(["data", "prepare", "folder-en-de", f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}"]) == 0
     said = capsys.readouterr().out
     assert "folder-en-de: train 2, dev 1, test 1 pairs in 7 tokens" in said
@@ -288,7 +269,7 @@ def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
     assert said.count("not in the vocabulary") == 1
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: Said) -> None:
     lines = b"".join(b"l\xc3\xadnea %d\t\xe7\xac\xac %d\n" % (i, i) for i in range(200))
     text = put(tmp_path / "a.tsv", lines + b"\n\t\n")
     command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}", "--columns", "1", "2"]
@@ -303,8 +284,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     said = capsys.readouterr().out
     assert "folder-es-zh-Hans: train 1" in said
     assert "Note" not in said  # no source stands on both sides
-
-
-def test_a_folder_in_the_place_of_a_text_is_told_what_needs_no_import(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"is a folder: .* needs no import: --corpus folder --data-dir "):
-        imported(tmp_path, tmp_path / "to", shares=SHARES)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from text_folders import put, text_folder
 
 from repro.corpora import parallel_text
 from repro.corpora import prepare as preparing
@@ -24,7 +25,7 @@ from repro.model.special_tokens import EOS
 from repro.storage.folder_cache import verified
 from repro.storage.process_pool import RUN_AGAIN
 
-ROOT = Path(__file__).parents[2]
+PLACE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 TRAIN = [(f"the dog number {i} runs" + " far" * (i % 5), f"der Hund {i} rennt") for i in range(23)]
 PIECES = Subwords("bpe", 300)
 LONG = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # nothing to merge
@@ -32,11 +33,7 @@ HELD_OUT = [("the dog runs", "der Hund rennt"), ("  far ", "weit\u2028weg")]
 
 
 def written(folder: Path, train: list[tuple[str, str]] = TRAIN) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for split, pairs in (("train", train), ("dev", HELD_OUT), ("test", HELD_OUT[:1])):
-        for language, lines in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
-            (folder / f"{split}.{language}").write_bytes("".join(f"{line}\n" for line in lines).encode())
-    return folder
+    return text_folder(folder, train=train, dev=HELD_OUT, test=HELD_OUT[:1])
 
 
 def opened(folder: Path) -> Corpus:
@@ -70,12 +67,9 @@ def test_every_line_comes_back(ready: Prepared) -> None:
             assert all(side.sentence(i)[-1] == EOS for i in range(len(side)))
             assert side.sentence(0).dtype == np.uint16
     assert ready.dev.references == [target for _, target in HELD_OUT]
-    assert ready.counts["test"] == {
-        "pairs": 1,
-        "source_pieces": len(ready.test.source.sentence(0)),
-        "target_pieces": len(ready.test.target.sentence(0)),
-        "dropped": {},
-    }
+    source, target = (len(side.sentence(0)) for side in (ready.test.source, ready.test.target))
+    expected = {"pairs": 1, "source_pieces": source, "target_pieces": target, "dropped": {}}
+    assert ready.counts["test"] == expected
 
 
 @pytest.mark.parametrize("of_none", [{"max_length": 0}, {"workers": 0}])
@@ -89,7 +83,7 @@ def test_numbers_below_1_are_refused_before_any_work(tmp_path: Path, of_none: di
 def test_long_and_bad_training_pairs_are_dropped_and_counted(tmp_path: Path) -> None:
     bad = [("", "leer"), (LONG, "kurz"), ("short", LONG)]
     folder = written(tmp_path, [*TRAIN[:2], *bad, *TRAIN[2:]])
-    (folder / "dev.en").write_bytes(f"{LONG}\nlong\n".encode())
+    put(folder / "dev.en", f"{LONG}\nlong\n")
     made = prepared(folder, max_length=30)
     assert made.train.dropped == {"source is empty": 1, "longer than 30 pieces": 2}
     assert max(made.train.source.lengths.max(), made.train.target.lengths.max()) <= 30
@@ -104,27 +98,19 @@ def test_long_and_bad_training_pairs_are_dropped_and_counted(tmp_path: Path) -> 
         assert (sum(lengths), sum(i * n for i, n in enumerate(lengths))) == (len(TRAIN), tokens)
 
 
-def test_the_longest_pair_that_is_kept(tmp_path: Path) -> None:
+def test_the_longest_pair_is_kept_and_one_at_least_must_be(tmp_path: Path) -> None:
     lengths = prepared(written(tmp_path)).train.source.lengths
     longest = int(lengths.max())
-    n_longest = int((lengths == longest).sum())
     assert prepared(tmp_path, max_length=longest).train.dropped == {}
     dropped = prepared(tmp_path, max_length=longest - 1).train.dropped
-    assert dropped == {f"longer than {longest - 1} pieces": n_longest}
-
-
-def test_training_text_without_a_good_pair_is_refused(tmp_path: Path) -> None:
-    folder = written(tmp_path)
+    assert dropped == {f"longer than {longest - 1} pieces": int((lengths == longest).sum())}
     with pytest.raises(ValueError, match=r"No pair of .*train\.en .*longer than 2 pieces': 23"):
-        prepared(folder, max_length=2)
+        prepared(tmp_path, max_length=2)
 
 
 def test_pairs_are_left_out_by_rules_that_are_named(tmp_path: Path) -> None:
-    wordy = ("one " * 30, "eins")
-    uneven = ("a b c d", "x y")
-    folder = written(tmp_path, [*TRAIN[:3], uneven, wordy, *TRAIN[3:]])
-    plain = prepared(folder)
-    clean = prepared(folder, rules=["fairseq", "length_ratio"])
+    folder = written(tmp_path, [*TRAIN[:3], ("a b c d", "x y"), ("one " * 30, "eins"), *TRAIN[3:]])
+    plain, clean = prepared(folder), prepared(folder, rules=["fairseq", "length_ratio"])
     assert plain.train.dropped == {}
     assert clean.train.dropped == {
         "sides differ in length by more than 3 times": 1,
@@ -150,17 +136,11 @@ REPEATING = [
 def test_held_out_text_in_the_training_text_is_counted(tmp_path: Path) -> None:
     found = prepared(written(tmp_path / "repeating", REPEATING), max_length=60)
     assert len(found.train) == 9
-    assert found.repeats == {
-        "dev_sources": 1.0,
-        "dev_pairs": 1 / 2,
-        "test_sources": 1.0,
-        "test_pairs": 1.0,
-        "same_sides": 1 / 9,
-    }
+    shares = {"dev_sources": 1.0, "dev_pairs": 1 / 2, "test_sources": 1.0, "test_pairs": 1.0}
+    assert found.repeats == shares | {"same_sides": 1 / 9}
     card = json.loads((found.card / "data_card.json").read_bytes())
-    assert card["overlap"]["dev"] == {
-        "lines": 2, "sources seen": 2, "share": 1.0, "pairs seen": 1, "share of pairs": 0.5, "first lines": [1, 2],
-    }  # fmt: skip
+    seen = {"sources seen": 2, "share": 1.0, "pairs seen": 1, "share of pairs": 0.5, "first lines": [1, 2]}
+    assert card["overlap"]["dev"] == {"lines": 2} | seen
     # what is left out is not trained on, so it gives nothing away
     left_out = prepared(written(tmp_path / "long", REPEATING[-1:] + TRAIN[:6]), max_length=60)
     assert left_out.repeats == dict.fromkeys(found.repeats, 0.0)
@@ -169,8 +149,8 @@ def test_held_out_text_in_the_training_text_is_counted(tmp_path: Path) -> None:
 # Shards ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rules", [[], ["fairseq"]], ids=["all", "clean"])
-def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: list[str]) -> None:
+def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = ["fairseq"]
     train = [*REPEATING[:3], *TRAIN[:9], ("", "leer"), *REPEATING[:2], *TRAIN[5:]]
     whole = prepared(written(tmp_path / "whole", train), rules=rules)
     monkeypatch.setattr(parallel_text, "CHUNK", 7)
@@ -208,12 +188,9 @@ def test_only_what_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.Mon
     (lost / "pairs").unlink()
     made: list[int] = []
     encode = Encoder.shard
-
-    def counted(self: Encoder, chunk: parallel_text.Chunk, *rest: Any) -> dict[str, Any]:
-        made.append(chunk.first_line)
-        return encode(self, chunk, *rest)
-
-    monkeypatch.setattr(Encoder, "shard", counted)
+    monkeypatch.setattr(
+        Encoder, "shard", lambda self, one, *rest: made.append(one.first_line) or encode(self, one, *rest)
+    )
     assert prepared(tmp_path).manifest_hash == first.manifest_hash
     assert made == [14]
     assert cached(tmp_path) == before
@@ -269,10 +246,7 @@ def test_the_data_hash_tells_all_that_changes_the_ids(tmp_path: Path) -> None:
 def test_other_ids_of_the_same_choices_have_another_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # the code of the preparation is outside the wall: a run is told by what it reads
     base, same = (prepared(written(tmp_path / name)) for name in ("base", "same"))
-    far = "far far far far"
-    monkeypatch.setattr(
-        preparing, "reasons", lambda _, __, lines, ___: ["a bug" if far in line else None for line in lines]
-    )
+    monkeypatch.setattr(preparing, "reasons", lambda _, __, lines, ___: ["a bug" * ("far far" in one) for one in lines])
     other = prepared(written(tmp_path / "other"))
     assert same.ids_hash == base.ids_hash != other.ids_hash
     assert same.data_hash == base.data_hash == other.data_hash
@@ -280,11 +254,8 @@ def test_other_ids_of_the_same_choices_have_another_hash(tmp_path: Path, monkeyp
 
 def test_the_data_hash_is_for_ever(tmp_path: Path) -> None:
     # Every plan is a function of it: a change here changes all numbers. Raise FORMAT, and name the rows.
-    (tmp_path / "a").mkdir()
-    for name in ("train", "dev", "test"):
-        for language in ("en", "de"):
-            (tmp_path / "a" / f"{name}.{language}").write_bytes(b"a\nb\n")
-    corpus = opened(tmp_path / "a")
+    same = [("a", "a"), ("b", "b")]
+    corpus = opened(text_folder(tmp_path / "a", train=same, dev=same, test=same))
     assert preparing._version(corpus, Subwords("bpe", 300), 256, ()) == (
         "43b7371f356f393cd5cf0136d82a940eecae6d141bbfeab1e0c9b06bc8967726"
     )
@@ -309,7 +280,7 @@ def test_ids_are_never_read_with_another_tokenizer(tmp_path: Path, monkeypatch: 
     prepared(written(tmp_path))
     next((tmp_path / "cache").glob("*/tokenizer/manifest.json")).unlink()
     monkeypatch.setattr(
-        preparing, "train_tokenizer", lambda lines, subwords, **how: train_tokenizer(["other"] * 3, subwords)
+        preparing, "train_tokenizer", lambda _, subwords, **how: train_tokenizer(["other"] * 3, subwords)
     )
     again = prepared(tmp_path)
     assert again.tokenizer.decode(again.dev.target.sentence(0)) == HELD_OUT[0][1]
@@ -341,10 +312,8 @@ if __name__ == "__main__":
 
 
 def started(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
-    (folder / "program.py").write_text(PROGRAM, "utf-8")
-    command = [sys.executable, str(folder / "program.py"), str(folder), f"{workers}"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = [sys.executable, str(put(folder / "program.py", PROGRAM)), str(folder), f"{workers}"]
+    process = subprocess.Popen(command, cwd=folder, env=PLACE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
     return process
@@ -363,14 +332,9 @@ preparing.prepare(corpus, subwords=Subwords("bpe", 300), cache=Path("cache"), ma
 
 
 def test_a_file_that_starts_processes_without_a_guard_is_told_so(tmp_path: Path) -> None:
-    program = written(tmp_path) / "program.py"
-    program.write_text(UNGUARDED, "utf-8")
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, str(program)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100
-    )
-    assert done.returncode == 1
-    assert RUN_AGAIN in done.stderr
+    command = [sys.executable, str(put(written(tmp_path) / "program.py", UNGUARDED))]
+    done = subprocess.run(command, cwd=tmp_path, env=PLACE, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, RUN_AGAIN in done.stderr) == (1, True)
 
 
 def test_processes_that_prepare_at_once_share_the_work(tmp_path: Path) -> None:
@@ -379,10 +343,9 @@ def test_processes_that_prepare_at_once_share_the_work(tmp_path: Path) -> None:
     (folder / "go").touch()
     said = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0] * 3, said
-    hashes = {out.decode().split()[0] for out, _ in said}
-    assert len(hashes) == 1
+    assert len({out.split()[0] for out, _ in said}) == 1
     assert not [path for path in (folder / "cache").rglob("*") if path.name.endswith(".making")]
-    assert sum(int(out.decode().split()[1]) for out, _ in said) == 25  # of 23 + 2 shards: one worked
+    assert sum(int(out.split()[1]) for out, _ in said) == 25  # of 23 + 2 shards: one worked
 
 
 def test_killed_at_any_moment_it_goes_on(tmp_path: Path) -> None:
@@ -402,12 +365,11 @@ def test_killed_at_any_moment_it_goes_on(tmp_path: Path) -> None:
 
 
 def test_sub_words_other_than_those_that_a_text_came_with_are_refused(tmp_path: Path) -> None:
-    plain, given = (written(tmp_path / name) for name in ("plain", "given"))
-    (given / "vocab").write_text("eins\nzwei\n")
-    with pytest.raises(ValueError, match=r"came with sub-words, those of .*vocab; Subwords.* do not fit"):
-        prepared(given)
     with pytest.raises(ValueError, match=r"came without sub-words; Subwords\(kind='given'.* do not fit"):
-        prepared(plain, subwords=Subwords("given", 0))
+        prepared(written(tmp_path), subwords=Subwords("given", 0))
+    put(tmp_path / "vocab", "eins\nzwei\n")
+    with pytest.raises(ValueError, match=r"came with sub-words, those of .*vocab; Subwords.* do not fit"):
+        prepared(tmp_path)
 
 
 @pytest.mark.parametrize(("together", "share"), [("2", 2), ("99", 1), ("0", 4), ("x", 4)])
