@@ -5,7 +5,6 @@ import dataclasses
 import json
 import re
 import runpy
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,16 +150,6 @@ def test_they_take_no_level_from_a_claim_and_claims_none_from_them() -> None:
 # All lists so far: a claim that comes later voids no run, and no list can be made up
 
 
-@pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty file of lists, which is read anew."""
-    (tmp_path / "lists.json").write_text("{}")
-    monkeypatch.setattr("repro.claims.catalogue.FILE", tmp_path / "lists.json")
-    lists.cache_clear()
-    yield tmp_path / "lists.json"
-    lists.cache_clear()
-
-
 def test_the_list_of_today_is_noted() -> None:
     noted = json.loads(FILE.read_bytes())
     assert catalogue_digest() in noted, "before any run under it, type: python -m repro.claims.catalogue"
@@ -175,16 +164,19 @@ def test_a_list_holds_its_claims_as_they_were() -> None:
     assert not held(None, first)
 
 
-def test_an_older_list_stays_beside_that_of_today(file: Path) -> None:
+def test_an_older_list_stays_beside_that_of_today_and_an_edited_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "lists.json"
+    file.write_text("{}")
+    monkeypatch.setattr("repro.claims.catalogue.FILE", file)
+    monkeypatch.setattr("repro.claims.catalogue.lists", lists.__wrapped__)  # read anew
     older = note(CLAIMS[1:])
-    assert {*lists()} == {older, catalogue_digest()}
+    assert {*lists.__wrapped__()} == {older, catalogue_digest()}
     assert not held(older, CLAIMS[0])
     assert held(older, CLAIMS[1])
     assert note() == catalogue_digest()
     assert {*json.loads(file.read_bytes())} == {older, catalogue_digest()}
-
-
-def test_a_list_that_was_edited_is_refused(file: Path) -> None:
     file.write_text(json.dumps({"a" * 16: [claim_digest(claim) for claim in CLAIMS]}))
     with pytest.raises(ValueError, match="does not hold the claims it should"):
-        lists()
+        lists.__wrapped__()

@@ -109,20 +109,11 @@ def test_a_seed_copied_as_several_counts_not_even_once() -> None:
     assert [one.why[:18] for one in gather([run(9), renamed], {LIST}).apart] == ["with the same run "] * 2
     as_row = replace(run(9), row="h=2", hyper=changed(n_heads=2))
     assert seeds(gather([run(9), as_row, run(10)], {LIST})) == []  # and after the gap nothing counts
-
-
-def test_two_tables_may_show_one_run() -> None:
-    again = replace(run(9), table="mine", row="one head")
-    assert len(gather([run(9), again], {LIST}).records) == 2
-
-
-def test_runs_without_weights_are_no_copies_of_each_other() -> None:
-    nothing: Any = dict.fromkeys(run(9).scores["dev"])
-    diverged = [
-        run(seed, determinism={**SHOWN, "weights": None}, status="diverged", scores={"dev": nothing, "test": nothing})
-        for seed in (9, 10)
-    ]
-    assert seeds(gather(diverged, {LIST})) == [9, 10]
+    in_two_tables = replace(run(9), table="mine", row="one head")
+    assert len(gather([run(9), in_two_tables], {LIST}).records) == 2
+    nothing: Any = {"status": "diverged", "scores": dict.fromkeys(("dev", "test"), dict.fromkeys(run(9).scores["dev"]))}
+    without_weights = [run(seed, determinism={**SHOWN, "weights": None}, **nothing) for seed in (9, 10)]
+    assert seeds(gather(without_weights, {LIST})) == [9, 10]
 
 
 def test_five_seeds_of_every_row_are_judged() -> None:
@@ -139,7 +130,7 @@ def ordered(seed: int, row: str, order: str) -> Record:
     return run(seed, row, determinism=shown)
 
 
-def test_a_run_in_another_order_than_its_seed_is_renumbered_and_settles_nothing() -> None:
+def test_runs_in_another_order_than_their_seed_or_in_that_of_two_settle_nothing() -> None:
     rows = [ordered(seed, row, f"o{seed}") for seed in (9, 10) for row in ("h=1", "h=4", "h=16")]
     assert not gather(rows, {LIST}).apart
     swapped = [*rows[:-1], ordered(10, "h=16", "o9")]
@@ -152,9 +143,6 @@ def test_a_run_in_another_order_than_its_seed_is_renumbered_and_settles_nothing(
     shown: Any = {**longer.determinism, "weights": "others"}
     longer = replace(longer, cost={**longer.cost, "steps": 300_000}, row="big", run="0" * 16, determinism=shown)
     assert not gather([*rows, longer], {LIST}).apart, "as many updates have an order of their own"
-
-
-def test_seeds_that_have_one_order_are_copies() -> None:
     same = [ordered(seed, row, "o9") for seed in (9, 10) for row in ("h=1", "h=4")]
     assert why_apart(gather(same, {LIST}).apart) == [
         "4 of seeds that have one order of the data, 9, 10: h=1 (seed 9, 10), h=4 (seed 9, 10)"
@@ -252,17 +240,13 @@ def test_they_stand_beside_the_analysis_of_today_until_fresh_seeds_take_their_pl
     one = of(judge(evidence_of(runs, published=published), published=published), "C28b")
     assert (one.verdict, one.reason, one.explored) == ("undetermined", "as it was", "reproduced")
     assert one.found[1].value == pytest.approx(10.9, abs=0.1)
+    void = read_published(tmp_path, runs[1:])
+    assert void.void == f"The verdicts in {FILE} are void: run {runs[0].run} is missing (seed 4 of base/base)"
+    one = of(judge(evidence_of(runs[1:], published=void), published=void), "C28b")
+    assert (one.verdict, one.reason) == ("not judged", void.void)
     records = [*runs, *some(B0, 25.8), *some(H1, 24.9)]
     one = of(judge(evidence_of(records, published=published), published=published), "C28b")
     assert (one.verdict, one.explored) == ("reproduced", None)
-
-
-def test_without_one_of_their_runs_they_are_void(tmp_path: Path, runs: list[Record]) -> None:
-    note(tmp_path, runs)
-    published = read_published(tmp_path, runs[1:])
-    assert published.void == f"The verdicts in {FILE} are void: run {runs[0].run} is missing (seed 4 of base/base)"
-    one = of(judge(evidence_of(runs[1:], published=published), published=published), "C28b")
-    assert (one.verdict, one.reason) == ("not judged", published.void)
 
 
 def test_a_fresh_run_may_take_the_place_of_one_of_the_base_whose_seed_is_judged_anew(
