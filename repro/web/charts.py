@@ -8,6 +8,7 @@ charts are columns of the section's data, each stored once.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import altair as alt
 from markupsafe import Markup
 
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
@@ -47,10 +48,9 @@ def differences_section(data: ScaleData) -> Section | None:
     firsts = first_runs(data.result_set)
     values = [_difference(line, firsts[line.table, line.row]) for line in lines]
     # removing a part of the model may cost fifty times what the paper's rows differ by: so each group has its own axes
-    groups: dict[str, Lines] = {"rows": [], "ours": []}
-    for line, value in zip(lines, values, strict=True):
-        groups["rows" if line.is_printed else "ours"].append(value)
-    groups = {group: of for group, of in groups.items() if of}
+    groups: dict[str, Lines] = {}
+    for line, value in zip(lines, values, strict=True):  # those that are printed come first
+        groups.setdefault("rows" if line.is_printed else "ours", []).append(value)
     charts = {
         name if group == "rows" else f"{name}_{group}": _forest(endpoint, name, group, of)
         for group, of in groups.items()
@@ -110,36 +110,19 @@ def short_name(table: str) -> str:
 
 def _difference(line: ComparedRow, run: str) -> dict[str, Any]:
     """The values of a row for the sheet and the chart, with the run that a click opens."""
-    table = short_name(line.table)
-    found: dict[str, Any] = {"table": table, "row": full_name(line.table, line.name), "n": line.n}
+    found: dict[str, Any] = {"table": short_name(line.table), "row": full_name(line.table, line.name), "n": line.n}
     for endpoint, name in LETTERS.items():
-        one = line.found[endpoint]
-        seeds, sentences = one.over_seeds or (None, None), one.over_sentences or (None, None)
-        numbers = {
-            "": one.value,
-            "_low": seeds[0],
-            "_high": seeds[1],
-            "_over_low": sentences[0],
-            "_over_high": sentences[1],
-        }
-        found |= {f"{name}{end}": _rounded(value) for end, value in (numbers | {"_paper": one.paper}).items()}
+        one, nothing = line.found[endpoint], (None, None)
+        values = one.value, *(one.over_seeds or nothing), *(one.over_sentences or nothing), one.paper
+        for end, value in zip(("", "_low", "_high", "_over_low", "_over_high", "_paper"), values, strict=True):
+            found[f"{name}{end}"] = None if value is None else round(value, 5)
     return found | {"run": run}
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 5)
 
 
 def _forest(endpoint: Endpoint, name: str, group: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Rows of a group below each other: ours on the line, the interval over sentences below it, the paper's above."""
-    import altair as alt
-
-    rows = alt.Y(
-        "row:N",
-        sort=[value["row"] for value in values],
-        title=None,
-        axis=alt.Axis(grid=True, ticks=False, domain=False),
-    )
+    order = [value["row"] for value in values]
+    rows = alt.Y("row:N", sort=order, title=None, axis=alt.Axis(grid=True, ticks=False, domain=False))
     # at the top: below a hundred rows nobody finds it; and narrow charts have labels on the left to spare
     # few ticks, so that none is dropped for lack of room: with more, every other one was, also that of 0
     axis = alt.Axis(title=AXES[endpoint], titleAnchor="end", orient="top", tickCount=alt.ExprRef("ceil(width / 80)"))
@@ -217,16 +200,10 @@ def _curves(data: ScaleData) -> Lines:
     for table, records in data.result_set.tables.items():
         for kind in ("train", "dev"):
             for band in bands([record for record in records if record.about == TRANSLATION], kind):
-                row = {
-                    "table": short_name(table),
-                    "row": full_name(table, band.row),
-                    "text": kind,
-                }
-                parts = zip(band.step, band.mean, band.low, band.high, strict=True)
-                found += [
-                    row | {"step": step, "mean": round(mean, 3), "low": round(low, 3), "high": round(high, 3)}
-                    for step, mean, low, high in parts
-                ]
+                row = {"table": short_name(table), "row": full_name(table, band.row), "text": kind}
+                for step, *losses in zip(band.step, band.mean, band.low, band.high, strict=True):
+                    mean, low, high = (round(loss, 3) for loss in losses)
+                    found.append(row | {"step": step, "mean": mean, "low": low, "high": high})
     return sorted(found, key=lambda line: line["table"] != BASE)
 
 
@@ -264,8 +241,6 @@ def _curves_chart(by: str, names: Sequence[str], first: Sequence[str], loss_axis
     Each of the `names`, of tables or of rows as `by` says, has a colour. At first those in `first` are chosen, or all
     if it is empty.
     """
-    import altair as alt
-
     shown = alt.selection_interval(encodings=["x"], name="shown")
     value: dict[str, Any] = {"value": [{by: name} for name in first]} if first else {}
     chosen = alt.selection_point(fields=[by], bind="legend", name="chosen", **value)
@@ -283,8 +258,6 @@ def _opacity(chosen: Any, strong: float, pale: float) -> dict[str, Any]:
 
 def _looks(by: str, names: Sequence[str]) -> tuple[Any, Any, Any]:
     """Colour, dashes of a line and shape of a point of each table or row: no two look the same."""
-    import altair as alt
-
     laps = [divmod(i, N_COLOURS) for i in range(len(names))]
     colours = alt.Scale(domain=[*names], range=[f"--c{i}" for _, i in laps])
     dashes = alt.Scale(domain=[*names], range=[DASHES[lap % len(DASHES)] for lap, _ in laps])
@@ -299,8 +272,6 @@ def _looks(by: str, names: Sequence[str]) -> tuple[Any, Any, Any]:
 
 def _bands(chosen: Any, shown: Any, dash: Any, loss_axis: Mapping[str, Any]) -> Any:
     """A line and a band for each row, pale if not `chosen`. The selection `shown` decides which steps are seen."""
-    import altair as alt
-
     rows = (
         alt.Chart(alt.NamedData("curves"))
         .transform_filter(OF_TEXT)
@@ -321,8 +292,6 @@ def _bands(chosen: Any, shown: Any, dash: Any, loss_axis: Mapping[str, Any]) -> 
 
 
 def _strip(chosen: Any) -> Any:
-    import altair as alt
-
     lines = alt.Chart(alt.NamedData("curves")).transform_filter(OF_TEXT).mark_line(strokeWidth=0.7)
     return lines.encode(
         opacity=_opacity(chosen, 0.5, 0.05),
@@ -334,8 +303,6 @@ def _strip(chosen: Any) -> Any:
 
 def _quality_and_cost(chosen: Any, shape: Any) -> Any:
     """A point for each row with its interval."""
-    import altair as alt
-
     x = alt.X(
         "flops:Q",
         scale=alt.Scale(type="log", nice=False, padding=20),

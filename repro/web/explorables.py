@@ -50,15 +50,14 @@ def explorables_section(data: ScaleData) -> Section:
     ]
     body = Markup("<p>Move a slider: your browser computes what the formula gives, at the paper's sizes.</p>")
     body += Markup('<div class="beside">{}</div>').format(Markup().join(figures))
+    counts = measured.counts if measured else []
     values = {
         "paper": {"d_model": PAPER.d_model, "warmup": PAPER.warmup, "d_k": PAPER.d_k},
         "own": {"scale": data.runs.scale, "d_model": own["d_model"], "warmup": own["warmup"]} if own else None,
         "scores": scores().round(6).tolist(),
         "length": LENGTH,
         "laws": [*laws(measured)] if measured else [],
-        "counted": [[one.layer, one.n, one.d, one.window, one.mixing_flops] for one in measured.counts]
-        if measured
-        else [],
+        "counted": [[one.layer, one.n, one.d, one.window, one.mixing_flops] for one in counts],
     }
     return Section(key=KEY, title="The formulas", body=body, data=values, script=SCRIPT)
 

@@ -44,9 +44,9 @@ def inside_section(data: ScaleData, room: int = ROOM) -> Section | None:
         name = full_name(record.table, label(record.row, record.hyper))
         file = f"{record.table}/{inside_file(path(results, record)).name}"
         if key in packed:
-            about = f"{name}, seed {record.seed}, scale {record.scale}, run {record.run}"
-            found = {"name": f"{name}, seed {record.seed}", "about": about, "run": key, "file": f"{KEY}-{key}"}
-            shown.append({**found, "n_more": packed[key][1], "whole": file})
+            seed = f"{name}, seed {record.seed}"
+            found = {"name": seed, "about": f"{seed}, scale {record.scale}, run {record.run}", "run": key}
+            shown.append({**found, "file": f"{KEY}-{key}", "n_more": packed[key][1], "whole": file})
         else:
             left.append(Markup("<li>{}: {}</li>").format(name, file if is_there else "no file"))
     if not chosen:

@@ -62,7 +62,7 @@ def runs_section(data: ScaleData) -> Section:
                 Column("", "PPL (dev)", [_text(one.score("dev", "ppl"), ".2f") for one in shown]),
                 Column("", "BLEU (dev)", [_text(one.score("dev", "bleu"), ".1f") for one in shown]),
                 Column("", "seconds", [f"{one.cost['train_seconds']:,.0f}" for one in shown]),
-                Column("", "badge", [_badge(one) or "none" for one in shown], is_words=True),
+                Column("", "badge", [*map(_badge, shown)], is_words=True),
                 Column("", "status", [one.status for one in shown], is_words=True),
             )
         ),
@@ -70,8 +70,7 @@ def runs_section(data: ScaleData) -> Section:
         facets={"table": [one.table for one in shown], "status": [one.status for one in shown]},
     )
     said = Markup("<p>Every run behind the tables. Click one to open it, or press Enter on its name.</p>")
-    badges = sorted({badge for one in shown if (badge := _badge(one))})
-    if badges:
+    if badges := sorted({*map(_badge, shown)} - {"none"}):
         earned = "; ".join(f"{badge}, {BADGES[badge]}" for badge in badges)
         said += Markup('<p class="small">A badge says how a run can be made again: {}.</p>').format(earned)
     return Section(
@@ -84,8 +83,8 @@ def runs_section(data: ScaleData) -> Section:
     )
 
 
-def _badge(record: Record) -> str | None:
-    return record.determinism["badge"] if record.determinism else None
+def _badge(record: Record) -> str:
+    return (record.determinism["badge"] if record.determinism else None) or "none"
 
 
 def _text(value: float | None, form: str) -> str:
@@ -100,13 +99,12 @@ def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
     )
     paper_size = at_paper_size(listed.changes if listed else None)
     place = path(data.result_set.folder.parent, record)
-    marks = [*(["of uncommitted code"] if record.stamp["dirty"] else [])]
     return {
         "table": record.table,
         "row": record.row,
         "label": label(record.row, record.hyper),
         "seed": record.seed,
-        "status": ", ".join([record.status, *marks]),
+        "status": record.status + ", of uncommitted code" * record.stamp["dirty"],
         "file": f"{record.table}/{place.name if place.exists() else TOGETHER}",
         "scores": pool.place([[*line] for line in _scores(record)]),
         "hyper": pool.place(

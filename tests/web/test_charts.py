@@ -101,7 +101,7 @@ def test_operations_are_counted_in_trillions_and_lines_told_apart(report: Any) -
     assert len(set(keys.evaluate_all(f"(keys) => keys.map((one) => {colour})"))) == 3
 
 
-def test_the_strip_zooms_the_choice_of_text_changes_and_a_theme_or_escape_begins_again(report: Any) -> None:
+def test_the_strip_zooms_the_choice_of_text_changes_and_other_colours_or_escape_begin_again(report: Any) -> None:
     chart = report.locator(f'[data-chart="{CURVES}"]')
     chart.scroll_into_view_if_needed()
     lines, ticks = chart.locator(".mark-line path"), chart.locator('[aria-label^="X-axis titled \'updates"] text')
@@ -117,8 +117,8 @@ def test_the_strip_zooms_the_choice_of_text_changes_and_a_theme_or_escape_begins
     expect(lines).to_have_count(3 + 3)
     title = chart.locator(".role-axis-title text").first
     ink = title.get_attribute("fill")
-    for times in (2, 3):
-        report.locator("[data-theme-switch]").click()
+    for times, scheme in ((2, "dark"), (3, "light")):
+        report.emulate_media(color_scheme=scheme)
         seen(report, CURVES, times)
         assert (title.get_attribute("fill") == ink) == (times == 3)
     expect(ticks.first).to_have_text("10")

@@ -204,14 +204,12 @@ def test_where_no_file_is_the_viewer_says_what_is_missing(results: Path, tmp_pat
     shutil.copytree(results, tmp_path / "results")
     file = inside_file(path(tmp_path / "results", its_record()))
     content, _ = read_inside(path(tmp_path / "results", its_record()))
-    whole = file.read_bytes()
-    file.write_bytes(packed_inside({**content, "sentences": []}, b""))  # as of a text that may not be given on
-    empty = inside_section(unjudged(tmp_path / "results/laptop"))
-    file.write_bytes(whole[:-3])
-    damaged = inside_section(unjudged(tmp_path / "results/laptop"))
-    file.unlink()
-    gone = inside_section(unjudged(tmp_path / "results/laptop"))
-    for section in (empty, damaged, gone):
+    of_no_text = packed_inside({**content, "sentences": []}, b"")  # as of a text that may not be given on
+    for left in (of_no_text, file.read_bytes()[:-3], None):
+        file.unlink()
+        if left:
+            file.write_bytes(left)
+        section = inside_section(unjudged(tmp_path / "results/laptop"))
         assert section
         assert section.data is None
         assert "1 row not in this page" in section.body

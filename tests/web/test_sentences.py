@@ -107,25 +107,26 @@ def test_each_translation_has_the_scores_of_sacrebleu(section: Section, told: tu
     assert f"sacreBLEU {bleu.get_signature().info['version']}" in section.body
 
 
-def test_text_that_cannot_be_generated_again_is_not_shown(told: tuple[ScaleData, Corpus]) -> None:
-    data = told[0]
-    nowhere = sentences_section(replace(data, cache=None))
-    assert nowhere
-    assert not nowhere.data["has_text"]
-    assert {(one["source"], one["reference"]) for one in nowhere.data["sentences"]} == {(None, None)}
-    assert "Sources and references are not here" in nowhere.body
-
-
-def test_why_text_is_not_shown(told: tuple[ScaleData, Corpus]) -> None:
-    result_set = told[0].result_set
+def test_text_that_is_not_generated_or_cannot_be_again_is_not_shown_and_the_page_says_why(
+    told: tuple[ScaleData, Corpus],
+) -> None:
+    data, result_set = told[0], told[0].result_set
     tables: Any = {
         table: [replace(one, corpus=one.corpus | {"name": "wmt14"}) for one in records]  # type: ignore[arg-type]
         for table, records in result_set.tables.items()
     }
-    found = sentences_section(replace(told[0], result_set=replace(result_set, tables=tables)))
-    assert found
-    assert not found.data["has_text"]
-    assert "not shown: the text of wmt14 is not kept beside records. Its counts are." in found.body
+    for of, why in (
+        (replace(data, cache=None), "Sources and references are not here"),
+        (
+            replace(data, result_set=replace(result_set, tables=tables)),
+            "not shown: the text of wmt14 is not kept beside records. Its counts are.",
+        ),
+    ):
+        found = sentences_section(of)
+        assert found
+        assert not found.data["has_text"]
+        assert {(one["source"], one["reference"]) for one in found.data["sentences"]} == {(None, None)}
+        assert why in found.body
 
 
 def test_words_that_differ_are_told_apart(page: Any) -> None:

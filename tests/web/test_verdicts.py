@@ -33,20 +33,22 @@ def text_of(on_ppl: Outcome, on_bleu: Outcome, verdict: Outcome) -> str:
     return " ".join(re.sub("<[^>]*>", " ", item).split())
 
 
-@pytest.mark.parametrize("outcome", ["undetermined", "sign as printed"])
-def test_a_verdict_is_said_once_and_facts_have_their_names(outcome: Outcome) -> None:
-    text = text_of(outcome, outcome, outcome)
-    assert text.count(outcome) == 1
-    assert "C99 one is worse" in text
-    assert "kind: direction; in the paper: 6.2 (A)" in text
-    assert " 8, 5 " in text, "runs of each row"
-
-
-def test_another_outcome_of_one_score_has_its_mark() -> None:
-    text = text_of("sign as printed", "undetermined", "sign as printed")
-    assert text.count("sign as printed") == 1
-    assert text.count("✓") == 2, "of the claim and of its first score"
-    assert text.count("?") == 1
+@pytest.mark.parametrize(
+    ("on_ppl", "on_bleu", "ticks", "questions"),
+    [
+        ("undetermined", "undetermined", 0, 3),
+        ("sign as printed", "sign as printed", 3, 0),
+        ("sign as printed", "undetermined", 2, 1),
+    ],
+)
+def test_a_verdict_is_said_once_each_score_has_its_mark_and_facts_have_their_names(
+    on_ppl: Outcome, on_bleu: Outcome, ticks: int, questions: int
+) -> None:
+    text = text_of(on_ppl, on_bleu, on_ppl)
+    assert text.count(on_ppl) == 1
+    assert (text.count("✓"), text.count("?")) == (ticks, questions)
+    for told in ("C99 one is worse", "kind: direction; in the paper: 6.2 (A)", " 8, 5 "):
+        assert told in text
 
 
 def test_verdicts_in_a_cell_have_their_marks_each() -> None:
@@ -95,9 +97,7 @@ def test_what_stands_behind_a_verdict_ends_with_one_stop(made: Path, opened: Any
 
 def test_a_finding_names_the_scores_that_decide_it_and_what_says_otherwise(laptop: ScaleData) -> None:
     def found(endpoint: Endpoint, outcome: Outcome, steps: tuple[float, ...] = ()) -> Found:
-        return Found(
-            endpoint=endpoint, runs=(5, 8), verdict=Verdict(outcome=outcome, reason=""), value=1.0, steps=steps
-        )
+        return Found(endpoint=endpoint, runs=(5, 8), verdict=Verdict(outcome=outcome, reason=""), value=1, steps=steps)
 
     one = judged("C1", "one is worse", "sign as printed")
     deeper = replace(

@@ -1,4 +1,4 @@
-/* Charts of Vega-Lite, drawn when they come into sight, in the colours of the theme, as wide as there is room.
+/* Charts of Vega-Lite, drawn when they come into sight, in the page's colours, as wide as there is room.
 
    The library that draws them stands in the page packed, and becomes a script with the first chart that is looked at.
    `<div class="chart" data-chart="KEY/NAME">` shows the chart NAME of section KEY, and counts in data-drawn how often it was
@@ -103,5 +103,5 @@
     if (innerWidth !== width) [...drawn.keys()].forEach((key) => draw(key));
     width = innerWidth;
   });
-  report.onTheme(() => [...drawn.keys()].forEach((key) => draw(key)));
+  report.onColours(() => [...drawn.keys()].forEach((key) => draw(key)));
 }

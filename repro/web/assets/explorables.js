@@ -40,7 +40,6 @@ report.formulas = {
 report.whenSeen(document.getElementById("explorables"), () => {
   const { element, formulas } = report;
   const values = report.data("explorables");
-  const redraws = [];
   const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
   const tenths = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
   const minus = (text) => text.replace("-", "−");
@@ -123,7 +122,6 @@ report.whenSeen(document.getElementById("explorables"), () => {
       element("div", { class: "controls" }, controls.map(([field, label, how]) => slider(label, { ...how, value: how.from ?? state[field] },
         (value) => { state[field] = how.to ? how.to(value) : value; show(); }))),
       room, element("p", { class: "legends" }, legend), said);
-    redraws.push(show);
     new ResizeObserver(() => { if (room.clientWidth !== room.firstChild?.width.baseVal.value) show(); }).observe(room);
     show();
   }
@@ -181,6 +179,4 @@ report.whenSeen(document.getElementById("explorables"), () => {
       return { x: { range: [8, 8192], log: true, label: "length n" }, y: { range: [Math.min(...all), Math.max(...all)], log: true, label: "operations" }, lines, dots, at: n,
         sentence: `At n = ${whole.format(n)}, d = ${whole.format(d)}, k = r = ${window}${window > n ? " (but r at most n)" : ""}: ${here.map(([label, count]) => `${label} ${whole.format(count)}`).join(", ")} operations of the mixing.` };
     });
-
-  report.onTheme(() => redraws.forEach((show) => show()));
 });

@@ -283,6 +283,6 @@ report.whenSeen(document.getElementById("inside-view"), () => {
     }
   }
 
-  report.onTheme(() => content && showHeads());
   open();
+  report.onColours(showHeads);
 });

@@ -8,11 +8,9 @@
 "use strict";
 
 const report = (() => {
-  const page = document.documentElement;
   const packed = new Map(); // id -> the bytes that stood packed there
   const kept = new Map(); // id -> what was read there
   const routes = new Map(); // name -> what is done at #name=value
-  const themed = []; // what is drawn again in other colours
   const unseen = new Map(); // element -> what is done when it comes into sight
 
   /** The values of a section, as its maker gave them in Python; null where it gave none. */
@@ -49,7 +47,7 @@ const report = (() => {
     return made;
   }
 
-  /** A colour of report.css by its name, such as "--ink", as the present theme has it: "rgb(26, 26, 26)". */
+  /** A colour of report.css by its name, such as "--ink", as the page has it now: "rgb(26, 26, 26)". */
   function colour(name) {
     const probe = element("i", { style: `color: var(${name})`, hidden: true });
     document.body.append(probe);
@@ -58,10 +56,9 @@ const report = (() => {
     return value;
   }
 
-  /** Do something now and after every change of the theme: a chart is drawn in the theme's colours. */
-  function onTheme(act) {
-    themed.push(act);
-    act();
+  /** Do something when the system turns dark or light: a chart is drawn in the page's colours. */
+  function onColours(act) {
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", act);
   }
 
   /** Do something once, when an element comes near to what is in sight: a page opens without it. */
@@ -112,46 +109,12 @@ const report = (() => {
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
 
-  // The theme: the system's, until the switch says otherwise
-
-  const THEME = "report-theme";
-  const themeSwitch = document.querySelector("[data-theme-switch]");
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const isDark = () => (page.dataset.theme ? page.dataset.theme === "dark" : dark.matches);
-
-  /** A browser may keep nothing for a file; then the switch lasts as long as the page. */
-  function memory() {
-    try {
-      return window.localStorage;
-    } catch (refused) {
-      return null;
-    }
-  }
-
-  function showTheme() {
-    themeSwitch.setAttribute("aria-pressed", String(isDark()));
-    for (const act of themed) act();
-  }
-
-  function start() {
-    const chosen = memory()?.getItem(THEME);
-    if (chosen === "dark" || chosen === "light") page.dataset.theme = chosen;
-    themeSwitch.addEventListener("click", () => {
-      page.dataset.theme = isDark() ? "light" : "dark";
-      memory()?.setItem(THEME, page.dataset.theme);
-      showTheme();
+  for (const button of document.querySelectorAll("button[data-csv]")) {
+    button.addEventListener("click", () => {
+      const [key, name] = [button.closest("section").id, button.dataset.csv];
+      download(name, values(`csv-${key}`)[name]);
     });
-    for (const button of document.querySelectorAll("button[data-csv]")) {
-      button.addEventListener("click", () => {
-        const [key, name] = [button.closest("section").id, button.dataset.csv];
-        download(name, values(`csv-${key}`)[name]);
-      });
-    }
-    dark.addEventListener("change", showTheme);
-    addEventListener("hashchange", follow);
-    showTheme();
   }
-
-  start();
-  return { ready, data, values, unpacked, bytes: (id) => packed.get(id), element, colour, onTheme, whenSeen, whenSeenOrIdle, route, go, download };
+  addEventListener("hashchange", follow);
+  return { ready, data, values, unpacked, bytes: (id) => packed.get(id), element, colour, onColours, whenSeen, whenSeenOrIdle, route, go, download };
 })();
