@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import pandas as pd
 import pytest
-from paper_runs import changed, paper_run, perplexity, that_counts
+from paper_runs import around, changed, paper_run
 from printed_rows import PRINTED
 
 from repro.claims.catalogue import CLAIMS, catalogue_digest
 from repro.claims.claim import B0, BLEU, H1
-from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome, Verdict
+from repro.claims.decisions import Outcome, Verdict
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published
 from repro.claims.judge import Found, Judged, evidence_of, judge
 from repro.pages import build, claims
@@ -29,22 +29,11 @@ from repro.results.record import PaperNumbers, Record, path
 T = TypeVar("T")
 
 
-def some(table: str, row: str, bleu: float, position: int = 0, **other: object) -> list[Record]:
-    """Runs around a BLEU, as many as count."""
-    runs = []
-    for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
-        found = bleu + 0.1 * (seed % 3 - 1) + 0.01 * (len(row) * seed % 7)
-        score = paper_run().scores["dev"] | {"bleu": found, **perplexity(2 - found / 100)}
-        scores = {"dev": score, "test": score}
-        runs.append(that_counts(paper_run(row, table, seed=seed, position=position, scores=scores, **other)))
-    return runs
-
-
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     heads = {"hyper": changed(n_heads=1, d_k=512, d_v=512), "paper": PaperNumbers(ppl=5.29, bleu=24.9, params=None)}
-    base = some("base", "base", 25.8, -1, paper=PaperNumbers(ppl=4.92, bleu=25.8, params=65.0))
-    for record in [*base, *some("table3_A", "h=1", 24.9, **heads), paper_run("x | y", "other", position=0)]:
+    base = around("base", "base", 25.8, -1, paper=PaperNumbers(ppl=4.92, bleu=25.8, params=65.0))
+    for record in [*base, *around("table3_A", "h=1", 24.9, **heads), paper_run("x | y", "other", position=0)]:
         record.save(path(tmp_path, record))
     return tmp_path
 
@@ -130,10 +119,10 @@ def test_the_first_sentence_is_the_rank_correlation_with_the_paper() -> None:
     printed = {row: PRINTED[row] for row in (B0, H1, "table3_C/N=2", "table3_B/d_k=16")}
     found = small(
         [
-            *some("base", "base", 25.8, -1),
-            *some("table3_A", "h=1", 24.0),
-            *some("table3_C", "N=2", 20.0),
-            *some("table3_B", "d_k=16", 24.5),
+            *around("base", "base", 25.8, -1),
+            *around("table3_A", "h=1", 24.0),
+            *around("table3_C", "N=2", 20.0),
+            *around("table3_B", "d_k=16", 24.5),
         ]
     )
     text = page_of(judge(found), found, printed)
@@ -156,9 +145,9 @@ def test_the_file_for_machines_has_every_claim(results: Path) -> None:
 
 
 def test_a_page_promises_no_more_than_it_judges() -> None:
-    found = small([*some("base", "base", 25.8, -1), *some("table3_A", "h=1", 24.9)])
+    found = small([*around("base", "base", 25.8, -1), *around("table3_A", "h=1", 24.9)])
     assert "a verdict speaks of the sign of a difference" in page_of(judge(found), found)
-    found = small(some("base", "base", 25.8, -1))
+    found = small(around("base", "base", 25.8, -1))
     text = page_of(judge(found), found)
     assert "any wrong verdict" not in text
     assert "Nothing about trained rows is judged here: no claim has all the runs that it needs." in text
@@ -167,7 +156,7 @@ def test_a_page_promises_no_more_than_it_judges() -> None:
 def test_what_is_not_answered_stands_in_one_sentence() -> None:
     chosen = [one for one in CLAIMS if one.id in ("C28b", "C28c", "C19")]
     two_hours = {"train_seconds": 7_000.0, "decode_seconds": 200.0}
-    found = small([replace(run, cost=run.cost | two_hours) for run in some("base", "base", 25.8, -1)])
+    found = small([replace(run, cost=run.cost | two_hours) for run in around("base", "base", 25.8, -1)])
     text = page_of(judge(found, claims=chosen), found)
     [said] = [line for line in text.split("\n") if line.startswith("Not answered here: ")]
     told = {"too few runs that count: C28b", "needs captions or a larger scale: C28c", "needs paper: C19"}
@@ -177,8 +166,8 @@ def test_what_is_not_answered_stands_in_one_sentence() -> None:
 
 
 def test_a_row_that_no_claim_compares_has_its_numbers() -> None:
-    heads = some("table3_A", "h=16", 25.8, hyper=changed(n_heads=8))
-    found = small([*some("base", "base", 25.8, -1), *some("table3_E", "learned positions", 24.9), *heads])
+    heads = around("table3_A", "h=16", 25.8, hyper=changed(n_heads=8))
+    found = small([*around("base", "base", 25.8, -1), *around("table3_E", "learned positions", 24.9), *heads])
     text = page_of(judge(found), found, PRINTED)
     assert "## Rows that no claim here compares" in text
     assert cells(text, "h=16 (here 8)"), "with the size that it has at this scale"
