@@ -84,11 +84,6 @@ def ignores_range(handler: Handler, content: bytes) -> None:
     handler.wfile.write(content)
 
 
-def another_range(handler: Handler, content: bytes) -> None:
-    handler.head(206, Content_Length=5, Content_Range=f"bytes 7-11/{len(content)}")
-    handler.wfile.write(content[7:12])
-
-
 def called_encoded(handler: Handler, content: bytes) -> None:
     """Some servers say of a .tgz that it is a tar, sent gzip'd."""
     handler.head(200, Content_Length=len(content), Content_Type="application/x-tar", Content_Encoding="gzip")

@@ -12,7 +12,6 @@ from paper_runs import PAPER_SETTINGS, paper_run
 from repro.model.config import Hyper
 from repro.pages import columns as of_frame
 from repro.pages import tables
-from repro.render.latex import latex
 from repro.render.markdown import markdown
 from repro.render.page import Column, plain
 from repro.render.terminal import terminal
@@ -118,11 +117,6 @@ def cell(frame: Any, group: str, heading: str, *, nth: int = 0) -> dict[str, str
 def page_of(frame: Any, scale: str, name: str) -> str:
     """The page of a table in Markdown."""
     return markdown(tables.page(frame, scale, name))
-
-
-def latex_of(frame: Any, scale: str, name: str) -> str:
-    """The page of a table in LaTeX."""
-    return latex(tables.page(frame, scale, name), name)
 
 
 def at_the_end(frame: Any) -> str:
