@@ -10,6 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from data.test_shards import written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from repro.data import datamodule as module
 from repro.data.batching import BATCH_BY, BatchBy, Plan, Update, by_padded_tokens, plan_epoch, share
 from repro.data.datamodule import TranslationData
 from repro.data.lengths import Counts, Whole, counted
-from repro.data.shards import Shards, Store, StoredLengths, pair_lengths, shard_folder, write_shard
+from repro.data.shards import Store, StoredLengths, pair_lengths
 
 BUDGET = 23
 Pairs = list[tuple[int, int]]  # lengths of source and target
@@ -190,15 +191,10 @@ def test_processes_agree_on_a_plan_by_its_digest() -> None:
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Store]:
     """`text()` in shards; the ids of sentence i are its number and ones."""
-    folder, numbers = tmp_path_factory.mktemp("train"), itertools.count()
-    for shard, pairs in enumerate(text()):
-        first = [next(numbers) + 2 for _ in pairs]
-        lengths = np.array(pairs, np.int64).T
-        ids = [np.concatenate([[i] * (n - 1) + [1] for i, n in zip(first, side, strict=True)]) for side in lengths]
-        shard_folder(folder, shard).mkdir()
-        source, target = (side.astype("<u2") for side in ids)
-        write_shard(shard_folder(folder, shard), (source, target), (lengths[0], lengths[1]))
-    shards = Shards(folder, n_shards=len(text()), dtype=np.dtype("<u2"))
+    lengths = zip(*itertools.chain(*text()), strict=True)
+    source, target = ([[i + 2] * (n - 1) + [1] for i, n in enumerate(side)] for side in lengths)
+    bounds = tuple(itertools.accumulate(map(len, text()), initial=0))
+    shards = written(tmp_path_factory.mktemp("train"), source, target, bounds)
     return Store(shards, "source"), Store(shards, "target")
 
 
