@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from repro.render.several import several
+from repro.render.text import several
 from repro.results.frame import program_place
 from repro.results.record import PROGRAM, Record
 from repro.runs import command, streams

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from repro.cli.report import write_changed
-from repro.render.several import several
+from repro.render.text import several
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.runs.command import Parser, folder_named, ours

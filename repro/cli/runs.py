@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from repro.render.grid import aligned
+from repro.render.text import aligned
 from repro.results.latest import Ended, advice, ended_runs, run_folder, run_names
 from repro.results.parts import bleu_over_sentences
 from repro.results.record import Record

@@ -11,7 +11,7 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from repro.render.several import several
+from repro.render.text import several
 from repro.results.frame import record_folders
 from repro.results.latest import run_folder
 from repro.results.record import BASE, places

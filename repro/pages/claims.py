@@ -20,7 +20,7 @@ from repro.pages.columns import comma_separated, marked, numbers, rules_between,
 from repro.pages.scale_data import ScaleData, printed_of
 from repro.pages.words import to_project
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
-from repro.render.several import several
+from repro.render.text import several
 from repro.results.frame import whole
 from repro.results.labels import label
 from repro.results.parts import RATIO, length_decides

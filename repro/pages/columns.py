@@ -11,8 +11,8 @@ from repro.claims.evidence import Apart, Evidence, why_apart
 from repro.claims.judge import Judged
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
-from repro.render.escape import sheet_text
 from repro.render.page import Column, Formula, Inline, Listing, Strong, Table, joined, plain
+from repro.render.text import sheet_text
 from repro.results.frame import BESIDE, DataFrame, Series, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
 from repro.results.record import BASE

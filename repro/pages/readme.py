@@ -35,7 +35,7 @@ from repro.render.page import (
     joined,
     made_from,
 )
-from repro.render.several import several
+from repro.render.text import several
 from repro.results.frame import FIGURES
 
 NAME = "README"

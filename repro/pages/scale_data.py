@@ -27,13 +27,7 @@ class Summary:
     claim: str  # what a page of this scale may show
     n: int
     n_rows: int
-    hours: float  # of training and decoding
-
-    @property
-    def took(self) -> tuple[str, str]:
-        """The time of training and decoding, as a number and a convenient unit."""
-        minutes = max(round(self.hours * 60), 1)
-        return (f"{self.hours:,.1f}", "hours") if minutes >= 60 else (f"{minutes}", f"minute{'s' * (minutes != 1)}")
+    took: tuple[str, str]  # the time of training and decoding, as a number and a convenient unit
 
 
 def summary(result_set: ResultSet) -> Summary | None:
@@ -41,12 +35,14 @@ def summary(result_set: ResultSet) -> Summary | None:
     records = sorted(result_set.everything, key=lambda record: (record.table, record.position))
     if not records:
         return None
+    hours = sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600
+    minutes = max(round(hours * 60), 1)
     return Summary(
         scale=result_set.scale,
         claim=str(records[0].settings["claim"]),
         n=len(records),
         n_rows=len({(record.table, record.row) for record in records}),
-        hours=sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600,
+        took=(f"{hours:,.1f}", "hours") if minutes >= 60 else (f"{minutes}", f"minute{'s' * (minutes != 1)}"),
     )
 
 

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from repro.render.escape import shown
+from repro.render.text import shown
 
 
 def open_streams() -> None:

@@ -5,7 +5,7 @@ from html import escape
 from urllib.parse import quote
 
 from repro.render import page
-from repro.render.escape import flat, raised, unbroken
+from repro.render.text import flat, raised, unbroken
 
 TAGS: dict[type[str], str] = {page.Strong: "strong", page.Emphasis: "em", page.Code: "code", page.Formula: "i"}
 

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable
 
 from repro.render import page
-from repro.render.escape import flat
-from repro.render.grid import aligned
+from repro.render.text import aligned, flat
 
 MINUS = "\N{MINUS SIGN}"
 BOOKTABS = (  # before the tables, for documents that do not load booktabs

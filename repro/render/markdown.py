@@ -4,8 +4,7 @@ import re
 from urllib.parse import quote
 
 from repro.render import page
-from repro.render.escape import flat, markdown_text, raised, unbroken
-from repro.render.grid import aligned
+from repro.render.text import aligned, flat, markdown_text, raised, unbroken
 
 FILLED = 80  # characters: longer cells of words are not aligned
 MARKS: dict[type[str], tuple[str, str]] = {page.Strong: ("**", "strong"), page.Emphasis: ("*", "em")}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from repro.render.escape import unbroken
+from repro.render.text import unbroken
 
 COMMAND = "python -m repro report"  # which made a page and can make it again
 WIDEST, LETTER, BETWEEN = 880, 8, 27  # points on a screen: a code host's page, a letter, the space between two columns

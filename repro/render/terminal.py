@@ -8,8 +8,7 @@ import textwrap
 from rich.cells import cell_len
 
 from repro.render import page
-from repro.render.escape import flat
-from repro.render.grid import aligned
+from repro.render.text import aligned, flat
 
 LINE = 80  # characters of a line
 COLOURS = {page.Better: "\x1b[32m", page.Worse: "\x1b[31m"}

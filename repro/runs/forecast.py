@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from repro.corpora.sources import COLLECTIONS
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
-from repro.render.grid import aligned
-from repro.render.several import several
+from repro.render.text import aligned, several
 from repro.results import record
 from repro.results.labels import label
 from repro.results.provenance import processor, system_text

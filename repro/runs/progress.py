@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from repro.render.console import beneath
-from repro.render.escape import shown
+from repro.render.text import shown
 from repro.runs.forecast import duration, makespan
 
 if TYPE_CHECKING:

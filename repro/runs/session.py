@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.corpora.catalogue import CORPORA
-from repro.render.several import several
+from repro.render.text import several
 from repro.results.record import short
 from repro.runs.options import Options
 from repro.runs.scales import Scale

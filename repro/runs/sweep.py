@@ -12,8 +12,7 @@ from rich.cells import cell_len
 from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.pages.build import console, write_scale
 from repro.pages.scale_data import check_beside
-from repro.render.escape import shown
-from repro.render.several import several
+from repro.render.text import several, shown
 from repro.results.frame import ResultSet, note_rows
 from repro.results.latest import BEST
 from repro.results.places import PUBLISHED

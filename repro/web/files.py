@@ -12,7 +12,7 @@ from repro.pages.claims import settles, told_counts
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.html import html
 from repro.render.page import COMMAND, Link, Listing, Words
-from repro.render.several import several
+from repro.render.text import several
 from repro.storage.atomic import write_text
 from repro.web.charts import curves_section, differences_section
 from repro.web.explorables import explorables_section

@@ -10,7 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from repro.pages.scale_data import ScaleData
-from repro.render.several import several
+from repro.render.text import several
 from repro.results.inside import LARGEST, first_sentences, has_glimpse, inside_file, read_inside
 from repro.results.labels import label
 from repro.results.record import Record, path

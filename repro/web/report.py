@@ -22,7 +22,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from repro.render.escape import shown
+from repro.render.text import shown
 
 FRAME, CHARTS = "report.js", "charts.js"  # in repro/web/assets/, in the order in which they run
 STYLE, TEMPLATE = "report.css", "report.html.j2"

@@ -177,7 +177,7 @@ def test_a_row_that_no_claim_compares_has_its_numbers() -> None:
 
 
 NOTHING = Evidence()
-LAPTOP = Summary(scale="laptop", claim="", n=0, n_rows=0, hours=1.0)
+LAPTOP = Summary(scale="laptop", claim="", n=0, n_rows=0, took=("1", "hour"))
 
 
 def page_of(

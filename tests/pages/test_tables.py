@@ -19,8 +19,8 @@ from repro.pages import tables
 from repro.pages.build import build_scale, texts
 from repro.pages.columns import sheet, spreads
 from repro.pages.tables import columns_of_table_2
-from repro.render.escape import NO_BREAK
 from repro.render.page import Column, Table, plain
+from repro.render.text import NO_BREAK
 from repro.results import frame as frames
 from repro.results.frame import Listed, ResultSet, note_rows, noted_rows, table
 from repro.results.record import PaperNumbers, path

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repro.render.console import Shown, beneath
-from repro.render.escape import shown
+from repro.render.text import shown
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "60.7 ± 1.3 Δ − ü \x1b]0;title\x07\x1b[31mred\x9b2J\r\x7f\u202e \udcff"

@@ -16,7 +16,6 @@ from markdown_it.token import Token
 from rich.cells import cell_len
 from typeset import faults
 
-from repro.render.escape import NO_BREAK, flat
 from repro.render.html import html, whole_table
 from repro.render.latex import latex, tex_text
 from repro.render.markdown import markdown
@@ -40,8 +39,8 @@ from repro.render.page import (
     parts,
     plain,
 )
-from repro.render.several import several
 from repro.render.terminal import terminal
+from repro.render.text import NO_BREAK, flat, several
 
 HOSTILE = [
     "a|b", "\\", "\\|", "h\\", "`", "``a`", "*", "**a**", "_i_", "~~h~~", "$h$", "#", "# h", "- a", "1. a", "1) a",

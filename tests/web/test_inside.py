@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from report_records import unjudged
 
 from repro.decoding.heads import entropies
-from repro.render.escape import shown
+from repro.render.text import shown
 from repro.results.inside import first_sentences, inside_file, packed_inside, read_inside
 from repro.results.record import path
 from repro.runs.outputs import keep_beside

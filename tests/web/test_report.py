@@ -10,7 +10,7 @@ import pytest
 from markupsafe import Markup
 from packed_values import unpacked
 
-from repro.render.escape import shown
+from repro.render.text import shown
 from repro.web import report
 from repro.web.report import Section, asset, packed_in_html, report_html
 

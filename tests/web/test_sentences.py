@@ -15,7 +15,7 @@ from sacrebleu.metrics import BLEU
 
 from repro.corpora.catalogue import Corpus, GrammarSizes, open_corpus
 from repro.pages.scale_data import ScaleData
-from repro.render.escape import shown
+from repro.render.text import shown
 from repro.results import artifacts
 from repro.results.record import path
 from repro.results.sentences import Translated, write_sentences

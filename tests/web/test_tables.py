@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from report_records import HOSTILE, scored, unjudged_of
 
 from repro.pages.scale_data import ScaleData
-from repro.render.escape import shown
+from repro.render.text import shown
 from repro.web.files import by_evidence, index_report, lead
 from repro.web.runs import runs_section
 

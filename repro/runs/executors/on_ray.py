@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from repro.render.several import several
+from repro.render.text import several
 from repro.runs.executors.executor import DIVERGED, FAILED, Job, JobResult, log_file, tail
 from repro.runs.options import Options
 from repro.runs.progress import Progress

@@ -6,7 +6,7 @@
 report.inside = {
   FORMAT: 1, // of repro/results/inside.py
 
-  /** A text with what a browser would obey written as it is called, as `shown` of repro/render/escape.py does. */
+  /** A text with what a browser would obey written as it is called, as `shown` of repro/render/text.py does. */
   named(text) {
     const called = (n) => (n < 256 ? `\\x${n.toString(16).padStart(2, "0")}` : `\\u${n.toString(16)}`);
     return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, (one) => called(one.charCodeAt(0)));

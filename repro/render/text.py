@@ -1,6 +1,10 @@
-"""Escapes text of any origin, so that nothing in it is a command to the program that shows it."""
+"""Text of any origin shown as text, so that nothing in it is a command to the program that shows it; grids; counts."""
 
 import re
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -37,3 +41,23 @@ def raised(escaped: str) -> str:
     """A formula's escaped text with indices as <sub> and powers as <sup>: HTML that Markdown allows too."""
     tags = {"_": "sub", "^": "sup"}
     return re.sub(r"\\?([_^])(\w+)", lambda found: f"<{tags[found[1]]}>{found[2]}</{tags[found[1]]}>", escaped)
+
+
+def aligned(
+    columns: Iterable[Sequence[str]], to_the_left: Sequence[bool], *, least: int = 0, most: int = sys.maxsize
+) -> list[list[str]]:
+    """The lines of a grid, every cell as wide as its column: words to the left, numbers to the right.
+
+    Blanks fill a column to at least `least` places and at most `most`.
+    """
+    padded = []
+    for texts, left in zip(columns, to_the_left, strict=True):
+        room = min(max(least, *map(cell_len, texts)), most)
+        blanks = [" " * (room - cell_len(text)) for text in texts]
+        padded.append([text + blank if left else blank + text for text, blank in zip(texts, blanks, strict=True)])
+    return [list(line) for line in zip(*padded, strict=True)]
+
+
+def several(n: int, what: str) -> str:
+    """1 run, 2 runs."""
+    return f"{n} {what}{'s' * (n != 1)}"
