@@ -28,7 +28,7 @@ BASE = "base"  # the table of the base row, which is trained once and comes firs
 PROGRAM = "own"  # the table of the rows that a program passes to `repro.run` one by one; it has no experiment file
 # keys that older records lack; they are not added when such a record is written again
 OPTIONAL = ("determinism", "test_subset", "task", "system", "claims", "last_mean")
-RESTORE, UPDATE = "Restore the file from git", "Update this package, which is older than the file"
+RESTORE = "Restore the file from git"
 SAME_PPL = 1e-6  # relative tolerance: PPL is exp(NLL), but may have been computed in another precision
 ROUNDING = 1e-9  # sacreBLEU gives references against themselves 100.00000000000004
 TOGETHER = "records.jsonl"  # the published records of a table of our own questions, which has many
@@ -252,8 +252,7 @@ def load(path: Path) -> Record:
         _check_names(content, _hints(Record), "record")
         return Record(**content)  # this checks the values against their annotations
     except (RecursionError, ValueError) as error:
-        instead = UPDATE if isinstance(error, signed_json.Newer) else RESTORE
-        raise ValueError(f"{path}: {error}. {instead}, or delete it and run the row again.") from error
+        raise ValueError(f"{path}: {error}. {RESTORE}, or delete it and run the row again.") from error
 
 
 def path(results: Path, record: Record) -> Path:
@@ -394,5 +393,4 @@ def _check_names(
 ) -> None:
     missing, unknown = sorted(hints.keys() - optional - value.keys()), sorted(value.keys() - hints.keys())
     if missing or unknown:
-        kind = ValueError if missing else signed_json.Newer
-        raise kind(f"{where}: missing {missing}, unknown {unknown}")
+        raise ValueError(f"{where}: missing {missing}, unknown {unknown}")

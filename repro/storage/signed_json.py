@@ -27,10 +27,6 @@ def in_short(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 10]}... ({len(text):,} letters)"
 
 
-class Newer(ValueError):
-    """A later version of this package wrote the file."""
-
-
 def read(path: Path, what: str, version: int) -> dict[str, Any]:
     """The content of a file, as `parsed`."""
     return parsed(path.read_bytes(), what, version)
@@ -45,8 +41,7 @@ def parsed(data: bytes, what: str, version: int) -> dict[str, Any]:
     content = json.loads(data)
     got = content.get("format") if isinstance(content, dict) else content
     if got != version or isinstance(got, bool):
-        kind = Newer if isinstance(got, int) and got > version else ValueError
-        raise kind(f"expected {what} of format {version}, got {in_short(got)}")
+        raise ValueError(f"expected {what} of format {version}, got {in_short(got)}")
     stated, counted = content.pop(KEY, None), checksum(content)
     if stated != counted:
         raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")

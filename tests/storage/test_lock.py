@@ -27,6 +27,10 @@ def test_threads_that_lock_a_folder_lose_no_count(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(count, range(4)))
+    with pytest.raises(KeyError), locked(tmp_path):
+        raise KeyError
+    with locked(tmp_path, 0.0) as mine:
+        assert mine, "an error releases it"
     assert counted.read_text() == "20"
     assert [path.name for path in counted.parent.iterdir()] == ["counted"], "the lock is no file"
 
@@ -62,10 +66,3 @@ def test_a_disk_without_locks_keeps_nobody_waiting(tmp_path: Path, monkeypatch: 
     with locked(tmp_path) as mine:
         assert mine
         assert time.monotonic() - began < 5
-
-
-def test_an_error_releases_the_lock(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), locked(tmp_path):
-        raise KeyError
-    with locked(tmp_path, 0.0) as mine:
-        assert mine

@@ -1,7 +1,6 @@
 """Whether a process is dead is said only where it can be told."""
 
 import os
-from typing import Any
 
 import pytest
 from waiting import ended_process
@@ -10,22 +9,14 @@ from repro.storage import process
 from repro.storage.process import has_ended, is_dead, this_process
 
 
-@pytest.fixture
-def ended() -> dict[str, Any]:
-    """A process of this machine that has ended."""
-    return this_process() | {"pid": ended_process()}
-
-
-def test_an_ended_process_of_this_machine_is_dead(ended: dict[str, Any]) -> None:
+def test_an_ended_process_of_this_machine_is_dead_and_of_another_none_is() -> None:
+    ended = this_process() | {"pid": ended_process()}
     assert is_dead(ended)
+    assert not is_dead(ended | {"host": "elsewhere"})
+    assert not is_dead({})
     assert not is_dead(this_process())
     if this_process()["began"] is not None:  # this system tells
         assert is_dead(this_process() | {"began": "7"}), "another process has its number now"
-
-
-def test_a_process_of_another_machine_never_counts_as_dead(ended: dict[str, Any]) -> None:
-    assert not is_dead(ended | {"host": "elsewhere"})
-    assert not is_dead({})
 
 
 def test_a_zombie_is_dead() -> None:

@@ -65,25 +65,6 @@ def test_a_tracker_that_breaks_is_caught_up_with(
     assert f"python -m repro tracking sync --tracking-uri {server.uri} --runs-dir {folder.parent}" in told[0]
 
 
-def test_a_tracker_broken_to_the_end_is_synced_afterwards(
-    server: TrackingServer, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """V1, V2: MLflow never answers while the run lasts."""
-    server.fault = faults.reply_lost
-    told: list[str] = []
-    with Journal(folder / "journal.jsonl") as journal:
-        thread = Mirror(Tracker(server.uri, runs=folder.parent, tell=told.append), folder, every=0.02)
-        train(journal, 100)
-        until(lambda: bool(told))
-        assert not thread.close("FAILED", timeout=1.5)
-    server.fault = faults.good
-    thread._thread.join(30)
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")  # sound, though the machine may be busy
-    for _ in range(2):
-        run_id = sync(server.uri, folder)
-        assert same(stored(server.uri, run_id), shown(folder))
-
-
 @pytest.mark.parametrize("how", ["run", "experiment"])
 def test_what_is_deleted_in_mlflow_is_made_again(new_store: Callable[[], str], folder: Path, how: str) -> None:
     """V3: by hand in MLflow's page, in the middle of a run."""

@@ -42,8 +42,7 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
     narrowed = (("corpus", "grammar"), ("pair", "en-de"))
     for _ in range(2):  # the second time changes nothing
         save_views(uri, [View(scale="smoke", table="table3_A", title="Table 3 (A): heads", narrowed=narrowed)])
-    client = connect(uri)
-    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke")
+    experiment = smoke(uri)
     path = view_path(experiment.experiment_id, "table3_A-grammar-en-de")
     assert path == (
         f"/#/experiments/{experiment.experiment_id}/runs?workflowType=machine_learning"
@@ -76,7 +75,7 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
     assert drawn.endswith("&viewStateShareKey=charts-table3_A-grammar-en-de&compareRunsMode=CHART")
     both = f"[{name}]({path[1:]}) ([charts]({drawn[1:]}))"
     assert experiment.tags["mlflow.note.content"] == f"{both}\n\n{ABOUT_NUMBERS}"
-    runs = client.search_runs([experiment.experiment_id], state["searchFilter"])
+    runs = found(uri, state["searchFilter"])
     shown = sorted((run.data.tags["row"], run.data.tags["seed"], numbers_of_the_row(run)) for run in runs)
     assert [(row, seed) for row, seed, _ in shown] == [("base", "1"), ("h=1", "1"), ("h=1", "2")]
     assert shown[0][2] == [
@@ -90,9 +89,17 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
 
 
 def numbers_of_the_row(run: Any) -> list[tuple[str, float]]:
-    return sorted(
-        (name, value) for name, value in run.data.metrics.items() if "/" not in name or name.startswith("row_mean/")
-    )
+    return sorted(one for one in run.data.metrics.items() if "/" not in one[0] or one[0].startswith("row_mean/"))
+
+
+def smoke(uri: str) -> Any:
+    """The experiment of this scale in MLflow."""
+    return connect(uri).get_experiment_by_name("Attention Is All You Need / smoke")
+
+
+def found(uri: str, query: str = "") -> list[Any]:
+    """The runs of this scale."""
+    return list(connect(uri).search_runs([smoke(uri).experiment_id], query))
 
 
 def test_a_view_of_trees_has_f1_and_no_bleu(new_store: Callable[[], str], tmp_path: Path) -> None:
@@ -104,16 +111,13 @@ def test_a_view_of_trees_has_f1_and_no_bleu(new_store: Callable[[], str], tmp_pa
             journal.append("final", 0, dev_ppl=1.5, dev_f1=dev, test_f1=test)
         sync(uri, folder)
     save_views(uri, [View(scale="smoke", table="table4", title="Table 4")])
-    client = connect(uri)
-    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke")
-    columns = decode_view(experiment.tags["mlflow.sharedViewState.table4"])["selectedColumns"]
+    columns = decode_view(smoke(uri).tags["mlflow.sharedViewState.table4"])["selectedColumns"]
     assert [column.split("`")[1] for column in columns if column.startswith("metrics")] == [
         "row_mean/ppl", "paper_ppl", "row_mean/f1", "row_mean/f1_ci", "row_mean/test_f1", "row_mean/test_f1_ci",
         "paper_f1", "row_mean/ppl_ci", "final/dev_ppl", "final/dev_f1",
     ]  # fmt: skip
-    runs = client.search_runs([experiment.experiment_id], "tags.seed = '1'")
-    others = client.search_runs([experiment.experiment_id], "tags.seed = '2'")
-    assert sorted(numbers_of_the_row(runs[0]) + numbers_of_the_row(others[0])) == [
+    runs = found(uri, "tags.seed != '3'")
+    assert sorted(one for run in runs for one in numbers_of_the_row(run)) == [
         ("paper_f1", 91.3), ("row_mean/f1", 81.02), ("row_mean/f1_ci", 2.45), ("row_mean/ppl", 1.5),
         ("row_mean/ppl_ci", 0.0), ("row_mean/test_f1", 79.1), ("row_mean/test_f1_ci", 0.25),
     ]  # fmt: skip
@@ -153,16 +157,14 @@ def shown(uri: str, **tags: Any) -> dict[str, float]:
     """What the view of these tags shows: the perplexity by row and seed; each of them once."""
     view = view_of({"scale": "smoke", "corpus": "grammar", "pair": "en-de"} | OURS | tags, "table3_A", "Table 3 (A)")
     save_views(uri, [view])
-    client = connect(uri)
-    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke")
-    runs = client.search_runs([experiment.experiment_id], view.filter)
-    found = {f"{run.data.tags['row']} {run.data.tags['seed']}": run.data.metrics["final/dev_ppl"] for run in runs}
-    assert len(found) == len(runs)
+    runs = found(uri, view.filter)
+    values = {f"{run.data.tags['row']} {run.data.tags['seed']}": run.data.metrics["final/dev_ppl"] for run in runs}
+    assert len(values) == len(runs)
     for row in {run.data.tags["row"] for run in runs}:
         of_row = [run.data.metrics for run in runs if run.data.tags["row"] == row]
         mean = round(sum(one["final/dev_ppl"] for one in of_row) / len(of_row), 2)
         assert {one["row_mean/ppl"] for one in of_row if "row_mean/ppl" in one} == {mean}, "of these runs and no other"
-    return found
+    return values
 
 
 def test_one_finished_execution_of_each_seed_counts_the_newest(new_store: Callable[[], str], tmp_path: Path) -> None:
@@ -210,14 +212,12 @@ def test_the_number_of_a_row_stays_one_number(new_store: Callable[[], str], tmp_
     shown(uri)
     made(uri, tmp_path / "new", 8.0, 300, **OURS)
     shown(uri)
-    client = connect(uri)
-    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke").experiment_id
-    [newest] = client.search_runs([experiment], "tags.`repro.runs.run` = 'new'")
-    client.delete_run(newest.info.run_id)
+    [newest] = found(uri, "tags.`repro.runs.run` = 'new'")
+    connect(uri).delete_run(newest.info.run_id)
     sync(uri, tmp_path / "old")
     assert shown(uri) == {"h=1 1": 4.0, "h=1 2": 6.0}
-    runs = client.search_runs([experiment], "tags.current = 'true'")
-    assert {one["row_mean/ppl"] for one in (run.data.metrics for run in runs) if "row_mean/ppl" in one} == {5.0}
+    metrics = [run.data.metrics for run in found(uri, "tags.current = 'true'")]
+    assert {one["row_mean/ppl"] for one in metrics if "row_mean/ppl" in one} == {5.0}
 
 
 def test_differences_are_over_common_seeds_and_go_with_them(new_store: Callable[[], str], tmp_path: Path) -> None:
@@ -225,11 +225,9 @@ def test_differences_are_over_common_seeds_and_go_with_them(new_store: Callable[
     made(uri, tmp_path / "b1", 4.0, 100, **base)
     made(uri, tmp_path / "r1", 5.0, 200, **OURS)
     shown(uri)
-    client = connect(uri)
-    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke").experiment_id
 
     def of_row() -> dict[str, float]:
-        [one] = client.search_runs([experiment], "tags.`repro.runs.run` = 'r1'")
+        [one] = found(uri, "tags.`repro.runs.run` = 'r1'")
         return dict(one.data.metrics)
 
     assert of_row()["row_mean/ppl_diff"] == 1.0
@@ -237,8 +235,8 @@ def test_differences_are_over_common_seeds_and_go_with_them(new_store: Callable[
     shown(uri)
     assert of_row()["row_mean/ppl_diff"] == 1.0
     assert (of_row()["final/dev_ppl"], "ppl" in of_row()) == (5.0, False)  # a run shows its own
-    [first] = client.search_runs([experiment], "tags.`repro.runs.run` = 'b1'")
-    client.delete_run(first.info.run_id)
+    [first] = found(uri, "tags.`repro.runs.run` = 'b1'")
+    connect(uri).delete_run(first.info.run_id)
     shown(uri)
     assert math.isnan(of_row()["row_mean/ppl_diff"])  # no seed is left that both have
     assert of_row()["row_mean/ppl"] == 5.0
@@ -252,9 +250,5 @@ def test_tables_whose_names_differ_in_one_character_keep_their_own_numbers(
     made(uri, tmp_path / "one", 4.0, 100, **OURS | {"table": "f_g"})
     made(uri, tmp_path / "two", 8.0, 200, **OURS | {"table": "f-g", "seed": 2})
     save_views(uri, [View(scale="smoke", table=table, title="") for table in ("f_g", "f-g")])
-    client = connect(uri)
-    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke").experiment_id
-    found = {
-        run.data.tags["tables"].strip(): run.data.metrics["row_mean/ppl"] for run in client.search_runs([experiment])
-    }
-    assert found == {"f_g": 4.0, "f-g": 8.0}
+    means = {run.data.tags["tables"].strip(): run.data.metrics["row_mean/ppl"] for run in found(uri)}
+    assert means == {"f_g": 4.0, "f-g": 8.0}
