@@ -156,17 +156,11 @@ def test_a_thousand_flipped_bytes_are_all_found(path: Path) -> None:
         path.write_bytes(bad)
         with pytest.raises(DamagedCheckpoint):
             load(path, RUN)
-    for bad in (*(good[:length] for length in range(0, len(good), 97)), good[:-1], good + b"\0"):
+    others = b"\x80\x04K\x01.", b"\0" * 1_000, in_bytes({"w": torch.ones(1)})  # a pickle, nothing, no digest
+    for bad in (*(good[:length] for length in range(0, len(good), 97)), good[:-1], good + b"\0", *others):
         path.write_bytes(bad)
-        with pytest.raises(DamagedCheckpoint):
+        with pytest.raises(DamagedCheckpoint, match=r"step-000000007.* Delete it, and the run goes on from the one"):
             load(path, RUN)
-
-
-@pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"\0" * 1_000, in_bytes({"w": torch.ones(1)})])
-def test_another_kind_of_file_is_refused(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-    with pytest.raises(DamagedCheckpoint, match=r"step-000000007.* Delete it, and the run goes on from the one before"):
-        load(path, RUN)
 
 
 def forged(path: Path, about: dict[str, str]) -> None:

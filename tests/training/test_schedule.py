@@ -26,11 +26,6 @@ def test_the_peak_stands_at_the_end_of_the_warm_up(warmup: int) -> None:
     assert rates[4 * warmup] == pytest.approx(rates[warmup] / 2)
 
 
-def test_it_rises_in_a_line_and_falls_with_the_root() -> None:
-    assert rate(6, 512, 10) == pytest.approx(2 * rate(3, 512, 10))
-    assert rate(90, 512, 10) == pytest.approx(rate(10, 512, 10) / 3)
-
-
 def test_a_factor_multiplies_every_rate() -> None:
     assert rate(4_000, 512, 4_000, 0.5) == pytest.approx(3.493_856_214_843_42e-4, rel=1e-12)
     assert [rate(step, 64, 20, 3.0) for step in (1, 20, 99)] == [

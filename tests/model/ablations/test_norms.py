@@ -38,11 +38,6 @@ def test_around_by_hand(around: type[PreNorm], expected: float) -> None:
     torch.testing.assert_close(found, torch.tensor([expected, -expected]), rtol=0, atol=1e-5)
 
 
-def test_pre_norm_alone_has_a_norm_after_each_stack() -> None:
-    assert isinstance(PreNorm.after_stack(5), nn.LayerNorm)
-    assert NoNorm.after_stack(5) is NoResidual.after_stack(5) is None
-
-
 def test_batch_norm_in_loops() -> None:
     norm, x = TokenBatchNorm(3).double(), torch.randn(2, 5, 3, dtype=torch.float64)
     nn.init.normal_(norm.gain)
