@@ -6,13 +6,13 @@ turns and their ratio. The result decides that `repro.model.attention.attention`
 Run:  python benchmarks/attention.py            (about a minute)
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
+from command import new_parser, save, show
 from torch import Tensor
 
 from repro.model.attention import attention_weights
@@ -46,13 +46,13 @@ def seconds(side: Callable[..., Tensor], tensors: tuple[Tensor, ...], bias: Tens
 
 def main() -> None:
     """Print a line for each size."""
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = new_parser(__doc__)
     parser.add_argument("--turns", type=int, default=25)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    lines = []
     print("tuned:", ", ".join(cpu_tuning.tune(0)) or "nothing", f"; {options.threads} threads")
-    print(f"{'B x T x h x d_k':>20}{'plain ms':>10}{'fused ms':>10}{'fused / plain':>15}{'largest difference':>20}")
     for b, t, h, d in SIZES:
         torch.manual_seed(0)
         # laid out as the model's single projection leaves them: heads separated by strides, not copied
@@ -68,7 +68,10 @@ def main() -> None:
                 if i >= 3:  # after the warm-up
                     turns[name].append(took)
         a, c = (1e3 * statistics.median(times) for times in turns.values())
-        print(f"{f'{b} x {t} x {h} x {d}':>20}{a:>10.2f}{c:>10.2f}{c / a:>15.1f}{difference:>20.1e}")
+        lines.append({"B, T, h, d_k": [b, t, h, d], "plain_ms": a, "fused_ms": c, "of_plain": c / a})
+        lines[-1]["largest_difference"] = difference
+    show(lines)
+    save(options.json, {"threads": options.threads, "lines": lines})
 
 
 if __name__ == "__main__":

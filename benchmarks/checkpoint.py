@@ -1,15 +1,14 @@
 """Seconds and memory of a checkpoint: weights and both moments of Adam, written, read back, compared, on the disk.
 
-The base model at the paper's vocabulary, 65 million parameters, is about 780 MB. It prints median and extremes of
-writing and of loading, the processor time of writing (which other work does not change), and the most memory beyond
-the state itself. Each turn has a process of its own. `--folder` says which disk.
+The base model at the paper's vocabulary, 65 million parameters, is about 780 MB. It prints, of each
+turn, the seconds of writing and of loading, the processor time of writing (which other work does not change), and the
+memory of writing beyond the state itself. Each turn has a process of its own. `--folder` says which disk.
 
 Run:  python benchmarks/checkpoint.py --json checkpoint.json
 """
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from command import new_parser, save, show
 
 from repro.model.config import BASE
 from repro.model.cost import PAPER_VOCABULARY
-from repro.results.provenance import provenance
-from repro.storage import atomic
-from repro.training import checkpoint
+from repro.training import checkpoint, cpu_tuning
 from repro.training.module import TranslationModule
 
 RUN = "0123456789abcdef"
@@ -49,20 +47,13 @@ def seconds(work: Callable[[], object]) -> float:
     return time.monotonic() - started
 
 
-def memory(what: str) -> int:
-    """A memory figure of this process from the kernel, in bytes; VmHWM is the peak since it was last reset."""
-    status = Path("/proc/self/status").read_bytes().decode()
-    return int(status.partition(f"{what}:")[2].split()[0]) * 1_024
-
-
 def turn(folder: Path) -> dict[str, float]:
     """One checkpoint of the base model, in this process."""
     torch.set_num_threads(1)
     path, state = checkpoint.path_of(folder, 1), state_of_base()
-    with open("/proc/self/clear_refs", "wb") as file:
-        file.write(b"5")  # reset the peak of memory
-    before, spent = memory("VmHWM"), time.process_time()
-    found = {"save": seconds(lambda: checkpoint.save(path, state, RUN)), "memory": memory("VmHWM") - before}
+    peak = cpu_tuning.PeakMemory()
+    before, spent = peak.bytes() or 0, time.process_time()
+    found = {"save": seconds(lambda: checkpoint.save(path, state, RUN)), "memory": (peak.bytes() or 0) - before}
     found["cpu of save"] = time.process_time() - spent
     found["bytes"] = path.stat().st_size
     found["load"] = seconds(lambda: checkpoint.load(path, RUN))
@@ -71,28 +62,22 @@ def turn(folder: Path) -> dict[str, float]:
 
 def main() -> None:
     """Print a line for each part."""
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").partition("\n")[0])
+    parser = new_parser(__doc__)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to be measured")
-    parser.add_argument("--json", type=Path, help="write what was found there as well")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        if options.one:
+    if options.one:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             print(json.dumps(turn(Path(folder))))
-            return
+        return
     command = [sys.executable, __file__, "--one", "--folder", str(options.folder)]
     turns = [
         json.loads(subprocess.run(command, check=True, capture_output=True).stdout.split(b"\n")[-2])
         for _ in range(options.turns)
     ]
-    print(f"{turns[0]['bytes'] / 1e6:.0f} MB, {options.turns} turns; seconds: median, least, most")
-    for part in ("save", "cpu of save", "load"):
-        found = [one[part] for one in turns]
-        print(f"{part:<12}{statistics.median(found):>8.2f}{min(found):>8.2f}{max(found):>8.2f}")
-    print(f"most memory beyond the state while saving: {max(one['memory'] for one in turns) / 1e6:.0f} MB")
-    if options.json:
-        atomic.write_json(options.json, {"turns": turns, "stamp": provenance("cpu")})
+    show(turns)
+    save(options.json, {"turns": turns})
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ Run:  python benchmarks/decode.py                                     (base size
       python benchmarks/decode.py --size small --threads 1 2 --json decode.json
 """
 
-import argparse
 import math
 import multiprocessing
 import statistics
@@ -26,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from command import new_parser, save, show
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -37,7 +37,6 @@ from repro.model.config import BASE, Hyper
 from repro.model.special_tokens import EOS
 from repro.model.transformer import Transformer
 from repro.results.provenance import provenance
-from repro.storage import atomic
 from repro.training import cpu_tuning
 
 SIZES: dict[str, tuple[Hyper, int]] = {  # hyper-parameters, vocabulary
@@ -207,44 +206,23 @@ def table(measured: dict[str, list[Turn]], threads: int) -> list[dict[str, str |
 
 def main() -> None:
     """Compare at one size."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--size", choices=SIZES, default="base")
     parser.add_argument("--sentences", type=int, default=96)
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="also write the numbers and where they come from here")
     options = parser.parse_args()
     lines = []
     with tempfile.TemporaryDirectory() as name:
         export(rambling(*SIZES[options.size]), Path(name))
         for threads in options.threads:
-            part = table(turns(options.size, options.sentences, threads, options.turns, Path(name)), threads)
-            lines += part
-            print(
-                f"{options.size}, beam {SEARCH.beam}, alpha {SEARCH.alpha}, {options.sentences} sentences, "
-                f"{threads} threads, medians of {options.turns} turns"
-            )
-            print(
-                f"{'engine':<22}{'sent/CPU-s':>12}{'sent/s':>9}{'tokens/CPU-s':>14}{'tokens/s':>10}"
-                f"{'ratio':>7}{'(lowest to highest)':>21}{'peak MiB':>10}{'tokens/sent':>13}{'same':>7}"
-            )
-            for line in part:
-                between = f"({line['lowest ratio']:.2f} to {line['highest ratio']:.2f})"
-                print(
-                    f"{line['engine']:<22}{line['sentences per CPU second']:>12.2f}{line['sentences per second']:>9.2f}"
-                    f"{line['pieces per CPU second']:>14.0f}{line['pieces per second']:>10.0f}{line['ratio']:>7.2f}"
-                    f"{between:>21}{line['peak MiB']:>10,.0f}{line['pieces per sentence']:>13.1f}{line['same']:>7.0%}",
-                    flush=True,
-                )
-    if options.json:
-        origin = provenance("cpu")
-        versions = {**origin["versions"], "ctranslate2": version("ctranslate2")}
-        asked = {"size": options.size, "sentences": options.sentences}
-        settings = asked | {"beam": SEARCH.beam, "alpha": SEARCH.alpha}
-        stamp = {**origin, "versions": versions, "n_threads": options.threads}
-        atomic.write_json(options.json, {"settings": settings, "lines": lines, "stamp": stamp})
+            lines += table(turns(options.size, options.sentences, threads, options.turns, Path(name)), threads)
+            show(lines)
+    origin = provenance("cpu")
+    versions = {**origin["versions"], "ctranslate2": version("ctranslate2")}
+    settings = {"size": options.size, "sentences": options.sentences, "beam": SEARCH.beam, "alpha": SEARCH.alpha}
+    stamp = {**origin, "versions": versions, "n_threads": options.threads}
+    save(options.json, {"settings": settings, "lines": lines}, stamp)
 
 
 if __name__ == "__main__":

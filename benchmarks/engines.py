@@ -10,11 +10,12 @@ length^alpha and not by ((5 + length) / 6)^alpha, and both count an end only amo
 Run:  python benchmarks/engines.py runs/<id> --json benchmarks/records/engines.json    (needs transformers, ctranslate2)
 """
 
-import argparse
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from command import new_parser, save, show
 
 from repro.decoding.ctranslate import load, translate_ctranslate2
 from repro.decoding.search import PAPER_SEARCH, Search
@@ -25,7 +26,6 @@ from repro.runs.export import FORMATS, export_run
 from repro.runs.line_lengths import as_ids
 from repro.runs.load import Trained, open_run
 from repro.runs.use import check_translates, outputs, score_sentences
-from repro.storage import atomic
 
 SEARCHES = {
     "greedy": Search(beam=1),
@@ -101,13 +101,10 @@ def compared(
 
 def main() -> None:
     """Export, translate, compare, print and write down."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("run", type=Path, help="folder of a finished run that translates: runs/<id>")
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--cache-dir", type=Path, default=Path("cache"))
-    parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()
     stamp, trained = provenance("cpu"), open_run(options.run, options.cache_dir)
     run = trained.record
@@ -125,22 +122,15 @@ def main() -> None:
         }
         found: list[dict[str, Any]] = []
         print(f"{run.row}, seed {run.seed}, {run.scale}, run {run.run}: {len(lines)} sentences of dev")
-        print(f"{'search':<22}{'engine':<28}{'equal':>7}{'likelier: ours':>16}{'theirs':>8}{'nats':>8}")
         for name, search in SEARCHES.items():
             mine = ours(trained)(lines, search)
             for engine, translate in engines.items():
                 line = compared(trained, lines, mine, translate(lines, search), search)
                 found.append({"search": search.settings, "engine": engine, **line})
-                print(
-                    f"{name:<22}{engine:<28}{line['equal']:>7}{line['likelier']['ours']:>16}"
-                    f"{line['likelier']['theirs']:>8}{line['nats']:>8.3f}",
-                    flush=True,
-                )
-    if options.json:
-        whose = {name: getattr(run, name) for name in ("run", "table", "row", "seed", "scale", "pair")}
-        atomic.write_json(
-            options.json, {"kind": "engines", **whose, "sentences": len(lines), "lines": found, "stamp": stamp}
-        )
+                print(f"{name}, {engine} is done", flush=True)
+    show(found, "search", "engine", "equal", "likelier", "nats")
+    whose = {name: getattr(run, name) for name in ("run", "table", "row", "seed", "scale", "pair")}
+    save(options.json, {"kind": "engines", **whose, "sentences": len(lines), "lines": found}, stamp)
 
 
 if __name__ == "__main__":

@@ -13,15 +13,15 @@ Run:  python benchmarks/gpu.py --json gpu.json          (minutes)
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from command import new_parser, save
 from torch import Tensor
 
 from repro.data import batching
@@ -34,7 +34,6 @@ from repro.model.cost import TextSizes, training_flops
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.special_tokens import EOS, PAD
 from repro.results.provenance import provenance
-from repro.storage import atomic
 from repro.training import cpu_tuning
 from repro.training.module import TranslationModule
 
@@ -105,9 +104,9 @@ def moved(batch: Batch, device: torch.device) -> Batch:
 class Step:
     """A training step with some of the techniques."""
 
-    def __init__(self, hyper: Hyper, vocab_size: int, ways: Ways, device: torch.device) -> None:
-        self.module = TranslationModule(hyper, vocab_size, seed=1).to(device).train()
-        self.model, self.ways, self.hyper, self.device = self.module.model, ways, hyper, device
+    def __init__(self, hyper: Hyper, vocab_size: int, ways: Ways, device: torch.device, system: Any = None) -> None:
+        self.model = TranslationModule(hyper, vocab_size, 1, system).to(device).train().model
+        self.ways, self.hyper, self.device = ways, hyper, device
         if ways.compiled:
             self.model.compile_layers("inductor" if device.type == "cuda" else "aot_eager")
         kind = {"fused": True} if ways.fused_adam else {"foreach": True}
@@ -304,21 +303,21 @@ QUESTIONS: dict[str, Callable[[Plan, torch.device, float], Any]] = {  # the last
 }
 
 
-def main() -> None:
-    """Ask all questions in turn; a failure is named, and the rest goes on."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", type=Path, help="write the record there")
+def read(parser: argparse.ArgumentParser, questions: Iterable[str]) -> tuple[argparse.Namespace, torch.device]:
+    """What is asked, and the card. Ends the program where there is none, but for a rehearsal."""
     parser.add_argument("--rehearse", action="store_true", help="tiny, also without a GPU")
-    parser.add_argument(
-        "--ask", nargs="+", choices=QUESTIONS, default=list(QUESTIONS), help="only these, beside the limits"
-    )
+    parser.add_argument("--ask", nargs="+", choices=list(questions), default=list(questions), help="only these")
     options = parser.parse_args()
-    plan = REHEARSAL if options.rehearse else WHOLE
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device.type != "cuda" and not options.rehearse:
         sys.exit("expected a GPU, found none. --rehearse shows on any machine that the script runs.")
+    return options, device
+
+
+def main() -> None:
+    """Ask all questions in turn; a failure is named, and the rest goes on."""
+    options, device = read(new_parser(__doc__), QUESTIONS)
+    plan = REHEARSAL if options.rehearse else WHOLE
     cpu_tuning.tune(0)
     peak = limits(device)
     record: dict[str, Any] = {"limits": peak}
@@ -332,8 +331,7 @@ def main() -> None:
             record[name] = {"failed": f"{type(error).__name__}: {error}"}
             failed.append(name)
         print(f"{name} ({time.perf_counter() - started:.0f} s): {record[name]}", flush=True)
-        if options.json:
-            atomic.write_json(options.json, record | {"stamp": provenance(device.type)})
+        save(options.json, record, provenance(device.type))
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

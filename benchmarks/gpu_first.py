@@ -18,7 +18,6 @@ Run:  python benchmarks/gpu_first.py                                 (nine minut
       python benchmarks/gpu_first.py --rehearse                      (tiny, on whatever is there)
 """
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -41,6 +40,7 @@ from typing import Any
 import gpu
 import numpy as np
 import torch
+from command import new_parser
 from decode import encoded, rambling, sources
 from torch import Tensor
 
@@ -56,7 +56,6 @@ from repro.model.attention import ScaledDotProduct
 from repro.model.bfloat16 import bfloat16_products
 from repro.model.build import reads_ragged
 from repro.model.config import BASE, Hyper
-from repro.model.loss import smoothed_cross_entropy
 from repro.model.ragged import RaggedMask
 from repro.results.provenance import provenance
 from repro.runs.table import Row
@@ -222,6 +221,20 @@ def trained(
     return module, fitted
 
 
+class Clock(dict[int, float]):
+    """When each update was done."""
+
+    def __call__(self, module: TranslationModule, step: int) -> bool:
+        self[step] = time.monotonic()
+        return False  # it stops no run
+
+    def milliseconds(self, after: int) -> float | None:
+        """The median of an update after that one; before are the compiler and validation."""
+        steps = [step for step in sorted(self) if step > after]
+        each = [self[b] - self[a] for a, b in pairwise(steps)]
+        return 1e3 * statistics.median(each) if each else None
+
+
 @contextmanager
 def waits() -> Iterator[list[str]]:
     """The lines of code within this context that wait for the device, from PyTorch's warnings."""
@@ -237,15 +250,12 @@ def loop(asked: Asked) -> dict[str, Any]:
     sizes, found = asked.sizes, {}
     [other] = [row for row in rows("table3_A") if row.name == "h=16"]
     for row in (base_row(), other):
-        clock: dict[int, float] = {}
-        looked_at = range(sizes.updates * 3 // 4, sizes.updates - 1)
+        clock, looked_at = Clock(), range(sizes.updates * 3 // 4, sizes.updates - 1)
 
-        def watch(module: TranslationModule, step: int, of: Any = (clock, looked_at)) -> bool:
-            times, looked = of
-            times[step] = time.monotonic()
+        def watch(module: TranslationModule, step: int, clock: Clock = clock, looked: range = looked_at) -> bool:
             if torch.cuda.is_available() and step in (looked.start, looked.stop):
                 torch.cuda.set_sync_debug_mode("warn" if step == looked.start else "default")
-            return False
+            return clock(module, step)
 
         lines = Lines()
         with tempfile.TemporaryDirectory() as folder, waits() as waited:
@@ -253,11 +263,9 @@ def loop(asked: Asked) -> dict[str, Any]:
                 sizes, row, Path(folder), lines, updates=sizes.updates, tokens=sizes.tokens, pairs=sizes.pairs,
                 watch=watch,
             )  # fmt: skip
-        last = [step for step in sorted(clock) if step > sizes.updates // 2 + 1]  # after the compiler and validation
-        per_update = [clock[b] - clock[a] for a, b in pairwise(last)]
         rate = lines["train", max(step for kind, step in lines if kind == "train")]["tokens_per_second"]
         found[row.name] = {
-            "milliseconds": 1e3 * statistics.median(per_update) if per_update else None,
+            "milliseconds": clock.milliseconds(sizes.updates // 2 + 1),
             "tokens_per_second": rate,
             "programs": n_programs(),
             "given_up": compiled.given_up() if torch.cuda.is_available() else "not asked",
@@ -301,37 +309,28 @@ def every_row(asked: Asked) -> dict[str, Any]:
     left = [(precision, name, row) for precision in done for name in TABLES for row in rows(name)]
     while left and asked.left > 5:
         precision, table, row = left.pop(0)
+        name = f"{table}, {row.name}, {precision}"
         try:
             with limited(min(30.0, asked.left)):
                 _one_row(asked, row, base, precision == "bf16")
             done[precision] += 1
         except Exception as error:
-            failed[f"{table}, {row.name}, {precision}"] = f"{type(error).__name__}: {str(error)[:300]}"
-            print(f"{table}, {row.name}, {precision}: {failed[f'{table}, {row.name}, {precision}']}", flush=True)
+            failed[name] = f"{type(error).__name__}: {str(error)[:300]}"
+            print(f"{name}: {failed[name]}", flush=True)
     return {"done": done, "failed": failed, "not_reached": len(left)}
 
 
 def _one_row(asked: Asked, row: Row, base: Hyper, bf16: bool) -> None:
     sizes, device = asked.sizes, asked.device
     hyper = replace(row.at(base), n_layers=1)
-    module = TranslationModule(hyper, sizes.vocabulary, 1, row.system).to(device).train()
     packed = device.type == "cuda" and reads_ragged(row.system)
-    source, target = gpu.text(200, sizes.vocabulary)
-    optimizer, model = module.configure_optimizers(), module.model
-    for group in optimizer.param_groups:
-        group["lr"] = 1e-4
-    stream = gpu.batches(source, target, sizes.row_tokens, packed=packed)
-    with bfloat16_products(device, wanted=bf16), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-        for batch in islice(stream, 2):
-            on_it = gpu.moved(batch, device)
-            hidden = model.decode(on_it.decoder_in, model.encode(on_it.source), on_it.source).flatten(0, -2)
-            loss, _ = smoothed_cross_entropy(hidden, model.embedding.weight, on_it.target.flatten(), 0.1)
-            (loss / batch.n_update).backward()
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+    step = gpu.Step(hyper, sizes.vocabulary, gpu.Ways(bf16=bf16, compiled=False), device, row.system)
+    with bfloat16_products(device, wanted=bf16):
+        for batch in islice(gpu.batches(*gpu.text(200, sizes.vocabulary), sizes.row_tokens, packed=packed), 2):
+            step(gpu.moved(batch, device))
     few_source, few_target = gpu.text(8, sizes.vocabulary)
     dev = DevBatches(few_source, few_target, budget=sizes.row_tokens, rank=0, world=1)
-    with opened("torch", model, bf16=bf16) as ready:
+    with opened("torch", step.model, bf16=bf16) as ready:
         nll, _ = ready.score_tokens(dev[i] for i in range(len(dev)))
         written = ready.translate(few_source, replace(PAPER_SEARCH, extra=5))
     if not np.isfinite(nll) or len(written) != 8:
@@ -501,27 +500,19 @@ def share(sizes: Sizes) -> None:
     """The work of one of several processes; the first prints."""
     from repro.runs.launch import membership
 
-    peer = membership(os.environ)
-    clock: dict[int, float] = {}
+    peer, clock, updates = membership(os.environ), Clock(), max(8, sizes.updates // 3)
     assert peer is not None
-
-    def watch(module: TranslationModule, step: int) -> bool:
-        clock[step] = time.monotonic()
-        return False
-
     with tempfile.TemporaryDirectory() as folder:
         options: dict[str, Any] = {
-            "updates": max(8, sizes.updates // 3), "tokens": sizes.tokens, "pairs": sizes.pairs // 2, "watch": watch,
+            "updates": updates, "tokens": sizes.tokens, "pairs": sizes.pairs // 2, "watch": clock,
         }  # fmt: skip
         if peer.processes == 1:
             trained(sizes, base_row(), Path(folder), Lines(), **options)
         else:
             with Group(peer) as group:
                 trained(sizes, base_row(), Path(folder), Lines(), devices=peer.processes, group=group, **options)
-    steps = sorted(clock)[len(clock) // 2 + 1 :]
-    each = [clock[b] - clock[a] for a, b in pairwise(steps)]
     if peer.is_first:
-        print(json.dumps({"milliseconds": 1e3 * statistics.median(each) if each else None}), flush=True)
+        print(json.dumps({"milliseconds": clock.milliseconds(updates // 2 + 1)}), flush=True)
 
 
 # ---- all of it
@@ -594,19 +585,11 @@ def ask_all(asked: Asked, names: list[str], keep: Callable[[str, Any], None]) ->
 
 def main() -> None:
     """Ask, print and merge; exit 1 if anything failed."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", type=Path, help="the record (default: benchmarks/records/gpu_first.json)")
-    parser.add_argument("--rehearse", action="store_true", help="tiny, also without a GPU; no record unless --json")
-    parser.add_argument("--ask", nargs="+", choices=QUESTIONS, default=list(QUESTIONS), help="only these")
+    parser = new_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="end by then (default: %(default)s)")
-    options = parser.parse_args()
+    options, device = gpu.read(parser, QUESTIONS)
     sys.path.insert(0, str(ROOT / "experiments"))
     sizes = TINY if options.rehearse else WHOLE
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.type != "cuda" and not options.rehearse:
-        sys.exit("expected a GPU, found none. --rehearse shows on any machine that the script runs.")
     if CHILD in os.environ:
         share(sizes)
         return

@@ -7,7 +7,6 @@ run's last weights, not of averaged ones. `ppl` is of all of dev, each token giv
 Run:  python benchmarks/parse_by_step.py --json benchmarks/records/parse_by_step.json        (6 minutes, one core)
 """
 
-import argparse
 import runpy
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,13 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from command import new_parser, save, show
 from parse_search import Lines, first_lines, parsed
 from torch import Tensor
 
 from repro.data.shards import Encoded
 from repro.decoding.search import Search
 from repro.model.build import build
-from repro.results.provenance import provenance
 from repro.runs.options import Options, Seeds, chosen_scale
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import PARSING_SEARCH
@@ -29,7 +28,6 @@ from repro.runs.run import Silence
 from repro.runs.run_dir import RunDir, planned
 from repro.runs.session import Session
 from repro.runs.table import Table
-from repro.storage import atomic
 from repro.training.checkpoint import path_of, weights
 from repro.training.loop import Every
 from repro.training.trial import Trial
@@ -88,33 +86,22 @@ def measured(run: RunDir, each: int, words: Lines, references: Lines) -> Iterato
 
 def main() -> None:
     """Train, parse, print and write down."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--row", default="WSJ only")
     parser.add_argument("--seed", type=int, default=4)
     parser.add_argument("--scale", default="laptop")
     parser.add_argument("--each", type=int, default=200, help="updates")
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--cache-dir", type=Path, default=Path("cache"))
-    parser.add_argument("--json", type=Path, help="write the record there")
     asked = parser.parse_args()
     options = Options.read("parse_by_step", [f"--scale={asked.scale}", f"--cache-dir={asked.cache_dir}", "--threads=1"])
     run = run_of(options, asked.row, asked.seed)
     words, references = first_lines(run.corpus.dev, asked.sentences)
-    lines = []
-    for line in measured(run, asked.each, words, references):
-        lines.append(line)
-        print(
-            f"step {line['step']:>6}: PPL {line['ppl']:>7.3f}, F1 {line['f1']:>5.1f}, mended {line['mended']:>5.1f} %, "
-            f"at the limit {line['at_limit']:>5.1f} %",
-            flush=True,
-        )
-    if asked.json:
-        of_run = {"table": run.entry.table, "row": asked.row, "seed": asked.seed, "scale": asked.scale}
-        told = of_run | {"sentences": len(words), "search": GREEDY.settings, "threads": 1}
-        record = {"kind": "parse_by_step", **told, "lines": lines, "stamp": provenance("cpu")}
-        atomic.write_json(asked.json, record)
+    lines = list(measured(run, asked.each, words, references))
+    show(lines, "step", "ppl", "f1", "exact", "mended", "at_limit")
+    of_run = {"table": run.entry.table, "row": asked.row, "seed": asked.seed, "scale": asked.scale}
+    told = of_run | {"sentences": len(words), "search": GREEDY.settings, "threads": 1}
+    save(asked.json, {"kind": "parse_by_step", **told, "lines": lines})
 
 
 if __name__ == "__main__":

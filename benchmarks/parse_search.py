@@ -8,7 +8,6 @@ the input as the run's own search has. They take turns on one thread, so other w
 Run:  python benchmarks/parse_search.py runs/<id> --json benchmarks/records/parse_search.json    (10 minutes, one core)
 """
 
-import argparse
 import functools
 import itertools
 import statistics
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from command import new_parser, save, show
 
 from repro.corpora.parallel_text import Parallel
 from repro.data.shards import Encoded
@@ -36,7 +36,6 @@ from repro.runs.outputs import brackets_of
 from repro.runs.parsing import PARSING_SEARCH, Parsing
 from repro.runs.scales import SCALES
 from repro.runs.use import check_parses
-from repro.storage import atomic
 from repro.training import cpu_tuning
 
 BOUND = 6  # most processor time of the last search, in times that of the first
@@ -136,17 +135,6 @@ def f1_of_sums(sums: Floats) -> Floats:
     return 200 * right / np.maximum(found + gold, 1)
 
 
-def shown(line: dict[str, Any]) -> str:
-    """The line of one search as printed."""
-    more, times = line["f1_more_than_first"], line["times_first"]
-    return (
-        f"{line['beam']:>5}{line['alpha']:>6}{line['f1']:>7.2f}{more['value']:>+7.2f} [{more['low']:+.2f}, "
-        f"{more['high']:+.2f}]{line['precision']:>8.2f}{line['recall']:>8.2f}{line['exact']:>7.1f}{line['mended']:>8.1f}"
-        f"{line['at_limit']:>10.1f}{statistics.median(line['cpu_seconds']):>8.1f}{times['median']:>7.2f} "
-        f"({times['lowest']:.2f} to {times['highest']:.2f})"
-    )
-
-
 def whose(run: Record) -> dict[str, Any]:
     """Which run a record of a benchmark is about."""
     return {"run": run.run, "table": run.table, "row": run.row, "seed": run.seed, "scale": run.scale}
@@ -154,15 +142,12 @@ def whose(run: Record) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print and write down."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("run", type=Path, help="folder of a finished run of Table 4: runs/<id>")
     parser.add_argument("--sentences", type=int, default=500)
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--cache-dir", type=Path, default=Path("cache"))
     parser.add_argument("--data-dir", type=Path, help="where the run's treebank is, if it is not generated")
-    parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()
     trained = open_run(options.run, options.cache_dir)
     run = trained.record
@@ -174,14 +159,9 @@ def main() -> None:
     told = {"kind": "parse_search", **whose(run), "sentences": len(words), "threads": 1, "bound": BOUND}
     stamp, lines = provenance("cpu"), list[dict[str, Any]]()
     for lines in measured(trained, source, references, options.turns):
-        if options.json:  # after each turn, so that earlier turns are kept if it is stopped
-            atomic.write_json(options.json, {**told, "lines": lines, "stamp": stamp})
-    print(f"\n{run.row}, seed {run.seed}, {run.scale}: {len(words)} sentences of dev, medians of {options.turns} turns")
-    print(
-        f"{'beam':>5}{'alpha':>6}{'F1':>7}{'more':>7}{'over sentences':>17}{'prec.':>8}{'recall':>8}{'exact':>7}"
-        f"{'mended':>8}{'at limit':>10}{'cpu s':>8}{'times':>7}"
-    )
-    print(*map(shown, lines), sep="\n")
+        save(options.json, {**told, "lines": lines}, stamp)  # earlier turns are kept if it is stopped
+    print(f"\n{run.row}, seed {run.seed}, {run.scale}: {len(words)} sentences of dev, {options.turns} turns")
+    show(lines, "beam", "alpha", "f1", "precision", "recall", "exact", "mended", "at_limit", "times_first")
 
 
 if __name__ == "__main__":

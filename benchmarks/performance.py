@@ -112,8 +112,6 @@ def waits() -> list[str]:
 def training(records: dict[str, Record]) -> list[str]:
     """Ours against the peers."""
     found = [record for name, record in records.items() if name.startswith("train-")]
-    if not found:
-        return []
     rows = []
     for record in found:
         sides, best = record["sides"], record["best_peer"]
@@ -150,8 +148,6 @@ def training(records: dict[str, Record]) -> list[str]:
 def decoding(records: dict[str, Record]) -> list[str]:
     """Ours against CTranslate2."""
     found = [record for name, record in records.items() if name.startswith("decode-")]
-    if not found:
-        return []
     rows = [
         (
             f"{record['settings']['size']}, {line['threads']}",
@@ -179,9 +175,7 @@ def decoding(records: dict[str, Record]) -> list[str]:
 
 def gpu(records: dict[str, Record]) -> list[str]:
     """What one call measured on a GPU."""
-    record = records.get("gpu")
-    if record is None:
-        return []
+    record = records["gpu"]
     head = prose(
         "A whole step, loader included; MFU is of the rate measured, on real tokens only; the relative error of a",
         "gradient is that of one update without dropout against float64. `python benchmarks/gpu.py`.",
@@ -220,36 +214,27 @@ def _gpu_parts(record: Record) -> list[str]:
 
 def reliability(records: dict[str, Record]) -> list[str]:
     """The cost of losing nothing (docs/reliability.md), and of two processes."""
-    points = []
-    if record := records.get("checkpoint"):
-        turns = record["turns"]
-        points.append(
-            f"A checkpoint of the base model with both moments of Adam, {turns[0]['bytes'] / 1e6:,.0f} MB: "
-            f"{median((turn['save'] for turn in turns), '.2f')} seconds to write, push to the disk and compare, "
-            f"{median((turn['load'] for turn in turns), '.2f')} to read and check. `python benchmarks/checkpoint.py`. "
-            + machine(record)
-        )
-    if record := records.get("tracker"):
-        ratios = (f"{name} {of['median_ratio']:.2f}" for name, of in record["trackers"].items() if name != "none")
-        points.append(
-            "A step of a small network with a line of the journal, by what MLflow's store does, as a ratio to a step "
-            f"without a store: {', '.join(ratios)} (*none again* is what two equal turns differ by). "
-            f"`python benchmarks/tracker.py`. {machine(record)}"
-        )
-    if record := records.get("scaling"):
-        lines = (
-            f"{line['way'].removeprefix('two, ')} {line['times_one_process']:.2f} ({line['lowest']:.2f} to "
-            f"{line['highest']:.2f})"
-            for line in record["lines"]
-            if line["way"] != "one process"
-        )
-        points.append(
-            "Two processes of one thread each, which average gradients over gloo, in times of one process, for equal "
-            f"updates (strong) and for updates twice as large (weak): {', '.join(lines)}. "
-            f"`python benchmarks/scaling.py`. {machine(record)}"
-        )
-    if not points:
-        return []
+    saved, tracked, scaled = (records[name] for name in ("checkpoint", "tracker", "scaling"))
+    turns = saved["turns"]
+    ratios = (f"{name} {of['median_ratio']:.2f}" for name, of in tracked["trackers"].items() if name != "none")
+    times = (
+        f"{line['way'].removeprefix('two, ')} {line['times_one_process']:.2f} ({line['lowest']:.2f} to "
+        f"{line['highest']:.2f})"
+        for line in scaled["lines"]
+        if line["way"] != "one process"
+    )
+    points = (
+        f"A checkpoint of the base model with both moments of Adam, {turns[0]['bytes'] / 1e6:,.0f} MB: "
+        f"{median((turn['save'] for turn in turns), '.2f')} seconds to write, push to the disk and compare, "
+        f"{median((turn['load'] for turn in turns), '.2f')} to read and check. `python benchmarks/checkpoint.py`. "
+        f"{machine(saved)}",
+        "A step of a small network with a line of the journal, by what MLflow's store does, as a ratio to a step "
+        f"without a store: {', '.join(ratios)} (*none again* is what two equal turns differ by). "
+        f"`python benchmarks/tracker.py`. {machine(tracked)}",
+        "Two processes of one thread each, which average gradients over gloo, in times of one process, for equal "
+        f"updates (strong) and for updates twice as large (weak): {', '.join(times)}. "
+        f"`python benchmarks/scaling.py`. {machine(scaled)}",
+    )
     wrapped = (textwrap.wrap(f"- {point}", 120, subsequent_indent="  ", break_on_hyphens=False) for point in points)
     return ["## What reliability costs", "", *(line for point in wrapped for line in point)]
 
@@ -257,7 +242,7 @@ def reliability(records: dict[str, Record]) -> list[str]:
 def page(records: dict[str, Record]) -> str:
     """The whole page."""
     parts = [OPENING, waits(), training(records), decoding(records), gpu(records), reliability(records)]
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
 # ---- the picture

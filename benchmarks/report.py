@@ -3,13 +3,12 @@
 The records are those of a real scale, each copied to more seeds with a slightly changed perplexity: all of its rows, as
 many files as a suite of 25 seeds would have, with translations and heads beside them like the real ones. It prints
 medians over fresh processes, in seconds on the clock and of processor time; `figures` redraws figures 3 to 5 from their
-measurement if there is one. `benchmarks/opening.py` measures how long the file takes to open.
+measurement if there is one.
 
 Run:  python benchmarks/report.py --scale laptop
       python benchmarks/report.py --scale laptop --records 1000
 """
 
-import argparse
 import math
 import os
 import resource
@@ -22,12 +21,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from command import new_parser, save
+
 from repro.results import artifacts
 from repro.results.frame import FIGURES, record_folders
 from repro.results.inside import copy_inside
 from repro.results.provenance import provenance
 from repro.results.record import load, path, places
-from repro.storage import atomic
 
 PARTS = {
     "tables, verdicts, page": (
@@ -37,8 +37,7 @@ PARTS = {
     "report for the browser": "from repro.web.files import write_reports; write_reports(results)",
     "figures": (
         "from repro.figures.draw import draw_figures; nowhere = Path('none'); "
-        "made, skipped = draw_figures(results, scale, nowhere, nowhere); "
-        "assert len(made) >= 20, skipped"
+        "made, skipped = draw_figures(results, scale, nowhere, nowhere); assert len(made) >= 20, skipped"
     ),
 }
 LARGEST_PAGE = 5_000_000  # bytes: what a browser opens without delay
@@ -70,14 +69,11 @@ def fill(source: Path, results: Path, wanted: int) -> int:
 
 def main() -> None:
     """Print a line for each part."""
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").partition("\n")[0])
+    parser = new_parser(__doc__)
     parser.add_argument("--scale", default="laptop")
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--records", type=int, default=500)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--only", choices=PARTS, help="this part alone")
-    parser.add_argument("--keep", type=Path, help="copy the report for the browser to this file")
-    parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()
     stamp = provenance()
     asked = {"scale": options.scale, "records": options.records, "turns": options.turns}
@@ -86,7 +82,7 @@ def main() -> None:
         results = Path(folder)
         print(f"{fill(options.results / options.scale, results, options.records)} records of scale {options.scale}")
         print(f"{'part':<26}{'wall s':>8}{'cpu s':>8}")
-        for part, code in PARTS.items() if options.only is None else [(options.only, PARTS[options.only])]:
+        for part, code in PARTS.items():
             program = f"from pathlib import Path; results, scale = Path({folder!r}), {options.scale!r}; {code}"
             wall, cpu = [], []
             for _ in range(options.turns):
@@ -97,14 +93,9 @@ def main() -> None:
                 cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
             found[part] = {"wall_seconds": wall, "cpu_seconds": cpu}
             print(f"{part:<26}{statistics.median(wall):>8.1f}{statistics.median(cpu):>8.1f}", flush=True)
-        page = results / options.scale / "report.html"
-        if page.exists():
-            found["megabytes"] = page.stat().st_size / 1e6
-            print(f"{found['megabytes']:.1f} MB of report.html, which has room for {LARGEST_PAGE / 1e6:.0f}")
-            if options.keep:
-                shutil.copy(page, options.keep)
-    if options.json:
-        atomic.write_json(options.json, {**found, "load": os.getloadavg()[0], "cores": os.cpu_count(), "stamp": stamp})
+        found["megabytes"] = (results / options.scale / "report.html").stat().st_size / 1e6
+        print(f"{found['megabytes']:.1f} MB of report.html, which has room for {LARGEST_PAGE / 1e6:.0f}")
+    save(options.json, {**found, "load": os.getloadavg()[0], "cores": os.cpu_count()}, stamp)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from train import PLAN, SIZES, SLOTS, Silence, Work, text
+from command import new_parser, save, show
+from train import PLAN, SIZES, SLOTS, Work, text
 
 from repro.data.datamodule import TranslationData
 from repro.data.shards import Encoded
-from repro.results.provenance import provenance
-from repro.storage import atomic
+from repro.runs.run import Silence
 from repro.training import cpu_tuning
 from repro.training.loop import Every, fit
 from repro.training.module import TranslationModule
@@ -98,28 +98,18 @@ def measured(sizes: list[str], turns: int) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print and write down."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--sizes", nargs="+", choices=WINDOW, default=list(WINDOW))
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="write the record there")
     parser.add_argument("--take-part", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.take_part:
         take_part(options.take_part[0], *map(int, options.take_part[1:]))
         return
-    lines = []
-    for line in measured(options.sizes, options.turns):
-        lines.append(line)
-        print(
-            f"{line['size']:<8}{line['way']:<14}{line['pieces_per_second']:>10,.0f} tokens/s"
-            f"{line['times_one_process']:>7.2f} x ({line['lowest']:.2f} to {line['highest']:.2f})",
-            flush=True,
-        )
-    if options.json:
-        record = {"kind": "scaling", "threads_a_process": 1, "sizes": {size: SIZES[size][1] for size in options.sizes}}
-        atomic.write_json(options.json, record | {"lines": lines, "stamp": provenance("cpu")})
+    lines = list(measured(options.sizes, options.turns))
+    show(lines)
+    sizes = {size: SIZES[size][1] for size in options.sizes}
+    save(options.json, {"kind": "scaling", "threads_a_process": 1, "sizes": sizes, "lines": lines})
 
 
 if __name__ == "__main__":

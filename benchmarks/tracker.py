@@ -11,7 +11,6 @@ on this machine.
 Run:  OMP_NUM_THREADS=1 python benchmarks/tracker.py          (about three minutes, one core)
 """
 
-import argparse
 import socket
 import statistics
 import tempfile
@@ -25,9 +24,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
+from command import new_parser, save, show
 
-from repro.results.provenance import provenance
-from repro.storage import atomic
 from repro.storage.journal import Journal
 from repro.tracking.client import connect
 from repro.tracking.mirror import Mirror
@@ -106,10 +104,9 @@ def step_times(folder: Path, uri: str | None, n_steps: int) -> list[float]:
 
 def main() -> None:
     """Measure and print, in turns."""
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=main.__doc__)
+    parser = new_parser(__doc__)
     parser.add_argument("--steps", type=int, default=2_000, help="of one turn of one tracker; default: %(default)s")
     parser.add_argument("--turns", type=int, default=5, help="default: %(default)s")
-    parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()
     turns: dict[str, list[tuple[float, float]]] = {}  # tracker -> median and 99th centile of each turn, ms
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, trackers(Path(folder)) as found:
@@ -121,7 +118,6 @@ def main() -> None:
                 turns.setdefault(name, []).append((1e3 * cut[49], 1e3 * cut[98]))
                 time.sleep(1)  # lets the threads of the turn end
     made = {}
-    print(f"{'tracker':<12}{'median ms':>10}{'p99 ms':>9}{'median':>9}{'p99':>8}  p99 over turns, against none")
     for name, of in turns.items():
         medians, tails = ([pair[i] / none[i] for pair, none in zip(of, turns[NONE], strict=True)] for i in (0, 1))
         made[name] = {
@@ -131,13 +127,8 @@ def main() -> None:
             "p99_ratio": statistics.median(tails),
             "p99_ratio_range": [min(tails), max(tails)],
         }
-        print(
-            f"{name:<12}{made[name]['median_ms']:>10.3f}{made[name]['p99_ms']:>9.3f}{statistics.median(medians):>8.3f}x"
-            f"{statistics.median(tails):>7.3f}x  {min(tails):.3f} to {max(tails):.3f}"
-        )
-    if options.json:
-        record = {"steps": options.steps, "turns": options.turns, "trackers": made, "stamp": provenance("cpu")}
-        atomic.write_json(options.json, record)
+    show([{"tracker": name, **of} for name, of in made.items()])
+    save(options.json, {"steps": options.steps, "turns": options.turns, "trackers": made})
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from command import new_parser, save, show
 from peers import PEERS, Size, Turns, in_turns, read_batches
 from torch import Tensor
 
@@ -46,7 +47,7 @@ from repro.data.shards import Encoded
 from repro.model.config import BASE, Hyper
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.special_tokens import EOS, PAD
-from repro.results.provenance import provenance
+from repro.runs.run import Silence
 from repro.storage import atomic
 from repro.training import cpu_tuning
 from repro.training.loop import Every, Precision, fit
@@ -54,6 +55,7 @@ from repro.training.module import TranslationModule
 
 HERE = Path(__file__).parent
 OURS, BARE = "ours", "ours, bare loop"
+MEASURED = ("seconds", "cpu_seconds", "system_seconds", "page_faults")  # of a turn
 SLOTS = 2_048
 PLAN: dict[str, Any] = {"budget": SLOTS, "data_hash": "benchmark", "seed": 1}
 SIZES: dict[str, tuple[Hyper, int, int]] = {  # hyper-parameters, vocabulary, steps in a pass
@@ -131,22 +133,6 @@ def write_batches(work: Work, path: Path) -> int:
 
 
 # ---- our sides
-
-
-class Silence:
-    """Takes the place of the journal, without a file."""
-
-    def append(self, kind: str, step: int, **values: float) -> None:
-        pass
-
-    def sync(self) -> None:
-        pass
-
-    def __len__(self) -> int:
-        return 0
-
-    def __contains__(self, line: tuple[str, int]) -> bool:
-        return False
 
 
 def whole_way(work: Work) -> None:
@@ -285,10 +271,7 @@ def summary(work: Work, tokens: int, answers: dict[str, list[dict[str, Any]]]) -
             "highest": round(max(speeds[name]), 1),
             "of_best_peer": round(medians[name] / medians[best], 3) if best else None,
             "passes": speeds[name],
-            "seconds": statistics.median(one["seconds"] for one in turns),
-            "cpu_seconds": statistics.median(one["cpu_seconds"] for one in turns),
-            "system_seconds": statistics.median(one["system_seconds"] for one in turns),
-            "page_faults": statistics.median(one["page_faults"] for one in turns),
+            **{name: statistics.median(one[name] for one in turns) for name in MEASURED},
             "peak_bytes": max(one["peak_bytes"] for one in turns),
             "threads": turns[-1]["threads"],
             "torch": turns[-1]["torch"],
@@ -304,21 +287,12 @@ def summary(work: Work, tokens: int, answers: dict[str, list[dict[str, Any]]]) -
 
 
 def lines(made: dict[str, Any]) -> Iterator[str]:
-    """The summary as a table."""
+    """What there is to say below the table of its sides."""
     kind = "processor" if made["clock"] == "cpu_seconds" else "wall"
     yield (
         f"{made['size']}, {made['precision']}, {made['threads']} thread(s), {made['steps_of_a_pass']} steps of "
         f"{made['pieces_of_a_pass']:,} real tokens a pass, {made['passes']} passes; tokens per second of {kind} time"
     )
-    yield (
-        f"{'':<18}{'median':>9}{'lowest':>9}{'highest':>9}{'x best peer':>13}{'cpu s':>8}{'faults':>9}{'peak MiB':>10}"
-    )
-    for name, side in sorted(made["sides"].items(), key=lambda item: -item[1]["tokens_per_second"]):
-        ratio = f"{side['of_best_peer']:.2f}" if side["of_best_peer"] else ""
-        yield (
-            f"{name:<18}{side['tokens_per_second']:>9,.0f}{side['lowest']:>9,.0f}{side['highest']:>9,.0f}{ratio:>13}"
-            f"{side['cpu_seconds']:>8.2f}{side['page_faults']:>9,.0f}{side['peak_bytes'] / 2**20:>10,.0f}"
-        )
     for name in made["sides"].keys() - {*PEERS, OURS, BARE}:
         yield f"{OURS}: {_ratio(made, OURS, name)} of {name}, the median over the turns [lowest, highest]"
     if {OURS, BARE} <= made["sides"].keys():
@@ -363,9 +337,7 @@ def python_of(environment: Path) -> Path:
 
 def main() -> None:
     """Compare at one size, or take part in a comparison."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--install", type=Path, metavar="FOLDER", help="make the peers' environments there, and end")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where they were made; without: the plain loop")
     parser.add_argument("--only", nargs="+", choices=[OURS, BARE, *PEERS], help="these contestants")
@@ -374,7 +346,6 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--bf16", action="store_true", help="matrix products in bfloat16, by autocast")
-    parser.add_argument("--json", type=Path, help="write the record there")
     parser.add_argument("--take-part", choices=[OURS, BARE], help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -390,10 +361,11 @@ def main() -> None:
     else:
         there = [name for name, peer in PEERS.items() if not peer.install or options.peers]
         made = summary(work, *compete(work, options.only or [OURS, BARE, *there], options.peers, options.against))
-        for line in lines(made):
-            print(line)
-        if options.json:
-            atomic.write_json(options.json, {**made, "stamp": provenance("cpu")})
+        sides = sorted(made["sides"].items(), key=lambda side: -side[1]["tokens_per_second"])
+        columns = "tokens_per_second", "lowest", "highest", "of_best_peer", "cpu_seconds", "page_faults", "peak_bytes"
+        show([{"side": name, **side} for name, side in sides], "side", *columns)
+        print(*lines(made), sep="\n")
+        save(options.json, made)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ Run:  python benchmarks/verdicts.py                    (ten minutes, one core)
       python benchmarks/verdicts.py --render           (only the section, from the record)
 """
 
-import argparse
 import json
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from command import new_parser, save
 from numpy.typing import NDArray
 from performance import grid, renewed
 
@@ -161,7 +161,7 @@ def measure(pages: int) -> dict[str, Any]:
         raise ValueError(f"results/laptop/rows.json: expected all rows of claims, got none of {', '.join(missing)}.")
     worlds = enumerate((*WORLDS, *BEYOND))
     lines = [count(world, pages, i, shared=shared) for i, world in worlds for shared in (True, False)]
-    return {"claims": catalogue_digest(), "pages": pages, "spread": SPREAD, "lines": lines, "stamp": provenance()}
+    return {"claims": catalogue_digest(), "pages": pages, "spread": SPREAD, "lines": lines}
 
 
 # The section of the page
@@ -207,15 +207,14 @@ def rendered(text: str, record: Mapping[str, Any]) -> str:
 
 def main() -> None:
     """Measure, or only render the section."""
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--pages", type=int, default=1_000, help="of each world")
+    parser.set_defaults(json=RECORD)
     parser.add_argument("--render", action="store_true", help="measure nothing")
     options = parser.parse_args()
     if not options.render:
-        atomic.write_json(RECORD, measure(options.pages))
-    atomic.write_text(PAGE, rendered(PAGE.read_bytes().decode(), json.loads(RECORD.read_bytes())))
+        save(options.json, measure(options.pages), provenance())
+    atomic.write_text(PAGE, rendered(PAGE.read_bytes().decode(), json.loads(options.json.read_bytes())))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from benchmark_files import BENCHMARKS
+from benchmark_files import ROOT
 
 from repro.runs.table import Row
 
@@ -19,14 +19,14 @@ HIDDEN = ("mlflow", "hypothesis", "pandas", "sacremoses")  # torchmetrics would 
 
 @pytest.fixture
 def first(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    monkeypatch.syspath_prepend(str(BENCHMARKS.parent / "experiments"))
+    for folder in ("benchmarks", "experiments"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
     import gpu_first
 
     return gpu_first
 
 
-SCRIPT = BENCHMARKS / "gpu_first.py"
+SCRIPT = ROOT / "benchmarks/gpu_first.py"
 
 
 def rehearsed(folder: Path, *asked: str, hidden: tuple[str, ...] = ()) -> Any:
@@ -35,9 +35,9 @@ def rehearsed(folder: Path, *asked: str, hidden: tuple[str, ...] = ()) -> Any:
     start = [str(SCRIPT), *words]
     if hidden:
         hide = f"import sys, runpy; sys.modules.update(dict.fromkeys({hidden})); sys.argv = {start}; "
-        find = f"sys.path.insert(0, {str(BENCHMARKS)!r}); "
+        find = f"sys.path.insert(0, {str(SCRIPT.parent)!r}); "
         start = ["-c", f"{hide}{find}runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"]
-    environment = os.environ | {"PYTHONPATH": str(BENCHMARKS.parent), "CUDA_VISIBLE_DEVICES": ""}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run([sys.executable, *start], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads((folder / "first.json").read_bytes())
