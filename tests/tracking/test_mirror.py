@@ -42,8 +42,9 @@ def test_mlflow_shows_exactly_the_folder_and_twice_is_once(store: str, folder: P
 
     (folder / "record.json").write_bytes(b'{"status": "finished"}')
     describe(folder, folder.name)
+    connect(store).log_metric(run_id, f"{ROW_MEAN}/bleu", 868.48)  # of a view: a number of the row, not of the run
     assert sync(store, folder) == run_id
-    assert same(stored(store, run_id), shown(folder))
+    assert same([point for point in stored(store, run_id) if point.value != 868.48], shown(folder))
     assert run_of(store, run_id).info.status == "FINISHED"
 
 
@@ -86,16 +87,6 @@ def test_killed_half_way_and_repeated_it_is_exactly_the_journal(
     assert sync(uri, folder) == found.info.run_id
     assert same(stored(uri, found.info.run_id), shown(folder))
     assert (found.info.status, run_of(uri, found.info.run_id).info.status) == ("RUNNING", "KILLED")
-
-
-def test_a_lost_database_is_rebuilt(store: str, new_store: Callable[[], str], folder: Path) -> None:
-    sync(store, folder)
-    rebuilt = new_store()
-    run_id = sync(rebuilt, folder)
-    assert same(stored(rebuilt, run_id), shown(folder))
-    connect(rebuilt).log_metric(run_id, f"{ROW_MEAN}/bleu", 868.48)  # of a view: a number of the row, not of the run
-    assert sync(rebuilt, folder) == run_id
-    assert len(stored(rebuilt, run_id)) == len([one for one in shown(folder) if not math.isinf(one.value)]) + 1
 
 
 def test_what_is_infinite_is_no_point_and_no_sign_that_a_run_diverged(store: str, tmp_path: Path) -> None:
