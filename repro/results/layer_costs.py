@@ -112,10 +112,8 @@ class Measured:
     stamp: Provenance
 
 
-KINDS = {"counts": Count, "steps": Steps, "paths": Path, "times": Time} | {
-    "scoring_counts": ScoringCount,
-    "scoring_times": ScoringTime,
-}
+KINDS: dict[str, Any] = {"counts": Count, "steps": Steps, "paths": Path, "times": Time}
+KINDS |= {"scoring_counts": ScoringCount, "scoring_times": ScoringTime}
 
 
 def save(file: FilePath, measured: Measured) -> None:

@@ -171,25 +171,15 @@ def view_state(
 
 def charts_state(state: Mapping[str, Any], qualities: Sequence[str]) -> dict[str, Any]:
     """The page of a table with its charts: each score on dev, and both losses on a log scale, by row."""
-    section = "first"
-    bars = [f"final/dev_{name}" for name in qualities]
+    section = {"uuid": "first", "name": "BLEU and loss", "display": True, "isReordered": False, "deleted": False}
+    kinds = {f"final/dev_{name}": {"type": "BAR"} for name in qualities}
+    kinds |= {name: {"type": "LINE", "selectedMetricKeys": [name], **CURVE} for name in CURVES}
+    shown = {"metricSectionId": section["uuid"], "deleted": False, "isGenerated": False, "runsCountToCompare": 100}
     charts = [
-        *(_chart("BAR", name) for name in bars),
-        *(_chart("LINE", name, selectedMetricKeys=[name], **CURVE) for name in CURVES),
+        {**of, **shown, **dict.fromkeys(("uuid", "metricKey", "displayName"), name)} for name, of in kinds.items()
     ]
-    of_section = {"metricSectionId": section, "deleted": False, "isGenerated": False}
-    return {
-        **state,
-        "compareRunCharts": [chart | of_section for chart in charts],
-        # sections are sorted by name, and MLflow adds one for each other kind of number
-        "compareRunSections": [
-            {"uuid": section, "name": "BLEU and loss", "display": True, "isReordered": False, "deleted": False}
-        ],
-    }
-
-
-def _chart(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "uuid": name, "metricKey": name, "displayName": name, "runsCountToCompare": 100, **more}
+    # sections are sorted by name, and MLflow adds one for each other kind of number
+    return {**state, "compareRunCharts": charts, "compareRunSections": [section]}
 
 
 def save_views(uri: str, views: Collection[View]) -> None:
@@ -221,18 +211,13 @@ def _save(client: Any, experiment: str, view: View, runs: Iterable[Any]) -> None
         rows.setdefault(run.data.tags["row"], []).append(run)
     for of_row in rows.values():
         _log_row(client, of_row, rows.get(BASE, []))
-    systems = any("system" in run.data.tags for of_row in rows.values() for run in of_row)
-    qualities = _qualities(rows.values())
+    every = [run.data for of_row in rows.values() for run in of_row]
+    systems, had = any("system" in of.tags for of in every), {key for of in every for key in of.metrics}
+    qualities = [name for name in QUALITIES if f"final/dev_{name}" in had] or QUALITIES[:1]
     state, now = view_state(view.filter, rows, qualities=qualities, systems=systems), round(time.time() * 1000)
     charts = encode_view(f"{view.name}: charts", charts_state(state, qualities), now)
     client.set_experiment_tag(experiment, VIEW + CHARTS + view.key, charts)
     client.set_experiment_tag(experiment, VIEW + view.key, encode_view(view.name, state, now))
-
-
-def _qualities(rows: Iterable[list[Any]]) -> Sequence[str]:
-    """Which scores the runs of a table have: BLEU of translations, F1 of trees."""
-    had = {key for runs in rows for run in runs for key in run.data.metrics}
-    return [name for name in QUALITIES if f"final/dev_{name}" in had] or QUALITIES[:1]
 
 
 def _log_row(client: Any, runs: list[Any], base: list[Any]) -> None:
