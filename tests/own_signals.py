@@ -1,10 +1,17 @@
-"""Commands that are tested inside this process answer signals their way; afterwards it answers its own way again."""
+"""Commands that are tested inside this process keep to one folder, and answer signals their way; then it does again."""
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from repro.runs.signals import STOPPING
+
+
+def places(folder: Path, *more: str) -> list[str]:
+    """The options that keep an experiment inside `folder`, and others."""
+    own = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
+    return [*own, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from own_signals import own_signals
+from own_signals import own_signals, places
 
 from repro.experiment import Paper, Row, main
 from repro.model.config import BASE
@@ -41,16 +41,9 @@ TABLE3_A = table3_a()
 MADE = ["--rows", "base", "h=4"]
 
 
-def places(folder: Path, *more: str) -> list[str]:
-    """The options that keep an experiment inside `folder`."""
-    return [
-        "--scale=smoke",
-        f"--results-dir={folder / 'results'}",
-        f"--runs-dir={folder / 'runs'}",
-        f"--cache-dir={folder / 'cache'}",
-        f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}",
-        *more,
-    ]
+def inside(folder: Path, *more: str) -> list[str]:
+    """The options that keep an experiment inside `folder`, at the smallest scale."""
+    return ["--scale=smoke", *places(folder, *more)]
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +57,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
     """Two rows of the table, trained, decoded and scored at smoke scale."""
     folder = tmp_path_factory.mktemp("made")
     shutil.copy(template, folder / "mlflow.db")
-    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(folder, *MADE))
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, inside(folder, *MADE))
     return folder
 
 
@@ -112,7 +105,7 @@ def test_tables_made_again_from_the_records_are_the_same(made: Path) -> None:
 
 def test_finished_runs_are_skipped(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in (made / "runs").rglob("*")}
-    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(made, *MADE))
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, inside(made, *MADE))
     assert capsys.readouterr().out.count("finished before") == 2
     assert {path: path.stat().st_mtime_ns for path in (made / "runs").rglob("*")} == before
 
@@ -133,7 +126,7 @@ def test_two_texts_of_ones_own_never_share_a_table(tmp_path: Path) -> None:
     vocabularies = {"one": None, "every": every, "all but one": every.removesuffix("de10\n"), "other": None}
     names = set()
     for text, vocabulary in vocabularies.items():
-        options = Options.read("lab", places(tmp_path, *own_text(tmp_path / text, words=13 if text == "other" else 11)))
+        options = Options.read("lab", inside(tmp_path, *own_text(tmp_path / text, words=13 if text == "other" else 11)))
         if vocabulary:
             (tmp_path / text / "vocab").write_text(vocabulary, "utf-8")
         scale, task = chosen_scale(options), Translation("en-de")
@@ -152,7 +145,7 @@ def test_a_run_has_the_names_and_the_size_of_its_row_of_today(made: Path, tmp_pa
         shutil.copytree(made / folder, tmp_path / folder)
     change = TABLE3_A.ROWS[1].change
     shallow = Row("shallow", lambda base: replace(change(base), n_layers=3), Paper(bleu=1.5))
-    main("lab", [shallow], places(tmp_path))
+    main("lab", [shallow], inside(tmp_path))
     [one] = [record.load(path) for path in (tmp_path / "results/smoke/lab").glob("*.json")]
     assert (one.table, one.row, one.position, one.paper["bleu"]) == ("lab", "shallow", 0, 1.5)
     assert "shallow" in (tmp_path / "results/smoke/lab.md").read_text("utf-8")
@@ -193,14 +186,14 @@ def refused(
 def test_bad_options_are_named(
     options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said in refused(places(tmp_path, *options), capsys)
+    assert said in refused(inside(tmp_path, *options), capsys)
 
 
 def test_a_folder_that_cannot_be_written_stops_before_any_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    assert "cannot be written to" in refused(places(tmp_path, f"--results-dir={tmp_path / 'file'}"), capsys, code=74)
+    assert "cannot be written to" in refused(inside(tmp_path, f"--results-dir={tmp_path / 'file'}"), capsys, code=74)
     assert not (tmp_path / "cache").exists()
 
 
@@ -210,7 +203,7 @@ def test_a_checkpoint_of_another_run(made: Path, tmp_path: Path, capsys: pytest.
     [other] = [one.run for one in records(made) if one.row == "h=4"]
     checkpoints = tmp_path / "runs" / base / "checkpoints"
     shutil.copytree(made / "runs" / other / "checkpoints", checkpoints)
-    assert f"is a checkpoint of run {other}" in refused(places(tmp_path, "--rows", "base"), capsys)
+    assert f"is a checkpoint of run {other}" in refused(inside(tmp_path, "--rows", "base"), capsys)
     assert list(checkpoints.glob("step-*.safetensors"))  # nothing was deleted
 
 
@@ -234,7 +227,7 @@ def test_a_dry_run_says_whether_the_text_is_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("REPRO_DATA", raising=False)
-    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(tmp_path, "--dry-run"))
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, inside(tmp_path, "--dry-run"))
     assert "Text: grammar en-de is generated when it is wanted." in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
     here = own_text(tmp_path / "text", words=7)
@@ -261,7 +254,7 @@ def test_a_dry_run_says_whether_the_text_is_there(
 def test_what_cannot_be_run_is_refused_before_anything_is_done(
     options: list[str], said: str, dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said in refused(places(tmp_path, *options, *dry), capsys)
+    assert said in refused(inside(tmp_path, *options, *dry), capsys)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -284,7 +277,7 @@ def test_the_published_folder_is_no_place_for_runs(
     (here / "results/own/smoke/rows.json").touch()
     monkeypatch.chdir(here)
     before = sorted(tmp_path.rglob("*"))
-    options = [option for option in places(here) if not option.startswith("--results-dir")]
+    options = [option for option in inside(here) if not option.startswith("--results-dir")]
     ended = refused([*options, f"--results-dir={folder}", "--steps=1", "--rows", "base"], capsys)
     assert ended.startswith(f"error: --results-dir {folder}: {said}")
     assert sorted(tmp_path.rglob("*")) == before
@@ -308,7 +301,7 @@ def test_what_table_1_cannot_keep_is_refused_before_it_measures(
 def test_another_backend_translates_in_a_world_of_its_own(tmp_path: Path, template: Path) -> None:
     pytest.importorskip("ctranslate2")
     shutil.copy(template, tmp_path / "mlflow.db")
-    main("table3_A", TABLE3_A.ROWS, places(tmp_path, "--backend=ctranslate2", *own_text(tmp_path / "text", words=7)))
+    main("table3_A", TABLE3_A.ROWS, inside(tmp_path, "--backend=ctranslate2", *own_text(tmp_path / "text", words=7)))
     [scale] = (tmp_path / "results").iterdir()
     assert scale.name.startswith("smoke-folder-1-steps-ctranslate2-")
     assert record.load(scale / "base" / "base-seed1.json").settings["engine"] == "ctranslate2"
@@ -318,5 +311,5 @@ def test_a_backend_that_is_not_there_is_missed_before_anything_is_done(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    assert "'.[fast]'" in refused(places(tmp_path, "--rows=base", "--backend=ctranslate2"), capsys)
+    assert "'.[fast]'" in refused(inside(tmp_path, "--rows=base", "--backend=ctranslate2"), capsys)
     assert not any(tmp_path.iterdir())

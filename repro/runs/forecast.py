@@ -208,7 +208,7 @@ def expected_flops(hyper: Hyper, scale: Scale, pair: str, system: Any = None) ->
 
 
 def _flops(run: "RunDir") -> float:
-    return expected_flops(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system)
+    return expected_flops(*run.sized)
 
 
 # How many at a time ----------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def _flops(run: "RunDir") -> float:
 
 def memory_of(run: "RunDir") -> int:
     """Peak resident bytes of the process that makes a run here."""
-    return run_memory(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system)
+    return run_memory(*run.sized)
 
 
 def parallelism(runs: "Sequence[RunDir]", options: Options) -> tuple[int, str]:
@@ -364,8 +364,7 @@ def _side_by_side(left: "Sequence[RunDir]", seconds: Sequence[float], options: O
 
 def disk_needed(runs: "Sequence[RunDir]") -> str:
     """In words, the disk space that the runs and their text will take."""
-    checkpoints = sweep_bytes((run.spec.hyper, run.entry.scale, run.task.name, run.spec.system) for run in runs)
-    parts = [f"checkpoints at most {size(checkpoints)}"]
+    parts = [f"checkpoints at most {size(sweep_bytes(run.sized for run in runs))}"]
     archives: dict[str, int] = {}  # two pairs may share some
     for corpus, pair in dict.fromkeys((run.entry.scale.corpus, run.task.name) for run in runs):
         if collection := COLLECTIONS.get(f"{corpus}-{pair}"):

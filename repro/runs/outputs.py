@@ -33,7 +33,7 @@ from repro.results.sentences import (
     thirds,
     write_sentences,
 )
-from repro.results.task import SPLITS, number
+from repro.results.task import SPLITS, Named, number
 from repro.tracking.mirror import sync
 from repro.tracking.run_folder import RECORD
 from repro.training.checkpoint_files import path_of
@@ -75,11 +75,11 @@ def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
         return
     lines = {split: file.read_bytes().decode().split("\n")[:-1] for split, file in files.items()}
     if parses:
-        found = {split: brackets_of(lines[split], held_out[split].references) for split in SPLITS}
-        write_brackets(place, record.run, found)
+        counts: dict[str, Brackets] = {split: brackets_of(lines[split], held_out[split].references) for split in SPLITS}
+        write_brackets(place, record.run, counts)
         return
     known = CORPORA.get(run.corpus.name)
-    splits = {
+    splits: dict[str, Translated] = {
         split: Translated(
             lines[split],
             held_out[split].references,
@@ -124,9 +124,12 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
     if (corpus := at_hand(record, cache)) is None:
         return None
     place = path(results, record)
-    kept = {split: (read_hypotheses(place, split), record.scores[split], "the record says") for split in SPLITS}
-    tests = {name: test for name, test in read_further(place, record.run).items() if name in corpus.further}
-    kept |= {name: (test.hypotheses, test.scores, "their file says") for name, test in tests.items()}
+    kept: dict[str, tuple[list[str], Named, str]] = {
+        split: (read_hypotheses(place, split), record.scores[split], "the record says") for split in SPLITS
+    }
+    for name, test in read_further(place, record.run).items():
+        if name in corpus.further:
+            kept[name] = test.hypotheses, test.scores, "their file says"
     texts = {**corpus.further, "dev": corpus.dev, "test": corpus.test}
     for name, (hypotheses, scores, stated) in kept.items():
         references = [target for _, target in texts[name].pairs()]

@@ -27,15 +27,12 @@ class Watched(Protocol):
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        ...
 
     def begin(self, what: str, total: int) -> None:
         """A new piece of work, such as "h=1 seed 1"; its first step tells where it resumes."""
-        ...
 
     def step(self, done: int, **numbers: float) -> None:
         """Progress of the current piece of work, with the numbers to show beside it."""
-        ...
 
 
 class Progress:
@@ -116,7 +113,7 @@ class Progress:
             self.say(f"{self.table}  {self.n_done} of {self.n_runs} runs done  {left}")
 
 
-class Lane:
+class Lane(Watched):
     """The line of one run after the other: table, row, step, loss, tokens per second, time left."""
 
     def __init__(self, progress: Progress) -> None:
@@ -125,11 +122,9 @@ class Lane:
         self.started = self.printed = time.monotonic()
 
     def say(self, text: str) -> None:
-        """A line that stays."""
         self.progress.say(text)
 
     def begin(self, what: str, total: int) -> None:
-        """A new piece of work, such as "h=1 seed 1"; its first step tells where it resumes."""
         from rich.markup import escape
 
         self.what, self.total = what, total
@@ -138,7 +133,6 @@ class Lane:
         self.progress.bars.reset(self.bar, total=total, description=escape(shown(what)), visible=True, numbers="")
 
     def step(self, done: int, **numbers: float) -> None:
-        """Progress of the current piece of work, with the numbers to show beside it."""
         with self.progress.one_at_a_time:
             values = "  ".join(f"{name} {value:,.{0 if value >= 100 else 3}f}" for name, value in numbers.items())
             self.progress.bars.update(self.bar, completed=done, numbers=values)

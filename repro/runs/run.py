@@ -2,9 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -23,7 +23,7 @@ from repro.results import record
 from repro.results.labels import relation
 from repro.results.provenance import Provenance, provenance, system_text
 from repro.results.record import Record
-from repro.results.task import LAST_MEAN, LENGTH, TRANSLATION, Named, Scores, without_value
+from repro.results.task import LAST_MEAN, LENGTH, SPLITS, TRANSLATION, Named, Scores, without_value
 from repro.runs import determinism
 from repro.runs.load import TOKENIZER
 from repro.runs.outputs import note_beside
@@ -56,6 +56,14 @@ class Silence:
 
     def sync(self) -> None:
         pass
+
+
+class Evaluated(NamedTuple):
+    """What the held-out texts scored with one set of weights, and the digest of these."""
+
+    dev: Scored
+    test: Scored
+    weights: str
 
 
 class Stopped(Exception):
@@ -172,126 +180,57 @@ class Run:
         conditions: dict[str, Any],
         memory: cpu_tuning.PeakMemory,
     ) -> Record:
-        nothing = without_value(self.dir.task.facts)
-        scores, subset, weights, last_mean = Scores(dev=nothing, test={**nothing}), None, None, None
-        begun_at = self.dir.last_step()
+        run, spec, found, subset, last_mean = self.dir, self.dir.spec, None, None, None
+        # 1. train, from the newest checkpoint on
+        begun_at, machine = run.last_step(), conditions["arithmetic"]
         fitted = self._train(module, journal, conditions)
-        machine = conditions["arithmetic"]
         if fitted.cost.steps > begun_at:
             machine = self._as_it_was(machine)
+        # 2. translate and score with the averaged weights, then with the mean of the last checkpoints
         started = time.monotonic()
         if fitted.diverged:
             self._note(fitted.diverged)
-        elif found := self._scored(module.model):
-            scores, subset, weights = found
+        else:
+            found = self._evaluate(module.model, run.trial.averaged(run.folder / "checkpoints", run.id))
+        if found:
+            subset = self._score_subset(found.test.hypotheses)
+            for split in SPLITS:
+                lines = getattr(found, split).hypotheses
+                atomic.write_text(run.folder / f"{split}.hyp", "".join(f"{line}\n" for line in lines))
         cost = self._cost(fitted.cost, time.monotonic() - started, memory.bytes())
-        if weights:
-            last_mean = self._scored_by_last_mean(module.model, scores, weights)
+        if found:
+            last_mean = self._score_last_mean(module.model, found)
+        # 3. what came out
+        nothing = without_value(run.task.facts)
+        dev, test = (found.dev.scores, found.test.scores) if found else (nothing, {**nothing})
+        scores = Scores(dev=dev, test=test)
         _note_scores(journal, scores, last_mean)
         return Record(
-            **self.dir.names,
-            run=self.dir.id,
-            seed=self.dir.spec.seed,
-            pair=self.dir.task.name,
+            **run.names,
+            run=run.id,
+            seed=spec.seed,
+            pair=run.task.name,
             corpus=self._text(),
-            tokenizer={"sha256": self.dir.prepared.tokenizer.sha256, "size": self.dir.prepared.tokenizer.size},
-            hyper=asdict(self.dir.spec.hyper),
+            tokenizer={"sha256": run.prepared.tokenizer.sha256, "size": run.prepared.tokenizer.size},
+            hyper=asdict(spec.hyper),
             settings={**self._chosen(), "machine": machine},
             scores=scores,
             curves={"train": self._curve("train"), "dev": self._curve("dev")},
             cost=cost,
             stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
-            status="finished" if weights else "diverged",
+            status="finished" if found else "diverged",
             determinism=determinism.determinism(
                 fitted.reproducibility,
-                plan=self.dir.trial.data().order_digest(fitted.cost.steps, self.dir.spec.shares),
-                shares=fitted.cost.steps * self.dir.spec.shares,
-                lines=read_all(self.dir.folder / "journal.jsonl"),
-                weights=weights,
+                plan=run.trial.data().order_digest(fitted.cost.steps, spec.shares),
+                shares=fitted.cost.steps * spec.shares,
+                lines=read_all(run.folder / "journal.jsonl"),
+                weights=found.weights if found else None,
             ),
             test_subset=subset,
-            task=None if self.dir.task.facts == TRANSLATION else self.dir.task.facts,
-            system=system_text(self.dir.spec.system) or None,
+            task=None if run.task.facts == TRANSLATION else run.task.facts,
+            system=system_text(spec.system) or None,
             last_mean=last_mean,
         )
-
-    def _as_it_was(self, machine: str) -> str:
-        """The arithmetic, without the mark for compiled layers if compilation was given up."""
-        settings = machine.split(", ")
-        if COMPILED not in settings or not (reason := compiled.given_up()):
-            return machine
-        self.progress.say(f"{self.dir.name} ran without compiled layers, and its record says so: {reason}.")
-        return ", ".join(one for one in settings if one != COMPILED)
-
-    def _scored(self, model: Any) -> tuple[Scores, Named | None, str] | None:
-        """Scores of dev and test, scores of the subset of test, and the digest of the weights; None if it diverged."""
-        model.load_state_dict(self.dir.trial.averaged(self.dir.folder / "checkpoints", self.dir.id))
-        weights = determinism.weights_digest(model.state_dict())
-        with self.dir.trial.opened(model) as opened:
-            dev = self._evaluate(opened, "dev", self.dir.prepared.dev)
-            test = self._evaluate(opened, "test", self.dir.prepared.test)
-        if not (_is_finite(dev.scores) and _is_finite(test.scores)):
-            self.progress.say(f"{self.dir.name} diverged: the perplexity of held-out text is not finite")
-            return None
-        return Scores(dev=dev.scores, test=test.scores), self._score_subset(test.hypotheses), weights
-
-    def _scored_by_last_mean(self, model: Any, scores: Scores, weights: str) -> record.LastMean | None:
-        """Scores of dev and test with the mean of the last checkpoints; None where they are not finite.
-
-        This comes after the scores of the paper's weights, and replaces those weights in the model. Where both average
-        the same checkpoints, nothing is translated again.
-        """
-        started, hyper = time.monotonic(), self.dir.spec.hyper
-        splits = {"dev": self.dir.prepared.dev, "test": self.dir.prepared.test}
-        steps = [*hyper.last_steps]
-        if hyper.last_steps == hyper.averaged_steps:
-            translated = {"dev": (scores["dev"], self._written("dev")), "test": (scores["test"], self._written("test"))}
-        else:
-            steps, mean = averaging.last_mean(self.dir.folder / "checkpoints", self.dir.id, hyper.last_steps)
-            model.load_state_dict(mean)
-            weights, translated = determinism.weights_digest(model.state_dict()), {}
-            with self.dir.trial.opened(model) as opened:
-                for name, split in splits.items():
-                    watch = self._translating(f"{name}, mean of {len(steps)} checkpoints", len(split))
-                    translated[name] = self.dir.trial.score(opened, split, between=watch)[:2]
-        found = {
-            name: {**of, **self._length(hypotheses, splits[name].references)}
-            for name, (of, hypotheses) in translated.items()
-        }
-        if not all(map(_is_finite, found.values())):
-            self.progress.say(f"{self.dir.name}: the mean of its last checkpoints has a perplexity that is not finite")
-            return None
-        seconds = round(time.monotonic() - started, 3)
-        return record.LastMean(steps=steps, weights=weights, seconds=seconds, dev=found["dev"], test=found["test"])
-
-    def _length(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
-        """Ratio of translation tokens to reference tokens; empty for a run that parses."""
-        if self.dir.task.facts != TRANSLATION:
-            return {}
-        _, target = languages(self.dir.task.name)
-        found = sacrebleu_score(hypotheses, references, target, are_tokens=self.dir.corpus.in_tokens)
-        return {LENGTH: found.hyp_len / found.ref_len}
-
-    def _text(self) -> record.CorpusFacts:
-        """The text that the run learned from and was scored on."""
-        facts = record.CorpusFacts(
-            name=self.dir.corpus.name,
-            sha256=self.dir.corpus.sha256,
-            n_train=len(self.dir.prepared.train),
-            n_dev=len(self.dir.prepared.dev),
-            n_test=len(self.dir.prepared.test),
-            dropped=self.dir.prepared.train.dropped,
-            repeats=cast("record.RepeatFacts", dict(self.dir.prepared.repeats)),
-        )
-        if self.dir.prepared.notes:
-            facts["notes"] = [*self.dir.prepared.notes]
-        return facts
-
-    def _note(self, diverged: NonFinite) -> None:
-        """Report a divergence, and save what is needed to look at the step again."""
-        self.progress.say(f"{self.dir.name}: {diverged}")
-        facts = {"what": diverged.what, "step": diverged.step, "seed": diverged.seed}
-        atomic.write_json(self.dir.folder / "diverged.json", facts | {"sentences": diverged.sentences})
 
     def _train(self, module: TranslationModule, log: loop.Log, conditions: dict[str, Any]) -> loop.Fitted:
         scale, steps = self.dir.entry.scale, self.dir.spec.hyper.steps
@@ -317,14 +256,34 @@ class Run:
             raise Stopped(f"{self.dir.name} stopped after step {fitted.cost.steps} of {steps}")
         return fitted
 
-    def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
-        """Score one split; the translations go to `<name>.hyp`."""
-        scored = self.dir.trial.score(model, split, between=self._translating(name, len(split)))
-        atomic.write_text(self.dir.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
-        return scored
+    def _note(self, diverged: NonFinite) -> None:
+        """Report a divergence, and save what is needed to look at the step again."""
+        self.progress.say(f"{self.dir.name}: {diverged}")
+        facts = {"what": diverged.what, "step": diverged.step, "seed": diverged.seed}
+        atomic.write_json(self.dir.folder / "diverged.json", facts | {"sentences": diverged.sentences})
 
-    def _written(self, name: str) -> list[str]:
-        return (self.dir.folder / f"{name}.hyp").read_bytes().decode().split("\n")[:-1]
+    def _as_it_was(self, machine: str) -> str:
+        """The arithmetic, without the mark for compiled layers if compilation was given up."""
+        settings = machine.split(", ")
+        if COMPILED not in settings or not (reason := compiled.given_up()):
+            return machine
+        self.progress.say(f"{self.dir.name} ran without compiled layers, and its record says so: {reason}.")
+        return ", ".join(one for one in settings if one != COMPILED)
+
+    def _evaluate(self, model: Any, weights: Mapping[str, torch.Tensor], about: str = "") -> Evaluated | None:
+        """Score dev and test with these weights, which become the model's; None where a perplexity is not finite."""
+        model.load_state_dict(weights)
+        digest, prepared = determinism.weights_digest(model.state_dict()), self.dir.prepared
+        with self.dir.trial.opened(model) as opened:
+            dev = self._score(opened, f"dev{about}", prepared.dev)
+            test = self._score(opened, f"test{about}", prepared.test)
+        if not all(math.isfinite(cast("float", one.scores["ppl"])) for one in (dev, test)):
+            self.progress.say(f"{self.dir.name}{about or ' diverged'}: the perplexity of held-out text is not finite")
+            return None
+        return Evaluated(dev, test, digest)
+
+    def _score(self, model: backends.Backend, name: str, split: Split) -> Scored:
+        return self.dir.trial.score(model, split, between=self._translating(name, len(split)))
 
     def _translating(self, name: str, n: int) -> Callable[[int], None]:
         """A callback that shows how many of n sentences are translated, and raises `Stopped` if the run is to stop."""
@@ -343,6 +302,49 @@ class Run:
             return None
         scores = self.dir.trial.scores([hypotheses[i] for i in subset.places], subset.references)
         return {"name": subset.name, "n": len(subset.places), **scores}
+
+    def _score_last_mean(self, model: Any, found: Evaluated) -> record.LastMean | None:
+        """Scores of dev and test with the mean of the last checkpoints; None where they are not finite.
+
+        This comes after the scores of the paper's weights, and replaces those weights in the model. Where both average
+        the same checkpoints, nothing is translated again.
+        """
+        started, hyper = time.monotonic(), self.dir.spec.hyper
+        steps = [*hyper.last_steps]
+        if hyper.last_steps != hyper.averaged_steps:
+            steps, weights = averaging.last_mean(self.dir.folder / "checkpoints", self.dir.id, hyper.last_steps)
+            again = self._evaluate(model, weights, f", mean of {len(steps)} checkpoints")
+            if again is None:
+                return None
+            found = again
+        dev = {**found.dev.scores, **self._length(found.dev.hypotheses, self.dir.prepared.dev.references)}
+        test = {**found.test.scores, **self._length(found.test.hypotheses, self.dir.prepared.test.references)}
+        seconds = round(time.monotonic() - started, 3)
+        return record.LastMean(steps=steps, weights=found.weights, seconds=seconds, dev=dev, test=test)
+
+    def _length(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
+        """Ratio of translation tokens to reference tokens; empty for a run that parses."""
+        if self.dir.task.facts != TRANSLATION:
+            return {}
+        _, target = languages(self.dir.task.name)
+        found = sacrebleu_score(hypotheses, references, target, are_tokens=self.dir.corpus.in_tokens)
+        return {LENGTH: found.hyp_len / found.ref_len}
+
+    def _text(self) -> record.CorpusFacts:
+        """The text that the run learned from and was scored on."""
+        corpus, prepared = self.dir.corpus, self.dir.prepared
+        facts = record.CorpusFacts(
+            name=corpus.name,
+            sha256=corpus.sha256,
+            n_train=len(prepared.train),
+            n_dev=len(prepared.dev),
+            n_test=len(prepared.test),
+            dropped=prepared.train.dropped,
+            repeats=cast("record.RepeatFacts", dict(prepared.repeats)),
+        )
+        if prepared.notes:
+            facts["notes"] = [*prepared.notes]
+        return facts
 
     def _curve(self, kind: str) -> record.Curve:
         """The unsmoothed loss of the training batches or of dev, from the journal."""
@@ -377,23 +379,24 @@ class Run:
 
     def _chosen(self) -> dict[str, str | int | float]:
         """The settings beside the row's hyper-parameters."""
-        subwords = self.dir.corpus.subwords(self.dir.entry.scale.subwords(self.dir.task.name), asked=None)
-        cut_to = gradient_norm(self.dir.spec.system)
+        run, spec, scale = self.dir, self.dir.spec, self.dir.entry.scale
+        subwords = run.corpus.subwords(scale.subwords(run.task.name), asked=None)
+        cut_to = gradient_norm(spec.system)
         return {
-            "batch_tokens": self.dir.entry.scale.batch_tokens,
-            "fill": RECORDED[self.dir.entry.scale.batch_by],
-            "max_length": self.dir.entry.scale.max_length,
-            "rules": " ".join(self.dir.entry.scale.rules),
+            "batch_tokens": scale.batch_tokens,
+            "fill": RECORDED[scale.batch_by],
+            "max_length": scale.max_length,
+            "rules": " ".join(scale.rules),
             "pieces": subwords.kind,
             "vocab_size": subwords.size,
-            "precision": self.dir.spec.precision,
-            "engine": self.dir.spec.backend,
-            "devices": self.dir.spec.devices,
-            "accumulate": self.dir.spec.accumulate,
-            **self.dir.task.search.settings,
+            "precision": spec.precision,
+            "engine": spec.backend,
+            "devices": spec.devices,
+            "accumulate": spec.accumulate,
+            **run.task.search.settings,
             **({"gradient_norm": cut_to} if cut_to is not None else {}),
-            "threads": self.dir.spec.threads,
-            "claim": self.dir.entry.scale.claim,
+            "threads": spec.threads,
+            "claim": scale.claim,
         }
 
     def _cost(self, cost: loop.TrainingCost, decode_seconds: float, peak_memory: int | None) -> record.Cost:
@@ -445,10 +448,6 @@ def made_for_gpu(model: Any, spec: RunSpec, say: Callable[[str], object]) -> tup
 
 
 COMPILED, PACKED = "layers: compiled", "batches: packed"
-
-
-def _is_finite(scores: Named) -> bool:
-    return math.isfinite(cast("float", scores["ppl"]))
 
 
 def _note_scores(journal: Journal, scores: Scores, last_mean: record.LastMean | None) -> None:

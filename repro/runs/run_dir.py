@@ -178,6 +178,11 @@ class RunDir:
         """What is read and scored, and what it is called. The spec knows only how it scores."""
         return cast("Task", self.spec.task)
 
+    @property
+    def sized(self) -> tuple[Hyper, Scale, str, Any]:
+        """What its operations, memory and disk space depend on."""
+        return self.spec.hyper, self.entry.scale, self.task.name, self.spec.system
+
     @cached_property
     def id(self) -> str:
         """16 hexadecimal digits: a hash of all that decides the result. A run that equal code began keeps its id."""
@@ -316,14 +321,15 @@ def still_to_make(runs: "Sequence[RunDir]") -> list[int]:
     Texts are known by their names alone then. A damaged run.json counts as none: the sweep names it.
     """
     made = []
-    for file in {run.runs for run in runs}.pop().glob(f"*/{RECORD}") if runs else ():
+    for file in runs[0].runs.glob(f"*/{RECORD}") if runs else ():
         with suppress(OSError, ValueError):
             made.append(describe(file.parent))
 
     def is_made(run: RunDir) -> bool:
         entry, of_text = run.entry, vars(UNOPENED)
+        names = {"corpus": entry.scale.corpus, "pair": run.task.name, "seed": str(run.spec.seed)}
         return any(
-            (tags["corpus"], tags["pair"]) == (entry.scale.corpus, run.task.name)
+            names.items() <= tags.items()
             # a text of one's own adds its hash
             and entry.scale.name in (tags["scale"], tags["scale"].rpartition("-")[0])
             and of_text.keys() >= {*differences(found["origin"]["decides"], run.decides)}

@@ -94,9 +94,8 @@ def check_room(runs: "Sequence[RunDir]", folder: Path) -> str:
     The runs need what each keeps when finished, and for one of them what it takes in training; a run that begins checks
     again. Checkpoints on the disk are subtracted, but another version may have made them: one run must fit at least.
     """
-    asked = [(run.spec.hyper, run.entry.scale, run.task.name, run.spec.system) for run in runs]
     held = sum(run.held() for run in runs)
-    needed = max(sweep_bytes(asked) - held, *(run_bytes(*one) for one in asked), 0)
+    needed = max(sweep_bytes(run.sized for run in runs) - held, *(run_bytes(*run.sized) for run in runs), 0)
     there = atomic.free(folder)
     room = f"Disk: {size(needed)} needed in {folder}, {'unknown' if there is None else size(there)} free"
     if there is not None and there < needed:

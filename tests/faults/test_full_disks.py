@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from faults.disk import fill, tmpfs
-from own_signals import own_signals
+from own_signals import own_signals, places
 
 from repro.experiment import main
 from repro.results import record
@@ -24,19 +24,14 @@ from repro.training import checkpoint
 ROOT = Path(__file__).parent.parent.parent
 SCRIPT = ROOT / "experiments" / "table3_A.py"
 TABLE3_A = runpy.run_path(str(SCRIPT))
+BASE = ("--scale=smoke", "--rows=base")
 NEEDED = sweep_bytes([(SCALES["smoke"].base, SCALES["smoke"], "en-de", None)])
 
 
-def places(folder: Path, *more: str) -> list[str]:
-    """The base row at smoke scale, everything of it below `folder`."""
-    own = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
-    return ["--scale=smoke", "--rows", "base", *own, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more]
-
-
 def code(*arguments: str) -> int:
-    """The exit code of the experiment."""
+    """The exit code of the experiment, of which the base row is made at smoke scale."""
     try:
-        main(TABLE3_A["TABLE"], TABLE3_A["ROWS"], arguments)
+        main(TABLE3_A["TABLE"], TABLE3_A["ROWS"], [*BASE, *arguments])
     except SystemExit as stopped:
         return int(str(stopped.code))
     return 0
@@ -80,7 +75,7 @@ def test_results_lie_in_a_folder_of_any_name_and_not_in_tmpdir(made: Path) -> No
 @pytest.mark.parametrize("name", ["results", "cache"])
 def test_a_folder_that_is_read_only_is_refused_before_any_work(tmp_path: Path, name: str) -> None:
     with tmpfs(tmp_path / name, 2**20, read_only=True):
-        command = [sys.executable, "-X", "importtime", str(SCRIPT), *places(tmp_path)]
+        command = [sys.executable, "-X", "importtime", str(SCRIPT), *BASE, *places(tmp_path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.split("\n") if line.startswith("import time:")}
     said = "\n".join(line for line in done.stderr.split("\n") if not line.startswith("import time:"))

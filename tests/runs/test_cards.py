@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from own_signals import own_signals
+from own_signals import own_signals, places
 
 from repro import experiment
 from repro.runs import cards
@@ -125,9 +125,8 @@ def test_cards_are_refused_before_processes_begin(
 
     monkeypatch.setattr(experiment, "refuse_cards", refuse)
     monkeypatch.setattr(experiment, "launch", lambda *_: pytest.fail("it began"))
-    places = [f"--{name}-dir={tmp_path / name}" for name in ("results", "runs", "cache")]
     with pytest.raises(SystemExit) as ended:
-        experiment.main("t", [], ["--scale=smoke", *places, "--devices=2"])
+        experiment.main("t", [], ["--scale=smoke", *places(tmp_path), "--devices=2"])
     assert ended.value.code == 2
     assert capsys.readouterr().err == "error: no card for fp32\n"
 

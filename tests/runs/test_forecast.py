@@ -235,7 +235,7 @@ def test_hours_and_money_are_of_the_card_and_no_line_is_of_this_machine() -> Non
     assert "Of 8 each keeps 84% of its speed." in "".join(found)
     assert "money" not in "".join(lines(hardware="h100"))
     assert "this PyTorch has no kernels for it" in "".join(lines(hardware="p100"))
-    kept = sweep_bytes((run.spec.hyper, PAPER, "en-de", None) for run in of_paper(8))
+    kept = sweep_bytes(run.sized for run in of_paper(8))
     assert f"Disk: checkpoints at most {size(kept)}; wmt14 en-de " in found[-1]
 
 
@@ -296,12 +296,13 @@ def test_runs_side_by_side_end_sooner(said: Callable[..., str]) -> None:
 
 
 def test_what_is_finished_is_left_out_of_the_time(said: Callable[..., str], tmp_path: Path) -> None:
-    (first, other), names = asked(seeds=Seeds.span(1, 1)), {"corpus": "grammar", "pair": "en-de"}
+    first, other = asked()
 
     def made(number: int, run: RunDir, scale: str = "laptop", *, is_finished: bool = True, **decides: Any) -> None:
         origin = {"decides": run.decides | {"data": "ab", "ids": "cd"} | decides, "commit": None}
         folder = tmp_path / "runs" / f"{number:016}"
-        write_run(folder, folder.name, tags=names | {"scale": scale}, params={}, paper={}, origin=origin)
+        tags = {"corpus": "grammar", "pair": "en-de", "seed": run.spec.seed, "scale": scale}
+        write_run(folder, folder.name, tags=tags, params={}, paper={}, origin=origin)
         if is_finished:
             (folder / "record.json").touch()
 
@@ -317,15 +318,10 @@ def test_what_is_finished_is_left_out_of_the_time(said: Callable[..., str], tmp_
     text = said(jobs=2)
     assert "Finished before: 2. What is left takes about 9.0 min, one run after the other." in text
     assert "With 2 runs at a time (2 processors) about 6.0 min" in text
-    assert f"Disk: checkpoints at most {size(sweep_bytes([kept(first), kept(other)]))};" in text
+    assert f"Disk: checkpoints at most {size(sweep_bytes([first.sized, other.sized]))};" in text
     made(6, asked(seeds=Seeds.span(2, 2))[0])
     made(7, asked(seeds=Seeds.span(2, 2))[1])
     assert "Finished before: 4. What is left takes about 0 s" in said(jobs=2)
-
-
-def kept(run: RunDir) -> Any:
-    """What `sweep_bytes` asks of it."""
-    return run.spec.hyper, LAPTOP, "en-de", None
 
 
 @pytest.mark.parametrize(("on", "jobs", "n"), [("ray", None, 4), ("ray", 2, 2)])

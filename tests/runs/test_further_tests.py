@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_signals import own_signals
+from own_signals import own_signals, places
 from paper_runs import paper_run
 
 from repro.corpora.catalogue import CORPORA, GrammarSizes, open_corpus
@@ -39,8 +39,7 @@ def _own_signals() -> Iterator[None]:
 def launch(folder: Path, *more: str) -> Record:
     """One update on the text in `folder`; its own results are there too."""
     options = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=300", "--steps=1"]
-    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
-    main("t", [], [*options, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more])
+    main("t", [], [*options, *places(folder, *more)])
     [file] = folder.glob("results/*/base/base-seed1.json")
     return load(file)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from own_signals import own_signals
+from own_signals import own_signals, places
 from toy_system import Toy
 
 from repro.decoding.search import Search
@@ -121,10 +121,8 @@ def test_the_command_ends_before_a_run_folder_is_made(tmp_path: Path, capsys: py
                 lines[2] = " ".join(["ab"] * 600)
             (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
     options = ["--scale=smoke", "--corpus=folder", f"--data-dir={tmp_path}", "--vocab-size=300", "--steps=10"]
-    places = [f"--{name}-dir={tmp_path / name}" for name in ("results", "runs", "cache")]
-    tracking = f"--tracking-uri=sqlite:///{tmp_path / 'mlflow.db'}"
     with own_signals(), pytest.raises(SystemExit, match="2"):
-        main("long", [Row("learned", learned, Paper())], [*options, *places, tracking, "--rows=learned"])
+        main("long", [Row("learned", learned, Paper())], [*options, *places(tmp_path, "--rows=learned")])
     said = capsys.readouterr().err.splitlines()[-1]
     assert said.startswith("error: expected at most 502 tokens in a source line of dev for row 'learned' of long, ")
     assert said.endswith(", got 601 in line 3. Split that line.")

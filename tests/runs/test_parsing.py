@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from own_signals import own_signals
+from own_signals import own_signals, places
 from paper_runs import paper_run
 from tree_samples import whole
 
@@ -135,11 +135,10 @@ def treebank(folder: Path, trees: list[Tree]) -> Path:
 
 def make(folder: Path, text: Path, *more: str) -> None:
     """The command, in this process."""
-    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
     asked = ["--scale=smoke", "--corpus=craft", f"--data-dir={text}", "--vocab-size=600", "--steps=10"]
     with own_signals(), pytest.MonkeyPatch.context() as patch:
         patch.setattr("repro.corpora.treebanks.check_craft", lambda folder: None)  # 200 trees are taken for the corpus
-        main("table4", ROWS, [*asked, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more])
+        main("table4", ROWS, [*asked, *places(folder, *more)])
 
 
 def left(folder: Path) -> Record:

@@ -16,7 +16,7 @@ import pytest
 import sacrebleu
 import torch
 from decoding.plain import plain_search
-from own_signals import own_signals
+from own_signals import own_signals, places
 from torch import Tensor
 
 from repro.claims.catalogue import catalogue_digest
@@ -71,10 +71,8 @@ def make(folder: Path, *more: str) -> None:
     """Run one row of this text in `folder`, by the command line."""
     row = Row("by hand", lambda base: replace(base, **CHANGE), Paper(ppl=1.0))
     text = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=320"]
-    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
-    tracking = f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}"
     with own_signals():
-        main("table_x", [row], [*text, *places, tracking, "--rows=by hand", *more])
+        main("table_x", [row], [*text, *places(folder, "--rows=by hand", *more)])
 
 
 def prepared(folder: Path) -> Prepared:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 from figures.conftest import record
+from own_signals import places
 
 from repro.experiment import Paper, Row, main_of
 from repro.model.config import Hyper
@@ -67,11 +68,9 @@ def test_the_overview_tells_done_running_begun_and_missing_and_when_the_last_end
     assert of_shard == "Shard 1/3, only these runs of the sweep. Runs: 2 finished."
 
 
-def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
+def unfinished(*, held: int = 0) -> Any:
     """What `check_room` asks of a run."""
-    spec = SimpleNamespace(hyper=replace(SCALE.base, steps=steps), system=None)
-    entry = SimpleNamespace(row=row, scale=SCALE)
-    return SimpleNamespace(spec=spec, entry=entry, task=EN_DE, held=lambda: held)
+    return SimpleNamespace(sized=(SCALE.base, SCALE, "en-de", None), held=lambda: held)
 
 
 ONE_RUN = run_bytes(SCALE.base, SCALE, "en-de")
@@ -89,7 +88,7 @@ def test_a_run_keeps_what_was_foretold() -> None:
 @pytest.mark.parametrize(
     ("runs", "needed"),
     [
-        ([unfinished(), unfinished("h=1")], ONE_RUN + TRAINING),
+        ([unfinished()] * 2, ONE_RUN + TRAINING),
         ([unfinished(held=ONE_RUN // 3)], TRAINING - ONE_RUN // 3),
         ([unfinished(held=5 * ONE_RUN)], ONE_RUN),  # another version's checkpoints lie there too
     ],
@@ -121,9 +120,7 @@ def warmer(base: Hyper, by: int) -> Hyper:
 
 
 def launch(folder: Path, *experiments: ModuleType, rows: list[str]) -> None:
-    places = {"results": "results", "runs": "runs", "cache": "cache"}
-    argv = ["--scale=smoke", "--steps=1", *(f"--{name}-dir={folder / place}" for name, place in places.items())]
-    main_of(*experiments, argv=[*argv, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", "--rows", *rows])
+    main_of(*experiments, argv=["--scale=smoke", "--steps=1", *places(folder, "--rows", *rows)])
 
 
 @pytest.fixture(scope="module")

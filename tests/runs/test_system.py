@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from own_signals import own_signals
+from own_signals import own_signals, places
 from toy_system import Toy
 
 from repro.cli.commands import main as command
@@ -77,13 +77,8 @@ def rows(folder: Path) -> list[Row]:
 def make(folder: Path, *more: str, of: list[Row] | None = None) -> None:
     """The command, in this process."""
     text = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=300", "--steps=10"]
-    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
     with own_signals():
-        main(
-            "table_toy",
-            rows(folder) if of is None else of,
-            [*text, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more],
-        )
+        main("table_toy", rows(folder) if of is None else of, [*text, *places(folder, *more)])
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from repro.render.console import beneath
 from repro.runs.cards import refuse_cards, visible
 from repro.runs.executors.executor import FAILED, Job, JobResult, attempt, log_file, tail, told
-from repro.runs.progress import Lane, Progress
+from repro.runs.progress import Lane, Progress, Watched
 from repro.runs.session import Session
 from repro.runs.signals import PARENT, Signals
 from repro.runs.streams import outlive_reader
@@ -242,19 +242,16 @@ def _tell(**message: Any) -> None:
     stream.flush()
 
 
-class _Sweep:
+class _Sweep(Watched):
     """The lane that a worker reports to: its messages go to the sweep."""
 
     def say(self, text: str) -> None:
-        """A line that stays."""
         _tell(say=text)
 
     def begin(self, what: str, total: int) -> None:
-        """A new piece of work."""
         _tell(begin=what, total=total)
 
     def step(self, done: int, **numbers: float) -> None:
-        """Progress of it."""
         _tell(step=done, numbers=numbers)
 
 
