@@ -7,37 +7,28 @@ import tomllib
 
 import pytest
 from first_words import ROOT
+from typed import typed
 
 import repro
 from repro.cli import commands
-from repro.cli.commands import COMMANDS, main, overview
+from repro.cli.commands import COMMANDS, overview
 from repro.results.provenance import fingerprint
 
 PARTS = ("data fetch", "data import", "data prepare", "tracking sync")
 
 
-def help_of(words: str, capsys: pytest.CaptureFixture[str]) -> str:
-    with pytest.raises(SystemExit) as stopped:
-        main([*words.split(), "--help"])
-    assert not stopped.value.code
-    return capsys.readouterr().out
-
-
 def test_without_a_word_it_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     for words in ([], ["-h"], ["--help"]):
-        assert main(words) == 0
-        assert capsys.readouterr().out == overview() + "\n"
+        assert typed(capsys, *words) == overview() + "\n"
     assert [line.split()[0] for line in overview().split("\n") if line.startswith("  ")][:13] == list(COMMANDS)
 
 
 def test_it_says_which_code_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     assert repro.__version__ == version
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"attention-repro {version}, code {fingerprint()[:12]}\n"
+    assert typed(capsys, "--version") == f"attention-repro {version}, code {fingerprint()[:12]}\n"
     monkeypatch.setattr("repro.runs.command.DISTRIBUTION", "nothing-that-pip-knows")
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("attention-repro not installed, code ")
+    assert typed(capsys, "--version").startswith("attention-repro not installed, code ")
 
 
 HELP = """
@@ -63,13 +54,9 @@ def test_help_answers_at_once() -> None:
 
 @pytest.mark.parametrize("words", ["data prepare grammar-en-de", "translate latest"])
 def test_no_option_may_be_cut_short(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    options = set(re.findall(r"--[a-z][a-z-]+", help_of(words, capsys))) - {"--help"}
-    for option in sorted(options):
-        short = option[:-1]
-        with pytest.raises(SystemExit) as stopped:
-            main([*words.split(), short, "1"])
-        said = capsys.readouterr().err
-        assert stopped.value.code == 2, short
+    options = {*re.findall(r"--[a-z][a-z-]+", typed(capsys, *words.split(), "--help"))} - {"--help"}
+    for short in sorted(option[:-1] for option in options):
+        said = typed(capsys, *words.split(), short, "1", code=2)
         assert said.startswith(f"error: unrecognized arguments: {short} 1;"), said
 
 
@@ -88,17 +75,9 @@ def test_no_option_may_be_cut_short(words: str, capsys: pytest.CaptureFixture[st
 def test_what_cannot_be_understood_is_said_in_one_line(
     words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        code = main(words.split())
-    except SystemExit as stopped:  # of the parser
-        code = stopped.code
-    error = capsys.readouterr().err
-    assert code == 2
+    error = typed(capsys, *words.split(), code=2)
     assert error.startswith(said)
     assert error.count("\n") == 1
-
-
-# ---- installed
 
 
 def test_the_console_command_is_the_same(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

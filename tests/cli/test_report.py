@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 from report_records import fill
+from typed import typed
 
 from repro.claims import tested
 from repro.claims.catalogue import LISTED
 from repro.claims.tested import Ran, SuiteRun, named_tests, read_outcomes
-from repro.cli.commands import main
+
+Said = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 
 STAMP: Any = {"commit": "1" * 40, "dirty": False}
 
@@ -21,57 +24,34 @@ def all_with(outcome: Any) -> SuiteRun:
 
 @pytest.mark.parametrize(("outcome", "code", "said"), [("passed", 0, "all passed"), ("failed", 1, "failed; tests/")])
 def test_tests_are_run_kept_and_said(
-    outcome: str,
-    code: int,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    outcome: str, code: int, said: str, tmp_path: Path, monkeypatch: Patch, capsys: Said
 ) -> None:
     asked: list[str] = []
-
-    def run(tests: list[str], root: Path) -> SuiteRun:
-        asked.extend(tests)
-        return all_with(outcome)
-
-    monkeypatch.setattr(tested, "run", run)
-    (tmp_path / "results").mkdir()
-    assert main(["report", "--tests", "--results", str(tmp_path / "results")]) == code
+    monkeypatch.setattr(tested, "run", lambda tests, root: asked.extend(tests) or all_with(outcome))
+    assert said in typed(capsys, "report", "--tests", "--results", tmp_path, code=code)
     assert asked == named_tests(LISTED)
-    assert read_outcomes(tmp_path / "results") == all_with(outcome)
-    assert said in capsys.readouterr().out
+    assert read_outcomes(tmp_path) == all_with(outcome)
 
 
-def test_what_cannot_be_run_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_run_is_said(tmp_path: Path, monkeypatch: Patch, capsys: Said) -> None:
     def run(tests: list[str], root: Path) -> SuiteRun:
         raise ValueError("pytest in /x: expected the named tests to be run, got exit code 4.")
 
     monkeypatch.setattr(tested, "run", run)
-    assert main(["report", "--tests", "--results", str(tmp_path)]) == 2
-    assert "got exit code 4" in capsys.readouterr().err
-
-
-def test_writing_and_not_writing_exclude_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["report", "--tests", "--check", "--results", str(tmp_path)])
-    assert ended.value.code == 2
-    assert "--tests cannot be combined with --check" in capsys.readouterr().err
+    assert "got exit code 4" in typed(capsys, "report", "--tests", "--results", tmp_path, code=2)
+    # writing and not writing exclude each other
+    refused = typed(capsys, "report", "--tests", "--check", "--results", tmp_path, code=2)
+    assert "--tests cannot be combined with --check" in refused
 
 
 @pytest.mark.parametrize("word", [[], ["--check"], ["--html"]])
-def test_results_without_records_are_named(
-    word: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_without_records_are_named(word: list[str], tmp_path: Path, monkeypatch: Patch, capsys: Said) -> None:
     monkeypatch.chdir(tmp_path)
     Path("results").mkdir()
-    assert main(["report", *word]) == 2
-    assert "results: expected records of finished runs, found none. Run an experiment first." in capsys.readouterr().err
+    none = "results: expected records of finished runs, found none."
+    assert f"{none} Run an experiment first." in typed(capsys, "report", *word, code=2)
     fill(Path("results", "own"))
     if word == ["--html"]:  # which are shown wherever they are
-        assert main(["report", *word]) == 0
-        assert capsys.readouterr().out == "results/own/laptop/report.html\nresults/own/report.html\n"
-        return
-    assert main(["report", *word]) == 2
-    assert "found none. Your own are in results/own: add --own." in capsys.readouterr().err
+        assert typed(capsys, "report", *word) == "results/own/laptop/report.html\nresults/own/report.html\n"
+    else:
+        assert f"{none} Your own are in results/own: add --own." in typed(capsys, "report", *word, code=2)

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typed import typed
 
-from repro.cli import commands, run
+from repro.cli import commands
 from repro.results import places
 from repro.runs import command
 
@@ -15,8 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_it_lists_every_experiment_with_its_question(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.main([]) == 0
-    lines = capsys.readouterr().out.split("\n")
+    lines = typed(capsys, "run").split("\n")
     listed = [line.split()[0] for line in lines if line.startswith("  ")]
     assert listed == sorted(file.stem for file in (ROOT / "experiments").glob("*.py"))
     [of_b] = [line for line in lines if line.startswith("  table3_B ")]
@@ -24,8 +24,7 @@ def test_it_lists_every_experiment_with_its_question(capsys: pytest.CaptureFixtu
 
 
 def test_an_unknown_table_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.main(["table3_a", "--dry-run"]) == 2
-    said = capsys.readouterr().err
+    said = typed(capsys, "run", "table3_a", "--dry-run", code=2)
     assert said.startswith("error: table3_a is not an experiment; did you mean table3_A?")
     assert "table4" in said
 
@@ -49,10 +48,9 @@ def test_the_files_of_an_installed_package_are_inside_it(tmp_path: Path, monkeyp
 
 def test_the_next_command_of_an_installed_table_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "PACKAGE", tmp_path)
-    monkeypatch.setattr(
-        sys.modules["__main__"], "__file__", str(tmp_path / "experiments" / "table3_A.py"), raising=False
-    )
-    (tmp_path / "experiments").mkdir()
+    file = tmp_path / "experiments" / "table3_A.py"
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(file), raising=False)
+    file.parent.mkdir()
     monkeypatch.setattr(shutil, "which", lambda _: None)
     for called, words in (("/usr/bin/repro", "repro"), ("__main__.py", f"{command.python()} -m repro")):
         monkeypatch.setattr(sys, "argv", [called])

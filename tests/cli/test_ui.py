@@ -17,10 +17,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from text_folders import put
+from typed import typed
 from waiting import until
 
 from repro.cli import ui
-from repro.cli.commands import main
 from repro.tracking.views import VIEW, View, encode_view, save_views, view_state
 
 Said = pytest.CaptureFixture[str]
@@ -68,19 +69,11 @@ def address() -> Iterator[str]:
     times |= {"table3_A-b-grammar-en-de": 13}  # of a table "table3_A-b"
     times |= {"published-table3_A-grammar-en-de": 11, "published-table3_B-grammar-en-de": 12}
     tables = {"table3_AB": "table3_AB", "table3_A-b-grammar-en-de": "table3_A-b"}
-    views = {
-        key: View(scale="laptop", table=tables.get(key, key.removeprefix("published-")[:8]), title="") for key in times
-    }
-    tags = [
-        {"key": VIEW + key, "value": encode_view(key, view_state(view.filter, []), times[key])}
-        for key, view in views.items()
-    ]
-    Experiments.known = {
-        "Attention Is All You Need / laptop": {
-            "experiment_id": "3",
-            "tags": [*tags, {"key": "x", "value": "y"}],
-        }
-    }
+    tags = [{"key": "x", "value": "y"}]
+    for key, time_ in times.items():
+        view = View(scale="laptop", table=tables.get(key, key.removeprefix("published-")[:8]), title="")
+        tags.append({"key": VIEW + key, "value": encode_view(key, view_state(view.filter, []), time_)})
+    Experiments.known = {"Attention Is All You Need / laptop": {"experiment_id": "3", "tags": tags}}
     server = ThreadingHTTPServer((ui.LOOPBACK, 0), Experiments)
     with closing(server.socket):
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -99,9 +92,7 @@ def test_the_latest_view_of_the_table_is_found(address: str) -> None:
 
 def test_what_is_published_is_shown_where_it_is_asked_for_or_nothing_else_is_there(address: str, capsys: Said) -> None:
     def said(table: str, *more: str, code: int = 0) -> str:
-        assert main(["ui", "--tracking-uri", address, "--table", table, "--no-browser", *more]) == code
-        out, errors = capsys.readouterr()
-        return out + errors
+        return typed(capsys, "ui", "--tracking-uri", address, "--table", table, "--no-browser", *more, code=code)
 
     assert said("table3_A", "--published").endswith("viewStateShareKey=published-table3_A-grammar-en-de\n")
     instead = said("table3_B")
@@ -119,16 +110,13 @@ def test_a_server_of_others_is_shown_not_started(address: str, capsys: Said, mon
     monkeypatch.setattr(subprocess, "Popen", None)
     monkeypatch.setenv("DISPLAY", ":0")
     link = f"{address}/#/experiments/3/runs?workflowType=machine_learning&viewStateShareKey=table3_AB"
-    assert main(["ui", "--tracking-uri", f"{address}/", "--table", "table3_AB"]) == 0
-    assert capsys.readouterr().out == f"{link}\n"
+    assert typed(capsys, "ui", "--tracking-uri", f"{address}/", "--table", "table3_AB") == f"{link}\n"
     assert opened == [link]
-    assert main(["ui", "--tracking-uri", address, "--scale", "paper", "--no-browser"]) == 0
-    said = capsys.readouterr().out
+    said = typed(capsys, "ui", "--tracking-uri", address, "--scale", "paper", "--no-browser")
     assert " experiments/table3_A.py --scale paper" in said
     assert "tracking sync" not in said, "nothing is published of it"
     assert opened == [link]
-    assert main(["ui", "--tracking-uri", address, "--scale", "lapto", "--no-browser"]) == 0
-    said = capsys.readouterr().out
+    said = typed(capsys, "ui", "--tracking-uri", address, "--scale", "lapto", "--no-browser")
     assert "Scales are " in said
     assert "table3_A.py" not in said
 
@@ -186,8 +174,7 @@ def test_no_process_is_left_behind(store: str, monkeypatch: Patch) -> None:
 
 def test_a_server_that_does_not_start_tells_why(store: str, monkeypatch: Patch, capsys: Said) -> None:
     stand_in(monkeypatch, "raise SystemExit('the database is from the future')")
-    assert main(["ui", "--tracking-uri", store, "--no-browser"]) == 1
-    said = capsys.readouterr().err
+    said = typed(capsys, "ui", "--tracking-uri", store, "--no-browser", code=1)
     assert "Its last output:\nthe database is from the future\n" in said
     assert f"python -m repro tracking sync --tracking-uri {store}" in said
 
@@ -199,12 +186,11 @@ def test_an_unknown_table_is_refused_before_the_server_is_started(
     shutil.copy(template, tmp_path / "mlflow.db")
     commands, store = stand_in(monkeypatch, "raise SystemExit('it was started')"), f"sqlite:///{tmp_path}/mlflow.db"
     asked = ["ui", "--tracking-uri", store, "--table", "table9", "--no-browser"]
-    assert main(asked) == 2
-    assert "table9 is not an experiment; did you mean table" in capsys.readouterr().err
+    assert "table9 is not an experiment; did you mean table" in typed(capsys, *asked, code=2)
     assert commands == []
     save_views(store, [View(scale="laptop", table="table9", title="")])
     assert ui.find_view(store, "laptop", "table9") == ("1", "table9")
-    assert main(asked) == 1
+    typed(capsys, *asked, code=1)
     assert len(commands) == 1
 
 
@@ -218,12 +204,9 @@ def test_ctrl_c_stops_it_also_where_the_shell_ignores_it(store: str, how: signal
         "sys.exit(commands.main(['ui', '--tracking-uri', sys.argv[1], '--no-browser']))"
     )
     process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", code, store],
-        cwd=Path(__file__).parents[2],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    )
+        [sys.executable, "-W", "error", "-c", code, store], cwd=Path(__file__).parents[2], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )  # fmt: skip
     assert process.stdout is not None
     while b"Ctrl-C" not in (line := process.stdout.readline()):
         assert line, "it ended"
@@ -239,18 +222,14 @@ def test_where_there_is_no_store_the_way_to_one_is_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     if runs:
-        (tmp_path / "runs/a").mkdir(parents=True)
-        (tmp_path / "runs/a/run.json").touch()
+        put(tmp_path / "runs/a/run.json", "")
     store = ["--tracking-uri", f"sqlite:///{tmp_path}/new.db", "--no-browser"]
-    assert main(["ui", *store, "--table", "table2"]) == 2
-    said = capsys.readouterr().err
+    said = typed(capsys, "ui", *store, "--table", "table2", code=2)
     assert (f"tracking sync --tracking-uri sqlite:///{tmp_path}/new.db" in said) == runs
     assert ("experiments/table2.py --scale laptop" in said) != runs, "nothing is made again by it"
     assert not (tmp_path / "new.db").exists()
     if not runs:
-        assert main(["ui", *store, "--table", "table3_Z"]) == 2
-        said = capsys.readouterr().err
+        said = typed(capsys, "ui", *store, "--table", "table3_Z", code=2)
         assert "table3_Z is not an experiment; did you mean table3_" in said
         assert "table3_Z.py" not in said, "a file that is not there"
-        assert main(["ui", "--tracking-uri", "file:./mlruns"]) == 2
-        assert "expected sqlite:///FILE" in capsys.readouterr().err
+        assert "expected sqlite:///FILE" in typed(capsys, "ui", "--tracking-uri", "file:./mlruns", code=2)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from file_server import FileServer
+from text_folders import put
+from typed import typed
 
-from repro.cli.commands import main
 from repro.corpora import sources
 from repro.corpora.sources import craft_sources, missing_of_craft
 from repro.corpora.treebanks import check_craft, open_trees
@@ -40,14 +41,13 @@ def test_the_hashes_are_those_of_the_corpus_at_hand() -> None:
 
 
 def test_it_is_fetched_file_by_file_and_what_is_there_is_left(
-    tmp_path: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     of_ours(monkeypatch, {f"{TREES}/a1.tree": b"(S (NN a))\n", f"{TREES}/b2.tree": b"(S (NN b))\n"})
     monkeypatch.setattr(sources, "CRAFT_ADDRESS", server.url("/craft"))
     server.files |= {f"/craft/{TREES}/{name}": b"(S (NN %c))\n" % name[0].encode() for name in ("a1.tree", "b2.tree")}
     for _ in range(2):
-        command = ["data", "fetch", "craft", "--data-dir", str(tmp_path)]
-        assert main(command) == 0
+        typed(capsys, "data", "fetch", "craft", "--data-dir", tmp_path)
     assert [path for path, _ in server.log] == [f"/craft/{TREES}/a1.tree", f"/craft/{TREES}/b2.tree"]
     assert (tmp_path / "craft" / TREES / "b2.tree").read_bytes() == b"(S (NN b))\n"
 
@@ -55,25 +55,22 @@ def test_it_is_fetched_file_by_file_and_what_is_there_is_left(
 def test_the_command_says_what_it_would_fetch_and_what_it_cannot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["data", "fetch", "craft", "--dry-run", "--data-dir", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
+    said = typed(capsys, "data", "fetch", "craft", "--dry-run", "--data-dir", tmp_path)
     assert "licence CC BY 3.0; still to fetch: 101 files" in said
     assert ADDRESS in said
     assert not [*tmp_path.iterdir()]
-    assert main(["data", "fetch", "wsj", "--data-dir", str(tmp_path)]) == 2
-    assert "It is read from your own copy of Treebank-3" in capsys.readouterr().err
+    refused = typed(capsys, "data", "fetch", "wsj", "--data-dir", tmp_path, code=2)
+    assert "It is read from your own copy of Treebank-3" in refused
 
 
 def test_a_copy_is_read_only_where_it_is_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lists = {
-        f"articles/ids/craft-ids-{split}.txt": f"{n}\n".encode() for n, split in enumerate(("train", "dev", "test"))
-    }
+    splits = enumerate(("train", "dev", "test"))
+    lists = {f"articles/ids/craft-ids-{split}.txt": f"{n}\n".encode() for n, split in splits}
     lists["LICENSE.txt"] = b"a line,\nand one that does not end"  # as that of the corpus
     trees = {f"{TREES}/{n}.tree": f"(S (NN word{n}))\n".encode() for n in range(3)}
     of_ours(monkeypatch, lists | trees)
     for path, text in (lists | trees).items():
-        (tmp_path / "craft" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "craft" / path).write_bytes(text)
+        put(tmp_path / "craft" / path, text)
     corpus = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
     assert [words for words, _ in corpus.dev.pairs()] == ["word1"]
     (tmp_path / "craft" / "LICENSE.txt").write_bytes(lists["LICENSE.txt"].replace(b"\n", b"\r\n"))
@@ -83,7 +80,6 @@ def test_a_copy_is_read_only_where_it_is_the_published_one(tmp_path: Path, monke
     with pytest.raises(ValueError, match=r"2\.tree is not the published file: expected SHA-256 .* fetch craft"):
         open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
     altered.unlink()
-    with pytest.raises(
-        FileNotFoundError, match=r"1 files are missing, the first is .*2\.tree\. Get .* data fetch craft"
-    ):
+    missing = r"1 files are missing, the first is .*2\.tree\. Get .* data fetch craft"
+    with pytest.raises(FileNotFoundError, match=missing):
         open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sacremoses import MosesTokenizer
+from text_folders import put, text_folder
 
 from repro.corpora.catalogue import Corpus, open_corpus
 from repro.corpora.prepare import prepare
@@ -32,19 +33,11 @@ def after_four(mark: str) -> Callable[[str], str]:
     return lambda line: re.sub(r"([^ ]{4})(?=[^ ])", rf"\1{mark}", line)
 
 
-def spaced(line: str) -> str:
-    return " ".join("\u2581" + after_four(" ")(word) for word in line.split(" "))
-
-
-def ended(line: str) -> str:
-    return " ".join(after_four(" ")(word) + "</w>" for word in line.split(" "))
-
-
 CUTS: dict[str, Callable[[str], str]] = {
     "@@": after_four("@@ "),
     "##": after_four(" ##"),
-    "\u2581": spaced,
-    "</w>": ended,
+    "\u2581": lambda line: " ".join("\u2581" + after_four(" ")(word) for word in line.split(" ")),
+    "</w>": lambda line: " ".join(after_four(" ")(word) + "</w>" for word in line.split(" ")),
     "\uffed": after_four("\uffed "),
 }
 
@@ -55,16 +48,12 @@ def moses(line: str) -> str:
     return split_compounds(tokens)
 
 
-def folder(place: Path, by: Callable[[str], str] = str, *, source: Callable[[str], str] = str, **files: str) -> Path:
+def folder(place: Path, by: Callable[[str], str] = str, *, source: Callable[[str], str] = str, vocab: str = "") -> Path:
     """Text of one's own: the 60 golden sentences thrice, and once more as dev and as test."""
-    references = lines(GOLDEN / "ref.de")
-    place.mkdir(parents=True, exist_ok=True)
-    for split, n in (("train", 3), ("dev", 1), ("test", 1)):
-        for language, of_side in (("fr", source), ("de", by)):
-            text = "".join(f"{of_side(line)}\n" for line in references * n)
-            (place / f"{split}.{language}").write_text(text, "utf-8")
-    for name, content in files.items():
-        (place / name).write_text(content, "utf-8")
+    pairs = [(source(line), by(line)) for line in lines(GOLDEN / "ref.de")]
+    text_folder(place, "fr-de", train=pairs * 3, dev=pairs, test=pairs)
+    if vocab:
+        put(place / "vocab", vocab)
     return place
 
 
@@ -116,17 +105,13 @@ def test_text_in_pieces_with_a_vocabulary_is_worth_the_same(tmp_path: Path, sche
 
 
 def test_moses_tokens_are_scored_as_they_are_cut(tmp_path: Path) -> None:
-    found = scored(folder(tmp_path, moses), moses)
-    assert (found["bleu_published"], found["bleu"]) == MOSES
-    assert "|detok:moses-de-" in str(found["bleu_signature"])
-
-
-def test_pieces_of_moses_tokens_are_both(tmp_path: Path) -> None:
     def cut(line: str) -> str:
         return " ".join(word if "##AT##" in word else CUTS["@@"](word) for word in moses(line).split(" "))
 
-    found = scored(folder(tmp_path, cut), cut)
-    assert (found["bleu_published"], found["bleu"]) == MOSES
+    for by in (moses, cut):  # whole, or in pieces
+        found = scored(folder(tmp_path / by.__name__, by), by)
+        assert (found["bleu_published"], found["bleu"]) == MOSES
+        assert "|detok:moses-de-" in str(found["bleu_signature"])
 
 
 # Joining -------------------------------------------------------------------------------------------------------------
@@ -144,10 +129,7 @@ def test_tokenizers_join_as_references_are_joined(scheme: str, kind: Any) -> Non
 
 def test_pieces_are_joined_by_hand() -> None:
     assert whole_words("Bun@@ des@@ republik .", "@@") == "Bundesrepublik ."
-    assert (
-        whole_words("bun ##des ##republik - rich ##AT##-##AT## text", "##")
-        == "bundesrepublik - rich ##AT##-##AT## text"
-    )
+    assert whole_words("bun ##des ##republik - x ##AT##-##AT##", "##") == "bundesrepublik - x ##AT##-##AT##"
     assert whole_words("\u2581Die \u2581Bund es \u2581.", "\u2581") == "Die Bundes ."
     assert whole_words("die</w> bun des</w> .</w>", "</w>") == "die bundes ."
     assert whole_words("Bund\uffed es \uffed.", "\uffed") == "Bundes."
@@ -162,35 +144,28 @@ def test_plain_text_is_left_as_it_is(tmp_path: Path) -> None:
     assert (corpus.pieces, corpus.in_tokens, notes(corpus)) == ("", False, ())
     # neither few marks nor escapes in text that is not cut make it so
     dirty = folder(tmp_path / "dirty", lambda line: line.replace("und", "&amp;"))
-    with (dirty / "train.de").open("a", encoding="utf-8") as file, (dirty / "train.fr").open("a") as other:
-        file.write("Anna@@ beispiel.de .\n")
-        other.write("x\n")
+    for language, line in (("de", "Anna@@ beispiel.de .\n"), ("fr", "x\n")):
+        text = dirty / f"train.{language}"
+        text.write_bytes(text.read_bytes() + line.encode())
     found = opened(dirty)
     assert (found.pieces, found.in_tokens, notes(found)) == ("", False, ())
 
 
-def head_of(real_text: Path, corpus: str, place: Path) -> Corpus:
+REAL = ["multi30k-de", "multi30k-fr", "tatoeba_ende-de", "gigafren_enfr_30k-fr"]
+REAL_MOSES = ["multi30k_tok-de", "multi30k_tok-fr", "opennmt_ende_10k_tok-de"]
+
+
+@pytest.mark.parametrize("corpus", [*REAL, *REAL_MOSES])
+def test_real_text_is_taken_for_what_it_is(tmp_path: Path, real_text: Path, corpus: str) -> None:
     """The first 10,000 lines of a real text as train, some of them as dev and test."""
     name, target = corpus.split("-")
     for language in ("en", target):
         text = gzip.decompress((real_text / name / f"train.{language}.gz").read_bytes()).split(b"\n")[:10_000]
         for split, kept in (("train", text), ("dev", text[50:1_000]), ("test", text[50:1_000])):
-            (place / f"{split}.{language}").write_bytes(b"\n".join(kept) + b"\n")
-    return open_corpus("folder", f"en-{target}", data_dir=place, cache=place / "cache")
-
-
-@pytest.mark.parametrize("corpus", ["multi30k-de", "multi30k-fr", "tatoeba_ende-de", "gigafren_enfr_30k-fr"])
-def test_real_plain_text_is_left_as_it_is(tmp_path: Path, real_text: Path, corpus: str) -> None:
-    found = head_of(real_text, corpus, tmp_path)
-    assert (found.pieces, found.in_tokens, notes(found)) == ("", False, ())
-
-
-@pytest.mark.parametrize("corpus", ["multi30k_tok-de", "multi30k_tok-fr", "opennmt_ende_10k_tok-de"])
-def test_real_moses_tokens_are_found(tmp_path: Path, real_text: Path, corpus: str) -> None:
-    found = head_of(real_text, corpus, tmp_path)
-    assert (found.pieces, found.in_tokens) == ("", True)
-    [note] = notes(found)
-    assert "of Moses (" in note
+            put(tmp_path / f"{split}.{language}", b"\n".join(kept) + b"\n")
+    found = open_corpus("folder", f"en-{target}", data_dir=tmp_path, cache=tmp_path / "cache")
+    assert (found.pieces, found.in_tokens) == ("", corpus in REAL_MOSES)
+    assert ["of Moses (" in note for note in notes(found)] == [True] * found.in_tokens
 
 
 def test_full_stops_that_stand_apart_are_told(tmp_path: Path) -> None:
@@ -203,9 +178,8 @@ def test_full_stops_that_stand_apart_are_told(tmp_path: Path) -> None:
 def test_unlike_texts_are_refused(tmp_path: Path) -> None:
     place = folder(tmp_path, CUTS["@@"])
     (place / "test.de").write_bytes((GOLDEN / "ref.de").read_bytes())
-    with pytest.raises(
-        ValueError, match=r"train\.de has pieces of words \(@@\) in \d+\.\d% .*test\.de in 0\.0%: expec"
-    ):
+    pieces = r"train\.de has pieces of words \(@@\) in \d+\.\d% .*test\.de in 0\.0%: expec"
+    with pytest.raises(ValueError, match=pieces):
         opened(place)
     folder(tmp_path, moses)
     (place / "dev.de").write_bytes((GOLDEN / "ref.de").read_bytes())

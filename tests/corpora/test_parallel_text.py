@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from text_folders import put
 
 from repro.corpora import parallel_text
 from repro.corpora.parallel_text import Fingerprint, Parallel, text_fingerprint
@@ -19,14 +20,8 @@ clean = st.text().filter(lambda line: line.strip() and not {"\n", "\0"} & set(li
 lines = clean.filter(lambda line: line[0] != "\ufeff" and line[-1] != "\r")  # these two are no text
 
 
-def written(folder: Path, name: str, content: bytes) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(content)
-    return folder / name
-
-
 def parallel(folder: Path, source: bytes, target: bytes, may_drop: bool = True) -> Parallel:
-    return Parallel(written(folder, "x.en", source), written(folder, "x.de", target), may_drop)
+    return Parallel(put(folder / "x.en", source), put(folder / "x.de", target), may_drop)
 
 
 # Lines -----------------------------------------------------------------------------------------------------
@@ -49,7 +44,7 @@ def test_writing_and_reading_is_the_identity(
 
 def test_line_ends_byte_order_marks_and_gzip_change_nothing(tmp_path: Path) -> None:
     # byte order mark, carriage returns before line feeds, no line feed at the end
-    plain = written(tmp_path, "plain", b"a\nb\rc\n")
+    plain = put(tmp_path / "plain", b"a\nb\rc\n")
     for content in (
         codecs.BOM_UTF8 + b"a\nb\rc\n",
         b"a\r\nb\rc\r\n",
@@ -58,7 +53,7 @@ def test_line_ends_byte_order_marks_and_gzip_change_nothing(tmp_path: Path) -> N
         gzip.compress(b"a\nb\rc\n"),
         gzip.compress(b"a\n") + gzip.compress(b"b\rc\n"),  # two members, as `cat a.gz b.gz` makes
     ):
-        other = written(tmp_path, "other", content)
+        other = put(tmp_path / "other", content)
         assert list(Parallel(plain, other).pairs()) == [("a", "a"), ("b\rc", "b\rc")]
         assert text_fingerprint(other) == text_fingerprint(plain)
     assert text_fingerprint(plain) == Fingerprint(hashlib.sha256(b"a\nb\rc\n").hexdigest(), 2, marks=(0,))
@@ -66,7 +61,7 @@ def test_line_ends_byte_order_marks_and_gzip_change_nothing(tmp_path: Path) -> N
 
 @given(st.lists(st.sampled_from([b"a", b"\r", b"\n", codecs.BOM_UTF8]), max_size=12).map(b"".join))
 def test_the_fingerprint_is_that_of_the_lines_read(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = written(tmp_path_factory.mktemp("text"), "x", content)
+    path = put(tmp_path_factory.mktemp("text") / "x", content)
     read = list(parallel_text._lines(path, 0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel_text, "READ_AT_ONCE", 2)  # so that "\r\n" falls on a border
@@ -78,14 +73,14 @@ def test_the_fingerprint_is_that_of_the_lines_read(tmp_path_factory: pytest.Temp
 def test_half_a_gzip_file_is_refused(tmp_path: Path) -> None:
     content = gzip.compress(b"".join(b"%d\n" % i for i in range(1000)))
     for damaged in (content[:-20], content + b"rest", content[:50] + b"\xff" + content[51:]):
-        path = written(tmp_path, "x.en", damaged)
+        path = put(tmp_path / "x.en", damaged)
         with pytest.raises(ValueError, match=r"x\.en is not a whole gzip file .*Get it again"):
             text_fingerprint(path)
 
 
 @pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
 def test_text_of_another_encoding_is_called_by_its_name(tmp_path: Path, mark: bytes) -> None:
-    path = written(tmp_path, "text.en", mark + b"a\0\n\0")
+    path = put(tmp_path / "text.en", mark + b"a\0\n\0")
     with pytest.raises(ValueError, match=r"text\.en is UTF-16: expected UTF-8\. Convert it: iconv"):
         text_fingerprint(path)
 
@@ -157,9 +152,7 @@ def test_passages_are_the_text_in_pieces(
     assert [chunk.n_lines for chunk in split.chunks()] == [text_fingerprint(split.source).n_lines]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel_text, "CHUNK", size)
-        patch.setattr(
-            parallel_text, "READ_AT_ONCE", 3
-        )  # so that a chunk ends in the middle of one and several end in one
+        patch.setattr(parallel_text, "READ_AT_ONCE", 3)  # a chunk ends in the middle of one, and several end in one
         parallel_text._fingerprint.cache_clear()
         chunks = split.chunks()
         n_lines = text_fingerprint(split.source).n_lines

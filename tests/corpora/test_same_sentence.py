@@ -10,6 +10,7 @@ import pytest
 import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
+from text_folders import text_folder
 
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.datacard import Overlap
@@ -37,11 +38,9 @@ HINDI = {"दिन": "day", "दान": "gift", "दीन": "poor"}  # one co
 
 
 def parallel(folder: Path, stem: str, pairs: list[tuple[str, str]], languages: str = "en-de") -> Parallel:
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{stem}.{language}" for language in languages.split("-")]
-    for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
-        path.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    return Parallel(paths[0], paths[1])
+    text_folder(folder, languages, **{stem: pairs})
+    source, target = (folder / f"{stem}.{language}" for language in languages.split("-"))
+    return Parallel(source, target)
 
 
 @pytest.mark.parametrize("twin", TWINS.values(), ids=TWINS)
@@ -105,36 +104,24 @@ def test_lines_are_found_in_whatever_order(tmp_path: Path) -> None:
     whole = parallel(tmp_path, "whole", WHOLE)
     part = parallel(tmp_path, "part", [("a bird ", "der Vogel"), ("one dog", "ein Hund!"), ("two cats", "zwei Katzen")])
     found = subset_of("part", part, whole)
-    assert found.places == (3, 0, 1)
+    assert (found.name, found.places) == ("part", (3, 0, 1))
     assert found.references == ("der Vogel", "ein Hund!", "zwei Katzen")  # its own, should they differ
-    assert found.name == "part"
     other = subset_of("part", parallel(tmp_path / "other", "part", [("a bird", "der Vogel")]), whole)
     assert found.sha256 != other.sha256
-
-
-def test_a_line_that_is_not_in_the_whole_is_named(tmp_path: Path) -> None:
-    part = parallel(tmp_path, "part", [("a bird", "ein Vogel"), ("a fish", "ein Fisch")])
+    unknown = parallel(tmp_path, "part", [("a bird", "ein Vogel"), ("a fish", "ein Fisch")])
     with pytest.raises(ValueError, match=r"part\.en, line 2 is not in .*whole\.en; expected each line of x to be one"):
-        subset_of("x", part, parallel(tmp_path, "whole", WHOLE))
-
-
-def news(folder: Path, *names: str) -> Path:
-    """A folder like that of WMT 2014, with the test sets of these names."""
-    parallel(folder, "train", WHOLE)
-    parallel(folder, "newstest2013", WHOLE[:1])
-    tests = {"newstest2014_full": [*WHOLE[1:], ("a horse", "ein Pferd")], "newstest2014": [WHOLE[3], WHOLE[1]]}
-    for name in names:
-        parallel(folder, name, tests[name])
-    return folder
+        subset_of("x", unknown, whole)
 
 
 def test_wmt14_has_its_whole_test_set_and_the_part_that_the_task_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("repro.corpora.catalogue.KNOWN", {})
+    tests = {"newstest2014_full": [*WHOLE[1:], ("a horse", "ein Pferd")], "newstest2014": [WHOLE[3], WHOLE[1]]}
 
     def opened(*names: str) -> Any:
-        folder = news(tmp_path / "-".join(names), *names)
+        held_out = {"newstest2013": WHOLE[:1]} | {name: tests[name] for name in names}
+        folder = text_folder(tmp_path / "-".join(names), train=WHOLE, **held_out)
         return open_corpus("wmt14", "en-de", data_dir=folder, cache=tmp_path / "cache")
 
     both = opened("newstest2014_full", "newstest2014")
@@ -148,9 +135,8 @@ def test_wmt14_has_its_whole_test_set_and_the_part_that_the_task_scored(
 
 def test_the_part_is_scored_from_the_lines_of_its_own() -> None:
     hypotheses = ["zwei Katzen schlafen hier", "falsch", "ein Vogel singt dort oben", "auch falsch"]
-    subset = SimpleNamespace(
-        name="newstest2014", places=(2, 0), references=("ein Vogel singt dort oben", "zwei Katzen schlafen dort")
-    )
+    references = ("ein Vogel singt dort oben", "zwei Katzen schlafen dort")
+    subset = SimpleNamespace(name="newstest2014", places=(2, 0), references=references)
     trial = Trial(SimpleNamespace(task=Translation("en-de"), text=SimpleNamespace(in_tokens=False)), None)  # type: ignore[arg-type]
     corpus = SimpleNamespace(subset=subset)
     run: Any = SimpleNamespace(dir=SimpleNamespace(corpus=corpus, trial=trial))
@@ -158,16 +144,17 @@ def test_the_part_is_scored_from_the_lines_of_its_own() -> None:
     chosen = ["ein Vogel singt dort oben", "zwei Katzen schlafen hier"]
     assert found is not None
     assert (found["name"], found["n"]) == ("newstest2014", 2)
-    assert found["bleu"] == sacrebleu.corpus_bleu(chosen, [list(subset.references)]).score
+    assert found["bleu"] == sacrebleu.corpus_bleu(chosen, [list(references)]).score
     assert found["bleu_published"] is not None
     corpus.subset = None
     assert Run._score_subset(run, hypotheses) is None
 
 
 def test_the_real_test_set_and_its_part(real_text: Path, tmp_path: Path) -> None:
-    folder = real_text / "wmt_ende"
-    whole = Parallel(folder / "newstest2014_full.en.gz", folder / "newstest2014_full.de.gz")
-    part = Parallel(folder / "newstest2014.en.gz", folder / "newstest2014.de.gz")
+    whole, part = (
+        Parallel(*(real_text / "wmt_ende" / f"{name}.{language}.gz" for language in ("en", "de")))
+        for name in ("newstest2014_full", "newstest2014")
+    )
     found = subset_of("newstest2014", part, whole)
     references = [target for _, target in whole.pairs()]
     assert (len(references), len(found.places), len(set(found.places))) == (3_003, 2_737, 2_737)

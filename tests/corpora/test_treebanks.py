@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from text_folders import put
 from tree_samples import clean
 
 from repro.corpora.catalogue import CORPORA, GrammarSizes, find
@@ -18,19 +19,18 @@ SIZES = GrammarSizes(n_train=30, n_dev=5, n_test=4, n_silver=20)
 
 
 def written(file: Path, *trees: str) -> Path:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("".join(f"( {tree})\n" for tree in trees))
-    return file
+    return put(file, "".join(f"( {tree})\n" for tree in trees))
+
+
+PENN = "craft/structural-annotation/treebank/penn"
 
 
 def craft(folder: Path) -> Path:
     """A corpus laid out as CRAFT is."""
     for split, numbers in {"train": (1, 2), "dev": (3,), "test": (4,)}.items():
-        ids = folder / "craft" / "articles" / "ids" / f"craft-ids-{split}.txt"
-        ids.parent.mkdir(parents=True, exist_ok=True)
-        ids.write_text("".join(f"{number}\n" for number in numbers))
+        put(folder / f"craft/articles/ids/craft-ids-{split}.txt", "".join(f"{number}\n" for number in numbers))
         for number in numbers:
-            written(folder / "craft" / "structural-annotation" / "treebank" / "penn" / f"{number}.tree", ONE, TWO)
+            written(folder / PENN / f"{number}.tree", ONE, TWO)
     return folder
 
 
@@ -56,7 +56,7 @@ def test_craft_is_split_by_its_own_lists(tmp_path: Path) -> None:
     ]
     assert (corpus.name, corpus.pair, corpus.licence) == ("craft", "en-tree", "CC BY 3.0")
     assert "CC BY 3.0" in corpus.about["Attribution"]
-    assert corpus.whole == tuple(sorted({*["(S", ")S", "(NP", ")NP", "(VP", ")VP", "NNP", "VBZ", "DT", "NN", "."]}))
+    assert corpus.whole == tuple(sorted(["(S", ")S", "(NP", ")NP", "(VP", ")VP", "NNP", "VBZ", "DT", "NN", "."]))
 
 
 def test_sections_of_the_wall_street_journal_are_split_as_parsers_have_them(tmp_path: Path) -> None:
@@ -86,14 +86,10 @@ def test_the_wall_street_journal_is_read_only_where_the_user_says(
 
 
 @pytest.mark.parametrize(
-    ("tree", "reason"),
-    [
-        ("(S (NN a)", "a tree that is not closed"),
-        ("(S (NP (-NONE- *)))", "no word"),
-    ],
+    ("tree", "reason"), [("(S (NN a)", "a tree that is not closed"), ("(S (NP (-NONE- *)))", "no word")]
 )
 def test_what_training_text_drops_held_out_text_refuses(tmp_path: Path, tree: str, reason: str) -> None:
-    trees = craft(tmp_path) / "craft" / "structural-annotation" / "treebank" / "penn"
+    trees = craft(tmp_path) / PENN
     written(trees / "2.tree", ONE, tree, TWO)
     corpus = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
     assert corpus.left_out == {reason: 1}
@@ -154,7 +150,7 @@ def test_labels_and_tags_are_one_token_each_and_the_card_says_what_the_trees_are
 
 def test_test_is_never_learned_from(tmp_path: Path) -> None:
     """Neither its trees nor, in the vocabulary, its words."""
-    trees = craft(tmp_path) / "craft" / "structural-annotation" / "treebank" / "penn"
+    trees = craft(tmp_path) / PENN
     before = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
     written(trees / "4.tree", "(FRAG (UH Zounds))")
     after = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
