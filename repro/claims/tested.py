@@ -8,8 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -66,26 +65,20 @@ def run(tests: Sequence[str], root: Path) -> SuiteRun:
                 "stand in the checkout, not in an installed package; there pip install -c constraints.txt -e '.[test]' "
                 "brings pytest."
             )
-        cases = _cases(report.read_bytes())
-    found = tuple(Ran(test, *_outcome(cases.get(test, Counter()))) for test in tests)
-    return SuiteRun(found, provenance("cpu"))
+        return SuiteRun(tuple(_outcomes(report.read_bytes(), tests)), provenance("cpu"))
 
 
-def _cases(report: bytes) -> dict[str, Counter[str]]:
-    """ "tests/x/test_y.py::test_z" -> how many of its cases passed, failed or were skipped."""
-    found: dict[str, Counter[str]] = {}
+def _outcomes(report: bytes, tests: Iterable[str]) -> Iterator[Ran]:
+    """What came out of each of these tests, by pytest's report of their cases."""
+    cases: dict[str, list[str]] = {}  # "tests/x/test_y.py::test_z" -> how each of its cases ended
     for case in ElementTree.fromstring(report).iter("testcase"):
-        file = case.get("classname", "").replace(".", "/")
-        name = case.get("name", "").partition("[")[0]
+        file, name = case.get("classname", "").replace(".", "/"), case.get("name", "").partition("[")[0]
         ends = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
-        found.setdefault(f"{file}.py::{name}", Counter())[ends[0] if ends else "passed"] += 1
-    return found
-
-
-def _outcome(cases: Counter[str]) -> tuple[Literal["passed", "failed", "not run"], int]:
-    if cases["failure"] or cases["error"]:
-        return "failed", cases.total()
-    return ("not run" if cases["skipped"] or not cases["passed"] else "passed"), cases.total()
+        cases.setdefault(f"{file}.py::{name}", []).append(ends[0] if ends else "passed")
+    for test in tests:
+        ended = {*cases.get(test, ())}
+        failed, passed = ended & {"failure", "error"}, ended == {"passed"}
+        yield Ran(test, "failed" if failed else "passed" if passed else "not run", len(cases.get(test, ())))
 
 
 # The file
