@@ -131,6 +131,7 @@ def test_the_first_sentence_is_the_rank_correlation_with_the_paper() -> None:
         "Over 3 rows of Table 3, our differences to the base and those that the paper prints have a rank correlation "
         "of 1.00 in log PPL and 1.00 in BLEU."
     )
+    assert "rank correlation" not in page_of(judge(found), found, printed, is_exploration=True)
 
 
 def test_the_file_for_machines_has_every_claim(results: Path) -> None:
@@ -185,6 +186,8 @@ def page_of(
     evidence: Evidence = NOTHING,
     printed: Mapping[str, PaperNumbers] = MappingProxyType({}),
     lengths: Mapping[str, float] = MappingProxyType({}),
+    *,
+    is_exploration: bool = False,
 ) -> str:
     """The page of claims, where the paper prints this for rows, and their translations are as long as that."""
     rows = {(table, row): SimpleNamespace(paper=paper) for (table, row), paper in by_row(printed).items()}
@@ -192,7 +195,7 @@ def page_of(
     data: Any = SimpleNamespace(
         runs=LAPTOP,
         judged=judged,
-        is_exploration=False,
+        is_exploration=is_exploration,
         evidence=evidence,
         published=NOTHING_PUBLISHED,
         frames={"all": pd.DataFrame(of_rows, columns=["table", "row", RATIO])},
