@@ -17,7 +17,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -219,7 +219,7 @@ def _code_of(system: Any) -> _Code:
 
 
 @functools.cache
-def _code_of_task(kind: Any) -> _Code:
+def _code_of_task(kind: Hashable) -> _Code:
     """The module of a kind of task and what it imports; of ours, outside the wall, only what it takes from behind."""
     [module] = own = _modules(kind)
     code = _Code({} if _is_ours(module) else own, is_of_task=True)

@@ -172,7 +172,7 @@ def view_state(
 def charts_state(state: Mapping[str, Any], qualities: Sequence[str]) -> dict[str, Any]:
     """The page of a table with its charts: each score on dev, and both losses on a log scale, by row."""
     section = {"uuid": "first", "name": "BLEU and loss", "display": True, "isReordered": False, "deleted": False}
-    kinds = {f"final/dev_{name}": {"type": "BAR"} for name in qualities}
+    kinds: dict[str, dict[str, Any]] = {f"final/dev_{name}": {"type": "BAR"} for name in qualities}
     kinds |= {name: {"type": "LINE", "selectedMetricKeys": [name], **CURVE} for name in CURVES}
     shown = {"metricSectionId": section["uuid"], "deleted": False, "isGenerated": False, "runsCountToCompare": 100}
     charts = [
