@@ -131,19 +131,6 @@ def test_it_comes_to_the_weights_of_a_run_of_ours(tmp_path: Path) -> None:
         assert torch.equal(weight, ours[name]), name
 
 
-@pytest.mark.filterwarnings("ignore:.*does not have many workers", "ignore:Be aware that when using `ckpt_path`")
-@pytest.mark.parametrize("limit", [None, 4])
-def test_it_goes_on_within_an_epoch_between_its_micro_batches(tmp_path: Path, limit: int | None) -> None:
-    options = {"max_epochs": 2, "accumulate_grad_batches": 2, "limit_train_batches": limit}
-    after_each = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1)
-    whole, resumed = Noting(), Noting()
-    trainer(enable_checkpointing=True, callbacks=[after_each], **options).fit(whole, data(2))
-    trainer(**options).fit(resumed, data(2), ckpt_path=tmp_path / "step=1.ckpt", weights_only=True)
-    assert resumed.rates == whole.rates[1:]
-    for name, weight in resumed.state_dict().items():
-        assert torch.equal(weight, whole.state_dict()[name]), name
-
-
 class Broken(Exception):
     """Ends a training within a step."""
 
