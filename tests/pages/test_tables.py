@@ -9,20 +9,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from kept_sentences import ladder_run
 from paper_runs import changed, paper_run, that_counts, told_apart
+from parser_runs import parser
 from table_records import at_the_end, columns, own, run, save
 
 from repro.pages import tables
 from repro.pages.build import build_scale, texts
 from repro.pages.columns import sheet, spreads
 from repro.pages.tables import columns_of_table_2
+from repro.render.markdown import markdown
 from repro.render.page import Column, Table, plain
+from repro.render.terminal import terminal
 from repro.render.text import NO_BREAK
 from repro.results import frame as frames
+from repro.results.brackets import Brackets
 from repro.results.frame import Listed, ResultSet, note_rows, noted_rows, table
+from repro.results.parts import with_brackets
 from repro.results.record import PaperNumbers, path
 from repro.runs.table import printed
 
@@ -339,6 +345,51 @@ def test_a_table_of_systems_says_where_curves_cross(tmp_path: Path) -> None:
         ["dear", "nowhere", "+0.500", "", ""],
     ]
     assert "More than 10 % from the base's operations: dear (+44900.0 %)." in page
+
+
+# Table 4: printed numbers stand only beside runs on the paper's text
+
+
+PARSERS = ("WSJ only", "semi-supervised")
+
+
+def brackets(right: int) -> Brackets:
+    """Of six sentences, all gold brackets found but in the longest, of which so many."""
+    sizes = np.array([1, 2, 3, 5, 7, 11])
+    return Brackets(sizes, sizes, sizes, np.array([1, 2, 3, 5, 7, right]), {})
+
+
+def parsed(
+    results: Path, *, n_seeds: int, rows: tuple[str, ...] = PARSERS, name: str = "table4", corpus: str = "grammar_trees"
+) -> Any:
+    records = [
+        parser(results, row, seed, dict.fromkeys(("dev", "test"), of), table=name, corpus=corpus, position=i)
+        for i, row in enumerate(rows)
+        for seed in range(4, 4 + n_seeds)
+        for of in [brackets(seed + 2 * i)]
+    ]
+    return with_brackets(table(records), records, results)
+
+
+def page_of_parsers(frame: Any, *, name: str = "table4") -> str:
+    return markdown(tables.page_of_table(frame, "laptop", name))
+
+
+def test_what_is_printed_stands_beside_runs_on_the_papers_text_alone(tmp_path: Path) -> None:
+    for corpora, is_papers in ((("wsj",), True), (("wsj", "wsj_silver"), True), (("craft",), False)):
+        frame = parsed(tmp_path, n_seeds=1, corpus=corpora[0])
+        frame.attrs["corpora"] = list(corpora)
+        runs = page_of_parsers(frame).split("## Our runs")[1].split("\n## ")[0]
+        assert ("91.3" in runs) == is_papers, corpora
+        shown = " ".join(terminal(tables.at_the_end(frame, "table4")).split())
+        assert ("91.3" in shown, "no number here can be compared" in shown) == (is_papers, not is_papers)
+
+
+def test_a_grid_of_rates_has_no_printed_parsers_and_says_where_numbers_are_explained(tmp_path: Path) -> None:
+    for name, is_whole in (("table4", True), ("table4_grid", False)):
+        text = page_of_parsers(parsed(tmp_path, n_seeds=1, name=name), name=name)
+        assert ("## As printed" in text) == is_whole
+        assert "](../../docs/parsing.md#the-page)" in text
 
 
 # Below the closing table: how far its numbers lie apart by chance
