@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyBboxPatch
 
 from repro.figures import style
-from repro.figures.style import Axes, Figure
 from repro.figures.trace import Call, Trace, trace, words
 from repro.model.transformer import Transformer
 
@@ -157,8 +159,6 @@ def paint_architecture(figure: Figure, drawn: tuple[Stack, Stack]) -> None:
 
 def height(drawn: tuple[Stack, Stack]) -> float:
     """The height of the taller stack, in points."""
-    from matplotlib.figure import Figure
-
     pen = Pen(style.canvas(Figure()))  # it is drawn to be measured
     return max(_column(pen, 0, 1, column, (0, 0))[1] for column in drawn) + 24
 
@@ -190,8 +190,6 @@ class Pen:
 
     def circle(self, x: float, y: float, radius: float, sign: str) -> None:
         """Draw a circle with a plus, or with a wave for the positional encoding."""
-        from matplotlib.patches import Circle
-
         self.axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=style.INK, lw=0.8, zorder=3))
         if sign == "+":
             for dx, dy in ((radius, 0), (0, radius)):
@@ -203,8 +201,6 @@ class Pen:
 
     def rounded(self, x: float, y: float, wide: float, tall: float, radius: float, face: str, *, zorder: float) -> None:
         """Draw a rounded shape from its lower left corner."""
-        from matplotlib.patches import FancyBboxPatch
-
         shape = FancyBboxPatch((x, y), wide, tall, boxstyle=f"round,pad=0,rounding_size={radius:g}", zorder=zorder)
         shape.set(facecolor=face, edgecolor=style.INK, linewidth=0.8)
         self.axes.add_patch(shape)

@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
+import torch
+from matplotlib.collections import LineCollection
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from repro.decoding.heads import by_words, entropies
 from repro.figures import style
 from repro.figures.checkpoints import Probe, whose
 from repro.figures.style import Figure
+from repro.model.transformer import Transformer
 from repro.paper import FIGURE_SENTENCES
 from repro.results.record import BASE, Record
 from repro.runs.load import open_run
@@ -50,10 +54,6 @@ def merged_to_words(weights: Array, numbers: Sequence[int], keys: Sequence[int] 
 
 def measure(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
     """Run the model of the only run in `records` on the sentences, and keep the attention of one layer's heads."""
-    import torch
-
-    from repro.model.transformer import Transformer
-
     [run] = records
     trained = open_run(runs / run.run, cache)
     model, tokenizer, n_layers = trained.model, trained.tokenizer, trained.record.hyper["n_layers"]
@@ -144,8 +144,6 @@ class _Rails:
 
     def draw(self, head: int, queries: Iterable[int], full: float, beside: float = 0.0) -> None:
         """Draw lines from queries to the keys of one head, as opaque as the weight; `full` is drawn solid."""
-        from matplotlib.collections import LineCollection
-
         alike = 1 / len(self.xs)  # the weight of uniform attention; lines below it would only be a haze
         shown = [(q, k, weight) for q in queries for k, weight in enumerate(self.weights[head][q]) if weight > alike]
         lines = [((self.xs[q], self.low + LINES), (self.xs[k] + beside, self.low)) for q, k, _ in shown]
@@ -159,8 +157,6 @@ def _colour(head: int, opacity: float) -> tuple[str, float]:
 
 def _paint_all_heads(figure: Figure, measured: dict[str, Any], seen: Map) -> None:
     """Paint lines from one word to all, each head in its colour; under each word a column of squares, one per head."""
-    from matplotlib.patches import Rectangle
-
     word, heads = seen["words"].index(seen["about"]), range(len(seen["weights"]))
     full = max(max(seen["weights"][head][word]) for head in heads)
     rails = _Rails(figure, seen, (0.04, 0.985), cells=len(heads), bold=word)

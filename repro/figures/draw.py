@@ -17,16 +17,7 @@ from typing import Any
 from repro.claims.evidence import read_published
 from repro.claims.judge import evidence_of
 from repro.claims.to_base import Distances
-from repro.figures import (
-    attention_maps,
-    curves,
-    forest,
-    heads,
-    lab,
-    quality,
-    style,
-    trained,
-)
+from repro.figures import curves, forest, quality, style
 from repro.figures.checkpoints import Probe, measured, runs_of_rows
 from repro.model.config import BASE as PAPER_BASE
 from repro.pages.columns import has_part
@@ -55,6 +46,13 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
 
 def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
     """The figures of a scale; data that several of them need is read once."""
+    from repro.figures import (  # here: they import PyTorch, and --help waits for none
+        attention_maps,
+        heads,
+        lab,
+        trained,
+    )
+
     place = results / scale
     if scale not in SCALES and not place.is_dir():
         published = f" Published records take --results-dir {PUBLISHED}." if (PUBLISHED / scale).is_dir() else ""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -302,7 +303,7 @@ def _paint_means(axes: Axes, found: Sequence[Alike]) -> None:
                 continue
             place, (mean, half) = line + shift, interval(values)
             axes.plot(values, [place + RUNS_BELOW] * len(values), marker, ms=3, alpha=0.5, mew=0, color=colour)
-            look = {"fmt": marker, "ms": 5, "elinewidth": 1, "capsize": 3.5, "color": colour}
+            look: dict[str, Any] = {"fmt": marker, "ms": 5, "elinewidth": 1, "capsize": 3.5, "color": colour}
             axes.errorbar(mean, place, xerr=half, label=None if line else name, **look)
             end = max(max(values), mean + (half or 0)), place
             axes.annotate(f"{mean:.2f}", end, (9, 0), textcoords="offset points", va="center", fontsize=8.5)

@@ -8,19 +8,25 @@ Bahdanau et al. (2015).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
+from torch import Tensor
 
 from repro.figures import style
 from repro.figures.style import Figure
+from repro.model.ablations.batch_norm import TokenBatchNorm
+from repro.model.ablations.codes import FastSinusoids, OneHotPositions, ScalarPositions, SlowSinusoids
+from repro.model.attention import scaled_scores, softmax_of_seen
 from repro.model.config import Hyper
-
-if TYPE_CHECKING:
-    import torch
-
-    from repro.model.rivals.recurrent import Simple
+from repro.model.embedding import SinusoidalPositions
+from repro.model.layers import PostNorm
+from repro.model.masks import Padded
+from repro.model.rivals.attention_rnn import SoftAlignment
+from repro.model.rivals.recurrent import Simple, StaticMean
 
 Array = NDArray[np.float64]
 
@@ -35,11 +41,6 @@ def masked() -> tuple[Array, NDArray[np.bool_], Array]:
 
     They are made from seeded queries and keys by the model's own functions.
     """
-    import torch
-
-    from repro.model.attention import scaled_scores, softmax_of_seen
-    from repro.model.masks import Padded
-
     generator, n = torch.Generator().manual_seed(3), len(WORDS)
     q, k = (torch.randn(1, 1, n, 16, dtype=torch.float64, generator=generator) for _ in range(2))
     scores, bias = scaled_scores(q, k), Padded(torch.ones(1, n, dtype=torch.int64)).causal(torch.float64)
@@ -90,11 +91,6 @@ def shared_cells() -> Array:
     First by layer normalisation, then by batch normalisation in training mode, which leaves padding out; found by
     differentiating the modules.
     """
-    import torch
-
-    from repro.model.ablations.batch_norm import TokenBatchNorm
-    from repro.model.layers import PostNorm
-
     generator, length, width = torch.Generator().manual_seed(5), max(REAL), 6
     x = torch.randn(len(REAL), length, width, dtype=torch.float64, generator=generator).requires_grad_()
     over_tokens = TokenBatchNorm(width).double()
@@ -108,8 +104,6 @@ def shared_cells() -> Array:
 
 def paint_norms(figure: Figure) -> None:
     """Paint a batch of three sentences twice, with the cells that share a mean with one cell."""
-    from matplotlib.patches import Rectangle
-
     found = shared_cells()
     _, n_sentences, length, width = found.shape
     apart = length + 0.7  # from one sentence to the next
@@ -121,7 +115,8 @@ def paint_norms(figure: Figure) -> None:
             x, y, is_pad = d, -(b * apart + t), t >= REAL[b]
             face = style.COLOURS[1] if cells[b, t, d] else "#f4f4f4" if is_pad else style.PALE
             cell = Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, facecolor=face, edgecolor="white", linewidth=0.4)
-            cell.set_hatch("/////" if is_pad else None)
+            if is_pad:
+                cell.set_hatch("/////")
             axes.add_patch(cell)
             if (b, t, d) == (1, 1, 2):
                 axes.plot(x, y, "o", color="white", ms=4)
@@ -237,9 +232,6 @@ LENGTH, CODE_WIDTH, FROM = 64, 64, 24
 
 def codes() -> dict[str, Array]:
     """Each kind of encoding without parameters, named as in `experiments/lab_positions.py`: [LENGTH, CODE_WIDTH]."""
-    from repro.model.ablations.codes import FastSinusoids, OneHotPositions, ScalarPositions, SlowSinusoids
-    from repro.model.embedding import SinusoidalPositions
-
     kinds: dict[str, Any] = {
         "sinusoids": SinusoidalPositions,
         "fast sinusoids": FastSinusoids,
@@ -297,16 +289,14 @@ class Entrances:
         return bool(np.abs(self.steps - self.steps[0]).max() < SAME)
 
 
-def entrances(model: "Simple", source: Sequence[int], written: Sequence[int]) -> Entrances:
+def entrances(model: Simple, source: Sequence[int], written: Sequence[int]) -> Entrances:
     """Find the shares by the gradients of the first state and of each step's output with respect to the memory."""
-    import torch
-
     ids = torch.tensor([source])
     memory = model.eval().encode(ids).detach().requires_grad_()
     model.encode = lambda source: memory  # type: ignore[method-assign]  # this model is thrown away
     state = model.start(ids)
 
-    def share_of(found: "torch.Tensor") -> Array:
+    def share_of(found: Tensor) -> Array:
         if not found.requires_grad:
             return np.zeros(len(source))
         probe = torch.linspace(1, 2, found.numel(), dtype=found.dtype).view_as(found)
@@ -326,11 +316,6 @@ def entrances(model: "Simple", source: Sequence[int], written: Sequence[int]) ->
 
 def three_decoders() -> dict[str, Entrances]:
     """The decoders of three systems of the ladder, with seeded, untrained weights."""
-    import torch
-
-    from repro.model.rivals.attention_rnn import SoftAlignment
-    from repro.model.rivals.recurrent import Simple, StaticMean
-
     found = {}
     for name, kind in (("simple", Simple), ("static, mean", StaticMean), ("soft alignment", SoftAlignment)):
         with torch.random.fork_rng(devices=[]):

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from matplotlib.patches import FancyArrowPatch
+from matplotlib.path import Path
 
 from repro.figures import style
 from repro.figures.architecture import OTHER, Pen
@@ -192,9 +194,6 @@ def _ports(x: float, wide: float, sources: Sequence[float]) -> list[float]:
 
 def _arrow(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -> None:
     """Draw an arrow straight up, or with one bend to the side just under its end where needed."""
-    from matplotlib.patches import FancyArrowPatch
-    from matplotlib.path import Path
-
     bend = end[1] - 8
     points = [begin, (begin[0], bend), (end[0], bend), end] if abs(begin[0] - end[0]) > 1 else [begin, end]
     how = "-|>,head_length=3,head_width=1.5"

@@ -15,22 +15,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from repro.data.batch import Batch, make_batch
 from repro.figures import style
 from repro.figures.checkpoints import Probe, dev_pairs, sides_of, told_runs, whose
 from repro.figures.style import Axes, Figure
+from repro.model.config import Hyper
+from repro.model.protocol import TranslationSystem
+from repro.model.special_tokens import PAD
+from repro.model.transformer import Transformer
 from repro.results.record import BASE, Record
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from repro.data.batch import Batch
-    from repro.model.protocol import TranslationSystem
-    from repro.model.transformer import Transformer
+from repro.runs.load import open_run, system_of
 
 Array = NDArray[np.float64]
 N_SENTENCES = 64  # the first of dev, for activations
@@ -46,14 +47,14 @@ Moments = dict[str, list[tuple[float, float]]]  # by stack: mean and variance of
 
 
 @contextmanager
-def watched_stream(model: "Transformer") -> "Iterator[dict[str, list[Tensor]]]":
+def watched_stream(model: Transformer) -> Iterator[dict[str, list[Tensor]]]:
     """Collect, while the context lasts, each stack's input and the output of its sub-layers, [B, T, D] each."""
     kept: dict[str, list[Tensor]] = {stack: [] for stack in STACKS}
     layers: list[tuple[Any, Any, list[Tensor]]] = [
         (layer, layer.around, kept[stack]) for stack in STACKS for layer in getattr(model, stack)
     ]
 
-    def noted(around: Any, of: "list[Tensor]", x: "Tensor", *others: Any) -> "Tensor":
+    def noted(around: Any, of: list[Tensor], x: Tensor, *others: Any) -> Tensor:
         if not of:
             of.append(x)
         of.append(around(x, *others))
@@ -68,12 +69,8 @@ def watched_stream(model: "Transformer") -> "Iterator[dict[str, list[Tensor]]]":
             layer.around = around
 
 
-def moments(model: "Transformer", batch: "Batch") -> Moments:
+def moments(model: Transformer, batch: Batch) -> Moments:
     """Both moments over all elements of all tokens of a padded batch, without padding; dropout is off."""
-    import torch
-
-    from repro.model.special_tokens import PAD
-
     assert isinstance(batch.source, torch.Tensor)
     assert isinstance(batch.target, torch.Tensor)
     real = {"encoder": batch.source != PAD, "decoder": batch.target != PAD}
@@ -88,13 +85,7 @@ def moments(model: "Transformer", batch: "Batch") -> Moments:
 
 def measure_activations(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
     """Both moments of each run, with its first and its last weights, on the same sentences of dev."""
-    import torch
-
-    from repro.data.batch import make_batch
-    from repro.model.config import Hyper
-    from repro.model.transformer import Transformer
-    from repro.runs.load import open_run, system_of
-    from repro.training.module import TranslationModule
+    from repro.training.module import TranslationModule  # it imports Lightning, which no other figure needs
 
     pairs = dev_pairs(records[0], cache)[:N_SENTENCES]
     found = []
@@ -164,16 +155,12 @@ def _name_layers(axes: Axes, stack: str, n: int) -> None:
 # ---- gradients
 
 
-def gradient_norms(model: "TranslationSystem", source: "Tensor", first: "Tensor") -> "Tensor":
+def gradient_norms(model: TranslationSystem, source: Tensor, first: Tensor) -> Tensor:
     """int64 source [B, S] without padding and the first target token [B] -> float [B, S].
 
     The gradient of the loss -log p(first | source) with respect to the embedding of each source token, as its norm over
     D. The loss is not smoothed, dropout is off.
     """
-    import torch
-
-    from repro.model.special_tokens import PAD
-
     model.eval()
     read: list[Tensor] = []
     handle = model.embedding.register_forward_hook(lambda module, inputs, made: read.append(made))
@@ -198,10 +185,6 @@ def length_shown(lengths: Iterable[int]) -> int:
 
 def measure_gradients(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
     """The norms of each run on the same sentences of dev, all of one length, in float64: [runs, B, S]."""
-    import torch
-
-    from repro.runs.load import open_run
-
     pairs, norms = dev_pairs(records[0], cache), []
     for record in records:
         trained = open_run(runs / record.run, cache)

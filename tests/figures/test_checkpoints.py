@@ -16,6 +16,13 @@ Make = Callable[..., Record]
 ROWS = ("ladder", "simple"), ("base", "base")
 
 
+def place(runs: Path, record: Record) -> Record:
+    """The folder of a finished run."""
+    (runs / record.run).mkdir(exist_ok=True)
+    (runs / record.run / "record.json").touch()
+    return record
+
+
 def chosen(records: list[Record], runs: Path) -> list[int]:
     """Numbers of the runs of both rows, by their places in `records`."""
     found = runs_of_rows(ROWS, lambda table: [one for one in records if one.table == table], runs)
@@ -25,11 +32,6 @@ def chosen(records: list[Record], runs: Path) -> list[int]:
 def test_the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text(a_record: Make, tmp_path: Path) -> None:
     def simple(seed: int, row: str = "simple", **other: Any) -> Record:
         return a_record(row, seed, table="ladder", run=f"{seed + 100:016x}", **other)
-
-    def place(record: Record) -> Record:
-        (tmp_path / record.run).mkdir()
-        (tmp_path / record.run / "record.json").touch()
-        return record
 
     elsewhere = {**a_record().tokenizer, "sha256": "0" * 64}
     records = [
@@ -45,11 +47,11 @@ def test_the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text(
     ]
     for record in records:
         if record is not records[2]:
-            place(record)
+            place(tmp_path, record)
     assert chosen(records, tmp_path) == [1, 7]
-    records.append(place(a_record("base", 4, run="f" * 16)))
+    records.append(place(tmp_path, a_record("base", 4, run="f" * 16)))
     assert chosen(records, tmp_path) == [1, 9]  # of the same seed
-    records.insert(0, place(a_record("base", 3, run="e" * 16)))
+    records.insert(0, place(tmp_path, a_record("base", 3, run="e" * 16)))
     assert chosen(records, tmp_path) == [2, 10]  # though that of 3 is lower
     assert chosen(records[:1], tmp_path) == []
 
@@ -60,8 +62,7 @@ def test_a_run_of_uncommitted_code_is_shown_alone_and_not_compared(a_record: Mak
         "ladder": [a_record("simple", 1, table="ladder")],
     }
     for record in (*runs["base"], *runs["ladder"]):
-        (tmp_path / record.run).mkdir(exist_ok=True)
-        (tmp_path / record.run / "record.json").touch()
+        place(tmp_path, record)
     assert runs_of_rows(ROWS[1:], runs.__getitem__, tmp_path) == runs["base"][1:]
     assert runs_of_rows(ROWS, runs.__getitem__, tmp_path) == [*runs["ladder"], runs["base"][0]]
 

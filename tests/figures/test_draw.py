@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from repro.figures import draw
+from repro.figures import draw, lab
 from repro.figures.attention_maps import map_of_words
 from repro.figures.checkpoints import whose
 from repro.results.record import Record, path
@@ -93,7 +93,7 @@ def test_a_disk_that_fails_is_no_figure_that_was_skipped(tmp_path: Path) -> None
 def only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the drawings that stand on nothing."""
     monkeypatch.setattr(draw, "_of_modules", lambda to: [])
-    monkeypatch.setattr(draw.lab, "PICTURES", {})
+    monkeypatch.setattr(lab, "PICTURES", {})
 
 
 def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.Mon
     assert gradients.startswith("gradients of the first word: no ")
     assert gradients.endswith('`python experiments/ladder.py --rows base simple "soft alignment" --scale laptop`.')
     assert differences.startswith("differences: ")
-    assert quality.startswith("quality and cost: ")
+    assert quality.startswith("quality and cost: no finished runs of committed code of two rows that differ in cost. ")
     assert all(
         said.endswith("Run `python experiments/all_tables.py --scale laptop`.") for said in (differences, quality)
     )

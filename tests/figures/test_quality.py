@@ -38,12 +38,9 @@ def test_two_seeds_have_no_interval_and_are_hollow(a_record: Make) -> None:
 
 def test_one_row_is_no_comparison(a_record: Make, tmp_path: Path) -> None:
     expected = r"finished runs .* of two rows that differ in cost, only of base\. Run `make`\."
-    with pytest.raises(ValueError, match=expected):
-        draw_quality(tmp_path, [a_record("base", 1)], command="make")
-    with pytest.raises(ValueError, match=expected):
-        draw_quality(tmp_path, [a_record("base", 1), a_record("h=4", 1)], command="make")
-    with pytest.raises(ValueError, match=r"differ in cost\. Run `make`\."):
-        draw_quality(tmp_path, [], command="make")
+    for rows in (["base"], ["base", "h=4"]):
+        with pytest.raises(ValueError, match=expected):
+            draw_quality(tmp_path, [a_record(row, 1) for row in rows], command="make")
 
 
 def test_rows_of_the_bases_cost_are_left_out(a_record: Make) -> None:

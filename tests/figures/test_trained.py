@@ -66,7 +66,7 @@ def run_of(a_record: Callable[..., Record], monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(trained, "dev_pairs", lambda record, cache: pairs)
         monkeypatch.setattr(trained, "sides_of", sides)
         opened = Trained(record=record, model=model, tokenizer=type("Tokens", (), {"size": 11}))  # type: ignore[arg-type]
-        monkeypatch.setattr("repro.runs.load.open_run", lambda folder, cache: opened)
+        monkeypatch.setattr(trained, "open_run", lambda folder, cache: opened)
         return record
 
     return make
