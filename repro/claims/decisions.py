@@ -154,14 +154,14 @@ class Best:
 Tested = Sign | Equivalence | Best
 
 
-def judged(tests: Sequence[Tested | None], alpha: float = ALPHA) -> list[tuple[Verdict, float] | None]:
+def judged(tests: Sequence[Tested | None]) -> list[tuple[Verdict, float] | None]:
     """Judge a family of claims; gives each its verdict and the level at which it was tested.
 
     None stands for a claim that cannot be tested yet. It keeps its place in the family, so that the levels of the
     others do not depend on which runs exist.
     """
-    levels = holm([1.0 if test is None else test.p for test in tests], alpha)
-    lowest = alpha / max(1, len(tests))
+    levels = holm([1.0 if test is None else test.p for test in tests])
+    lowest = ALPHA / max(1, len(tests))
     return [
         None if test is None else (test.verdict(level, lowest), level)
         for test, level in zip(tests, levels, strict=True)

@@ -42,12 +42,12 @@ class Fit(NamedTuple):
     points: int
 
 
-def power_law(lines: Sequence[Any], value: Callable[[Any], float], by: Sequence[str] = ("n", "d", "window")) -> Fit:
-    """The exponents of `value` in those sizes of `by` that vary between the lines; the value must be positive."""
+def power_law(lines: Sequence[Any], value: Callable[[Any], float]) -> Fit:
+    """The exponents of `value` in those of n, d and window that vary between the lines; the value must be positive."""
     import numpy as np
     from scipy.special import stdtrit
 
-    sizes = [name for name in by if len({getattr(line, name) for line in lines} - {None}) > 1]
+    sizes = [name for name in ("n", "d", "window") if len({getattr(line, name) for line in lines} - {None}) > 1]
     x = np.array([[1.0, *(math.log(getattr(line, name)) for name in sizes)] for line in lines])
     y = np.log([value(line) for line in lines])
     found, _, rank, _ = np.linalg.lstsq(x, y)

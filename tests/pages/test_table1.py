@@ -126,9 +126,13 @@ def replaced(layer: str, **values: Callable[[Any], Any]) -> Callable[[Any], Any]
 # Exponents and laws
 
 
+def sized(n: int, d: int = 1, window: int | None = None) -> SimpleNamespace:
+    return SimpleNamespace(n=n, d=d, window=window)
+
+
 def test_an_exact_power_law_is_found_without_noise() -> None:
     # left-overs of 1e-15 differ between processors, and were published with 12 digits
-    points = [SimpleNamespace(n=n, d=d, window=w) for n in (32, 48, 96, 512) for d in (7, 64, 256) for w in (3, 5)]
+    points = [sized(n, d, w) for n in (32, 48, 96, 512) for d in (7, 64, 256) for w in (3, 5)]
     fit = power_law(points, lambda p: 11 * p.n**2 * p.d**-1.5)
     assert fit.exponents == {"n": 2.0, "d": -1.5, "window": 0.0}
     assert (set(fit.half_widths.values()), fit.points) == ({0.0}, 24)
@@ -141,18 +145,18 @@ def test_its_interval_is_the_t_interval_of_a_line() -> None:
     from scipy.stats import linregress, t
 
     values = dict(zip((1, 2, 4, 8, 16), (1.0, 2.5, 3.5, 9.0, 15.0), strict=True))
-    fit = power_law([SimpleNamespace(n=n) for n in values], lambda p: values[p.n], by=["n"])
+    fit = power_law([sized(n) for n in values], lambda p: values[p.n])
     line = linregress([math.log(n) for n in values], [math.log(v) for v in values.values()])
     assert fit.exponents["n"] == pytest.approx(line.slope)
     assert fit.half_widths["n"] == pytest.approx(t.ppf(0.975, 3) * line.stderr)
 
 
 def test_two_points_have_no_interval_and_sizes_that_vary_together_no_exponents() -> None:
-    fit = power_law([SimpleNamespace(n=2), SimpleNamespace(n=4)], lambda p: p.n**3, by=["n"])
+    fit = power_law([sized(2), sized(4)], lambda p: p.n**3)
     assert fit.exponents["n"] == pytest.approx(3)
     assert math.isnan(fit.half_widths["n"])
     with pytest.raises(ValueError, match=r"Expected sizes \['n', 'd'\] that vary by themselves, got 3 points"):
-        power_law([SimpleNamespace(n=n, d=n) for n in (2, 4, 8)], lambda p: p.n, by=["n", "d"])
+        power_law([sized(n, n) for n in (2, 4, 8)], lambda p: p.n)
 
 
 @pytest.mark.parametrize(
