@@ -84,9 +84,8 @@ class Corpus:
         if self.vocabulary is None:
             return replace(of_scale, whole=self.whole)
         if asked is not None:
-            raise ValueError(
-                f"--vocab-size {asked}: the text came split into sub-words, those of {self.vocabulary}. Leave it out."
-            )
+            came = f"the text came split into sub-words, those of {self.vocabulary}"
+            raise ValueError(f"--vocab-size {asked}: {came}. Leave it out.")
         return Subwords("given", 0)
 
     @property
@@ -96,12 +95,7 @@ class Corpus:
 
 
 def open_corpus(
-    name: str,
-    pair: str,
-    *,
-    data_dir: Path | None,
-    cache: Path,
-    sizes: GrammarSizes | None = None,
+    name: str, pair: str, *, data_dir: Path | None, cache: Path, sizes: GrammarSizes | None = None
 ) -> Corpus:
     """Find (or generate) the files of a corpus and refuse what is missing, unequal, empty or altered.
 
@@ -109,14 +103,21 @@ def open_corpus(
     variable REPRO_DATA names, then in `data/` of the project.
     """
     folder = find(name, pair, data_dir) or generated(name, cache, sizes)
-    known = CORPORA[name]
-    texts: list[Parallel] = []
-    for split, part, stems in _wanted(folder, name, pair):
-        sides = sides_of(folder, stems, pair)
-        assert sides is not None  # _find has seen them, or they were just generated
-        texts.append(Parallel(*sides, may_drop=split == "train", name=part))
-        _recognised(texts[-1], name, pair, stems)
-    *train, dev, test = texts
+    known, fetched = CORPORA[name], COLLECTIONS.get(f"{name}-{pair}")
+
+    def recognised(stems: Sequence[str], split: str = "", part: str = "") -> Parallel | None:
+        if (sides := sides_of(folder, stems, pair)) is None:
+            return None
+        text = Parallel(*sides, may_drop=split == "train", name=part)
+        _refuse_unknown(text, name, pair, stems)
+        return text
+
+    *train, dev, test = (one for split, part, of in _wanted(folder, name, pair) if (one := recognised(of, split, part)))
+    # other test sets, by what they are called by hand or by fetching; and a part that is a test set of its own
+    others = {other: recognised((*by_hand, f"{name}_{other}")) for other, by_hand in known.further.items()}
+    stem = fetched.subset if fetched else None
+    part = recognised((stem,)) if stem else None
+    subset = subset_of(stem, part, test) if stem and part and part.source != test.source else None
     vocabulary, form = None, Cut(in_tokens=known.in_tokens)
     if not known.folders:  # a reader's own text, of which nothing is known
         vocabulary = place if (place := folder / GIVEN).is_file() else None
@@ -125,24 +126,22 @@ def open_corpus(
         refuse_mixed(train, (dev, test))
     notes = [*form.notes]
     if [one.sha256 for one in dev.fingerprints()] == [one.sha256 for one in test.fingerprints()]:
-        notes.append(
-            f"{dev.source.name} and {test.source.name} are one text, so scores on test say nothing that those on dev "
-            "do not; a test set should be text that nothing was chosen on."
-        )
+        said = "are one text, so scores on test say nothing that those on dev do not; a test set should be text that"
+        notes.append(f"{dev.source.name} and {test.source.name} {said} nothing was chosen on.")
     return Corpus(
         name=name,
         pair=pair,
         train=tuple(train),
         dev=dev,
         test=test,
-        subset=_subset(folder, name, pair, test),
+        subset=subset,
         vocabulary=vocabulary,
         in_tokens=form.in_tokens,
         pieces=form.pieces,
         files=hashes_of(train, dev, test, pair),
         licence=known.licence,
         origin=known.origin,
-        further=_further(folder, name, pair),
+        further={other: text for other, text in others.items() if text},
         notes=tuple(notes),
     )
 
@@ -176,28 +175,6 @@ def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
     return None
 
 
-def _subset(folder: Path, name: str, pair: str, test: Parallel) -> Subset | None:
-    """The lines of the test set that are a test set of their own."""
-    fetched = COLLECTIONS.get(f"{name}-{pair}")
-    stem = fetched.subset if fetched else None
-    if not stem or not (sides := sides_of(folder, (stem,), pair)) or sides[0] == test.source:
-        return None
-    part = Parallel(*sides)
-    _recognised(part, name, pair, (stem,))
-    return subset_of(stem, part, test)
-
-
-def _further(folder: Path, name: str, pair: str) -> dict[str, Parallel]:
-    """The other test sets of a corpus that lie beside its own, by name."""
-    found = {}
-    for test, by_hand in CORPORA[name].further.items():
-        stems = (*by_hand, f"{name}_{test}")  # the last is what fetching names it
-        if sides := sides_of(folder, stems, pair):
-            found[test] = Parallel(*sides)
-            _recognised(found[test], name, pair, stems)
-    return found
-
-
 def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, Sequence[str]]]:
     """(split, part, stems) of each text: the training text whole or, if that is absent, in its parts.
 
@@ -206,11 +183,11 @@ def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, Sequence
     known = CORPORA[name]
     if (fetched := COLLECTIONS.get(f"{name}-{pair}")) is None:
         return [("train", "", known.train), ("dev", "", known.dev), ("test", "", known.test)]
-    train: list[tuple[str, Sequence[str]]] = [("", (*known.train, *fetched.train))]
+    train = [("train", "", (*known.train, *fetched.train[:1]))]
     if len(fetched.train) > 1:
-        train = [("", known.train)] if sides_of(folder, known.train, pair) else [(one, (one,)) for one in fetched.train]
-    held_out = [("dev", "", (*known.dev, fetched.dev)), ("test", "", (*known.test, fetched.test))]
-    return [*(("train", part, stems) for part, stems in train), *held_out]
+        train = [("train", one, (one,)) for one in fetched.train]
+        train = [("train", "", tuple(known.train))] if sides_of(folder, known.train, pair) else train
+    return [*train, ("dev", "", (*known.dev, fetched.dev)), ("test", "", (*known.test, fetched.test))]
 
 
 def _find(name: str, pair: str, data_dir: Path | None) -> Path:
@@ -221,13 +198,10 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
         wanted = [stems for _, _, stems in _wanted(folder, name, pair)]
         lacks = [_expected(stems, pair) for stems in wanted if not sides_of(folder, stems, pair)]
         if not lacks:
-            if not known.folders:
-                devs = [one for one in known.dev if sides_of(folder, (one,), pair)]
-                if len(devs) > 1:  # any of them might be meant
-                    raise ValueError(
-                        f"{folder} has {' and '.join(devs)}: expected one text for dev. Move what is not meant to "
-                        "another folder."
-                    )
+            devs = [one for one in known.dev if sides_of(folder, (one,), pair)]
+            if not known.folders and len(devs) > 1:  # any of them might be meant
+                meant = "expected one text for dev. Move what is not meant to another folder."
+                raise ValueError(f"{folder} has {' and '.join(devs)}: {meant}")
             return folder
         looked.append(f"{folder} (lacks {', '.join(lacks)})" if folder.is_dir() else f"{folder} (no such folder)")
     expected = ", ".join(_expected(stems, pair) for stems in (known.train, known.dev, known.test))
@@ -245,29 +219,30 @@ def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
         return [data_dir, *(data_dir / folder for folder in inside)]
     if not inside:
         raise ValueError(f"Corpus {name!r} needs a folder. {known.origin}")
-    given = [Path(os.environ["REPRO_DATA"])] if os.environ.get("REPRO_DATA") else []
-    return [root / folder for root in (*given, PROJECT / "data") for folder in inside]
+    return [root / folder for root in data_folders() for folder in inside]
+
+
+def data_folders() -> list[Path]:
+    """Where text is looked for if nobody says where: the folder that REPRO_DATA names, then `data/` of the project."""
+    given = os.environ.get("REPRO_DATA")
+    return [*([Path(given)] if given else []), PROJECT / "data"]
 
 
 def sides_of(folder: Path, stems: Sequence[str], pair: str) -> tuple[Path, Path] | None:
     """The two files of a text, in `folder` or in the subfolder that fetching makes; None if one is missing."""
-    for stem in stems:
-        for place in (folder, folder / f"{stem}-{pair}"):
-            source, target = (_plain_or_gzip(place / f"{stem}.{language}") for language in languages(pair))
-            if source and target:
-                return source, target
+    for place in (place / stem for stem in stems for place in (folder, folder / f"{stem}-{pair}")):
+        named = ([Path(f"{place}.{language}{packed}") for packed in ("", ".gz")] for language in languages(pair))
+        source, target = (next(filter(Path.is_file, files), None) for files in named)
+        if source and target:
+            return source, target
     return None
-
-
-def _plain_or_gzip(path: Path) -> Path | None:
-    return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
 
 
 def _expected(stems: Sequence[str], pair: str) -> str:
     return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in languages(pair))
 
 
-def _recognised(text: Parallel, name: str, pair: str, stems: Sequence[str]) -> None:
+def _refuse_unknown(text: Parallel, name: str, pair: str, stems: Sequence[str]) -> None:
     """Raise ValueError if a text is not the known one; of text that fetching unpacked, the archive was checked."""
     place, known = text.source.parent, CORPORA[name]
     folder, found = known.folders.get(pair), text.fingerprints()
@@ -276,19 +251,16 @@ def _recognised(text: Parallel, name: str, pair: str, stems: Sequence[str]) -> N
     for path, language, one in zip((text.source, text.target), languages(pair), found, strict=True):
         if unpacked:  # known by what was unpacked: the files are gigabytes, and one look at them is enough
             if one.sha256 != (expected := unpacked[language]["sha256"]):
-                raise ValueError(
-                    f"{path} is damaged: expected SHA-256 {expected}, got {one.sha256}. Delete its folder and fetch it "
-                    "again."
-                )
+                differ = f"expected SHA-256 {expected}, got {one.sha256}"
+                raise ValueError(f"{path} is damaged: {differ}. Delete its folder and fetch it again.")
             continue
         # known by its own name or, if it goes by another name, by the usual one
         usual = KNOWN.get(f"{folder}/{stems[0]}.{language}", one.sha256)
         expected = KNOWN.get(f"{folder}/{path.name.removesuffix('.gz')}", usual)
         if one.sha256 != expected:
-            raise ValueError(
-                f"{path} is not the text known as {name}: expected SHA-256 {expected}, got {one.sha256}. Get it again, "
-                "or read it as a text of your own with --corpus folder."
-            )
+            differ = f"expected SHA-256 {expected}, got {one.sha256}"
+            how = "Get it again, or read it as a text of your own with --corpus folder."
+            raise ValueError(f"{path} is not the text known as {name}: {differ}. {how}")
 
 
 def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
@@ -298,16 +270,12 @@ def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
     if sizes is None:
         raise ValueError(f"Corpus {name!r} is generated: expected its sizes, got none. Take those of a scale.")
     counts = {"n_train": sizes.n_train, "n_dev": sizes.n_dev, "n_test": sizes.n_test}
-    write: Callable[..., None] = generate.write_grammar
+    write: Callable[..., Any] = generate.write_grammar
     if CORPORA[name].trees is not None:
         counts["n_silver"], write = sizes.n_silver, generate.write_grammar_trees
     code = b"".join(file.read_bytes() for file in sorted(Path(str(generate.__file__)).parent.glob("*.*")))
     numbers = "-".join(map(str, (*counts.values(), sizes.seed)))
     folder = cache / f"{name}-{numbers}-{hashlib.sha256(code).hexdigest()[:12]}"
 
-    def fill(empty: Path) -> dict[str, Any]:
-        write(empty, **counts, seed=sizes.seed)
-        return {}
-
-    made_once(folder, fill)
+    made_once(folder, lambda empty: write(empty, **counts, seed=sizes.seed) or {})
     return folder

@@ -51,7 +51,7 @@ def form_of(train: Sequence[Parallel], held_out: Sequence[Parallel], *, has_voca
     if len(target.schemes) > 1:
         shares = " and ".join(f"{name} in {target.share(name):.1%}" for name in target.schemes)
         raise ValueError(
-            f"{target.path}: expected pieces of words by one scheme, got {shares} of its lines. Cut it by one of them."
+            f"{target.path}: expected pieces by one scheme, got {shares} of its lines. Cut it by one of them."
         )
     refuse_mixed(train, held_out)
     found = [*target.schemes, *([_MOSES] if target.is_moses else [_APART] if target.has(_APART) else [])]
@@ -72,11 +72,9 @@ def refuse_mixed(train: Sequence[Parallel], held_out: Sequence[Parallel]) -> Non
                 expected = more.share(name) * fewer.counts[name][1] if more.has(name) else 0
                 if expected >= _EXPECTED and 10 * fewer.share(name) < more.share(name):
                     what = "full stops that stand apart" if name == _APART else f"pieces of words ({name})"
-                    raise ValueError(
-                        f"{more.path} has {what} in {more.share(name):.1%} of its lines, {fewer.path} in "
-                        f"{fewer.share(name):.1%}: expected training and held-out text to be cut alike. Cut or join "
-                        "one of them."
-                    )
+                    differ = f"in {more.share(name):.1%} of its lines, {fewer.path} in {fewer.share(name):.1%}"
+                    how = "expected training and held-out text to be cut alike. Cut or join one of them."
+                    raise ValueError(f"{more.path} has {what} {differ}: {how}")
 
 
 @dataclass(frozen=True)

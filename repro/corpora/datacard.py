@@ -142,14 +142,11 @@ def unlisted(card: Mapping[str, Any], vocabulary: Path | None) -> Iterator[str]:
             if vocabulary and split == "train" and share >= REFUSED_FROM:
                 raise ValueError(
                     f"{vocabulary} is not the vocabulary of this text: it lacks {lacks}, expected less than "
-                    f"{100 * REFUSED_FROM:.0f} %. It has one token a line and nothing after it, spelled as in the "
-                    "text, for both languages."
+                    f"{100 * REFUSED_FROM:.0f} %. It has one token a line, spelled as in the text, for both languages."
                 )
             if share >= TOLD_FROM:
-                yield (
-                    f"{lacks} are not in the vocabulary, so they are all one token: its perplexity is low and says "
-                    "little."
-                )
+                said = "are not in the vocabulary, so they are all one token: its perplexity is low and says little."
+                yield f"{lacks} {said}"
 
 
 def write_card(card: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -53,10 +53,8 @@ def fetch(source: Source, folder: Path, *, offline: bool = False, tell: Announce
     if offline:
         raise FileNotFoundError(f"Offline, and an archive is missing. {by_hand([source], folder)}")
     with alone(folder / f".{source.archive}.lock", tell):
-        if not path.exists() and (failures := _download(source, path, tell)):
-            said = [f"No address gave {source.archive}:", *(f"  {url}: {why}" for url, why in failures.items())]
-            said.append("Without a network, get the file elsewhere and add --offline.")
-            raise ConnectionError("\n".join([*said, by_hand([source], folder)]))
+        if not path.exists():
+            _download(source, path, tell)
     return path
 
 
@@ -78,10 +76,10 @@ def by_hand(sources: Iterable[Source], folder: Path) -> str:
 
 def described(source: Source) -> list[str]:
     """What one must know of an archive: our name for it, size and hash, where it is, what it is, its licence."""
-    published = [f"SHA-256 {source.sha256}"] if source.sha256 else [f"MD5 {source.md5}"] if source.md5 else []
-    identity = published or ["known by the SHA-256 of its texts"]
+    identity = f"MD5 {source.md5}" if source.md5 else "known by the SHA-256 of its texts"
+    identity = f"SHA-256 {source.sha256}" if source.sha256 else identity
     said = (*source.urls, source.about, f"licence: {source.licence}")
-    return ["  ".join([source.archive, _at_most(source), *identity]), *(f"  {line}" for line in said if line)]
+    return [f"{source.archive}  {_at_most(source)}  {identity}", *(f"  {line}" for line in said if line)]
 
 
 def _at_most(source: Source) -> str:
@@ -106,28 +104,30 @@ class Refused(Exception):
     """This address does not have the archive; the message says why."""
 
 
-class Broken(Exception):
+class Broken(Refused):
     """The transfer broke; another try may succeed."""
 
 
-def _download(source: Source, archive: Path, tell: Announce) -> dict[str, str]:
-    """Download the archive from the first address that gives it. Returns {}, or if all fail what each of them did."""
-    failures: dict[str, str] = {}
+def _download(source: Source, archive: Path, tell: Announce) -> None:
+    """Download the archive from the first address that gives it. Raises ConnectionError if none does."""
+    failures = []
     path = archive.with_name(f"{archive.name}.part")
     with closing(atomic.Appended(path)) as part:
         part.cut(path.stat().st_size)
         for url in source.urls:
             try:
                 _receive(source, url, part, tell)
-            except (Refused, Broken) as failure:
-                failures[url] = f"{failure}"
-                tell(f"{url}: {failure}")
-                continue
-            path.replace(archive)
-            return {}
+            except Refused as failure:
+                failures.append(f"{url}: {failure}")
+                tell(failures[-1])
+            else:
+                path.replace(archive)
+                return
     if not (source.sha256 or source.md5) or not path.stat().st_size:  # it could not be resumed
         path.unlink()
-    return failures
+    hint = "Without a network, get the file elsewhere and add --offline."
+    said = [f"No address gave {source.archive}:", *(f"  {line}" for line in failures), hint]
+    raise ConnectionError("\n".join([*said, by_hand([source], archive.parent)]))
 
 
 def _receive(source: Source, url: str, part: atomic.Appended, tell: Announce) -> None:
@@ -166,12 +166,12 @@ def _attempt(source: Source, url: str, part: atomic.Appended, tell: Announce) ->
     try:
         with answer:
             _take(source, answer, part, tell)
-    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:  # it also has less than it stated
         raise Broken(f"the connection broke ({type(error).__name__})") from None
 
 
 def _take(source: Source, answer: requests.Response, part: atomic.Appended, tell: Announce) -> None:
-    """Write the body of an answer to the part; urllib3 raises an error where less comes than the answer states."""
+    """Write the body of an answer to the part."""
     status = answer.status_code
     if status == 416 and part.end:  # it may be complete: the hash decides
         return
@@ -190,8 +190,8 @@ def _take(source: Source, answer: requests.Response, part: atomic.Appended, tell
         if part.end > source.size_at_most:
             part.cut(0)
             raise Refused(f"it sends more than expected: {_at_most(source)}")
-        if (now := time.monotonic()) - told >= TELL_SECONDS:
-            told = now
+        if time.monotonic() - told >= TELL_SECONDS:
+            told = time.monotonic()
             tell(f"{source.archive}: {part.end:,} of {_at_most(source)}")
     if source.size is not None and part.end < source.size:
         raise Broken(f"the connection ended after {part.end:,} of {source.size:,} bytes")
@@ -201,13 +201,7 @@ def _take(source: Source, answer: requests.Response, part: atomic.Appended, tell
 
 
 def text(
-    source: Source,
-    pair: str,
-    archives: Path,
-    texts: Path,
-    *,
-    offline: bool = False,
-    tell: Announce = print,
+    source: Source, pair: str, archives: Path, texts: Path, *, offline: bool = False, tell: Announce = print
 ) -> tuple[Path, Path]:
     """The plain text of `source` for `pair`, two files in a folder of `texts`; the archive is needed only to make them.
 
@@ -218,7 +212,7 @@ def text(
     try:
         verified(folder)
     except (FileNotFoundError, ValueError) as reason:
-        if not isinstance(reason, FileNotFoundError):
+        if isinstance(reason, ValueError):
             tell(f"{reason} It is made again now.")
         archive = fetch(source, archives, offline=offline, tell=tell)
         tell(f"Unpacking {source.name} ({pair}) from {archive}.")
@@ -236,19 +230,17 @@ def _unpacked(source: Source, pair: str, archive: Path, folder: Path) -> dict[st
     paths = {side: folder / f"{source.name}.{side.language}" for side in source.members[pair]}
     unpack(archive, {side.name: path for side, path in paths.items()})
     found = {side: text_fingerprint(path) for side, path in paths.items()}
-    counts = [one.n_lines for one in found.values()]
-    if counts[0] != counts[1] or source.n_pairs.get(pair, counts[0]) != counts[0]:
-        expected = f"{source.n_pairs[pair]:,} of each" if pair in source.n_pairs else "as many of each"
+    one, other = (of.n_lines for of in found.values())
+    expected = source.n_pairs.get(pair, one)
+    if not one == other == expected:
         raise ValueError(
-            f"{archive}: the sides have {counts[0]:,} and {counts[1]:,} lines, expected {expected}. {AGAIN}"
+            f"{archive}: the sides have {one:,} and {other:,} lines, expected {expected:,} of each. {AGAIN}"
         )
-    for side, one in found.items():
-        if side.sha256 not in (None, one.sha256):
-            raise ValueError(
-                f"{archive}: {side.name!r} is not the published text: expected SHA-256 {side.sha256}, got "
-                f"{one.sha256}. {AGAIN}"
-            )
-    files = {side.language: {"n_lines": one.n_lines, "sha256": one.sha256} for side, one in found.items()}
+    for side, of in found.items():
+        if side.sha256 not in (None, of.sha256):
+            wrong = f"expected SHA-256 {side.sha256}, got {of.sha256}. {AGAIN}"
+            raise ValueError(f"{archive}: {side.name!r} is not the published text: {wrong}")
+    files = {side.language: {"n_lines": of.n_lines, "sha256": of.sha256} for side, of in found.items()}
     return {"files": files, "archive": archive.name}
 
 

@@ -81,9 +81,7 @@ def reasons(names: Iterable[str], pair: str, sources: Sequence[str], targets: Se
     """
     checks = [FILTER_RULES[name].why for name in check_rules(names)]
     if checks and (unspaced := [language for language in languages(pair) if tokeniser_of(language)]):
-        raise ValueError(
-            f"Rules of length compare numbers of words and {unspaced[0]!r} of pair {pair!r} is written without blanks "
-            "between them; expected two languages with blanks. Leave these rules out."
-        )
+        which = f"{unspaced[0]!r} of pair {pair!r} is written without blanks between them"
+        raise ValueError(f"Rules of length compare numbers of words and {which}. Leave these rules out.")
     pairs = zip(sources, targets, strict=True)
     return [next((why for check in checks if (why := check(*one))), None) for one in pairs]

@@ -56,11 +56,10 @@ def import_text(
     """
     texts = {"train": text} | {split: one for split, one in (held_out or {}).items() if one is not None}
     drawn = {split: share for split, share in (shares or {}).items() if share is not None and split not in texts}
-    if lacking := [split for split in SPLITS if split not in texts | drawn]:
-        raise ValueError(
-            f"There is no text for {lacking[0]}: expected --{lacking[0]} FILE, or a part of the training text by "
-            f"--{lacking[0]}-share 0.01."
-        )
+    for split in SPLITS:
+        if split not in texts | drawn:
+            how = f"expected --{split} FILE, or a part of the training text by --{split}-share 0.01"
+            raise ValueError(f"There is no text for {split}: {how}.")
     if not all(0 < share < 0.5 for share in drawn.values()):
         raise ValueError(f"Shares must lie between 0 and 0.5 of the training text, got {drawn}.")
 
@@ -100,15 +99,15 @@ def _pairs(text: Path, pair: str, columns: Names | None, dropped: Counter[str] |
     packing = next(end for end in PACKED[::-1] if text.name.endswith(end))
     form = Path(text.name.removesuffix(packing)).suffix
     if form not in TABLES:
+        one, other = languages(pair)
         stem = text.name.removesuffix(".gz")
-        stems = (text.name, *(stem.removesuffix(f".{language}") for language in languages(pair)))
-        if (sides := sides_of(text.parent, stems, pair)) is None:
-            one, other = languages(pair)
-            if text.is_dir():
-                raise ValueError(
-                    f"{text} is a folder: expected its training text, with --dev and --test. A folder of train.{one}, "
-                    f"train.{other}, dev.* and test.* needs no import: --corpus folder --data-dir {text}."
-                )
+        stems = (text.name, stem.removesuffix(f".{one}"), stem.removesuffix(f".{other}"))
+        if (sides := sides_of(text.parent, stems, pair)) is None and text.is_dir():
+            raise ValueError(
+                f"{text} is a folder: expected its training text, with --dev and --test. A folder of train.{one}, "
+                f"train.{other}, dev.* and test.* needs no import: --corpus folder --data-dir {text}."
+            )
+        if sides is None:
             raise ValueError(
                 f"{text} is not there or of another kind: expected {', '.join(TABLES)}, plain or "
                 f"{', '.join(PACKED[1:])}, or two files {text.name}.{one} and {text.name}.{other}, plain or .gz."
@@ -145,10 +144,9 @@ def _rows(path: Path, form: str, sides: Names, columns: Names | None) -> Iterato
                 wanted = [tuple(int(name) - 1 for name in columns)]
             names = next((names for names in wanted if {*names} <= {*found}), None)
             if names is None:
-                raise ValueError(
-                    f"it has the columns {', '.join(map(str, found))}; expected {' and '.join(columns or sides)}. Name "
-                    "them with --columns SOURCE TARGET, or --columns 1 2 if line 1 is text"
-                )
+                there, expected = ", ".join(map(str, found)), " and ".join(columns or sides)
+                how = "Name them with --columns SOURCE TARGET, or --columns 1 2 if line 1 is text"
+                raise ValueError(f"it has the columns {there}; expected {expected}. {how}")
             yield from zip(found[names[0]], found[names[1]], strict=True)
     except Exception as error:  # of five readers and four ways of packing
         raise ValueError(f"{path} cannot be read: {str(error).strip()}.") from error

@@ -20,7 +20,5 @@ def languages(pair: str) -> tuple[str, str]:
         )
     source, target = "-".join(parts[: starts[1]]), "-".join(parts[starts[1] :])
     if source == target:
-        raise ValueError(
-            f"A pair is two different languages like 'en-de', got {pair!r}: there is nothing to translate."
-        )
+        raise ValueError(f"A pair is two different languages like 'en-de', got {pair!r}: nothing is to be translated.")
     return source, target

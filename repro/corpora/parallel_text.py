@@ -49,7 +49,7 @@ class Fingerprint:
     marks: tuple[int, ...] = field(compare=False)  # where each chunk begins, in bytes of the uncompressed file
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Chunk:
     """Consecutive lines of both sides."""
 
@@ -73,11 +73,8 @@ class Chunk:
                     texts.append(as_text(line))
                 except ValueError as reason:
                     if not self.may_drop:
-                        raise ValueError(
-                            f"{path}, line {number:,} {reason}; held-out text must not shrink silently. "
-                            f"Correct this line, or delete line {number:,} of both {self.source.name} "
-                            f"and {self.target.name}."
-                        ) from None
+                        both = f"delete line {number:,} of both {self.source.name} and {self.target.name}"
+                        raise ValueError(f"{path}, line {number:,} {reason}. Correct it, or {both}.") from None
                     dropped[f"{side} {reason}"] += 1
                     break
             else:
@@ -98,10 +95,8 @@ class Parallel:
         with ThreadPoolExecutor(2) as threads:  # hashing lets other threads run
             source, target = threads.map(text_fingerprint, (self.source, self.target))
         if source.n_lines != target.n_lines:
-            raise ValueError(
-                f"{self.source} has {source.n_lines:,} lines, {self.target} has {target.n_lines:,}; line i must "
-                "translate line i. Get both files again, from one source."
-            )
+            differ = f"{self.source} has {source.n_lines:,} lines, {self.target} has {target.n_lines:,}"
+            raise ValueError(f"{differ}; line i must translate line i. Get both files again, from one source.")
         if not source.n_lines:
             raise ValueError(f"{self.source} and {self.target} hold no line; expected at least one pair.")
         return source, target
@@ -109,16 +104,10 @@ class Parallel:
     def chunks(self) -> list[Chunk]:
         """The text in runs of at most CHUNK lines."""
         source, target = self.fingerprints()
+        marks = zip(source.marks, target.marks, strict=True)
         return [
-            Chunk(
-                source=self.source,
-                target=self.target,
-                marks=marks,
-                first_line=i * CHUNK,
-                n_lines=min(CHUNK, source.n_lines - i * CHUNK),
-                may_drop=self.may_drop,
-            )
-            for i, marks in enumerate(zip(source.marks, target.marks, strict=True))
+            Chunk(self.source, self.target, at, first, min(CHUNK, source.n_lines - first), self.may_drop)
+            for at, first in zip(marks, range(0, source.n_lines, CHUNK), strict=True)
         ]
 
     def pairs(self, dropped: Counter[str] | None = None) -> Iterator[tuple[str, str]]:
@@ -269,12 +258,10 @@ def subset_of(name: str, part: Parallel, whole: Parallel) -> Subset:
     places, references = [], []
     for number, (source, target) in enumerate(part.pairs(), 1):
         if (place := known.get(same_spelling(source))) is None:
-            raise ValueError(
-                f"{part.source}, line {number:,} is not in {whole.source}; expected each line of {name} to be one of "
-                "the whole test set. Get both again, or move the files of the part away to go without its score."
-            )
+            expected = f"expected each line of {name} to be one of the whole test set"
+            how = "Get both again, or move the files of the part away to go without its score."
+            raise ValueError(f"{part.source}, line {number:,} is not in {whole.source}; {expected}. {how}")
         places.append(place)
         references.append(target)
-    digests = "".join(one.sha256 for one in part.fingerprints())
-    sha256 = hashlib.sha256(digests.encode()).hexdigest()
+    sha256 = hashlib.sha256("".join(one.sha256 for one in part.fingerprints()).encode()).hexdigest()
     return Subset(name=name, places=tuple(places), references=tuple(references), sha256=sha256)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from repro.corpora import parallel_text
 from repro.corpora.catalogue import Corpus
-from repro.corpora.datacard import SEEN, Overlap, card, repeats, unlisted, write_card
+from repro.corpora.datacard import SEEN, SPLITS, Overlap, card, repeats, unlisted, write_card
 from repro.corpora.filters import check_rules, identity, reasons
 from repro.corpora.parallel_text import Chunk, Parallel, same_spelling
 from repro.data.shards import SHARD, SIDES, Ids, Prepared, Shards, Split, Store, shard_folder, write_shard
@@ -65,10 +65,11 @@ def prepare(
     if (corpus.vocabulary is None) == (subwords.kind == "given"):
         came = f"with sub-words, those of {corpus.vocabulary}" if corpus.vocabulary else "without sub-words"
         raise ValueError(f"{corpus.name} came {came}; {subwords} do not fit: a text has its own or learns some.")
+    workers = usable_cores() if workers is None else workers
     for name, number in (("max_length", max_length), ("workers", workers)):
-        if number is not None and number < 1:
+        if number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}.")
-    rules, workers = check_rules(rules), workers or usable_cores()
+    rules = check_rules(rules)
     reasons(rules, corpus.pair, [], [])  # raise here, not in every process, if a rule cannot work
     version = _version(corpus, subwords, max_length, rules)
     folder = cache / f"{corpus.name}-{corpus.pair}-{subwords.size}-{version[:12]}"
@@ -80,9 +81,8 @@ def prepare(
     learned_on = "all training text" if every == 1 else f"a part in {every} of the training text"
     if not corpus.vocabulary and not whole([folder / "tokenizer"]):
         tell(f"learning {subwords.size:,} tokens on {learned_on}")
-    task = functools.partial(_learn, corpus, subwords, every)
-    # in a process of its own if it takes much memory, which then is freed
-    made({folder / "tokenizer": task}, workers=1, apart=n_lines > APART_FROM)
+    learn = {folder / "tokenizer": functools.partial(_learn, corpus, subwords, every)}
+    made(learn, workers=1, apart=n_lines > APART_FROM)  # it takes much memory, which then is freed
     tokenizer = Tokenizer.load(folder / "tokenizer" / "tokenizer.json")
     # the name keeps apart the ids of other tokenizers and shards of other sizes
     encoded = folder / f"encoded-{LAYOUT}-{tokenizer.sha256[:12]}-{parallel_text.CHUNK}"
@@ -92,13 +92,18 @@ def prepare(
     overlap = Overlap({"dev": corpus.dev.pairs(), "test": corpus.test.pairs()})
     training = replace(held_out, rules=rules, limit=max_length, overlap=overlap)
     made = functools.partial(made, workers=workers)
-    dev, dev_facts = _split((corpus.dev,), held_out, encoded / "dev", made)
-    test, test_facts = _split((corpus.test,), held_out, encoded / "test", made)
-    train, train_facts = _split(corpus.train, training, encoded / "train", made)
+    of_splits = {
+        "dev": ((corpus.dev,), held_out),
+        "test": ((corpus.test,), held_out),
+        "train": (corpus.train, training),
+    }
+    splits, facts = {}, {}
+    for name, (parts, encoder) in of_splits.items():
+        split, facts[name] = _split(parts, encoder, encoded / name, made)
+        splits[name] = replace(split, pieces=corpus.pieces)
 
     # 3. what it is
-    facts = {"train": train_facts, "dev": dev_facts, "test": test_facts}
-    shards = [shard_folder(encoded / name, i) for name, of in facts.items() for i in range(len(of))]
+    shards = [shard_folder(encoded / name, i) for name in SPLITS for i in range(len(facts[name]))]
     learned = {} if corpus.vocabulary else {"learned_on": learned_on}
     told = card(
         **facts,
@@ -118,9 +123,7 @@ def prepare(
     made_once(encoded / "card", functools.partial(write_card, told))
     return Prepared(
         tokenizer=tokenizer,
-        train=replace(train, pieces=corpus.pieces),
-        dev=replace(dev, pieces=corpus.pieces),
-        test=replace(test, pieces=corpus.pieces),
+        **splits,
         data_hash=told["data_hash"],
         ids_hash=_hash(json.loads((shard / MANIFEST).read_bytes())["files"][SHARD] for shard in shards),
         manifest_hash=told["shards_sha256"],
@@ -196,8 +199,10 @@ class Encoder:
         sides = (_Side(tokenizer), _Side(tokenizer))
         seen: dict[str, dict[str, set[int]]] = {what: {"dev": set(), "test": set()} for what in SEEN}
         same_sides = 0
-        for sources, targets in _chunks(chunk, dropped):
+        pairs = chunk.pairs(dropped)
+        while some := list(islice(pairs, PAIRS_AT_ONCE)):
             # 1. the rules
+            sources, targets = zip(*some, strict=True)
             broken = reasons(self.rules, self.pair, sources, targets)
             dropped.update(why for why in broken if why)
             lines = [[line for line, why in zip(side, broken, strict=True) if not why] for side in (sources, targets)]
@@ -227,14 +232,6 @@ class Encoder:
             **{name: [side.counts[name] for side in sides] for name in sides[0].counts},
             "lengths": [np.bincount(side.lengths).tolist() for side in sides],
         }
-
-
-def _chunks(chunk: Chunk, dropped: Counter[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The sources and targets of a chunk, PAIRS_AT_ONCE at a time."""
-    pairs = chunk.pairs(dropped)
-    while some := list(islice(pairs, PAIRS_AT_ONCE)):
-        sources, targets = zip(*some, strict=True)
-        yield sources, targets
 
 
 class _Side:
@@ -271,14 +268,9 @@ def _split(
     parts: Sequence[Parallel], encoder: Encoder, folder: Path, made: Callable[..., list[FolderFacts]]
 ) -> tuple[Split, list[FolderFacts]]:
     """Make the shards of a split that are lacking; returns the split and the facts of each shard."""
-    chunks = [(part.name, chunk) for part in parts for chunk in part.chunks()]
-    tasks = {
-        shard_folder(folder, i): functools.partial(encoder.shard, chunk, part) for i, (part, chunk) in enumerate(chunks)
-    }
-    facts = made(tasks)
-    dropped: Counter[str] = Counter()
-    for one in facts:
-        dropped.update(one["dropped"])
+    chunks = enumerate((part.name, chunk) for part in parts for chunk in part.chunks())
+    facts = made({shard_folder(folder, i): functools.partial(encoder.shard, one, name) for i, (name, one) in chunks})
+    dropped: Counter[str] = sum((Counter(one["dropped"]) for one in facts), Counter())
     if not sum(one["pairs"] for one in facts):
         names = ", ".join(f"{part.source} and {part.target}" for part in parts)
         raise ValueError(f"No pair of {names} is left; dropped: {dict(dropped)}.")
@@ -291,14 +283,7 @@ def _split(
 # Processes -------------------------------------------------------------------------------------------------
 
 
-def made_all(
-    tasks: Tasks,
-    workers: int,
-    *,
-    lock: Path,
-    tell: Tell,
-    apart: bool = False,
-) -> list[FolderFacts]:
+def made_all(tasks: Tasks, workers: int, *, lock: Path, tell: Tell, apart: bool = False) -> list[FolderFacts]:
     """Fill every folder that is absent or damaged by its task, in at most `workers` processes; the facts of all.
 
     A single worker is this process, unless it is to work `apart`, in a process with as many threads as it likes.
@@ -336,8 +321,8 @@ def _made_each(tasks: Tasks, workers: int, apart: bool) -> Iterator[tuple[Path, 
         yield from ((folder, made_once(folder, task)) for folder, task in tasks.items())
         return
     ended = (
-        "A process that prepared text has ended: it was killed, perhaps for lack of memory, or it could not start (see "
-        "above). Finished work is kept. Type the same command again; fewer --workers need less memory."
+        "A process that prepared text was killed, perhaps for lack of memory, or could not start. Finished work is "
+        "kept: type the same command again; fewer --workers need less memory."
     )
     with process_pool(workers, _allow_threads, workers == 1, where_one_ends=ended) as pool:
         pending = {pool.submit(made_once, folder, task): folder for folder, task in tasks.items()}

@@ -7,7 +7,6 @@ steps treat them as two languages. Silver text is trees that a parser made; they
 import functools
 import hashlib
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.corpora.catalogue import CORPORA, PROJECT, Corpus, GrammarSizes, generated, hashes_of
+from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, data_folders, generated, hashes_of
 from repro.corpora.pair import languages
 from repro.corpora.parallel_text import Parallel, text_fingerprint
 from repro.corpora.sources import craft_sources, missing_of_craft
@@ -59,10 +58,8 @@ def check_craft(folder: Path) -> None:
     for path, source in craft_sources().items():
         found = hashlib.sha256((folder / path).read_bytes().replace(b"\r\n", b"\n")).hexdigest()
         if found != source.sha256:
-            raise ValueError(
-                f"{folder / path} is not the published file: expected SHA-256 {source.sha256}, got {found}. {again}, "
-                "or leave other trees out of this folder."
-            )
+            differ = f"expected SHA-256 {source.sha256}, got {found}"
+            raise ValueError(f"{folder / path} is not the published file: {differ}. {again}.")
 
 
 def _craft(folder: Path) -> Files:
@@ -77,9 +74,8 @@ def _craft(folder: Path) -> Files:
 
 def _wsj(folder: Path) -> Files:
     """Sections 02 to 21, 22 and 23, each a folder. Paper: section 6.3, as in earlier work on parsing."""
-    sections = {"train": range(2, 22), "dev": range(22, 23), "test": range(23, 24)}
-    found: dict[str, list[Path]] = {split: [] for split in sections}
-    for split, section in ((split, section) for split, numbers in sections.items() for section in numbers):
+    found: dict[str, list[Path]] = {split: [] for split in SPLITS}
+    for section in range(2, 24):
         files = list(_files_of_trees(folder / f"{section:02}"))
         # a section belongs to one split, so a file of another one must not lie here
         if not files or any((of := re.match(r"wsj_(\d\d)", file.stem)) and int(of[1]) != section for file in files):
@@ -87,7 +83,7 @@ def _wsj(folder: Path) -> Files:
                 f"{folder / f'{section:02}'}: expected the trees of section {section:02} and no others, in files such "
                 f"as wsj_{section:02}01.mrg (LDC99T42, parsed/mrg/wsj), got {[file.name for file in files[:3]]}."
             )
-        found[split] += files
+        found[{22: "dev", 23: "test"}.get(section, "train")] += files
     return found
 
 
@@ -119,17 +115,12 @@ def find_trees(name: str, data_dir: Path | None, *, silver: bool = False) -> Pat
             others = ", ".join(f"--corpus {other}" for other, one in TREEBANKS.items() if one.places)
             raise ValueError(f"Corpus {name!r} is generated; for a treebank in {data_dir} add one of {others}.")
         return None
-    looked = [data_dir, *(data_dir / place for place in known.places)] if data_dir else []
-    if data_dir is None and not known.only_data_dir:
-        roots = [Path(os.environ["REPRO_DATA"])] if os.environ.get("REPRO_DATA") else []
-        looked = [root / place for root in (*roots, PROJECT / "data") for place in known.places]
+    roots = [data_dir] if data_dir else [] if known.only_data_dir else data_folders()
+    looked = ([data_dir] if data_dir else []) + [root / place for root in roots for place in known.places]
     folder = next((place for place in looked if (place / known.is_here).is_dir()), None)
     if folder is None:
-        places = "; ".join(map(str, looked)) or "no folder"
-        raise FileNotFoundError(
-            f"Corpus {name!r} is not here: expected a folder with {known.is_here}; looked in {places}. "
-            f"{CORPORA[name].origin}"
-        )
+        where = f"expected a folder with {known.is_here}; looked in {'; '.join(map(str, looked)) or 'no folder'}"
+        raise FileNotFoundError(f"Corpus {name!r} is not here: {where}. {CORPORA[name].origin}")
     if silver:
         _silver_files(name, data_dir)
     return folder
@@ -138,37 +129,31 @@ def find_trees(name: str, data_dir: Path | None, *, silver: bool = False) -> Pat
 def _silver_files(name: str, data_dir: Path | None) -> list[Path]:
     """The files of trees that a parser made; looked for only in the folder that the user names."""
     places = TREEBANKS[name].silver
-    folder = next((data_dir / place for place in places if (data_dir / place).is_dir()), None) if data_dir else None
-    if folder is None or not (files := list(_files_of_trees(folder))):
-        raise FileNotFoundError(
-            f"There is no silver text beside {name!r}: expected trees that a parser made (.mrg, .ptb, .tree) in "
-            f"{' or '.join(places)} of the folder given by --data-dir, such as https://github.com/amir-zeldes/gum. "
-            "Put them there, or leave the row out with --rows."
-        )
-    return files
+    folders = [data_dir / place for place in places if (data_dir / place).is_dir()] if data_dir else []
+    if files := list(_files_of_trees(folders[0])) if folders else []:
+        return files
+    raise FileNotFoundError(
+        f"There is no silver text beside {name!r}: expected trees that a parser made (.mrg, .ptb, .tree) in "
+        f"{' or '.join(places)} of the folder given by --data-dir, such as https://github.com/amir-zeldes/gum. Put "
+        "them there, or leave the row out with --rows."
+    )
 
 
 # To parallel text --------------------------------------------------------------------------------------------
 
 
 def open_trees(
-    name: str,
-    *,
-    silver: bool = False,
-    data_dir: Path | None,
-    cache: Path,
-    sizes: GrammarSizes | None = None,
+    name: str, *, silver: bool = False, data_dir: Path | None, cache: Path, sizes: GrammarSizes | None = None
 ) -> Corpus:
     """The words and trees of a treebank as parallel text, made in `cache` once; with `silver`, train has that part too.
 
     Trees of train that cannot be read are left out and counted by reason; in held-out text they raise ValueError.
     """
-    folder = find_trees(name, data_dir, silver=silver)
-    made = folder or generated(name, cache, sizes)
-    files = TREEBANKS[name].splits(made)
+    files = TREEBANKS[name].splits(find_trees(name, data_dir, silver=silver) or generated(name, cache, sizes))
     text = _converted(name, {split: files[split] for split in SPLITS}, cache)
     facts = verified(text)
-    parts = {"gold" if silver else "": (_parallel(text, "train", name="gold" if silver else ""), facts["train"])}
+    gold = "gold" if silver else ""
+    parts = {gold: (_parallel(text, "train", name=gold), facts["train"])}
     if silver:
         beside = _converted(name, {"silver": files.get("silver") or _silver_files(name, data_dir)}, cache)
         parts["silver"] = (_parallel(beside, "silver", name="silver"), verified(beside)["silver"])

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 from text_folders import put, text_folder
+from typed import typed
 
-from repro.cli.commands import main
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.importer import Imported, import_text, share_of
 from repro.corpora.parallel_text import normalised
@@ -244,43 +244,34 @@ def test_a_folder_that_holds_something_is_left_to_the_user(tmp_path: Path) -> No
 # The command ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_it_advises_first_makes_what_the_second_reads(tmp_path: Path, capsys: Said, monkeypatch: Patch) -> None:
-    monkeypatch.chdir(tmp_path)  # the cache is there
-    put(tmp_path / "a.tsv", tsv([(f"a {i}", f"b {i}") for i in range(200)]))
-    command = ["import", "a.tsv", "--pair=en-de", "--dev-share=0.1", "--test-share=0.1", "--to=my own"]
-    assert main(["data", *command]) == 0
-    first, second = map(shlex.split, capsys.readouterr().out.split("What next:\n")[1].splitlines())
-    assert main(first[first.index("data") :]) == 0
-    options = Options.read("table3_A", second[second.index("--pair") :])
-    scale, text = chosen_scale(options), open_corpus("folder", "en-de", data_dir=options.data_dir, cache=Path("cache"))
-    subwords = text.subwords(scale.subwords("en-de"), asked=None)
-    made = prepare(text, subwords=subwords, cache=Path("cache"), max_length=scale.max_length, rules=scale.rules)
-    assert f"\n{made.card / 'data_card.json'}\n" in capsys.readouterr().out
-
-
 def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(tmp_path: Path, capsys: Said) -> None:
     train = [("a b", "c"), ("", "c"), ("a", "c " * 19 + "x y")]
     put(text_folder(tmp_path, train=train, dev=[("a", "c")], test=[("b", "d")]) / "vocab", b"a\nb\nc\nd\n")
-    assert main(["data", "prepare", "folder-en-de", f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}"]) == 0
-    said = capsys.readouterr().out
+    said = typed(
+        capsys, "data", "prepare", "folder-en-de", f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}"
+    )
     assert "folder-en-de: train 2, dev 1, test 1 pairs in 7 tokens" in said
     assert "; left out: {'source is empty': 1}; manifest " in said
     assert "Note: 9.1 % of the target tokens of train are not in the vocabulary" in said  # 2 of 22: x y
     assert said.count("not in the vocabulary") == 1
 
 
-def test_the_command(tmp_path: Path, capsys: Said) -> None:
+def test_the_command(tmp_path: Path, capsys: Said, monkeypatch: Patch) -> None:
+    """What it advises first makes what the second command that it advises reads."""
+    monkeypatch.chdir(tmp_path)  # the cache is there
     lines = b"".join(b"l\xc3\xadnea %d\t\xe7\xac\xac %d\n" % (i, i) for i in range(200))
     text = put(tmp_path / "a.tsv", lines + b"\n\t\n")
-    command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}", "--columns", "1", "2"]
-    assert main(["data", *command, "--test-share=0.1"]) == 2
-    assert "There is no text for dev" in capsys.readouterr().err
-    assert main(["data", *command, "--test-share=0.1", "--dev-share=0.1"]) == 0
-    said = capsys.readouterr().out
+    command = ["data", "import", text, "--pair=es-zh-Hans", "--to=my own", "--columns", "1", "2", "--test-share=0.1"]
+    assert "There is no text for dev" in typed(capsys, *command, code=2)
+    said = typed(capsys, *command, "--dev-share=0.1")
     assert "pairs; left out: {'source is empty': 1}. The first one:\n  línea 0\n  第 0\n" in said
-    assert {path.name for path in (tmp_path / "made").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
-    options = [f"--data-dir={tmp_path / 'made'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
-    assert main(["data", "prepare", "folder-es-zh-Hans", *options]) == 0
-    said = capsys.readouterr().out
+    assert {path.name for path in Path("my own").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
+    first, second = map(shlex.split, said.split("What next:\n")[1].splitlines())
+    said = typed(capsys, *first[first.index("data") :])
     assert "folder-es-zh-Hans: train 1" in said
     assert "Note" not in said  # no source stands on both sides
+    options = Options.read("table3_A", second[second.index("--pair") :])
+    scale, corpus = chosen_scale(options), open_corpus("folder", options.pair, data_dir=options.data_dir, cache=Path())
+    subwords = corpus.subwords(scale.subwords(options.pair), asked=None)
+    made = prepare(corpus, subwords=subwords, cache=Path("cache"), max_length=scale.max_length, rules=scale.rules)
+    assert f"\n{made.card / 'data_card.json'}\n" in said

@@ -379,13 +379,13 @@ class Author:
             clause = self.clause(subject=self.thing("hhha", depth=1))
             return tree.Sentence(asking(clause, self.even(ASKED)) if role == "asked" else clause, question=True)
         if role == "who":
-            clause = self.clause(subject=tree.Who(), verb=self.pick(lex.with_subject("h")))
+            clause = self.clause(subject=tree.Asked("who"), verb=self.pick(lex.with_subject("h")))
             return tree.Sentence(replace(clause, front="subject"), question=True)
         kind = "h" if role == "whom" else self.even("ofcra")
         verb = self.pick(
             [verb for verb in lex.with_object(kind) if verb.de_case == "A" and not verb.de_prep + verb.fr_prep]
         )
-        object: tree.Thing = tree.Who() if role == "whom" else tree.What()
+        object: tree.Thing = tree.Asked("who") if role == "whom" else tree.Asked("what")
         if role == "which":
             noun, adjectives = self.pick(lex.of_kind(kind)), self.adjectives(kind, self.pick((0, 1)))
             object = tree.NP(noun, "which", self.chance(0.25), adjectives)

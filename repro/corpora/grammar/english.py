@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import ENGLISH_NUMBERS, WORDS, forms
+from repro.corpora.grammar.lexicon import ENGLISH_NUMBERS, WORDS, Forms, forms
 
 _OBJECT_FORM = {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
 _BE, _HAVE, _WANT = (("be",), ("have", "has", "had"), ("want", "wants", "wanted"))
@@ -27,7 +27,8 @@ def english_verbs(clause: tree.Clause, asking: bool) -> tuple[str, list[str]]:
     """The finite verb and the rest: does + buy, will + buy, was + written, bought + nothing."""
     verb, person, past = clause.verb, tree.features(clause.subject).person, clause.tense == "past"
     if verb is None or clause.passive:
-        of, rest = _BE, [verb.en[3]] if verb else []
+        of: Forms = _BE
+        rest = [verb.en[3]] if verb else []
     else:
         of, rest = verb.en, [verb.en_particle] if verb.en_particle else []
     if clause.tense == "future":
@@ -97,10 +98,8 @@ def _thing(thing: tree.Thing | None, subject: bool = False) -> str:
             return f"(NP (NNP {en}))"
         case tree.Relative(noun):
             return f"(WHNP ({'WDT that' if not subject else 'WP who' if noun.kind == 'h' else 'WDT which'}))"
-        case tree.Who():
-            return "(WHNP (WP who))"
-        case tree.What():
-            return "(WHNP (WP what))"
+        case tree.Asked(word):
+            return f"(WHNP (WP {word}))"
         case tree.And(first, second):
             return f"(NP {_thing(first)} (CC and) {_thing(second)})"
     label = "WHNP" if thing.det == "which" or isinstance(thing.owner, tree.Relative) else "NP"

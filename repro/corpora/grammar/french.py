@@ -49,10 +49,8 @@ def french_thing(thing: tree.Thing, subject: bool = False, negated: bool = False
             return [en]
         case tree.Relative():
             return ["qui" if subject else "que"]
-        case tree.Who():
-            return ["qui"]
-        case tree.What():
-            return ["que"]
+        case tree.Asked(word):
+            return ["qui" if word == "who" else "que"]
         case tree.And(first, second):
             return [*french_thing(first), "et", *french_thing(second)]
     words = thing.noun.fr[thing.plural].split() + (thing.compound.fr.split() if thing.compound else [])

@@ -42,10 +42,8 @@ def german_thing(thing: tree.Thing, case: str, negated: bool = False) -> list[st
             return [en]
         case tree.Relative():
             return [_ending("relative", case, agreement.de)]
-        case tree.Who():
-            return [{"N": "wer", "A": "wen", "D": "wem"}[case]]
-        case tree.What():
-            return ["was"]
+        case tree.Asked(word):
+            return [{"N": "wer", "A": "wen", "D": "wem"}[case] if word == "who" else "was"]
         case tree.And(first, second):
             return [*german_thing(first, case), "und", *german_thing(second, case)]
     det, before, after = _DETERMINERS[thing.det], "", []

@@ -9,42 +9,34 @@ from typing import NamedTuple
 from repro.corpora.grammar.lexicon import Adjective, Modifier, Noun, Prep, Verb
 
 
-@dataclass(frozen=True, eq=False)
-class Pronoun:
+class Pronoun(NamedTuple):
     """I, you, he, she, it, we, they; `of` is what it stands for: for a dog it is er, for a cat sie."""
 
     word: str
     of: "Thing | None" = None
 
 
-@dataclass(frozen=True, eq=False)
-class PersonName:
+class PersonName(NamedTuple):
     """Anna, the same in all three."""
 
     en: str
     pronoun: str
 
 
-@dataclass(frozen=True, eq=False)
-class Relative:
+class Relative(NamedTuple):
     """who, which, that: agrees with the noun before it, takes its case from its own clause."""
 
     noun: Noun
     plural: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Who:
-    """who?"""
+class Asked(NamedTuple):
+    """who? what?"""
+
+    word: str
 
 
-@dataclass(frozen=True, eq=False)
-class What:
-    """what?"""
-
-
-@dataclass(frozen=True, eq=False)
-class And:
+class And(NamedTuple):
     """Two things as one: the man and the woman."""
 
     first: "NP | PersonName"
@@ -66,19 +58,17 @@ class NP:
     relative: "Clause | None" = None
 
 
-Thing = Pronoun | PersonName | Relative | Who | What | And | NP
+Thing = Pronoun | PersonName | Relative | Asked | And | NP
 
 
-@dataclass(frozen=True, eq=False)
-class Phrase:
+class Phrase(NamedTuple):
     """A preposition and its noun."""
 
     prep: Prep
     thing: Thing
 
 
-@dataclass(frozen=True, eq=False)
-class Locative:
+class Locative(NamedTuple):
     """At the school, or `toward` it: the place noun brings its prepositions (in dem Garten, in den Garten)."""
 
     thing: NP
@@ -94,8 +84,7 @@ class Fixed:
     fr: str
 
 
-@dataclass(frozen=True, eq=False)
-class Quality:
+class Quality(NamedTuple):
     """very old; older than the cat"""
 
     adjective: Adjective
@@ -129,8 +118,7 @@ class Clause:
     complement: "Sub | None" = None
 
 
-@dataclass(frozen=True, eq=False)
-class Sub:
+class Sub(NamedTuple):
     """A subordinate clause with its conjunction; an `infinitive` one has no subject and no finite verb."""
 
     link: Fixed
@@ -138,8 +126,7 @@ class Sub:
     infinitive: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Sentence:
+class Sentence(NamedTuple):
     """A main clause, alone or with a subordinate one (before or after) or a coordinated one."""
 
     main: Clause
