@@ -22,7 +22,9 @@ from figures.conftest import record
 from own_signals import own_signals
 from paper_runs import perplexity
 from report_records import HOSTILE, fill
+from text_folders import put, text_folder
 from toy_system import Toy
+from typed import typed
 
 import repro
 from repro.cli.library import Loaded
@@ -36,6 +38,7 @@ from repro.results.frame import ResultSet, noted_rows
 from repro.results.record import path
 
 ROOT = Path(__file__).parents[1]
+SIZES = {"train": 40, "dev": 3, "test": 4}
 LINES = ["the cat sees a dog", "ein alter Hund schläft", "the old dog sleeps", "sees"]
 
 
@@ -115,11 +118,8 @@ def test_the_notebook_of_first_steps_runs_as_it_is() -> None:
 @pytest.fixture
 def own(tmp_path: Path) -> dict[str, Any]:
     """Options of a run on text of one's own, which decodes in no time."""
-    text = tmp_path / "text"
-    text.mkdir()
-    for split, n in (("train", 40), ("dev", 3), ("test", 4)):
-        for language in ("en", "de"):
-            (text / f"{split}.{language}").write_text("".join(f"{split} {language} {i % 7}\n" for i in range(n)))
+    splits = {split: [(f"{split} en {i % 7}", f"{split} de {i % 7}") for i in range(n)] for split, n in SIZES.items()}
+    text = text_folder(tmp_path / "text", **splits)
     return {"scale": "smoke", "steps": 1, "corpus": "folder", "data_dir": text, "vocab_size": 300}
 
 
@@ -129,9 +129,9 @@ def test_rows_of_a_program_stand_in_one_table_in_the_order_of_their_first_runs(o
     deep = partial(Toy, depth=2)
     rows = {"z": Row("z", partial(with_d_ff, d_ff=8), Paper()), "a": Row("a", lambda base: base, Paper(), system=deep)}
     before = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    torch.set_num_threads(2)
-    torch.set_float32_matmul_precision("high")
     try:
+        torch.set_num_threads(2)
+        torch.set_float32_matmul_precision("high")
         made = [repro.run(rows[name], **own) for name in ("z", "a")]
         assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == (2, "high"), "the program goes on"
     finally:
@@ -166,12 +166,13 @@ def test_rows_of_a_program_stand_in_one_table_in_the_order_of_their_first_runs(o
 def test_what_cannot_be_run_is_named(row: Any, options: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValueError, match=re.escape(expected)):
         repro.run(row, **options)
-
-
-def test_a_run_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match="looked in .*nowhere"):
-        repro.run("base", scale="smoke", data_dir=str(tmp_path / "nowhere"))
+        repro.run("base", scale="smoke", data_dir="nowhere")
+
+
+def csv_lines(file: Path) -> list[dict[str, str]]:
+    with file.open(encoding="utf-8", newline="") as lines:
+        return [*csv.DictReader(lines)]
 
 
 def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
@@ -180,48 +181,36 @@ def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
         replace(made_up, scores={**made_up.scores, "test": test}).save(path(tmp_path, made_up))
     write_scale(replace(ResultSet.read(tmp_path / "laptop"), own=True))
     table = repro.table("table3_A", results_dir=tmp_path, every_column=True)
-    with (tmp_path / "laptop" / "table3_A.csv").open(newline="") as file:
-        lines = {line["row"]: line for line in csv.DictReader(file)}
+    lines = {line["row"]: line for line in csv_lines(tmp_path / "laptop" / "table3_A.csv")}
     assert list(table.index) == list(lines) == ["base", "h=1", HOSTILE, "h=4"]
     for row, line in lines.items():
         for name in ("n", "dev/bleu", "test/bleu", "test/ppl", "dev/bleu_half_width", "paper/bleu", "dev/ppl_to_base"):
             number = float(line[name]) if line[name] else math.nan
             assert table.loc[row, name] == pytest.approx(number, rel=1e-8, nan_ok=True), (row, name)
     shown = repro.table("table3_A", results_dir=tmp_path)
-    assert list(shown.columns) == [
-        "n",
-        *(f"{split}/ppl{end}" for split in ("dev", "test") for end in ("", "_half_width")),
-        "paper/ppl",
-        *(f"{split}/bleu{end}" for split in ("dev", "test") for end in ("", "_half_width")),
-        "paper/bleu",
-    ]
+    of_each = ("dev/{}", "dev/{}_half_width", "test/{}", "test/{}_half_width", "paper/{}")
+    assert list(shown.columns) == ["n", *(name.format(score) for score in ("ppl", "bleu") for name in of_each)]
     assert shown.loc["base", "test/bleu"] == pytest.approx(shown.loc["base", "dev/bleu"] - 7.0)
 
 
 def test_a_table_is_that_of_its_name(tmp_path: Path) -> None:
     """All of Table 3 as `results/<scale>/table3.csv` has it: the base, the groups, big."""
     found = repro.table("table3", results_dir=ROOT / "results", every_column=True)
-    with (ROOT / "results" / "laptop" / "table3.csv").open(encoding="utf-8", newline="") as file:
-        lines = [*csv.DictReader(file)]
+    lines = csv_lines(ROOT / "results" / "laptop" / "table3.csv")
     assert [*zip(found["table"], found.index, strict=True)] == [(line["table"], line["row"]) for line in lines]
     assert found["n"].tolist() == [int(line["n"]) for line in lines]
-    with pytest.raises(
-        ValueError, match=r"expected records of lab_parts in .*laptop, found none\. Run the table first"
-    ):
+    refused = r"expected records of lab_parts in .*laptop, found none\. Run the table first"
+    with pytest.raises(ValueError, match=refused):
         repro.table("lab_parts", results_dir=tmp_path)
 
 
-def test_it_translates_as_the_command_does(loaded: Loaded, made: Run, capsysbinary: Any) -> None:
-    from repro.cli.commands import main
-
-    text = made.cache.parent / "text"
-    text.write_text("\n".join(["the cat sees a dog", "", "sees"]) + "\n", "utf-8")
-    assert main(["translate", str(made.folder), str(text), "--beam", "3", "--alpha", "0"]) == 0
-    said = capsysbinary.readouterr().out.decode().split("\n")[:-1]
-    assert loaded.translate(["the cat sees a dog", "", "sees"], beam=3, alpha=0) == said
-    assert said[1] == ""
+def test_it_translates_as_the_command_does(loaded: Loaded, made: Run, capsys: Any) -> None:
+    text = put(made.cache.parent / "text", "\n".join(["the cat sees a dog", "", "sees"]) + "\n")
+    said = typed(capsys, "translate", made.folder, text, "--beam", "3", "--alpha", "0").split("\n")
+    expected = loaded.translate(["the cat sees a dog", "", "sees"], beam=3, alpha=0)
+    assert (said[:3], expected[1]) == (expected, "")
     # what can be gone through once only is, and blanks are no sentence
-    assert loaded.translate((line for line in ["the cat sees a dog", " \t", "sees"]), beam=3, alpha=0) == said
+    assert loaded.translate((line for line in ["the cat sees a dog", " \t", "sees"]), beam=3, alpha=0) == expected
 
 
 def test_threads_that_share_a_run_get_the_same_answers(loaded: Loaded) -> None:
@@ -252,10 +241,28 @@ def test_scores_are_sums_of_log_probabilities_sentence_by_sentence(loaded: Loade
     assert found.ppls[1] == pytest.approx(math.exp(-found.log_probs[1] / found.n_each[1]))
 
 
-def test_attention_is_drawn(loaded: Loaded, tmp_path: Path) -> None:
+def test_attention_is_that_of_the_model_drawn_and_with_its_tokens(loaded: Loaded, made: Run, tmp_path: Path) -> None:
     found = loaded.attention("the cat sees a dog", "sees a cat")
+    source, target = (made.tokenizer.encode([line])[0].tolist() for line in ("the cat sees a dog", "sees a cat"))
+    n_layers = loaded.hyper.n_layers
+    assert {*found.weights} == {
+        (part, layer) for part in ("encoder", "decoder", "cross") for layer in range(1, n_layers + 1)
+    }
+    assert found.source_tokens[-1] == "</s>"
+    assert found.target_tokens[0] == "(begin)", "as in the viewer of the report"
+    assert (len(found.source_tokens), len(found.target_tokens)) == (len(source), len(target))
+    with torch.inference_mode():
+        maps = made.model.attention_maps(torch.tensor([source]), torch.tensor([[PAD, *target[:-1]]]))
+    name = next(name for name in maps if name.startswith("decoder.1.cross"))
+    head = found.head("cross", layer=2, head=2)
+    assert torch.equal(torch.tensor(head.to_numpy()), maps[name][0, 1])
+    assert (list(head.index), list(head.columns)) == (list(found.target_tokens), list(found.source_tokens))
+    assert head.sum(axis=1).to_numpy() == pytest.approx(1.0, abs=1e-5)
+    assert found.head("decoder", layer=1, head=1).to_numpy()[0, 1:].sum() == 0.0
+    with pytest.raises(ValueError, match=r"expected a head, from 1 on, .*got cross 1, head 0"):
+        found.head("cross", 1, 0)
     for figure, title, weights in (
-        (found.plot(), f"cross, layer {loaded.hyper.n_layers}, mean of the heads", found.weights["cross", 3].mean(0)),
+        (found.plot(), f"cross, layer {n_layers}, mean of the heads", found.weights["cross", n_layers].mean(0)),
         (found.plot("encoder", layer=1, head=2), "encoder, layer 1, head 2", found.weights["encoder", 1][1]),
     ):
         [axes] = figure.axes
@@ -265,29 +272,6 @@ def test_attention_is_drawn(loaded: Loaded, tmp_path: Path) -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == list(found.source_tokens)
     with pytest.raises(ValueError, match="expected a head, from 1 on"):
         found.plot("middle")
-
-
-def test_attention_is_that_of_the_model_and_names_its_tokens(loaded: Loaded, made: Run) -> None:
-    found = loaded.attention("the cat sees a dog", "sees a cat")
-    source, target = (made.tokenizer.encode([line])[0].tolist() for line in ("the cat sees a dog", "sees a cat"))
-    n_layers = loaded.hyper.n_layers
-    assert {part for part, _ in found.weights} == {"encoder", "decoder", "cross"}
-    assert {layer for _, layer in found.weights} == set(range(1, n_layers + 1))
-    assert found.source_tokens[-1] == "</s>"
-    assert found.target_tokens[0] == "(begin)", "as in the viewer of the report"
-    assert len(found.source_tokens) == len(source)
-    assert len(found.target_tokens) == len(target)
-    with torch.inference_mode():
-        maps = made.model.attention_maps(torch.tensor([source]), torch.tensor([[PAD, *target[:-1]]]))
-    name = next(name for name in maps if name.startswith("decoder.1.cross"))
-    head = found.head("cross", layer=2, head=2)
-    assert torch.equal(torch.tensor(head.to_numpy()), maps[name][0, 1])
-    assert list(head.index) == list(found.target_tokens)
-    assert list(head.columns) == list(found.source_tokens)
-    assert head.sum(axis=1).to_numpy() == pytest.approx(1.0, abs=1e-5)
-    assert found.head("decoder", layer=1, head=1).to_numpy()[0, 1:].sum() == 0.0
-    with pytest.raises(ValueError, match=r"expected a head, from 1 on, .*got cross 1, head 0"):
-        found.head("cross", 1, 0)
 
 
 def test_bad_lines_are_named(loaded: Loaded) -> None:

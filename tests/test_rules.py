@@ -74,7 +74,8 @@ WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "runs/executors/on_ray.py": {"tempfile.TemporaryDirectory"},  # tables that nobody reads: the sweep makes its own
     "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal
     "tracking/client.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
-    "cli/ui.py": {"tempfile.TemporaryFile"},  # the last words of a server: no name, gone with it
+    # the last words of a server: no name, gone with it; MLflow's own database, opened to be read
+    "cli/ui.py": {"tempfile.TemporaryFile", "sqlite3.connect"},
 }
 
 

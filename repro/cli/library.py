@@ -27,8 +27,6 @@ TAKEN = (
     "corpus", "pair", "data_dir", "steps", "batch_tokens", "device_tokens", "vocab_size", "clean", "batch_by",
     "threads", "precision", "backend", "tracking_uri", "results_dir", "runs_dir", "cache_dir", "fork",
 )  # fmt: skip
-
-
 ONE_AT_A_TIME = threading.RLock()  # a search rearranges the weights of its model: other threads wait
 
 
@@ -152,10 +150,8 @@ def table(
         if found is not None:
             return found.set_index("row") if every_column else _readable(found)
     where = " or ".join(str(place / scale) for place in places)
-    raise ValueError(
-        f"expected records of {name} in {where}, found none. Run the table first, or name the folder of results with "
-        "results_dir; runs with other settings have a folder of their own, which is a scale here."
-    )
+    how = "Run the table first, or name its results_dir; runs with other settings have a folder, which is a scale here."
+    raise ValueError(f"expected records of {name} in {where}, found none. {how}")
 
 
 def _meant(row: "str | Row") -> "tuple[Table, str]":

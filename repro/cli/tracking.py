@@ -32,12 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     to_mlflow = commands.add_parser("sync", help="copy to MLflow what it lacks of the journals")
     to_mlflow.add_argument("folders", nargs="*", metavar="runs/<id>", help="default: all in --runs-dir")
-    to_mlflow.add_argument(
-        "--results",
-        type=Path,
-        metavar="results/SCALE",
-        help="instead, make MLflow runs from the published records there",
-    )
+    instead = "instead, make MLflow runs from the published records there"
+    to_mlflow.add_argument("--results", type=Path, metavar="results/SCALE", help=instead)
     add_options(to_mlflow, "tracking_uri", "runs_dir")
     options = parser.parse_args(argv)
     if warning := check_store(options.tracking_uri, options.runs_dir):
@@ -67,10 +63,9 @@ def _folders(options: argparse.Namespace) -> list[Path]:
     runs: Path = options.runs_dir
     found = [run_folder(typed, runs) for typed in options.folders]
     if not (found := found or sorted(path.parent for path in runs.glob("*/run.json"))):
-        raise FileNotFoundError(
-            f"{runs}/ holds no runs; run an experiment first, or name the folders. To look at what is published "
-            f"type: {ours('tracking', 'sync', '--results', 'results/laptop')}"
-        )
+        command = ours("tracking", "sync", "--results", "results/laptop")
+        how = f"run an experiment first, or name the folders. To look at what is published type: {command}"
+        raise FileNotFoundError(f"{runs}/ holds no runs; {how}")
     return found
 
 

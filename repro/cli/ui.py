@@ -88,7 +88,7 @@ def _experiment(uri: str, scale: str) -> tuple[str, dict[str, str]] | None:
     if uri.startswith("sqlite:"):
         asked = "SELECT experiment_id, key, value FROM experiments LEFT JOIN experiment_tags USING (experiment_id)"
         try:
-            with closing(sqlite3.connect(sqlite_path(uri))) as store:
+            with closing(sqlite3.connect(f"{sqlite_path(uri).as_uri()}?mode=ro", uri=True)) as store:
                 rows = store.execute(f"{asked} WHERE name = ?", [name]).fetchall()
         except sqlite3.Error:  # no store of this MLflow: its server says what is wrong with the file
             return None

@@ -2,29 +2,30 @@
 
 import gzip
 import hashlib
-import io
 import json
 import resource
-import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
 from file_server import FileServer
+from served_archive import lines as plain
+from served_archive import tar_of
+from typed import typed
 
-from repro.cli.commands import main
 from repro.corpora import sources
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.grammar.generate import write_grammar
-from repro.corpora.prepare import prepare
 from repro.experiment import Paper, Row
 from repro.experiment import main as experiment
 from repro.results.record import load
-from repro.runs.scales import SCALES
 
-ROOT = Path(__file__).parents[2]
+Said = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
 TRAIN = {"europarl_v7": 300, "commoncrawl": 200, "news_commentary_v9": 100, "un_2000": 50, "giga_fren": 150}
 HELD_OUT = {"newstest2013": 12, "newstest2014": 9, "newstest2014_full": 10}
 
@@ -46,60 +47,40 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
     contents: dict[str, dict[str, bytes]] = {}
     begin = 0
-    for name, source in sources.SOURCES.items():
+    for name in TRAIN | HELD_OUT:
+        source = sources.SOURCES[name]
         for pair, sides in source.members.items():
-            if name not in TRAIN | HELD_OUT:
-                continue
             for language, member in zip(pair.split("-"), sides, strict=True):
                 if name in TRAIN:
                     chosen = lines("train", language)[begin : begin + TRAIN[name]]
                 else:
                     chosen = lines("dev" if name == "newstest2013" else "test", language)[: HELD_OUT[name]]
-                content = "".join(f"{line}\n" for line in chosen).encode()
-                if member.name.endswith(".sgm"):
-                    content = sgm(chosen)
-                if member.name.endswith(".gz"):
-                    content = gzip.compress(content)
+                content = sgm(chosen) if member.name.endswith(".sgm") else plain(chosen)
+                content = gzip.compress(content) if member.name.endswith(".gz") else content
                 contents.setdefault(source.archive, {})[member.name] = content
         begin += TRAIN.get(name, 0)
 
-    def packed(archive: str, members: dict[str, bytes]) -> bytes:
-        file = io.BytesIO()
-        with tarfile.open(fileobj=file, mode="w" if archive.endswith(".tar") else "w:gz") as tar:
-            for name, content in members.items():
-                info = tarfile.TarInfo(name)
-                info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
-        return file.getvalue()
-
-    return {archive: packed(archive, members) for archive, members in contents.items()}
+    return {
+        archive: tar_of(members) if archive.endswith(".tar") else gzip.compress(tar_of(members))
+        for archive, members in contents.items()
+    }
 
 
 @pytest.fixture
-def server(archives: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+def server(archives: dict[str, bytes], monkeypatch: Patch) -> Iterator[FileServer]:
     """All sources come from here; their hashes are noted when they are received."""
     monkeypatch.setenv("NO_PROXY", "*")
     with FileServer() as server:
         server.files = {f"/{archive}": content for archive, content in archives.items()}
-        for name, source in sources.SOURCES.items():
-            n = TRAIN.get(name) or HELD_OUT.get(name)
-            if n:
-                known = replace(
-                    source,
-                    urls=(server.url(f"/{source.archive}"),),
-                    size=None,
-                    sha256=None,
-                    md5=None,
-                    n_pairs=dict.fromkeys(source.n_pairs, n),
-                )
-                monkeypatch.setitem(sources.SOURCES, name, known)
+        for name, n in (TRAIN | HELD_OUT).items():
+            source = sources.SOURCES[name]
+            unknown = replace(source, urls=(server.url(f"/{source.archive}"),), size=None, sha256=None, md5=None)
+            monkeypatch.setitem(sources.SOURCES, name, replace(unknown, n_pairs=dict.fromkeys(source.n_pairs, n)))
         yield server
 
 
-def said(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> str:
-    assert main(["data", *argv]) == code
-    out, errors = capsys.readouterr()
-    return out + errors
+def said(capsys: Said, *words: str, code: int = 0) -> str:
+    return typed(capsys, "data", *words, code=code)
 
 
 @pytest.mark.parametrize(
@@ -113,30 +94,32 @@ def said(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> str:
 def test_from_archives_to_a_data_card(
     tmp_path: Path,
     server: FileServer,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Any,
+    monkeypatch: Patch,
     corpus: str,
     n_train: int,
     n_test: int,
     tokens: int,
 ) -> None:
-    data, cache = f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}"
-    planned = said(capsys, "fetch", corpus, data, "--dry-run")
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "data"))
+    planned = said(capsys, "fetch", corpus, "--dry-run")
     assert f"{n_train:,} pairs" in planned
     assert ("training-parallel-europarl-v7.tgz" in planned) == corpus.startswith("wmt14")
     assert not (tmp_path / "data").exists()
 
-    fetched = said(capsys, "fetch", corpus, data)
+    fetched = said(capsys, "fetch", corpus)
     known = corpus.replace("news-commentary", "news_commentary")
     assert f"-m repro data prepare {known}" in fetched
     n_requests = len(server.log)
+    data = f"--data-dir={tmp_path / 'data'}"
     said(capsys, "fetch", corpus, data)
     said(capsys, "fetch", corpus, data, "--offline")
     assert len(server.log) == n_requests  # what is there is not asked for again
 
-    options = (data, cache, f"--vocab-size={tokens}")
+    options = (f"--cache-dir={tmp_path / 'cache'}", f"--vocab-size={tokens}")
     first = said(capsys, "prepare", corpus, *options, "--workers=2")
     assert f"train {n_train:,}, dev 12, test {n_test}" in first
-    second = said(capsys, "prepare", corpus, *options)
+    second = said(capsys, "prepare", corpus, data, *options)
     assert first.split("manifest ")[1] == second.split("manifest ")[1]
 
     card = json.loads(Path(second.split("\n")[-2]).read_bytes())
@@ -144,22 +127,17 @@ def test_from_archives_to_a_data_card(
     assert [part["part"] for part in card["parts"]] == ([*parts] if len(parts) > 1 else [""])
 
 
-def test_a_table_runs_on_it_unchanged(
-    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_runs_on_it_unchanged(tmp_path: Path, server: FileServer, capsys: Said, monkeypatch: Patch) -> None:
     places = [f"--{name}-dir={tmp_path / name}" for name in ("data", "results", "runs", "cache")]
     argv = ["--scale=smoke", "--corpus=wmt14", "--steps=1", f"--tracking-uri=sqlite:///{tmp_path / 'mlflow.db'}"]
+    rows = [Row("x", lambda base: replace(base, dropout=0.25), Paper(bleu=1.0))]
     with pytest.raises(SystemExit) as left:
-        experiment("table_x", [Row("x", lambda base: replace(base, dropout=0.25), Paper(bleu=1.0))], [*argv, *places])
+        experiment("table_x", rows, [*argv, *places])
     assert left.value.code == 2
     assert "python -m repro data fetch wmt14-en-de" in capsys.readouterr().err
 
     said(capsys, "fetch", "wmt14-en-de", places[0])
-    experiment(
-        "table_x",
-        [Row("x", lambda base: replace(base, dropout=0.25), Paper(bleu=1.0))],
-        [*argv, *places, "--batch-by=tokens", "--rows=base"],
-    )
+    experiment("table_x", rows, [*argv, *places, "--batch-by=tokens", "--rows=base"])
     out = capsys.readouterr().out
     assert "train 600, dev 12, test 10 pairs" in out
     [record] = (tmp_path / "results").rglob("base/*.json")
@@ -170,40 +148,13 @@ def test_a_table_runs_on_it_unchanged(
     assert (scored["name"], scored["n"]) == ("newstest2014", 9)
 
 
-def test_a_change_of_unpacked_text_is_noticed(
-    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("changed", ["newstest2014", "commoncrawl"])
+def test_a_change_of_unpacked_text_is_noticed(tmp_path: Path, server: FileServer, capsys: Any, changed: str) -> None:
     data, cache = f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}"
     said(capsys, "fetch", "wmt14-en-de", data)
-    test = tmp_path / "data" / "wmt" / "newstest2014-en-de" / "newstest2014.de"
-    whole = test.read_bytes()
-    test.write_bytes(whole.replace(b"e", b"E", 1))
-    assert "newstest2014.de is damaged" in said(capsys, "prepare", "wmt14-en-de", data, cache, code=2)
-    test.write_bytes(whole)
-    train = tmp_path / "data" / "wmt" / "commoncrawl-en-de"
-    (train / "commoncrawl.de").write_bytes((train / "commoncrawl.de").read_bytes().replace(b"e", b"E", 1))
-    assert "commoncrawl.de is damaged" in said(capsys, "prepare", "wmt14-en-de", data, cache, code=2)
-
-
-def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # as in the set of Britz et al., which the paper's first public code read
-    lines = {"en": "the Repub@@ lic of Ger@@ many .\n", "de": "die Bun@@ des@@ republik .\n"}
-    for stem in ("train", "dev", "test"):
-        for language, line in lines.items():
-            (tmp_path / f"{stem}.{language}").write_bytes(line.encode() * 3)
-    (tmp_path / "dev.en").write_bytes(b"the Repub@@ lic of Fran@@ ce .\n" * 3)
-    options = (f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}")
-    tokens = sorted({token for line in lines.values() for token in line.split()})
-    (tmp_path / "vocab").write_bytes("".join(f"{token}\n" for token in tokens).encode())
-    assert "in 14 tokens" in said(capsys, "prepare", "folder-en-de", *options)
-
-    corpus = open_corpus("folder", "en-de", data_dir=tmp_path, cache=tmp_path / "cache")
-    own = corpus.subwords(SCALES["paper"].subwords("en-de"), asked=None)
-    made = prepare(corpus, subwords=own, cache=tmp_path / "cache", max_length=256)
-    assert made.test.references == ["die Bundesrepublik ."] * 3
-    assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of <unk> <unk> ."
-    refused = said(capsys, "prepare", "folder-en-de", *options, "--vocab-size=5000", code=2)
-    assert "--vocab-size 5000: the text came split into sub-words" in refused
+    text = tmp_path / "data" / "wmt" / f"{changed}-en-de" / f"{changed}.de"
+    text.write_bytes(text.read_bytes().replace(b"e", b"E", 1))
+    assert f"{changed}.de is damaged" in said(capsys, "prepare", "wmt14-en-de", data, cache, code=2)
 
 
 CAPTION_SPLITS = ("train", "val", "test_2016_flickr", "test_2017_flickr")
@@ -211,19 +162,12 @@ CAPTION_SPLITS = ("train", "val", "test_2016_flickr", "test_2017_flickr")
 
 def captions(texts: Mapping[str, bytes], mtime: int = 0) -> bytes:
     """An archive like that of multi30k/dataset."""
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as tar:
-        for name, content in texts.items():
-            packed = gzip.compress(content, mtime=mtime)
-            info = tarfile.TarInfo(f"dataset-a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/{name}.gz")
-            info.size = len(packed)
-            tar.addfile(info, io.BytesIO(packed))
-    return gzip.compress(file.getvalue(), mtime=mtime)
+    place = "dataset-a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw"
+    packed = {f"{place}/{name}.gz": gzip.compress(content, mtime=mtime) for name, content in texts.items()}
+    return gzip.compress(tar_of(packed), mtime=mtime)
 
 
-def test_captions_are_known_by_their_texts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_captions_are_known_by_their_texts(tmp_path: Path, capsys: Any, monkeypatch: Patch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
     texts = {
         f"{split}.{language}": f"{split} {language} {content}\n".encode()
@@ -233,12 +177,10 @@ def test_captions_are_known_by_their_texts(
     with FileServer() as server:
         for split in CAPTION_SPLITS:
             known = sources.SOURCES[f"multi30k_{split}"]
-            english, other = (
-                replace(side, sha256=hashlib.sha256(texts[f"{split}.{side.language}"]).hexdigest())
-                for side in known.members["en-de"]
-            )
-            sides = {"en-de": (english, other)}
-            small = replace(known, members=sides, n_pairs={"en-de": 1}, urls=(server.url("/captions"),))
+            digests = [hashlib.sha256(texts[f"{split}.{one.language}"]).hexdigest() for one in known.members["en-de"]]
+            sides = [replace(one, sha256=of) for one, of in zip(known.members["en-de"], digests, strict=True)]
+            members = {"en-de": (sides[0], sides[1])}
+            small = replace(known, members=members, n_pairs={"en-de": 1}, urls=(server.url("/captions"),))
             monkeypatch.setitem(sources.SOURCES, known.name, small)
         fetch = ("fetch", "multi30k-en-de", f"--data-dir={tmp_path / 'data'}")
         server.files["/captions"] = captions(texts | {"val.de": b"val de ein hund\n"})
@@ -257,38 +199,21 @@ def test_captions_are_known_by_their_texts(
     assert fetched.test.source.parent.name == "multi30k_test_2016_flickr-en-de"
     assert (fetched.sha256, by_hand.test.source.parent) == (by_hand.sha256, tmp_path)
     for corpus in (fetched, by_hand):
-        assert {name: [*text.pairs()] for name, text in corpus.further.items()} == {
-            "test_2017_flickr": [("test_2017_flickr en a dog", "test_2017_flickr de ein Hund")]
-        }
+        [(name, text)] = corpus.further.items()
+        assert (name, [*text.pairs()]) == ("test_2017_flickr", [(f"{name} en a dog", f"{name} de ein Hund")])
 
 
-def test_fetch_stores_where_repro_data_says_and_prepare_finds_it_there(
-    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "mine"))
-    said(capsys, "fetch", "wmt14-en-de")
-    assert (tmp_path / "mine/wmt/europarl_v7-en-de/europarl_v7.de").is_file()
-    assert "train 600" in said(
-        capsys, "prepare", "wmt14-en-de", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=700"
-    )
-
-
-def test_every_archive_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_archive_is_explained(capsys: Said) -> None:
     listed = said(capsys, "fetch", "--list")
     for source in sources.SOURCES.values():
         [found] = [part for part in listed.split("\n\n") if part.startswith(f"{source.archive}  ")]
-        for fact in (
-            source.about,
-            source.licence,
-            f"{source.sha256 or source.md5 or 'of its texts'}",
-            f"{source.size_at_most:,}",
-        ):
+        identity = source.sha256 or source.md5 or "of its texts"
+        for fact in (source.about, source.licence, identity, f"{source.size_at_most:,}", *source.urls):
             assert fact in found
-        assert all(url in found for url in source.urls)
     assert len(said(capsys, "fetch", "wmt14-en-de", "--list").split("\n\n")) < len(listed.split("\n\n"))
 
 
-def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: Said) -> None:
     (tmp_path / "own.tsv").write_bytes(b"en\tde\n" + b"a\tb\n" * 1_000)
     words = ["import", str(tmp_path / "own.tsv"), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1"]
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -313,11 +238,11 @@ def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.
         (["prepare", "grammar-en-de", "--clean", "tidy"], "Unknown cleaning rule 'tidy'"),
     ],
 )
-def test_bad_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], message: str) -> None:
+def test_bad_input_is_named(tmp_path: Path, capsys: Said, argv: list[str], message: str) -> None:
     data = [] if "grammar-en-de" in argv else [f"--data-dir={tmp_path}"]
     assert message in said(capsys, *argv, *data, code=2)
 
 
-def test_the_embedded_corpus_needs_no_fetching(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_embedded_corpus_needs_no_fetching(tmp_path: Path, capsys: Said) -> None:
     prepared = said(capsys, "prepare", "grammar-en-fr", f"--cache-dir={tmp_path}", "--vocab-size=600")
     assert "train 3,000, dev 1,000, test 1,000 pairs" in prepared

@@ -1,8 +1,6 @@
 """python -m repro translate, score and export: what a finished run is good for, by hand."""
 
 import errno
-import math
-import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +16,7 @@ from first_words import lines_until_heavy
 from text_folders import put
 from typed import typed
 
+import repro
 from repro.cli import decode
 from repro.cli.commands import main
 from repro.corpora.grammar.generate import sentences
@@ -155,26 +154,18 @@ def test_a_line_that_ctranslate2_has_no_place_for_is_named_before_anything_is_tr
 ) -> None:
     long = " ".join(["\u4e2d" * 50] * 41)  # of a character that is no token: a byte each
     text = put(tmp_path / "news.en", f"{LINES[0]}\n\n{long}\n")
-    named, said = asked(run, capsys, "translate", text, "--backend=ctranslate2", code=2).splitlines()
-    assert named.startswith(f"{run.folder}: ")
+    named, *_, said = asked(run, capsys, "translate", text, "--backend=ctranslate2", code=2).splitlines()
+    assert named.startswith(f"{run.folder}: ")  # which is an error's line: nothing was translated
     expected = "at most 4,046 tokens in a line, for which the model has places, got 6,192 in line 3. Split that line."
     assert said == f"error: expected {expected}"
 
 
-def test_the_score_is_the_mean_over_all_pieces(run: Run, tmp_path: Path, capsys: Said) -> None:
+def test_the_score_is_that_of_the_library(run: Run, tmp_path: Path, capsys: Said) -> None:
+    """Where it is computed by hand: `test_library.py`."""
     text = put(tmp_path / "news", "\n".join(LINES))
-    said = asked(run, capsys, "score", text, text)
-    total, n = 0.0, 0
-    for line in LINES:
-        ids = torch.tensor([run.tokenizer.encode([line])[0].tolist()])
-        decoder_in = torch.cat([ids.new_zeros(1, 1), ids[:, :-1]], dim=1)
-        with torch.no_grad():
-            log_probs = run.model(ids, decoder_in).double().log_softmax(-1)
-        total -= float(log_probs.gather(2, ids[:, :, None]).sum())
-        n += ids.shape[1]
-    nll, ppl = map(float, re.findall(r"(?:nll|ppl) ([0-9.]+\d)", said.partition(f"4 pairs, {n} target tokens: ")[2]))
-    assert nll == pytest.approx(total / n, abs=1e-5)
-    assert ppl == pytest.approx(math.exp(total / n), rel=1e-4)
+    found = repro.load(run.folder).score(LINES, LINES)
+    expected = f"4 pairs, {found.n_tokens} target tokens: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}\n"
+    assert asked(run, capsys, "score", text, text).startswith(expected)
 
 
 def test_an_exported_model_is_whole_and_says_whose_it_is(run: Run, tmp_path: Path, capsys: Said) -> None:

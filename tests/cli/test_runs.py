@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from figures.conftest import record
+from typed import typed
 
-from repro.cli.commands import main
 from repro.corpora.catalogue import GrammarSizes, open_corpus
 from repro.results.record import Record
+
+Said = pytest.CaptureFixture[str]
 
 SIZES = GrammarSizes(n_train=5, n_dev=40, n_test=2)
 
@@ -39,9 +41,8 @@ def runs(tmp_path: Path, dev: tuple[Path, str, list[tuple[str, str]]]) -> Path:
     """The base translates all of dev; h=1 leaves the last word of one sentence out."""
     _, sha256, pairs = dev
     right = [target for _, target in pairs]
-    ours, theirs = (
-        {"step": steps, "nll": nll} for steps, nll in (([10, 20], [4.0, 3.0]), ([10, 15, 20], [4.5, 3.5, 2.5]))
-    )
+    ours = {"step": [10, 20], "nll": [4.0, 3.0]}
+    theirs = {"step": [10, 15, 20], "nll": [4.5, 3.5, 2.5]}
     base = made("base", 1, sha256, bleu=100.0, curves={"train": ours, "dev": ours})
     h1 = made("h=1", 2, sha256, bleu=99.0, hyper={**base.hyper, "n_heads": 1}, curves={"train": theirs, "dev": theirs})
     saved(tmp_path, base, right, 1_000)
@@ -49,12 +50,11 @@ def runs(tmp_path: Path, dev: tuple[Path, str, list[tuple[str, str]]]) -> Path:
     return tmp_path
 
 
-def test_runs_are_listed_the_newest_first(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_listed_the_newest_first(runs: Path, capsys: Said) -> None:
     (runs / "0003").mkdir()
     for folder in runs.iterdir():
         (folder / "run.json").touch()
-    assert main(["runs", f"--runs-dir={runs}"]) == 0
-    shown = capsys.readouterr().out.split("\n")
+    shown = typed(capsys, "runs", f"--runs-dir={runs}").split("\n")
     assert shown[0] == "laptop: grammar en-de, 5 pairs, BLEU of dev:"
     assert [line.split()[:5] for line in shown[1:4]] == [
         ["run", "table", "row", "seed", "dev"],
@@ -65,17 +65,13 @@ def test_runs_are_listed_the_newest_first(runs: Path, capsys: pytest.CaptureFixt
     assert max(map(len, shown[:4])) <= 80
 
 
-def test_where_no_run_ended_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["runs", f"--runs-dir={tmp_path}"]) == 2
-    assert "expected runs that ended, found none" in capsys.readouterr().err
+def test_where_no_run_ended_that_is_said(tmp_path: Path, capsys: Said) -> None:
+    assert "expected runs that ended, found none" in typed(capsys, "runs", f"--runs-dir={tmp_path}", code=2)
 
 
-def test_two_runs_are_compared(
-    runs: Path, dev: tuple[Path, str, list[tuple[str, str]]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_runs_are_compared(runs: Path, dev: tuple[Path, str, list[tuple[str, str]]], capsys: Said) -> None:
     cache, _, pairs = dev
-    assert main(["compare", "base", "latest", f"--runs-dir={runs}", f"--cache-dir={cache}"]) == 0
-    shown = capsys.readouterr().out
+    shown = typed(capsys, "compare", "base", "latest", f"--runs-dir={runs}", f"--cache-dir={cache}")
     settings = shown[shown.index("Settings that differ:") : shown.index("Scores:")]
     assert [line.split() for line in settings.split("\n")[2:-2]] == [["seed", "1", "2"], ["n_heads", "2", "1"]]
     assert ["dev", "BLEU", "100.0", "99.0", "−1.0"] in [line.split() for line in shown.split("\n")]
@@ -87,16 +83,13 @@ def test_two_runs_are_compared(
     assert worst.index(pairs[0][0]) < worst.index("  A ") < worst.index("  B ")
 
 
-def test_runs_on_other_text_are_compared_without_sentences(
-    runs: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_runs_on_other_text_are_compared_without_sentences(runs: Path, capsys: Said, tmp_path: Path) -> None:
     saved(runs, made("h=4", 3, "ee" * 32, bleu=10.0), [], 3_000)
-    assert main(["compare", "base", "latest", f"--runs-dir={runs}", f"--cache-dir={tmp_path}"]) == 0
-    shown = capsys.readouterr().out
+    shown = typed(capsys, "compare", "base", "latest", f"--runs-dir={runs}", f"--cache-dir={tmp_path}")
     assert "corpus" in shown
     assert "Sentences are not compared" in shown
 
 
-def test_one_run_twice_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "base", "best", f"--runs-dir={runs}"]) == 2
-    assert "expected two runs, got 0000000000000001 twice" in capsys.readouterr().err
+def test_one_run_twice_is_refused(runs: Path, capsys: Said) -> None:
+    said = typed(capsys, "compare", "base", "best", f"--runs-dir={runs}", code=2)
+    assert "expected two runs, got 0000000000000001 twice" in said

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from text_folders import put
 from tracked_runs import eventful
-
-from repro.cli.commands import main
+from typed import typed
 
 
 @pytest.fixture
@@ -16,20 +16,16 @@ def folder(tmp_path: Path) -> Path:
 def test_by_hand_all_folders_are_mirrored_and_the_broken_one_named(
     store: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken = folder.parent / "broken"
-    broken.mkdir()
-    (broken / "run.json").write_bytes(b"{}")
+    put(folder.parent / "broken" / "run.json", "{}")
     monkeypatch.chdir(folder.parent.parent)
-    assert main(["tracking", "sync", "--tracking-uri", store]) == 1
-    said = capsys.readouterr()
-    assert f"runs/{folder.name}  h=1, seed 1: in {store}" in said.out
-    assert "broken/run.json: expected run, tags, params and paper" in said.err
-    for typed in (str(folder), folder.name, folder.name[:2]):
-        assert main(["tracking", "sync", "--tracking-uri", store, typed]) == 0
-        assert f"runs/{folder.name}  h=1, seed 1: in {store}" in capsys.readouterr().out
-    assert main(["tracking", "sync", "--tracking-uri", store, "latest"]) == 2
-    assert "holds no finished run, so there is no latest" in capsys.readouterr().err
-    assert main(["tracking", "sync", "--tracking-uri", "file:x", str(folder)]) == 2
+    command = ("tracking", "sync", "--tracking-uri", store)
+    said = typed(capsys, *command, code=1)
+    assert f"runs/{folder.name}  h=1, seed 1: in {store}" in said
+    assert "broken/run.json: expected run, tags, params and paper" in said
+    for word in (folder, folder.name, folder.name[:2]):
+        assert f"runs/{folder.name}  h=1, seed 1: in {store}" in typed(capsys, *command, word)
+    assert "holds no finished run, so there is no latest" in typed(capsys, *command, "latest", code=2)
+    typed(capsys, "tracking", "sync", "--tracking-uri", "file:x", folder, code=2)
 
 
 def test_the_runs_of_a_folder_of_ones_own_are_mirrored(
@@ -39,13 +35,11 @@ def test_the_runs_of_a_folder_of_ones_own_are_mirrored(
     for beside in ("slurm", "killed before it had a run.json"):
         (own / beside).mkdir()
     monkeypatch.chdir(own.parent)
+    command = ("tracking", "sync", "--tracking-uri", store)
     for words in ([], [folder.name[:2]]):
-        assert main(["tracking", "sync", "--tracking-uri", store, "--runs-dir", own.name, *words]) == 0
-        said = capsys.readouterr()
-        assert f"my runs/{folder.name}  h=1, seed 1: in {store}" in said.out
-        assert said.err == ""
-    assert main(["tracking", "sync", "--tracking-uri", store]) == 2
-    assert "runs/ holds no runs" in capsys.readouterr().err
+        said = typed(capsys, *command, "--runs-dir", own.name, *words)
+        assert said.endswith(f"my runs/{folder.name}  h=1, seed 1: in {store}\n")  # and no error
+    assert "runs/ holds no runs" in typed(capsys, *command, code=2)
     monkeypatch.setattr("repro.tracking.views.encode_view", lambda *_: 1 / 0)
-    assert main(["tracking", "sync", "--tracking-uri", store, "--runs-dir", own.name]) == 1
-    assert capsys.readouterr().err == "The views of table3_A were not saved: division by zero\n"
+    said = typed(capsys, *command, "--runs-dir", own.name, code=1)
+    assert said.endswith("The views of table3_A were not saved: division by zero\n")
