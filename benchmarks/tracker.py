@@ -1,12 +1,11 @@
-"""What does the tracker cost a step of training, when it works, is slow, dead or not used at all?
+"""What does the tracker cost a step of training, when it works, hangs, is dead or not used at all?
 
 A step is one update of a small network, about 3 ms on one core, and one line of the journal. Real runs write a line
 only every few steps, so their steps cost less. The trackers take turns in one process that has imported MLflow already.
-`none` writes the journal and has no mirror; `dead` is a closed port; `hanging` accepts and never answers; `slow`
-answers 503 after 5 s; `sqlite` is the usual store, working. Step times include the append. Each figure is the median
-over the turns, of the median or of the 99th centile of a turn; the ratios compare a turn with `none` of the same turn,
-and the range is over turns. `none again` is a second turn without a mirror: it shows by how much two equal turns differ
-on this machine.
+`none` writes the journal and has no mirror; `dead` is a closed port; `hanging` accepts and never answers; `sqlite` is
+the usual store, working. Step times include the append. Each figure is the median over the turns, of the median or of
+the 99th centile of a turn; the ratios compare a turn with `none` of the same turn, and the range is over turns. `none
+again` is a second turn without a mirror: it shows by how much two equal turns differ on this machine.
 
 Run:  OMP_NUM_THREADS=1 python benchmarks/tracker.py          (about three minutes, one core)
 """
@@ -17,10 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -33,47 +29,21 @@ from repro.tracking.run_folder import write_run
 from repro.tracking.tracker import Tracker
 
 NONE, AGAIN = "none", "none again"
-SECONDS = 5.0  # until the slow tracker answers
-
-
-def serve_slowly(port: Connection) -> None:
-    """Answer 503 to everything, late; in a process of its own, so that it takes no time from the steps."""
-
-    class Slow(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            time.sleep(SECONDS)
-            self.send_error(503)
-
-        do_POST = do_GET
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
-    port.send(server.server_port)
-    server.serve_forever()
 
 
 @contextmanager
 def trackers(folder: Path) -> Iterator[dict[str, str | None]]:
     """The address of each tracker; they run within this context."""
-    with ExitStack() as stack:
-        closed, hanging = stack.enter_context(socket.socket()), stack.enter_context(socket.socket())
+    with socket.socket() as closed, socket.socket() as hanging:
         for one in (closed, hanging):
             one.bind(("127.0.0.1", 0))
         hanging.listen(1_000)
-        ours, theirs = get_context("spawn").Pipe()
-        slow = get_context("spawn").Process(target=serve_slowly, args=(theirs,), daemon=True)
-        slow.start()
-        stack.callback(slow.join)
-        stack.callback(slow.kill)
         sqlite = f"sqlite:///{folder / 'mlflow.db'}"
         connect(sqlite)  # imports MLflow and makes the database
         yield {
             NONE: None,
             "dead": f"http://127.0.0.1:{closed.getsockname()[1]}",
             "hanging": f"http://127.0.0.1:{hanging.getsockname()[1]}",
-            "slow": f"http://127.0.0.1:{ours.recv()}",
             "sqlite": sqlite,
             AGAIN: None,
         }
