@@ -361,20 +361,20 @@ def _check(value: Any, kind: Any, where: str) -> None:
     kind, origin = kinds[0], get_origin(kinds[0])
     if is_typeddict(kind) or is_dataclass(kind) or origin is dict:
         if not isinstance(value, dict):
-            raise ValueError(f"{where}: expected a dictionary, got {signed_json.in_short(value)}")
+            raise ValueError(f"{where}: expected a dictionary, got {value!r:.80}")
         hints = dict.fromkeys(value, get_args(kind)[1]) if origin is dict else _hints(kind)
         _check_fields(value, hints, where, getattr(kind, "__optional_keys__", frozenset()))
     elif origin is list:
         if not isinstance(value, list):
-            raise ValueError(f"{where}: expected a list, got {signed_json.in_short(value)}")
+            raise ValueError(f"{where}: expected a list, got {value!r:.80}")
         for i, item in enumerate(value):
             _check(item, get_args(kind)[0], f"{where}[{i}]")
     elif origin is Literal:
         if value not in get_args(kind):
-            raise ValueError(f"{where}: expected one of {get_args(kind)}, got {signed_json.in_short(value)}")
+            raise ValueError(f"{where}: expected one of {get_args(kind)}, got {value!r:.80}")
     elif not isinstance(value, (*kinds, int) if float in kinds else kinds) or isinstance(value, bool) != (kind is bool):
         one_of = " or ".join(one.__name__ for one in kinds)
-        raise ValueError(f"{where}: expected {one_of}, got {signed_json.in_short(value)}")
+        raise ValueError(f"{where}: expected {one_of}, got {value!r:.80}")
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{where}: expected a finite number, got {value}")
 

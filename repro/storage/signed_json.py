@@ -8,7 +8,6 @@ from typing import Any
 from repro.storage.atomic import write_json
 
 KEY = "sha256"
-SHOWN = 80  # characters of a value that a message shows, at most
 
 
 def canonical(content: Any) -> bytes:
@@ -19,12 +18,6 @@ def canonical(content: Any) -> bytes:
 def write(path: Path, content: dict[str, Any]) -> None:
     """Write `content`, which has a "format", together with its checksum."""
     write_json(path, {**content, KEY: checksum(content)})
-
-
-def in_short(value: Any) -> str:
-    """A value cut short for a message: a wrong one may be a whole file."""
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 10]}... ({len(text):,} letters)"
 
 
 def read(path: Path, what: str, version: int) -> dict[str, Any]:
@@ -41,7 +34,7 @@ def parsed(data: bytes, what: str, version: int) -> dict[str, Any]:
     content = json.loads(data)
     got = content.get("format") if isinstance(content, dict) else content
     if got != version or isinstance(got, bool):
-        raise ValueError(f"expected {what} of format {version}, got {in_short(got)}")
+        raise ValueError(f"expected {what} of format {version}, got {got!r:.80}")
     stated, counted = content.pop(KEY, None), checksum(content)
     if stated != counted:
         raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
