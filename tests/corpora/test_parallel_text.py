@@ -70,19 +70,21 @@ def test_the_fingerprint_is_that_of_the_lines_read(tmp_path_factory: pytest.Temp
     assert found == Fingerprint(hashlib.sha256(whole).hexdigest(), len(read), marks=())
 
 
-def test_half_a_gzip_file_is_refused(tmp_path: Path) -> None:
-    content = gzip.compress(b"".join(b"%d\n" % i for i in range(1000)))
-    for damaged in (content[:-20], content + b"rest", content[:50] + b"\xff" + content[51:]):
-        path = put(tmp_path / "x.en", damaged)
-        with pytest.raises(ValueError, match=r"x\.en is not a whole gzip file .*Get it again"):
-            text_fingerprint(path)
+PACKED = gzip.compress(b"".join(b"%d\n" % i for i in range(1000)))
+NOT_TEXT = {
+    "half of a gzip file": (PACKED[:-20], "is not a whole gzip file .*Get it again"),
+    "more than a gzip file": (PACKED + b"rest", "is not a whole gzip file .*Get it again"),
+    "a damaged gzip file": (PACKED[:50] + b"\xff" + PACKED[51:], "is not a whole gzip file .*Get it again"),
+    "UTF-16, little end first": (codecs.BOM_UTF16_LE + b"a\0\n\0", r"is UTF-16: expected UTF-8\. Convert it: iconv"),
+    "UTF-16, big end first": (codecs.BOM_UTF16_BE + b"\0a\0\n", r"is UTF-16: expected UTF-8\. Convert it: iconv"),
+}
 
 
-@pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
-def test_text_of_another_encoding_is_called_by_its_name(tmp_path: Path, mark: bytes) -> None:
-    path = put(tmp_path / "text.en", mark + b"a\0\n\0")
-    with pytest.raises(ValueError, match=r"text\.en is UTF-16: expected UTF-8\. Convert it: iconv"):
-        text_fingerprint(path)
+@pytest.mark.parametrize("name", NOT_TEXT)
+def test_what_is_no_text_is_named(tmp_path: Path, name: str) -> None:
+    content, refused = NOT_TEXT[name]
+    with pytest.raises(ValueError, match=rf"x\.en {refused}"):
+        text_fingerprint(put(tmp_path / "x.en", content))
 
 
 # Bad lines -------------------------------------------------------------------------------------------------
@@ -96,16 +98,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("reason", BAD)
-def test_training_text_drops_a_bad_pair_and_counts_the_reason(tmp_path: Path, reason: str) -> None:
+def test_training_text_drops_a_bad_pair_and_held_out_text_refuses_it(tmp_path: Path, reason: str) -> None:
     source, target = b"a\n" + BAD[reason] + b"\nc\n \n", b"x\ny\n" + BAD[reason] + b"\n\n"
     dropped: Counter[str] = Counter()
     assert list(parallel(tmp_path, source, target).pairs(dropped)) == [("a", "x")]
     once = Counter({"source is empty": 1})  # bad on both sides
     assert dropped == once + Counter({f"source {reason}": 1, f"target {reason}": 1})
-
-
-@pytest.mark.parametrize("reason", BAD)
-def test_held_out_text_refuses_a_bad_line(tmp_path: Path, reason: str) -> None:
     split = parallel(tmp_path, b"x\ny\nz\n", b"a\n" + BAD[reason] + b"\nc\n", may_drop=False)
     with pytest.raises(ValueError, match=rf"x\.de, line 2 {reason}.*delete line 2 of both x\.en and x\.de"):
         list(split.pairs())

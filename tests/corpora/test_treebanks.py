@@ -49,7 +49,8 @@ def wsj(folder: Path) -> Path:
 
 def test_craft_is_split_by_its_own_lists(tmp_path: Path) -> None:
     corpus = open_trees("craft", data_dir=craft(tmp_path), cache=tmp_path / "cache")
-    assert [len(list(part.pairs())) for part in (*corpus.train, corpus.dev, corpus.test)] == [4, 2, 2]
+    texts = (*corpus.train, corpus.dev, corpus.test)
+    assert [(len(list(text.pairs())), text.may_drop) for text in texts] == [(4, True), (2, False), (2, False)]
     assert list(corpus.dev.pairs()) == [
         ("Anna sees a dog .", linearised(clean(ONE))),
         ("The dog sleeps .", "(S (NP DT NN )NP (VP VBZ )VP . )S"),
