@@ -36,6 +36,7 @@ def test_each_letter_that_has_another_spelling_is_set() -> None:
         assert not tex_text(letter).startswith("U+"), letter
     assert tex_text("h=1 †") == r"h=1 \dag{}"
     assert tex_line((Formula("Δx"), Formula("log_k(n)"))) == r"$\Delta x$$\log_{k}(n)$"
+    assert tex_line((Formula("P_drop"),)) == r"$P_{\mathrm{drop}}$"
 
 
 def test_no_published_table_names_a_letter_by_its_number() -> None:
