@@ -10,7 +10,6 @@ in the file's metadata. Parquet's pages carry checksums, and readers check what 
 """
 
 import functools
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -196,8 +195,7 @@ def _write(file: Path, content: Mapping[str, Artifact]) -> None:
         return
     tables = {stem: _table(stem, of) for stem, of in content.items()}
     runs = {stem: {"n": len(of), "about": content[stem].about} for stem, of in tables.items()}
-    told: dict[str, Any] = {"format": FORMAT, "runs": runs}
-    head = signed_json.canonical({**told, signed_json.KEY: signed_json.checksum(told)})
+    head = signed_json.signed({"format": FORMAT, "runs": runs})
     order = _order([len(of) for of in tables.values()])
     whole = pa.concat_tables([*tables.values()], promote_options="default").take(order).combine_chunks()
     # a dictionary would only add to text that rarely repeats
@@ -247,11 +245,8 @@ def _runs_once(file: Path, state: tuple[int, ...]) -> Mapping[str, _Run]:
 
     try:
         whole = pq.read_table(file, page_checksum_verification=True, memory_map=False)
-        content = json.loads(whole.schema.metadata[_KEY])
-        stated = content.pop(signed_json.KEY, None)
-        if content.get("format") != FORMAT or stated != signed_json.checksum(content):
-            raise ValueError("its checksum differs from that of its content")
-        runs, sizes = content["runs"], [run["n"] for run in content["runs"].values()]
+        runs = signed_json.parsed(whole.schema.metadata[_KEY], "sentences", FORMAT)["runs"]
+        sizes = [run["n"] for run in runs.values()]
         lines = np.split(np.argsort(_order(sizes)), np.cumsum(sizes)[:-1])
         return {
             stem: (state, run["about"], whole.take(of).drop_columns(["row", "seed"]))

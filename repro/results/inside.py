@@ -7,7 +7,6 @@ keys]. Entropies were computed before rounding. `repro/web/inside.py` shows it i
 
 import gzip
 import hashlib
-import json
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,8 +32,8 @@ def inside_file(place: Path) -> Path:
 
 def packed_inside(content: Mapping[str, Any], weights: bytes) -> bytes:
     """The bytes of a file; the same content gives the same bytes."""
-    whole = {**content, "format": INSIDE_FORMAT, "weights": hashlib.sha256(weights).hexdigest()}
-    head = signed_json.canonical({**whole, signed_json.KEY: signed_json.checksum(whole)})
+    about = {"format": INSIDE_FORMAT, "weights": hashlib.sha256(weights).hexdigest()}
+    head = signed_json.signed({**content, **about})
     return gzip.compress(head + b"\n" + weights, mtime=0)  # neither time nor name
 
 
@@ -48,12 +47,10 @@ def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
     file = inside_file(place)
     try:
         head, _, weights = gzip.decompress(file.read_bytes()).partition(b"\n")
-        content = json.loads(head)
-        stated = content.pop(signed_json.KEY, None)
-        whole = content.get("format") == INSIDE_FORMAT and stated == signed_json.checksum(content)
-        if not whole or content["weights"] != hashlib.sha256(weights).hexdigest():
-            raise ValueError("its checksum differs from that of its content")
-    except (OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
+        content = signed_json.parsed(head, "weights", INSIDE_FORMAT)
+        if content["weights"] != hashlib.sha256(weights).hexdigest():
+            raise ValueError("its checksum differs from that of its weights")
+    except (OSError, EOFError, zlib.error, ValueError) as error:
         raise ValueError(f"{file}: {error}. Delete it and type the command of the run again.") from error
     return content, weights
 

@@ -234,8 +234,7 @@ class Record:
 
     def line(self) -> bytes:
         """The same as one line of JSON."""
-        content = self._content()
-        return signed_json.canonical({**content, signed_json.KEY: signed_json.checksum(content)})
+        return signed_json.signed(self._content())
 
     def _content(self) -> dict[str, Any]:
         content = asdict(self) | {"hyper": written(self.hyper)}

@@ -15,6 +15,11 @@ def canonical(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=False).encode("utf-8")
 
 
+def signed(content: dict[str, Any]) -> bytes:
+    """The content and its checksum in one line."""
+    return canonical({**content, KEY: checksum(content)})
+
+
 def write(path: Path, content: dict[str, Any]) -> None:
     """Write `content`, which has a "format", together with its checksum."""
     write_json(path, {**content, KEY: checksum(content)})
