@@ -96,11 +96,9 @@ def read_outcomes(results: Path) -> SuiteRun:
     file = results / FILE
     if not file.exists():
         return NOTHING_RUN
-    try:
-        content = signed_json.read(file, "outcomes of tests", FORMAT)
-        return SuiteRun(tuple(Ran(**one) for one in content["tests"]), content["stamp"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError(f"{file}: {error}. Restore it from git, or make it anew: {COMMAND}.") from error
+    advice = f"Restore it from git, or make it anew: {COMMAND}."
+    content = signed_json.read(file, "outcomes of tests", FORMAT, advice)
+    return SuiteRun(tuple(Ran(**one) for one in content["tests"]), content["stamp"])
 
 
 # Verdicts

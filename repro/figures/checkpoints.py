@@ -70,10 +70,8 @@ def measured(to: Path, probe: Probe, records: Sequence[Record], runs: Path, cach
     It is measured once, and again for other runs. It names its `run`, or each of its `runs`, as `whose` does.
     """
     file, command = to / f"{probe.name}.json", f"{probe.command} --scale {scale}"
-    try:
-        kept = signed_json.read(file, "a measurement", FORMAT) if file.exists() else None
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{command}`.") from error
+    advice = f"Restore it from git, or delete it and run `{command}`."
+    kept = signed_json.read(file, "a measurement", FORMAT, advice) if file.exists() else None
     ids = [record.run for record in records]
     if ids and (kept is None or [one["run"] for one in kept.get("runs", [kept])] != ids):
         kept = {"format": FORMAT, **probe.measure(records, runs, cache)}

@@ -124,11 +124,7 @@ def save(file: FilePath, measured: Measured) -> None:
 
 def load(file: FilePath) -> Measured:
     """Read measurements. Raises ValueError that names the file, what was expected, what was found and what to do."""
-    try:
-        content = signed_json.read(file, "measurements", FORMAT)
-        del content["format"]
-        lists = {name: [kind(**line) for line in content[name]] for name, kind in KINDS.items()}
-        return Measured(**{**content, **lists})
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        advice = "Restore the file from git, or delete it and run experiments/table1.py again."
-        raise ValueError(f"{file}: {error}. {advice}") from error
+    advice = "Restore the file from git, or delete it and run experiments/table1.py again."
+    content = signed_json.read(file, "measurements", FORMAT, advice)
+    del content["format"]
+    return Measured(**content | {name: [kind(**line) for line in content[name]] for name, kind in KINDS.items()})

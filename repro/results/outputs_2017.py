@@ -52,13 +52,10 @@ def load_outputs(results: Path) -> Outputs2017 | None:
     file = results / FOLDER_2017 / SCORES_2017
     if not file.exists():
         return None
-    try:
-        content = signed_json.read(file, "scores", FORMAT)
-        del content["format"]
-        return Outputs2017(**{**content, "systems": [ScoredOutput(**one) for one in content["systems"]]})
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        advice = "Restore the file from git, or delete it and run experiments/outputs_2017.py again."
-        raise ValueError(f"{file}: {error}. {advice}") from error
+    advice = "Restore the file from git, or delete it and run experiments/outputs_2017.py again."
+    content = signed_json.read(file, "scores", FORMAT, advice)
+    del content["format"]
+    return Outputs2017(**content | {"systems": [ScoredOutput(**one) for one in content["systems"]]})
 
 
 # Scoring

@@ -25,9 +25,12 @@ def write(path: Path, content: dict[str, Any]) -> None:
     write_json(path, {**content, KEY: checksum(content)})
 
 
-def read(path: Path, what: str, version: int) -> dict[str, Any]:
-    """The content of a file, as `parsed`."""
-    return parsed(path.read_bytes(), what, version)
+def read(path: Path, what: str, version: int, advice: str = "") -> dict[str, Any]:
+    """The content of a file, as `parsed`. An error names the file and ends in the `advice`."""
+    try:
+        return parsed(path.read_bytes(), what, version)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: {error}. {advice}") from error
 
 
 def parsed(data: bytes, what: str, version: int) -> dict[str, Any]:
