@@ -27,6 +27,13 @@ HYPER = Hyper(n_layers=2, d_model=12, d_ff=7, n_heads=3, d_k=5, d_v=4, steps=2, 
 RUN = "00000000000000ab"
 
 
+def spec_of(**changes: Any) -> RunSpec:
+    """Of the smallest run, with changes."""
+    usual: dict[str, Any] = {"text": UNOPENED, "task": Translation("en-de"), "hyper": HYPER, "seed": 1}
+    usual |= {"batch_tokens": 512, "batch_by": "padded_tokens", "devices": 1, "accumulate": 1, "threads": 1}
+    return RunSpec(**usual | {"precision": "fp32", "backend": "torch"} | changes)
+
+
 def looked_at(folder: Path, corpus: str = "grammar", system: Any = None, lines: Sequence[str] = LINES) -> Any:
     """A run with one checkpoint in its folder, of weights that are large enough to prefer something."""
     tokenizer = train_tokenizer(LINES * 9, Subwords("bpe", 340))
@@ -38,20 +45,7 @@ def looked_at(folder: Path, corpus: str = "grammar", system: Any = None, lines: 
     ids = [tokenizer.encode([line])[0] for line in lines]
     source = SimpleNamespace(lengths=np.array([len(one) for one in ids], np.uint16), sentence=lambda i: ids[i])
     prepared: Any = SimpleNamespace(tokenizer=tokenizer, dev=SimpleNamespace(source=source))
-    spec = RunSpec(
-        text=UNOPENED,
-        task=Translation("en-de"),
-        hyper=HYPER,
-        seed=1,
-        batch_tokens=7,
-        batch_by="padded_tokens",
-        devices=1,
-        accumulate=1,
-        threads=1,
-        precision="fp32",
-        backend="torch",
-        system=system,
-    )
+    spec = spec_of(batch_tokens=7, system=system)
     return SimpleNamespace(
         id=RUN,
         folder=folder,

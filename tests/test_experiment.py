@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 from own_signals import own_signals, places
+from text_folders import own_text, text_folder
 
 from repro.experiment import Paper, Row, main
 from repro.model.config import BASE
@@ -110,13 +111,9 @@ def test_finished_runs_are_skipped(made: Path, capsys: pytest.CaptureFixture[str
     assert {path: path.stat().st_mtime_ns for path in (made / "runs").rglob("*")} == before
 
 
-def own_text(folder: Path, *, words: int) -> list[str]:
-    """A text of one's own, and the options that name it."""
-    folder.mkdir()
-    for name, n in {"train": 40, "dev": 5, "test": 7}.items():
-        for language in ("en", "de"):
-            lines = [" ".join(f"{language}{(i + j) % words}" for j in range(1 + i % 5)) for i in range(n)]
-            (folder / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+def on_own_text(folder: Path, *, words: int) -> list[str]:
+    """The options that name a text of one's own, which is written."""
+    text_folder(folder, **own_text(words=words))
     return ["--corpus=folder", f"--data-dir={folder}", "--steps=1", "--rows", "base"]
 
 
@@ -126,7 +123,9 @@ def test_two_texts_of_ones_own_never_share_a_table(tmp_path: Path) -> None:
     vocabularies = {"one": None, "every": every, "all but one": every.removesuffix("de10\n"), "other": None}
     names = set()
     for text, vocabulary in vocabularies.items():
-        options = Options.read("lab", inside(tmp_path, *own_text(tmp_path / text, words=13 if text == "other" else 11)))
+        options = Options.read(
+            "lab", inside(tmp_path, *on_own_text(tmp_path / text, words=13 if text == "other" else 11))
+        )
         if vocabulary:
             (tmp_path / text / "vocab").write_text(vocabulary, "utf-8")
         scale, task = chosen_scale(options), Translation("en-de")
@@ -178,7 +177,7 @@ def refused(
         (["--steps", "-3"], "--steps must be at least 1, got -3."),
         (["--tracking-uri", "mysql://x"], "sqlite:///mlflow.db"),
         (["--sedes", "4"], "unrecognized arguments: --sedes 4; did you mean --seeds"),
-        (["--hardware=h100"], "--hardware and --price belong to a forecast: expected --dry-run as well"),
+        (["--hardware=h100"], "which is of a forecast: expected --dry-run with both"),
         (["--hardware=h101", "--dry-run"], "argument --hardware: invalid choice: 'h101'"),
         (["--price=nan", "--dry-run", "--hardware=h100"], "--price must be a number of at least 0"),
     ],
@@ -230,7 +229,7 @@ def test_a_dry_run_says_whether_the_text_is_there(
     main(TABLE3_A.TABLE, TABLE3_A.ROWS, inside(tmp_path, "--dry-run"))
     assert "Text: grammar en-de is generated when it is wanted." in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
-    here = own_text(tmp_path / "text", words=7)
+    here = on_own_text(tmp_path / "text", words=7)
     main(TABLE3_A.TABLE, TABLE3_A.ROWS, ["--scale=smoke", "--dry-run", *here])
     assert f"Text: folder en-de is in {tmp_path / 'text'}." in capsys.readouterr().out
     (tmp_path / "text" / "dev.de").unlink()
@@ -301,7 +300,7 @@ def test_what_table_1_cannot_keep_is_refused_before_it_measures(
 def test_another_backend_translates_in_a_world_of_its_own(tmp_path: Path, template: Path) -> None:
     pytest.importorskip("ctranslate2")
     shutil.copy(template, tmp_path / "mlflow.db")
-    main("table3_A", TABLE3_A.ROWS, inside(tmp_path, "--backend=ctranslate2", *own_text(tmp_path / "text", words=7)))
+    main("table3_A", TABLE3_A.ROWS, inside(tmp_path, "--backend=ctranslate2", *on_own_text(tmp_path / "text", words=7)))
     [scale] = (tmp_path / "results").iterdir()
     assert scale.name.startswith("smoke-folder-1-steps-ctranslate2-")
     assert record.load(scale / "base" / "base-seed1.json").settings["engine"] == "ctranslate2"

@@ -63,7 +63,6 @@ class Card:
     big: float
     source: str
     keeps: Mapping[int, float]  # cards -> the share of its speed that each keeps, updates growing with their number
-    note: str = ""
 
     def rate(self, hyper: Hyper) -> float:
         """Operations a second in training a row: those of the big model from its width on, else those of the base."""
@@ -77,9 +76,8 @@ class Card:
 P100 = Card(
     base=25_000 / 0.4 / 8 * pair_flops(BASE),  # 25,000 pair tokens a step on 8 cards, in 0.4 s and 1.0 s
     big=25_000 / 1.0 / 8 * pair_flops(BIG),
-    source="arXiv 1706.03762, section 5.2, of 8 cards together, in float32",
+    source="arXiv 1706.03762, section 5.2, of 8 cards together, in float32; this PyTorch has no kernels for it",
     keeps={8: 1.0},  # the rates are of 8 cards as they are
-    note="The paper's own card, for comparison: this PyTorch has no kernels for it.",
 )
 OF_BASE = P100.base / P100.big  # operations a second of the base, for each of the big model's
 A100 = Card(
@@ -344,8 +342,7 @@ def _of_card(card: Card, hours: float, options: Options) -> list[str]:
     return [
         f"Times are those of training on {n} {name}, by published rates, and not of this machine: {hours:,.1f} "
         f"hours, {hours * n:,.1f} device-hours{money}.{instead}",
-        f"One {name}: {base:,.0f} pairs of tokens a second (base), {big:,.0f} (big); {card.source}.{together} "
-        f"{card.note}".rstrip(),
+        f"One {name}: {base:,.0f} pairs of tokens a second (base), {big:,.0f} (big); {card.source}.{together}",
     ]
 
 

@@ -315,13 +315,9 @@ def _refuse_what_no_run_can_be(options: Options) -> None:
             raise ValueError(f"{option} must be at least 1, got {value}.")
     check_threads(options.threads)
     if options.price is not None and not 0 <= options.price < float("inf"):
-        raise ValueError(
-            f"--price must be a number of at least 0, money for an hour of one device, got {options.price}."
-        )
-    if options.price is not None and not options.hardware:
-        raise ValueError("--price is of a device: expected --hardware as well.")
-    if not options.dry_run and (options.hardware, options.price) != (None, None):
-        raise ValueError("--hardware and --price belong to a forecast: expected --dry-run as well.")
+        raise ValueError(f"--price must be a number of at least 0, money for an hour of a device, got {options.price}.")
+    if (options.hardware and not options.dry_run) or (options.price is not None and not options.hardware):
+        raise ValueError("--price is of --hardware, which is of a forecast: expected --dry-run with both.")
 
 
 def check_threads(threads: int) -> None:

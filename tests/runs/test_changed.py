@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from looked_inside import spec_of
 
 from repro.decoding.search import Search
 from repro.model.config import BASE, written
@@ -19,27 +20,14 @@ from repro.runs.run_dir import RunDir, made_of, planned, refuse_changed
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
 from repro.tracking.run_folder import write_run
-from repro.training.run_spec import RunSpec, TextSpec
+from repro.training.run_spec import TextSpec
 
 TAGS = {"table": "base", "row": "base", "seed": 1, "scale": "laptop", "corpus": "grammar", "pair": "en-de"}
 
 
 def run_now(runs: Path = Path()) -> RunDir:
     """As much of a run as its fields need."""
-    scale = SCALES["laptop"]
-    spec = RunSpec(
-        text=TextSpec(corpus="text", data="data", ids="ids", tokenizer="pieces"),
-        task=Translation("en-de"),
-        hyper=BASE,
-        seed=1,
-        batch_tokens=scale.batch_tokens,
-        batch_by=scale.batch_by,
-        devices=1,
-        accumulate=1,
-        threads=1,
-        precision="fp32",
-        backend="torch",
-    )
+    spec = spec_of(text=TextSpec(corpus="text", data="data", ids="ids", tokenizer="pieces"), hyper=BASE)
     return RunDir(spec=spec, entry=None, runs=runs, text=(None, None))  # type: ignore[arg-type]
 
 

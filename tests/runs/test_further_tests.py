@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from own_signals import own_signals, places
 from paper_runs import paper_run
+from text_folders import text_folder
 
 from repro.corpora.catalogue import CORPORA, GrammarSizes, open_corpus
 from repro.experiment import main
@@ -64,10 +65,8 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     sizes = GrammarSizes(n_train=80, n_dev=5, n_test=5)
     folder = tmp_path_factory.mktemp("first")
     corpus = open_corpus("grammar", "en-de", data_dir=None, cache=folder / "cache", sizes=sizes)
-    (folder / "text").mkdir()
-    for name, part in {"train": corpus.train[0], "dev": corpus.dev, "test": corpus.test, "again": corpus.test}.items():
-        for language, file in zip(SIDES, (part.source, part.target), strict=True):
-            shutil.copy(file, folder / "text" / f"{name}.{language}")
+    parts = {"train": corpus.train[0], "dev": corpus.dev, "test": corpus.test, "again": corpus.test}
+    text_folder(folder / "text", **{name: [*part.pairs()] for name, part in parts.items()})
     with pytest.MonkeyPatch.context() as patch, own_signals():
         patch.setitem(CORPORA, "folder", known)
         with open(folder / "said", "w") as said, redirect_stdout(said):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from own_signals import own_signals, places
+from text_folders import text_folder
 from toy_system import Toy
 
 from repro.decoding.search import Search
@@ -22,7 +23,7 @@ from repro.runs.line_lengths import n_places, refuse_long_lines
 from repro.runs.scales import SCALES
 from repro.runs.use import score_sentences
 
-SMOKE = SCALES["smoke"]
+SMOKE, SIZES = SCALES["smoke"], {"train": 60, "dev": 4, "test": 4}
 
 
 def same(base: Hyper) -> Hyper:
@@ -93,7 +94,6 @@ def test_lines_that_just_fit_are_read() -> None:
         (run(test=split([2, 2], [2, 14])), "13 tokens in a target line of test .*, got 14 in line 2"),
         (run(None, dev=split([4_093], [2]), backend="ctranslate2"), "4,092 tokens in a source .*, got 4,093 in line 1"),
     ],
-    ids=["dev", "test", "ctranslate2"],
 )
 def test_a_line_that_does_not_fit_is_named(unfit: Any, message: str) -> None:
     with pytest.raises(ValueError, match=rf"^expected at most {message}\. Split that line"):
@@ -114,12 +114,9 @@ def test_a_line_to_be_scored_has_to_fit(sides: tuple[int, int], name: str) -> No
 
 def test_the_command_ends_before_a_run_folder_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line of 600 words, in dev: of as many tokens at least."""
-    for name, n in {"train": 60, "dev": 4, "test": 4}.items():
-        for language in ("en", "de"):
-            lines = [f"{i} ab cd {language}" for i in range(n)]
-            if name == "dev" and language == "en":
-                lines[2] = " ".join(["ab"] * 600)
-            (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    splits = {name: [(f"{i} ab cd en", f"{i} ab cd de") for i in range(n)] for name, n in SIZES.items()}
+    splits["dev"][2] = " ".join(["ab"] * 600), "2 ab cd de"
+    text_folder(tmp_path, **splits)
     options = ["--scale=smoke", "--corpus=folder", f"--data-dir={tmp_path}", "--vocab-size=300", "--steps=10"]
     with own_signals(), pytest.raises(SystemExit, match="2"):
         main("long", [Row("learned", learned, Paper())], [*options, *places(tmp_path, "--rows=learned")])

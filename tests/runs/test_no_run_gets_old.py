@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from lab_systems import LAB, LADDER
+from looked_inside import spec_of
 
 from repro.results import places, provenance
 from repro.runs.parsing import Parsing
@@ -16,7 +17,6 @@ from repro.runs.run_dir import made_of
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW, Paper, Row
 from repro.runs.task import Translation
-from repro.training.run_spec import UNOPENED, RunSpec
 
 NEWEST = "from repro.model.rivals.recurrent import Simple\n\n\nclass Newest(Simple):\n    gradient_norm = 2.0\n"
 
@@ -31,7 +31,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget() -> None:
-    for known in (provenance._ours, provenance._with, provenance._code_of_kind):
+    for known in (provenance._ours, provenance._with, provenance._code_of_task):
         known.cache_clear()
 
 
@@ -40,12 +40,8 @@ def ids(rows: list[Row]) -> dict[str, str]:
     forget()
     found = {}
     for row in rows:
-        spec = RunSpec(
-            text=UNOPENED, task=row.task or Translation("en-de"), hyper=row.at(SCALES["laptop"].base), seed=1,
-            batch_tokens=512, batch_by="padded_tokens", devices=1, accumulate=1, threads=1, precision="fp32",
-            backend="torch", system=row.system,
-        )  # fmt: skip
-        decides = made_of(spec)
+        task, hyper = row.task or Translation("en-de"), row.at(SCALES["laptop"].base)
+        decides = made_of(spec_of(task=task, hyper=hyper, system=row.system))
         found[row.name] = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
     return found
 
@@ -91,7 +87,7 @@ def test_only_what_lies_behind_the_wall_makes_a_run_old(copy: Path) -> None:
 
 def test_from_behind_the_wall_a_parser_takes_these_alone() -> None:
     """One import more on the way to them, even inside a function, makes every parser old."""
-    code = provenance._code_of_task(PARSER.task)
+    code = provenance._code_of_task(type(PARSER.task))
     taken = code.taken("repro.runs.parsing")
     inside = [path.relative_to(places.PACKAGE.parent).with_suffix("") for path in places.PACKAGE.glob("*/**/*.py")]
     names = [".".join(path.parts) for path in inside if path.parts[1] in ("model", "data", "training", "decoding")]

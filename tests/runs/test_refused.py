@@ -63,15 +63,6 @@ class NoSearch(Toy):
         (partial(Transformer, mix=Relative, mix_source=ScaledDotProduct), "AssertionError: distances are of a seq"),
         (NoSearch, "RuntimeError: no search here"),
     ],
-    ids=[
-        "misspelt",
-        "no mixing",
-        "kernel",
-        "segment",
-        "relative source",
-        "relative search",
-        "no search",
-    ],
 )
 def test_what_cannot_be_made_read_or_searched_is_refused_in_one_sentence(system: Any, reason: str) -> None:
     start = r"^Row 'x' of t \(.*\): "
@@ -105,7 +96,6 @@ class TwoLevelAnew(Plain, Transformer):  # type: ignore[misc]
 @pytest.mark.parametrize(
     ("system", "length"),
     [(partial(Transformer, mix=TwoLevel), r"\d"), (Forgetful, "3")],
-    ids=["segments", "forgetful"],
 )
 def test_a_search_that_reads_another_prefix_than_training_is_refused(system: Any, length: str) -> None:
     said = f"expected a search that reads what training reads, but after {length} tokens its state differs by "

@@ -17,6 +17,7 @@ import sacrebleu
 import torch
 from decoding.plain import plain_search
 from own_signals import own_signals, places
+from text_folders import text_folder
 from torch import Tensor
 
 from repro.claims.catalogue import catalogue_digest
@@ -61,10 +62,7 @@ def lines(split: str) -> list[tuple[str, str]]:
 
 
 def write_text(folder: Path, text: Callable[[str], list[tuple[str, str]]]) -> None:
-    folder.mkdir()
-    for split in SIZES:
-        for language, side in zip(("en", "de"), zip(*text(split), strict=True), strict=True):
-            (folder / f"{split}.{language}").write_bytes("".join(f"{line}\n" for line in side).encode())
+    text_folder(folder, **{split: text(split) for split in SIZES})
 
 
 def make(folder: Path, *more: str) -> None:

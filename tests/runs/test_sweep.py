@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from figures.conftest import record
 from own_signals import places
+from text_folders import own_text, text_folder
 
 from repro.experiment import Paper, Row, main_of
 from repro.model.config import Hyper
@@ -275,10 +276,8 @@ def test_what_next_uses_the_best_run_for_what_it_learned() -> None:
 
 def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # the folder of records is called after the text of the sweep, and a shard may have none of that text's runs
-    for name, n in {"train": 40, "dev": 5, "test": 7}.items():
-        for language in ("en", "de", "fr"):
-            lines = [" ".join(f"{language}{(i + j) % 11}" for j in range(1 + i % 5)) for i in range(n)]
-            (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    for pair in ("en-de", "en-fr"):
+        text_folder(tmp_path, pair, **own_text(pair, words=11))
     table = experiment("table_x", "french")
     table.ROWS[0] = replace(table.ROWS[0], task=Translation("en-fr"))
     own = ["base", "french", "--corpus=folder", f"--data-dir={tmp_path}", "--vocab-size=270"]

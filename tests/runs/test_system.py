@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 import torch
+from looked_inside import spec_of
 from own_signals import own_signals, places
+from text_folders import put, text_folder
 from toy_system import Toy
 
 from repro.cli.commands import main as command
@@ -36,7 +38,6 @@ from repro.runs.run_dir import made_of
 from repro.runs.scales import SCALES
 from repro.runs.table import Table, rows_of
 from repro.runs.task import Translation
-from repro.training.run_spec import UNOPENED, RunSpec
 
 pytestmark = pytest.mark.usefixtures("not_looked_inside")
 EXPERIMENT = '''"""A toy beside the base."""
@@ -59,14 +60,12 @@ WORDS = ["ab", "cde", "f", "gh", "ik"]
 
 def write(folder: Path) -> None:
     """An experiment file, and text that takes no time."""
-    (folder / "experiments").mkdir(parents=True)
-    (folder / "experiments" / "table_toy.py").write_text(EXPERIMENT)
-    (folder / "text").mkdir()
+    put(folder / "experiments" / "table_toy.py", EXPERIMENT)
+    splits = {}
     for split, n in {"train": 60, "dev": 7, "test": 5}.items():
-        for language in ("en", "de"):
-            lines = [" ".join(WORDS[(i * k + len(language + split)) % 5] for k in range(2 + i % 5)) for i in range(n)]
-            text = "".join(f"{i} {line}\n" for i, line in enumerate(lines))
-            (folder / "text" / f"{split}.{language}").write_text(text, "utf-8")
+        lines = [" ".join(WORDS[(i * k + len(split) + 2) % 5] for k in range(2 + i % 5)) for i in range(n)]
+        splits[split] = [(f"{i} {line}",) * 2 for i, line in enumerate(lines)]
+    text_folder(folder / "text", **splits)
 
 
 def rows(folder: Path) -> list[Row]:
@@ -222,7 +221,6 @@ TYPED_IN = type("Mine", (Toy,), {"__module__": "__main__"})
         ),
         (BatchNormalised, ["--devices=2"], "got 2 parts of each (processes or micro-batches)"),
     ],
-    ids=["lambda", "instance", "argument", "typed in", "size", "lacking", "engine", "shares"],
 )
 def test_what_is_no_system_is_refused_before_any_training(
     system: Any,
@@ -266,10 +264,7 @@ def test_systems_are_told_apart_by_class_and_arguments() -> None:
 
 
 def test_two_systems_of_one_file_are_two_runs() -> None:
-    spec = RunSpec(
-        text=UNOPENED, task=Translation("en-de"), hyper=SCALES["smoke"].base, seed=1, batch_tokens=512,
-        batch_by="padded_tokens", devices=1, accumulate=1, threads=1, precision="fp32", backend="torch",
-    )  # fmt: skip
+    spec = spec_of(hyper=SCALES["smoke"].base)
     assert len({spec, replace(spec)}) == 1, "what is alike is one, as plain data are"
     of_base = made_of(spec)
     assert "system" not in of_base
