@@ -41,7 +41,7 @@ def test_what_cannot_be_run_is_said(tmp_path: Path, monkeypatch: Patch, capsys: 
     assert "got exit code 4" in typed(capsys, "report", "--tests", "--results", tmp_path, code=2)
     # writing and not writing exclude each other
     refused = typed(capsys, "report", "--tests", "--check", "--results", tmp_path, code=2)
-    assert "--tests cannot be combined with --check" in refused
+    assert "argument --check: not allowed with argument --tests" in refused
 
 
 @pytest.mark.parametrize("word", [[], ["--check"], ["--html"]])
