@@ -133,12 +133,11 @@ S = TypeVar("S", bound=Provenance)
 
 def cleared(stamp: S, system: Any = None, task: Any = None) -> S:
     """The stamp of a run, no longer dirty if its code was uncommitted when it ran but has been committed since."""
-    if not stamp["dirty"] or stamp["fingerprint"] != fingerprint(system):
-        return stamp
-    commit, why_dirty = committed(system, task)
-    if why_dirty:
-        return stamp
-    return {**stamp, "commit": commit, "dirty": False, "why_dirty": None}  # type: ignore[return-value]
+    if stamp["dirty"] and stamp["fingerprint"] == fingerprint(system):
+        commit, why_dirty = committed(system, task)
+        if not why_dirty:
+            return {**stamp, "commit": commit, "dirty": False, "why_dirty": None}  # type: ignore[return-value]
+    return stamp
 
 
 def _path(module: str) -> str:

@@ -3,8 +3,8 @@
 import math
 import re
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -197,22 +197,18 @@ def test_two_sweeps_that_note_their_rows_at_once_keep_those_of_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each reads the list and adds its own rows: without a lock the rows of the first writer would be lost."""
-    read, together = frames.noted_rows, threading.Barrier(2)
+    read, both_have_read = frames.noted_rows, threading.Barrier(2, timeout=0.5)
 
     def slowly(folder: Path) -> Any:
         found = read(folder)
-        time.sleep(0.2)
+        with suppress(threading.BrokenBarrierError):  # as one waits for the other's lock
+            both_have_read.wait()
         return found
 
     monkeypatch.setattr(frames, "noted_rows", slowly)
-
-    def note(key: tuple[str, str]) -> None:
-        together.wait()
-        frames.note_rows(tmp_path / "laptop", {key: EXPECTED[key]})
-
     keys = [("base", "base"), ("table3_A", "h=1")]
     with ThreadPoolExecutor(2) as threads:
-        list(threads.map(note, keys))
+        list(threads.map(lambda key: frames.note_rows(tmp_path / "laptop", {key: EXPECTED[key]}), keys))
     assert sorted(read(tmp_path / "laptop")) == keys
 
 

@@ -171,19 +171,12 @@ def test_the_published_lists_say_what_the_experiments_say(monkeypatch: pytest.Mo
     assert old == [], "run their experiments again: each writes its list anew"
 
 
-def test_the_relation_in_a_line_calls_true_and_false_what_they_are_of_each_field() -> None:
+def test_a_relation_a_system_and_a_command_in_a_line() -> None:
     wide = replace(BASE, d_model=1024, dropout=0.3, warms_up=False)
     assert relation(vars(BASE), vars(wide)) == "d_model 512 -> 1,024, P_drop 0.1 -> 0.3, rate rises yes -> no"
     assert relation(vars(BASE), vars(BASE)) == "nothing"
-
-
-def test_a_system_is_shown_without_its_modules() -> None:
     shown = system_label("repro.model.transformer.Transformer(clip=2, mix=repro.model.ablations.scores.UnscaledDot)")
     assert shown == "Transformer(clip=2, mix=UnscaledDot)"
-    assert system_label("toy_system.Toy(scale=0.25)") == "Toy(scale=0.25)"
-    assert system_label(None) == ""
-
-
-def test_the_command_of_a_table_and_of_the_rows_of_a_program() -> None:
+    assert (system_label("toy_system.Toy(scale=0.25)"), system_label(None)) == ("Toy(scale=0.25)", "")
     assert command_of("ladder", "laptop") == "python experiments/ladder.py --scale laptop"
     assert command_of("own", "laptop") == "repro.run", "no experiment file has these rows"
