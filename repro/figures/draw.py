@@ -46,12 +46,7 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
 
 def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
     """The figures of a scale; data that several of them need is read once."""
-    from repro.figures import (  # here: they import PyTorch, and --help waits for none
-        attention_maps,
-        heads,
-        lab,
-        trained,
-    )
+    from repro.figures import attention_maps, heads, lab, trained  # they import PyTorch: --help does not wait for it
 
     place = results / scale
     if scale not in SCALES and not place.is_dir():

@@ -180,7 +180,7 @@ def test_the_index_begins_with_what_settles_most() -> None:
 
 @pytest.mark.parametrize(("scale", "said"), [("laptop", "only the order"), ("paper", "the order")])
 def test_the_lead_says_what_results_of_a_size_can_show(scale: str, said: str) -> None:
-    judged = SimpleNamespace(claim=SimpleNamespace(is_trained=True), verdict="undetermined")
+    judged = SimpleNamespace(claim=SimpleNamespace(is_trained=True), is_judged=True)
     data: Any = SimpleNamespace(
         runs=SimpleNamespace(scale=scale, claim="the order"),
         evidence=SimpleNamespace(records=[1]),
@@ -188,7 +188,7 @@ def test_the_lead_says_what_results_of_a_size_can_show(scale: str, said: str) ->
         stated=[judged],
     )
     assert lead(data) == f"At this size, results can show {said}. Where the paper claims more, this report says so."
-    judged.verdict = "not judged"
+    judged.is_judged = False
     assert lead(data).startswith("No claim about trained rows has all the runs that it needs, so nothing is settled")
     data.evidence.records = []
     assert lead(data).startswith("Exploration: no run counts as evidence, so nothing is settled")
