@@ -29,7 +29,7 @@ from repro.runs.scales import Scale
 from repro.runs.session import Session
 from repro.runs.signals import Signals
 from repro.runs.table import Paper, Row, Table, printed, printed_f1
-from repro.runs.task import Task, Translation
+from repro.runs.task import Translation
 
 # what an experiment file needs
 __all__ = ["Paper", "Parsing", "Row", "Translation", "main", "main_of", "printed", "printed_f1"]
@@ -158,26 +158,20 @@ def _report(results: Path, cache: Path) -> Path:
 
 
 def _show(name: str, asked: Sequence[RunDir], scale: Scale, options: Options) -> None:
-    """What `--dry-run` prints: what the runs will take, and where their text is.
+    """What `--dry-run` prints: what the runs will take, and where their text is if they are made here.
 
     Raises FileNotFoundError where the folder of the text was named and is not there.
     """
-    read = dict.fromkeys((run.entry.scale.corpus, run.task) for run in asked if options.hardware is None)
-    found = dict.fromkeys(_whereabouts(*one, options.data_dir) for one in read)  # not for other hardware
-    print(forecast(name, asked, scale, options))
-    for said in found:
-        print(said)
-
-
-def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:
-    """Where the text is, or that it is not here. Raises FileNotFoundError if a named folder does not exist."""
-    try:
-        place = task.find(corpus, data_dir)
-    except FileNotFoundError as error:
-        if data_dir is not None and not data_dir.is_dir():
-            raise
-        return f"Text: {hinted(error)}"
-    return f"Text: {corpus} {task.name} is {f'in {place}' if place else 'generated when it is wanted'}."
+    said = []
+    for corpus, task in dict.fromkeys((run.entry.scale.corpus, run.task) for run in asked if not options.hardware):
+        try:
+            place = task.find(corpus, options.data_dir)
+            said.append(f"Text: {corpus} {task.name} is {f'in {place}' if place else 'generated when it is wanted'}.")
+        except FileNotFoundError as error:
+            if options.data_dir and not options.data_dir.is_dir():
+                raise
+            said.append(f"Text: {hinted(error)}")
+    print(forecast(name, asked, scale, options), *dict.fromkeys(said), sep="\n")
 
 
 def _running(table: str) -> tuple[str, Path | None]:
