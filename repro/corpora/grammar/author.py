@@ -28,9 +28,8 @@ def _fixed(group: str) -> list[tree.Fixed]:
 OFTEN, MANNER, JOINS, ASKED, DEGREES, LINKS = map(_fixed, ("often", "manner", "joins", "asked", "degrees", "links"))
 WHEN = LINKS[1]
 TIMES = {tense: _fixed(tense) for tense in ("present", "past", "future")}
-WITH, ABOUT = Prep("with", "mit", "D", "avec"), Prep("about", "über", "A", "sur")
-BESIDE = [WITH, Prep("for", "für", "A", "pour"), Prep("without", "ohne", "A", "sans")]
-DURING = [Prep(*line) for line in lex.WORDS["during"]]
+BESIDE, DURING = ([Prep(*line) for line in lex.WORDS[group]] for group in ("beside", "during"))
+WITH, ABOUT = BESIDE[0], Prep("about", "über", "A", "sur")
 NEAR = lex.WORDS["near"]  # accusative where something is put, dative where it is
 COUNTED = ("no", "every", "all", "many", "some")  # `every dog does not` would say two things
 
@@ -141,10 +140,8 @@ class Author:
         simple = owner is None and det not in ("every", "no")
         if simple and depth < 2 and self.chance(0.06) and kind not in "fcdmpe":
             about = kind == "r"
-            phrase = tree.Phrase(
-                ABOUT if about else WITH,
-                self.noun_phrase("hape" if about else "c" if kind == "h" else "o", depth=3),
-            )
+            other = self.noun_phrase("hape" if about else "c" if kind == "h" else "o", depth=3)
+            phrase = tree.Phrase(ABOUT if about else WITH, other)
         elif simple and depth < 2 and self.chance((0.26, 0.14)[depth]):
             relative = self.relative(tree.Relative(noun, plural), depth + 1)
         thing = tree.NP(noun, det, plural, adjectives, compound, number, owner, phrase, relative)

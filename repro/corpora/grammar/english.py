@@ -71,8 +71,12 @@ def english_tree(sentence: tree.Sentence) -> str:
     return f"{text[:-1]} {'(. ?)' if sentence.question else '(. .)'})"
 
 
+def _joined(*parts: str) -> str:
+    return " ".join(filter(None, parts))
+
+
 def _phrase(label: str, *parts: str) -> str:
-    return f"({label} {' '.join(filter(None, parts))})"
+    return f"({label} {_joined(*parts)})"
 
 
 def _tagged(words: str, tag: str = "NN") -> str:
@@ -111,14 +115,10 @@ def _thing(thing: tree.Thing | None, subject: bool = False) -> str:
 
 def _noun(thing: tree.NP) -> str:
     """two old kitchen tables"""
-    return " ".join(
-        [
-            *([_tagged(ENGLISH_NUMBERS[thing.number])] if thing.number else []),
-            *(f"(JJ {adjective.en})" for adjective in thing.adjectives),
-            *([_tagged(thing.compound.en)] if thing.compound else []),
-            f"({'NNS' if thing.plural else 'NN'} {thing.noun.en[thing.plural]})",
-        ]
-    )
+    number = _tagged(ENGLISH_NUMBERS[thing.number]) if thing.number else ""
+    compound = _tagged(thing.compound.en) if thing.compound else ""
+    head = f"({'NNS' if thing.plural else 'NN'} {thing.noun.en[thing.plural]})"
+    return _joined(number, *(f"(JJ {adjective.en})" for adjective in thing.adjectives), compound, head)
 
 
 def _determiner(thing: tree.NP) -> str:

@@ -104,8 +104,6 @@ def french_adverbial(adverbial: tree.Adverbial | None) -> list[str]:
 
 _MODAL = {"can": "pouvoir", "must": "devoir", "want": "vouloir"}
 _NEUTRAL = tree.Features(2, "m", "m")  # the participle agrees with nothing
-_IMPERFECT = ("étais", "étais", "était", "étions", "étaient")
-_DEVRAIT = ("devrais", "devrais", "devrait", "devrions", "devraient")
 
 
 def french_clitic(clause: tree.Clause) -> str:
@@ -140,7 +138,7 @@ def french_verbs(clause: tree.Clause, clitic: str, infinitive: bool) -> list[str
     ne = ["ne"] if clause.negated or no or often == ["jamais"] else []
     after = [*(["pas"] if clause.negated else []), *often]
     if clause.modal == "should":
-        return [*ne, _DEVRAIT[person], *after, *before, main, *passive]
+        return [*ne, _VERBS["devrait"][person], *after, *before, main, *passive]
     if clause.modal:
         modal = _VERBS[_MODAL[clause.modal]]
         finite = [_VERBS["avoir"][person], *after, modal[5]] if past else [modal[person], *after]
@@ -151,7 +149,7 @@ def french_verbs(clause: tree.Clause, clitic: str, infinitive: bool) -> list[str
     if not past:
         return [*ne, *before, _VERBS[main][person], *after, *passive]
     if verb is None:
-        return [*ne, _IMPERFECT[person], *after]
+        return [*ne, _VERBS["était"][person], *after]
     direct = None if clause.passive or verb.fr_prep else clause.object
     agrees = subject if etre else _NEUTRAL
     if direct and (isinstance(direct, tree.Pronoun) or clause.front == "object"):  # la pomme que j'ai mangée
