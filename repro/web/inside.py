@@ -17,7 +17,7 @@ from repro.results.record import Record, path
 from repro.results.sentences import has_sentences
 from repro.web.charts import full_name
 from repro.web.report import Section
-from repro.web.tables import run_keys
+from repro.web.tables import runs_of_rows
 
 KEY, SCRIPT = "inside", "inside.js"
 ROOM = 1_200_000  # bytes of packed files in a page, at most
@@ -85,13 +85,10 @@ def _chosen_of_rows(data: ScaleData) -> Iterator[tuple[str, Record, bool]]:
     A file must be read to know whether it has a sentence, so files after the first that has one are not read.
     """
     results = data.result_set.folder.parent
-    of_rows: dict[tuple[str, str], list[tuple[str, Record]]] = {}
-    for key, record in run_keys(data.result_set).items():
-        if has_sentences(record):
-            of_rows.setdefault((record.table, record.row), []).append((key, record))
-    for runs in of_rows.values():
-        seen = ((key, one, True) for key, one in runs if has_glimpse(path(results, one), one.run))
-        yield next(seen, (*runs[0], False))
+    for all_runs in runs_of_rows(data.result_set).values():
+        if runs := [(key, one) for key, one in all_runs if has_sentences(one)]:
+            seen = ((key, one, True) for key, one in runs if has_glimpse(path(results, one), one.run))
+            yield next(seen, (*runs[0], False))
 
 
 def _left(rows: list[Markup]) -> Markup:

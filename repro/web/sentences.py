@@ -5,6 +5,7 @@ corpora may not be redistributed. BLEU of a sentence is computed from the counts
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from repro.results.sentences import ORDERS, NgramCounts, faults, has_sentences, 
 from repro.runs.outputs import at_hand
 from repro.web.charts import comparable, full_name
 from repro.web.report import Section
-from repro.web.tables import run_keys
+from repro.web.tables import runs_of_rows
 
 KEY, SCRIPT, SPLIT = "sentences", "sentences.js", "dev"
 MOST = 250  # sentences shown: all would make the page too large, and most are translated alike
@@ -83,19 +84,19 @@ def compared(data: ScaleData) -> list[Side]:
     It is the first run of the row that counts as evidence or, if none does, the first.
     """
     alike, counting = ({*map(id, records)} for records in (comparable(data), data.evidence.records))
-    by_row: dict[tuple[str, str], list[tuple[str, Record]]] = {}
-    for key, record in run_keys(data.result_set).items():
-        by_row.setdefault((record.table, record.row), []).append((key, record))
-    runs = [one for of in by_row.values() for one in sorted(of, key=lambda one: id(one[1]) not in counting)]
-    found: list[Side] = []
-    for key, record in runs:
-        place = path(data.result_set.folder.parent, record)
-        n = sum((side.record.table, side.record.row) == (record.table, record.row) for side in found)
-        wanted = SEEDS_OF_BASE if record.table == BASE else 1
-        if id(record) in alike and n < wanted and has_sentences(record) and are_of(place, record.run, [SPLIT]):
-            if fault := next(faults(data.result_set.folder.parent, record, [SPLIT]), None):
+    found, results = list[Side](), data.result_set.folder.parent
+    for (table, _), runs in runs_of_rows(data.result_set).items():
+        kept = (
+            (key, record, place)
+            for key, record in sorted(runs, key=lambda one: id(one[1]) not in counting)
+            if id(record) in alike
+            and has_sentences(record)
+            and are_of(place := path(results, record), record.run, [SPLIT])
+        )
+        for key, record, place in islice(kept, SEEDS_OF_BASE if table == BASE else 1):
+            if fault := next(faults(results, record, [SPLIT]), None):
                 raise ValueError(f"{place}: {fault}. Restore the file from git, or run the row again.")
-            counts = read_counts(data.result_set.folder.parent, record)
+            counts = read_counts(results, record)
             assert counts is not None  # are_of has seen them
             found.append(Side(key, record, read_hypotheses(place, SPLIT), sentence_bleu(counts)))
     return found

@@ -40,12 +40,17 @@ def run_keys(result_set: ResultSet) -> dict[str, Record]:
     return found
 
 
+def runs_of_rows(result_set: ResultSet) -> dict[tuple[str, str], list[tuple[str, Record]]]:
+    """The runs of each row, by (table, row), with their keys."""
+    found: dict[tuple[str, str], list[tuple[str, Record]]] = {}
+    for key, record in run_keys(result_set).items():
+        found.setdefault((record.table, record.row), []).append((key, record))
+    return found
+
+
 def first_runs(result_set: ResultSet) -> FirstRuns:
     """The run to which each row of tables, charts and verdicts links: its first."""
-    found: FirstRuns = {}
-    for key, record in run_keys(result_set).items():
-        found.setdefault((record.table, record.row), key)
-    return found
+    return {row: runs[0][0] for row, runs in runs_of_rows(result_set).items()}
 
 
 def table3_section(data: ScaleData) -> Section | None:
