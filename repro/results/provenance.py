@@ -17,7 +17,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -217,8 +217,13 @@ def _code_of(system: Any) -> _Code:
     return _with(parts) if (parts := tuple(_named_parts(system))) else _ours()
 
 
+def _code_of_task(task: Any) -> _Code:
+    kind: Any = type(task)
+    return _code_of_kind(kind)
+
+
 @functools.cache
-def _code_of_task(kind: Hashable) -> _Code:
+def _code_of_kind(kind: Any) -> _Code:
     """The module of a kind of task and what it imports; of ours, outside the wall, only what it takes from behind."""
     [module] = own = _modules(kind)
     code = _Code({} if _is_ours(module) else own, is_of_task=True)
@@ -259,7 +264,7 @@ def task_digest(task: Any) -> str:
 
     Our own tasks lie outside the wall; for them, SHA-256 of what they import from behind it.
     """
-    code, [module] = _code_of_task(type(task)), _modules(type(task))
+    code, [module] = _code_of_task(task), _modules(type(task))
     return _sha256("".join(sorted(code.taken(module)))) if _is_ours(module) else _digest(code)
 
 
@@ -289,7 +294,7 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
 
 def committed(system: Any = None, task: Any = None) -> tuple[str | None, str | None]:
     """The commit of the deciding code, and why the code cannot be restored from it alone (None where it can)."""
-    codes = [_code_of(system), *([] if task is None else [_code_of_task(type(task))])]
+    codes = [_code_of(system), *([] if task is None else [_code_of_task(task)])]
     files = {module: file for code in codes for module, file in code.files.items()}
     root = PACKAGE.parent
     # a package installed into somebody else's checkout must not take that checkout's commit
