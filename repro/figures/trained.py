@@ -38,7 +38,6 @@ N_SENTENCES = 64  # the first of dev, for activations
 STACKS = {"encoder": ("self-attention", "feed-forward"), "decoder": ("self-attention", "source", "feed-forward")}
 WHEN = {"first": "first step", "last": "last step"}
 FEWEST, MOST = 32, 256  # sentences of one length, for gradients
-QUARTILES = 25, 50, 75
 
 Moments = dict[str, list[tuple[float, float]]]  # by stack: mean and variance of the embedding and after each sub-layer
 
@@ -90,7 +89,7 @@ def measure_activations(records: Sequence[Record], runs: Path, cache: Path) -> d
     pairs = dev_pairs(records[0], cache)[:N_SENTENCES]
     found = []
     for record in records:
-        trained = open_run(runs / record.run, cache)
+        trained = open_run(runs / record.run)
         source, target = sides_of(pairs, trained.tokenizer)
         batch = make_batch(source, target, np.arange(len(pairs)), n_update=int(target.lengths.sum()))
         with torch.random.fork_rng(devices=[]):  # the module draws its weights from the seed
@@ -187,7 +186,7 @@ def measure_gradients(records: Sequence[Record], runs: Path, cache: Path) -> dic
     """The norms of each run on the same sentences of dev, all of one length, in float64: [runs, B, S]."""
     pairs, norms = dev_pairs(records[0], cache), []
     for record in records:
-        trained = open_run(runs / record.run, cache)
+        trained = open_run(runs / record.run)
         source, target = sides_of(pairs, trained.tokenizer)
         length = length_shown(source.lengths.tolist())
         chosen = np.flatnonzero(source.lengths == length)[:MOST].tolist()
@@ -207,17 +206,12 @@ GRADIENTS = Probe(
 )
 
 
-def shares_of(norms: Array) -> Array:
-    """[B, S] -> [B, S]: each norm as a share of its sentence's sum."""
-    return np.asarray(norms / norms.sum(1, keepdims=True))
-
-
 def paint_gradients(figure: Figure, measured: dict[str, Any]) -> None:
     """Paint one line per system: norms left, shares right."""
     norms = np.array(measured["norms"])  # [runs, B, S]
     left, right = figure.subplots(1, 2)
     for i, (run, of) in enumerate(zip(measured["runs"], norms, strict=True)):
-        for axes, values in ((left, of), (right, shares_of(of))):
+        for axes, values in ((left, of), (right, of / of.sum(1, keepdims=True))):
             _paint_quartiles(axes, values, i, run["row"])
     n, length = norms.shape[1:]
     right.axhline(1 / length, color=style.SOFT, lw=0.8, ls=style.DASHES[2], zorder=1)
@@ -238,7 +232,7 @@ def paint_gradients(figure: Figure, measured: dict[str, Any]) -> None:
 
 
 def _paint_quartiles(axes: Axes, values: Array, i: int, row: str) -> None:
-    low, median, high = np.percentile(values, QUARTILES, axis=0)
+    low, median, high = np.percentile(values, (25, 50, 75), axis=0)
     places = np.arange(1, values.shape[1] + 1)
     colour = style.COLOURS[i + 1]
     axes.fill_between(places, low, high, color=colour, alpha=0.16, lw=0)

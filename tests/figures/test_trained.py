@@ -25,7 +25,6 @@ from repro.figures.trained import (
     measure_activations,
     measure_gradients,
     moments,
-    shares_of,
     watched_stream,
 )
 from repro.model.ablations.norms import NoNorm, PreNorm
@@ -66,7 +65,7 @@ def run_of(a_record: Callable[..., Record], monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(trained, "dev_pairs", lambda record, cache: pairs)
         monkeypatch.setattr(trained, "sides_of", sides)
         opened = Trained(record=record, model=model, tokenizer=type("Tokens", (), {"size": 11}))  # type: ignore[arg-type]
-        monkeypatch.setattr(trained, "open_run", lambda folder, cache: opened)
+        monkeypatch.setattr(trained, "open_run", lambda folder: opened)
         return record
 
     return make
@@ -231,8 +230,7 @@ def test_a_line_is_the_median_and_no_two_labels_touch() -> None:
     with style.house():
         figure: Any = style.painted((style.WIDTH, 3.75), partial(trained.paint_gradients, measured=content))
     left, right = figure.axes
-    np.testing.assert_allclose(shares_of(norms[2]), norms[2] / norms[2].sum(1)[:, None])
-    for axes, values in ((left, norms[2]), (right, shares_of(norms[2]))):
+    for axes, values in ((left, norms[2]), (right, norms[2] / norms[2].sum(1)[:, None])):
         [line] = [line for line in axes.get_lines() if line.get_label() == "base"]
         np.testing.assert_allclose(line.get_ydata(), np.median(values, axis=0))
         [low, high] = np.percentile(values[:, 4], (25, 75))  # the band of the base, the last, at the fifth position
