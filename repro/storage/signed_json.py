@@ -43,11 +43,6 @@ def parsed(data: bytes, what: str, version: int) -> dict[str, Any]:
     got = content.get("format") if isinstance(content, dict) else content
     if got != version or isinstance(got, bool):
         raise ValueError(f"expected {what} of format {version}, got {got!r:.80}")
-    return unsigned(content)
-
-
-def unsigned(content: dict[str, Any]) -> dict[str, Any]:
-    """The content without its checksum. Raises ValueError if it does not match."""
     stated, counted = content.pop(KEY, None), checksum(content)
     if stated != counted:
         raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from repro.results.artifacts import read_further, state
-from repro.storage import signed_json
+from repro.storage import atomic, signed_json
 from repro.storage.journal import FINAL, FRAME, Line
 from repro.storage.lock import locked
 
@@ -65,7 +65,7 @@ def write_run(
     value |= {"tags": dict(tags), "params": dict(params), "paper": dict(paper)}
     value |= {"origin": dict(origin)} if origin else {}
     value |= {"claims": claims} if claims else {}
-    signed_json.write(folder / "run.json", value)
+    atomic.write_json(folder / "run.json", {**value, signed_json.KEY: signed_json.checksum(value)})
     return claims
 
 
@@ -73,7 +73,10 @@ def describe(folder: Path) -> dict[str, Any]:
     """Read run.json."""
     path = folder / "run.json"
     try:
-        run = signed_json.unsigned(json.loads(path.read_bytes()))
+        run: dict[str, Any] = json.loads(path.read_bytes())
+        stated = run.pop(signed_json.KEY, None)
+        if stated != (counted := signed_json.checksum(run)):
+            raise ValueError(f"checksum {stated}, not {counted}")
         tags = dict.fromkeys(("code", *APART), UNKNOWN) | {k: str(v) for k, v in run["tags"].items()}
         return {"claims": None} | run | {"tags": tags | {"published": "false"}}
     except (FileNotFoundError, NotADirectoryError):
