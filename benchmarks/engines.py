@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--cache-dir", type=Path, default=Path("cache"))
     options = parser.parse_args()
-    stamp, trained = provenance("cpu"), open_run(options.run, options.cache_dir)
+    stamp, trained = provenance("cpu"), open_run(options.run)
     run = trained.record
     check_translates(run)
     lines = [source for source, _ in dev_pairs(run, options.cache_dir)[: options.sentences]]
@@ -115,7 +115,7 @@ def main() -> None:
         for to, place in places.items():
             export_run(run, lambda: trained, to, place)
         engines = {
-            "safetensors": ours(open_run(places["safetensors"], options.cache_dir)),
+            "safetensors": ours(open_run(places["safetensors"])),
             "ctranslate2": with_ctranslate2(places["ctranslate2"], trained),
             "huggingface": with_transformers(places["huggingface"]),
             "huggingface, our epsilon": with_transformers(places["huggingface"], epsilon=NORM_EPS),

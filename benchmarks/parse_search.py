@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--cache-dir", type=Path, default=Path("cache"))
     parser.add_argument("--data-dir", type=Path, help="where the run's treebank is, if it is not generated")
     options = parser.parse_args()
-    trained = open_run(options.run, options.cache_dir)
+    trained = open_run(options.run)
     run = trained.record
     check_parses(run)
     words, references = dev_lines(run, options.cache_dir, options.data_dir, options.sentences)

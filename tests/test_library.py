@@ -205,7 +205,7 @@ def test_a_table_is_that_of_its_name(tmp_path: Path) -> None:
 
 
 def test_it_translates_as_the_command_does(loaded: Loaded, made: Run, capsys: Any) -> None:
-    text = put(made.cache.parent / "text", "\n".join(["the cat sees a dog", "", "sees"]) + "\n")
+    text = put(made.folder.parents[1] / "text", "\n".join(["the cat sees a dog", "", "sees"]) + "\n")
     said = typed(capsys, "translate", made.folder, text, "--beam", "3", "--alpha", "0").split("\n")
     expected = loaded.translate(["the cat sees a dog", "", "sees"], beam=3, alpha=0)
     assert (said[:3], expected[1]) == (expected, "")

@@ -99,4 +99,4 @@ def test_other_weights_in_its_place_are_refused(tmp_path: Path) -> None:
         weights.seek(-1, io.SEEK_END)
         weights.write(b"\1")
     with pytest.raises(ValueError, match=r"model\.safetensors has changed since it was exported"):
-        open_run(tmp_path, tmp_path)
+        open_run(tmp_path)

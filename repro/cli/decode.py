@@ -54,7 +54,7 @@ def translate(argv: Sequence[str] | None = None) -> int:
     check_translates(run)
     lines = list(read_lines(options.source))  # bad lines are reported before the model is built
     warn_of_unseen(run, lines)
-    trained = open_run(folder, options.cache_dir)
+    trained = open_run(folder)
     for _, text in outputs(trained, lines, search, backend=options.backend, bf16=options.precision == "bf16"):
         sys.stdout.buffer.write(text.encode() + b"\n")
     return 0
@@ -69,7 +69,7 @@ def parse(argv: Sequence[str] | None = None) -> int:
     folder, run = named_run(options)
     check_parses(run)
     sentences = [tokens_of(line) for line in read_lines(options.source)]
-    trained, search, bf16 = open_run(folder, options.cache_dir), Search.of(run.settings), options.precision == "bf16"
+    trained, search, bf16 = open_run(folder), Search.of(run.settings), options.precision == "bf16"
     n_mended = 0
     for found in trees(trained, sentences, search, backend=options.backend, bf16=bf16):
         n_mended += bool(found and found.kinds)
@@ -86,7 +86,7 @@ def score(argv: Sequence[str] | None = None) -> int:
     options = parsed(parser, argv)
     folder, _ = named_run(options)
     sources, targets = zip(*Parallel(options.source, options.target).pairs(), strict=True)
-    found = score_sentences(open_run(folder, options.cache_dir), sources, targets)
+    found = score_sentences(open_run(folder), sources, targets)
     n = f"{len(sources):,} pairs, {found.n_tokens:,} target tokens"
     print(f"{n}: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}")
     return 0
@@ -100,7 +100,7 @@ def export(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help=where)
     options = parsed(parser, argv)
     folder, run = named_run(options)
-    export_run(run, lambda: open_run(folder, options.cache_dir), options.format, options.folder)
+    export_run(run, lambda: open_run(folder), options.format, options.folder)
     print(f"{options.folder}: run {run.run} for {options.format}; README.md there says how to open it")
     return 0
 
@@ -113,8 +113,7 @@ def run_parser(name: str, does: str | None, backend: str = "") -> Parser:
     parser = Parser(prog=ours(name), description=does)
     parser.add_argument("run", help=f"a finished run: {run_names()}, its folder, its id or the beginning of it")
     parser.add_argument("--model", metavar="RUN", help="the run, as an option instead of the first argument")
-    cache = "where older runs' tokenizers are"
-    add_options(parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir=cache)
+    add_options(parser, "runs_dir", runs_dir="where runs are kept")
     if backend:
         precision = "of torch's matrix products (default: fp32)"
         add_options(parser, "backend", "precision", backend=backend, precision=precision)

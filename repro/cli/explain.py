@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder, run = named_run(options)
     _check(run, options)
     warn_of_unseen(run, [options.sentence])
-    trained = open_run(folder, options.cache_dir)
+    trained = open_run(folder)
     from repro.runs.explained import explained, ids_of
 
     source = ids_of(trained.tokenizer, options.sentence)

@@ -92,18 +92,16 @@ class Loaded:
         return repr(self.record)
 
 
-def load(
-    run: str | Path, *, system: Any = None, runs_dir: Path | str = "runs", cache_dir: Path | str = "cache"
-) -> Loaded:
+def load(run: str | Path, *, system: Any = None, runs_dir: Path | str = "runs") -> Loaded:
     """A finished run by "latest", its folder, its id or the beginning of that; or a folder exported to safetensors.
 
-    `system` is that of its row, needed for a row of a program, which no experiment file has. `cache_dir` has the
-    tokenizers of older runs. Raises ValueError that says what is missing.
+    `system` is that of its row, needed for a row of a program, which no experiment file has. Raises ValueError
+    that says what is missing.
     """
     from repro.results.latest import run_folder
     from repro.runs.load import open_run
 
-    return Loaded(open_run(run_folder(str(run), Path(runs_dir)), Path(cache_dir), system))
+    return Loaded(open_run(run_folder(str(run), Path(runs_dir)), system))
 
 
 def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: Any) -> Record:

@@ -55,7 +55,7 @@ def merged_to_words(weights: Array, numbers: Sequence[int], keys: Sequence[int] 
 def measure(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
     """Run the model of the only run in `records` on the sentences, and keep the attention of one layer's heads."""
     [run] = records
-    trained = open_run(runs / run.run, cache)
+    trained = open_run(runs / run.run)
     model, tokenizer, n_layers = trained.model, trained.tokenizer, trained.record.hyper["n_layers"]
     assert isinstance(model, Transformer), "the base row is one"
     layer = max(1, n_layers - 1)  # counted from 1: the last but one, as in the paper's figures

@@ -43,20 +43,23 @@ def finished(folder: Path) -> Record:
     return record.load(file)
 
 
-def open_run(folder: Path, cache: Path, system: Any = None) -> Trained:
+def open_run(folder: Path, system: Any = None) -> Trained:
     """The run of `folder` (runs/<id>, or its export to safetensors), ready for work. A ValueError says what is missing.
 
-    `system` is that of its row; None: the one in the experiment file. The tokenizer of an older run, which has none in
-    its folder, is looked for in `cache`.
+    `system` is that of its row; None: the one in the experiment file.
     """
+    from repro.data.tokenizer import Tokenizer
     from repro.model.build import build
     from repro.training.averaging import averaged
 
     run = finished(folder)
     again = f"Run {run.table} at scale {run.scale} again."
-    hyper = Hyper(**run.hyper)
+    hyper, file, sha256 = Hyper(**run.hyper), folder / TOKENIZER, run.tokenizer["sha256"]
     kept = _exported_tensors(folder)
-    tokenizer = _tokenizer(folder / TOKENIZER, cache, run.tokenizer["sha256"], again)
+    if not file.exists() or hashlib.sha256(file.read_bytes()).hexdigest() != sha256:
+        why = "which is damaged" if file.exists() else "which is not there"
+        raise ValueError(f"expected the run's tokenizer, with SHA-256 {sha256[:12]}, in {file}, {why}. {again}")
+    tokenizer = Tokenizer.load(file)
     model = build(system_of(run, system), hyper, tokenizer.size).eval()
     weights = kept or averaged(folder / "checkpoints", run.run, hyper.averaged_steps)
     try:
@@ -127,17 +130,3 @@ def experiment(file: Path) -> dict[str, Any]:
         return runpy.run_path(str(file), run_name=file.stem)
     finally:
         sys.path.remove(str(file.parent))
-
-
-def _tokenizer(own: Path, cache: Path, sha256: str, again: str) -> "Tokenizer":
-    from repro.data.tokenizer import Tokenizer
-
-    kept = [own] if own.exists() else []
-    for file in [*kept, *sorted(cache.glob("*/tokenizer/tokenizer.json"))]:
-        if hashlib.sha256(file.read_bytes()).hexdigest() == sha256:
-            return Tokenizer.load(file)
-    raise ValueError(
-        f"expected the tokenizer with SHA-256 {sha256[:12]} that the run was trained with, in {own}, "
-        f"{'which is damaged' if kept else 'which is not there'}, or below {cache}. Give the --cache-dir of that run. "
-        f"{again}"
-    )

@@ -40,7 +40,6 @@ LINES = ["the cat sees a dog", "a\u2028b", "the old dog sleeps", "sees"]
 
 class Run(SimpleNamespace):
     folder: Path
-    cache: Path
     tokenizer: Tokenizer
     model: Transformer
 
@@ -60,12 +59,12 @@ def finished(root: Path, tokenizer: Tokenizer, made: Record | None = None) -> Ru
     checkpoint.save(checkpoint.path_of(folder / "checkpoints", 20), state, made.run)
     made.save(folder / "record.json")
     tokenizer.save(folder / "tokenizer.json")
-    return Run(folder=folder, cache=root / "cache", tokenizer=tokenizer, model=model)
+    return Run(folder=folder, tokenizer=tokenizer, model=model)
 
 
 def asked(run: Run, capsys: Any, *words: object, code: int = 0) -> str:
     command, *more = words
-    return typed(capsys, command, run.folder, *more, f"--cache-dir={run.cache}", code=code)
+    return typed(capsys, command, run.folder, *more, code=code)
 
 
 def test_given_pieces_are_kept_in_the_folder_of_the_run(tmp_path: Path, capsys: Said) -> None:
@@ -79,7 +78,7 @@ def copy(run: Run, tmp_path: Path) -> Run:
     """The same, to be changed."""
     folder = tmp_path / "runs" / run.folder.name
     shutil.copytree(run.folder, folder)
-    return Run(folder=folder, cache=tmp_path / "cache", tokenizer=run.tokenizer, model=run.model)
+    return Run(folder=folder, tokenizer=run.tokenizer, model=run.model)
 
 
 @pytest.mark.parametrize("word", ["latest", "0000"])
@@ -127,15 +126,11 @@ print({{"lightning", "torch._dynamo", "pandas", "mlflow", "matplotlib", "scipy"}
     assert done.stdout.splitlines()[-1] == "set()"
 
 
-def test_an_older_run_has_its_tokenizer_from_the_cache(copy: Run, tmp_path: Path, capsys: Said) -> None:
+def test_a_run_without_its_own_tokenizer_is_not_opened(copy: Run, tmp_path: Path, capsys: Said) -> None:
     words = ("translate", put(tmp_path / "news.en", "sees\n"))
-    kept = (copy.folder / "tokenizer.json").rename(tmp_path / "tokenizer.json")
+    (copy.folder / "tokenizer.json").unlink()
     assert "which is not there" in asked(copy, capsys, *words, code=2)
-    put(copy.cache / "text" / "tokenizer" / "tokenizer.json", kept.read_bytes())
-    asked(copy, capsys, *words)
     put(copy.folder / "tokenizer.json", "damaged")
-    asked(copy, capsys, *words)
-    shutil.rmtree(copy.cache)
     assert "which is damaged" in asked(copy, capsys, *words, code=2)
 
 

@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(folder: Path) -> Trained:
-    return open_run(folder, folder)
+    return open_run(folder)
 
 
 @pytest.fixture(scope="module")

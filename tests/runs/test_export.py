@@ -34,7 +34,7 @@ def exported(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
     @functools.cache
     def made(to: str) -> Path:
         folder = tmp_path_factory.mktemp(to) / "out"
-        assert asked(run, "export", folder, "--format", to) == 0
+        assert main(["export", str(run.folder), str(folder), "--format", to]) == 0
         return folder
 
     def of(to: str) -> Path:
@@ -46,8 +46,8 @@ def exported(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
 
 
 def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: Path) -> None:
-    assert asked(run, "export", "--format", "safetensors", tmp_path / "out") == 0
-    back = open_run(tmp_path / "out", tmp_path / "no cache")
+    assert main(["export", str(run.folder), "--format", "safetensors", str(tmp_path / "out")]) == 0
+    back = open_run(tmp_path / "out")
     expected = run.model.state_dict()
     found = back.model.state_dict()
     assert found.keys() == expected.keys()
@@ -57,7 +57,7 @@ def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: 
     weights = tmp_path / "out" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
     with pytest.raises(ValueError, match=r"model\.safetensors has changed since it was exported"):
-        open_run(tmp_path / "out", tmp_path)
+        open_run(tmp_path / "out")
 
 
 @pytest.mark.parametrize("to", FORMATS)
@@ -107,8 +107,7 @@ def test_one_format_does_not_take_the_folder_of_another_and_is_not_read_as_a_run
     run: Run, exported: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = exported("huggingface")
-    assert asked(run, "export", "--format", "safetensors", folder) == 2
-    assert "holds something else" in capsys.readouterr().err
+    assert "holds something else" in asked(run, capsys, "export", "--format", "safetensors", folder, code=2)
     (tmp_path / "text").write_text("sees\n", "utf-8")
     assert main(["translate", str(folder), str(tmp_path / "text")]) == 2
     assert "is an export to huggingface, for others to open" in capsys.readouterr().err

@@ -140,7 +140,7 @@ def test_its_tables_name_it(made: Made) -> None:
 
 def open_in(folder: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> load.Trained:
     monkeypatch.chdir(folder)
-    return load.open_run(run, folder / "cache")
+    return load.open_run(run)
 
 
 def test_it_is_found_again_through_its_row(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
