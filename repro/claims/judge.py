@@ -38,8 +38,7 @@ class Found:
     runs: tuple[int, ...]  # number of finished runs of each row
     verdict: Verdict
     value: float | None = None  # difference, or slope per doubling
-    low: float | None = None  # its 95 % interval
-    high: float | None = None
+    interval: tuple[float, float] | None = None  # at 95 %
     printed: float | None = None  # the paper's number for `value`
     level: float | None = None  # significance level from Holm's procedure; None if it took no part
     means: tuple[float, ...] = ()  # mean of each row's runs
@@ -192,7 +191,6 @@ def _look(
     weights = _weights(claim)
     estimate = blocks.estimate(dict(zip(claim.rows, weights, strict=True))) if weights else None
     means = [statistics.fmean(of.values()) if of else None for of in runs.values()]
-    low, high = estimate.interval() if estimate else (None, None)
     printed = _sum(weights, [endpoint.printed(suite.printed[row]) if row in suite.printed else None for row in runs])
     refused = _refusal(suite, claim, runs, is_listed=is_listed)
     diverged = [f"seed {', '.join(map(str, of))} of {row_of(row)}" for row in runs if (of := suite.diverged(row))]
@@ -201,8 +199,7 @@ def _look(
         runs=tuple(map(len, runs.values())),
         verdict=refused or _not_judged("every seed gave the same number"),
         value=estimate.value if estimate else _sum(weights, means),
-        low=low,
-        high=high,
+        interval=estimate.interval() if estimate else None,
         printed=printed,
         means=tuple(whole(means)),
         steps=tuple(b - a for a, b in itertools.pairwise(whole(means))) if claim.kind == "trend" else (),

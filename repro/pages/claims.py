@@ -249,8 +249,7 @@ def _columns(endpoint: Endpoint, cells: Sequence[Mapping[str, str]]) -> Iterator
 def _cells(claim: Claim, found: Found, lengths: Mapping[str, float]) -> dict[str, str]:
     """The cells of a claim by their headings; what would have been found is shown where nothing was."""
     outcome, size = found.verdict.outcome, found.verdict.detectable
-    low, high = found.low, found.high
-    shown = _beside(found.value, None if low is None or high is None else (low, high), found.printed, found.endpoint)
+    shown = _beside(found.value, found.interval, found.printed, found.endpoint)
     shown["ours"] = f"{shown['ours']} {MARKS.get(outcome, '')}".strip()
     if size is not None and outcome in (OF_SIGN.neither, OF_SIZE.neither, EXCLUDED):
         shown["found from"] = f"{size:.{found.endpoint.decimals}f}"
@@ -333,7 +332,7 @@ def sheet(judged: Iterable[Judged]) -> str:
         verdict = {"verdict": one.verdict, "explored": one.explored}
         for found in one.found:
             runs, of = " ".join(map(str, found.runs)), found.verdict
-            ours = (found.endpoint.name, runs, found.value, found.low, found.high)
+            ours = (found.endpoint.name, runs, found.value, *(found.interval or (None, None)))
             values = (*ours, found.printed, found.level, of.detectable, of.outcome)
             lines.append({**about, **dict(zip(names, values, strict=True)), **verdict, "reason": of.reason})
         if not one.found:

@@ -154,7 +154,7 @@ def test_below_its_scale_a_claim_shows_its_numbers_without_a_verdict() -> None:
     found = result.found[1]
     assert found.value == pytest.approx(0.3, abs=0.1)
     assert found.printed == pytest.approx(0.3)
-    assert found.low is not None
+    assert found.interval is not None
 
 
 def test_endpoints_that_disagree_settle_nothing() -> None:

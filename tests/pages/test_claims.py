@@ -73,7 +73,13 @@ def test_the_page_says_what_was_judged(results: Path) -> None:
 def test_each_outcome_is_shown_with_estimate_interval_print_and_ratio(outcome: Outcome, mark: str) -> None:
     verdict = Verdict(outcome=outcome, reason="", detectable=1.25)
     found = Found(
-        endpoint=BLEU, runs=(5, 5), verdict=verdict, value=-0.45, low=-0.8, high=-0.1, printed=0.9, means=(20.0, 20.45)
+        endpoint=BLEU,
+        runs=(5, 5),
+        verdict=verdict,
+        value=-0.45,
+        interval=(-0.8, -0.1),
+        printed=0.9,
+        means=(20.0, 20.45),
     )
     claim = next(one for one in CLAIMS if one.id == "C28b")
     one = Judged(claim=claim, verdict=outcome, reason="", found=(found,))

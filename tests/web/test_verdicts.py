@@ -26,7 +26,7 @@ def text_of(on_ppl: Outcome, on_bleu: Outcome, verdict: Outcome) -> str:
     """What a reader sees of one claim, judged on both scores."""
     claim = direction("C99", "6.2 (A)", "one is worse", B0, H1, scale="smoke")
     found = tuple(
-        Found(endpoint=endpoint, runs=(8, 5), verdict=Verdict(outcome=outcome, reason=""), value=0.5, low=-1, high=2)
+        Found(endpoint=endpoint, runs=(8, 5), verdict=Verdict(outcome=outcome, reason=""), value=0.5, interval=(-1, 2))
         for endpoint, outcome in ((LOG_PPL, on_ppl), (BLEU, on_bleu))
     )
     item = _item(Judged(claim=claim, verdict=verdict, reason="BLEU above 1", found=found), "table3_A", {})
