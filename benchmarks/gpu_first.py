@@ -176,14 +176,6 @@ class Lines(dict[tuple[str, int], dict[str, float]]):
         pass
 
 
-def data(sizes: Sizes, tokens: int, pairs: int, *, packed: bool, seed: int = 1) -> TranslationData:
-    """Text of news length, as a run reads it."""
-    train, dev = (gpu.text(n, sizes.vocabulary) for n in (pairs, max(20, pairs // 500)))
-    return TranslationData(
-        train, dev, budget=tokens, batch_by=by_tokens, data_hash="first", seed=seed, packed=packed
-    )  # fmt: skip
-
-
 def trained(
     sizes: Sizes,
     row: Row,
@@ -201,14 +193,14 @@ def trained(
     """Train this row by the usual loop of a run; `watch` is asked after each update whether to stop."""
     hyper = replace(row.at(sizes.base), steps=updates, average=1)
     module = TranslationModule(hyper, sizes.vocabulary, 1, row.system)
-    on_card = torch.cuda.is_available()
-    if compile_layers and on_card and compiled.why_not() is None:
+    if compile_layers and _can_compile():
         compiled.begin_run()
         module.model.compile_layers()
-    half = max(1, updates // 2)
+    half, packed = max(1, updates // 2), torch.cuda.is_available() and reads_ragged(row.system)
+    train, dev = (gpu.text(n, sizes.vocabulary) for n in (pairs, max(20, pairs // 500)))
     fitted = fit(
         module,
-        data(sizes, tokens, pairs, packed=on_card and reads_ragged(row.system)),
+        TranslationData(train, dev, budget=tokens, batch_by=by_tokens, data_hash="first", seed=1, packed=packed),
         folder=folder,
         run="f1257" * 3 + "0",
         log=lines,
