@@ -25,7 +25,7 @@ from repro.results.places import PUBLISHED
 from repro.runs.command import Parser, experiment_command, ours
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
-from repro.tracking.client import QUIET, RUNS, check_store, experiment_name, repair, sqlite_path
+from repro.tracking.client import QUIET, RUNS, check_store, experiment_name, repair, sqlite_path, sqlite_uri
 from repro.tracking.views import PUBLISHED_TAG, VIEW, is_of_table, view_path
 
 LOOPBACK = "127.0.0.1"
@@ -48,7 +48,7 @@ def free_port(wanted: int) -> int:
 def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run MLflow's server on a SQLite store while the block lasts; yields its address once it answers."""
     store = sqlite_path(uri)
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{store}", "--workers", "1"]
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", sqlite_uri(store), "--workers", "1"]
     command += ["--host", LOOPBACK, "--port", str(port), "--uvicorn-opts", "--log-level warning"]
     environment = {**os.environ, **QUIET}
     environment |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"}

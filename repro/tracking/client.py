@@ -10,7 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,13 +59,20 @@ def check_store(uri: str, runs: Path = RUNS) -> str | None:
 
 
 def sqlite_path(uri: str) -> Path:
-    """The file of sqlite:///relative or sqlite:////absolute."""
+    """The file of sqlite:///relative or sqlite:////absolute, taken literally: ? and % have no meaning in it."""
     path = uri.removeprefix("sqlite:///")
-    absolute = Path(path).absolute()
-    if not uri.startswith("sqlite:///") or path in ("", ":memory:") or {"?", "%"} & {*str(absolute)}:
-        # in an address ? begins a query and % a spelling: MLflow would write into another file
-        raise ValueError(f"--tracking-uri {uri}: expected a file after sqlite:///, without ? and %: {DEFAULT_URI}.")
-    return absolute
+    if not uri.startswith("sqlite:///") or path in ("", ":memory:"):
+        raise ValueError(f"--tracking-uri {uri}: expected a file after sqlite:///, as in {DEFAULT_URI}.")
+    return Path(path).absolute()
+
+
+def sqlite_uri(path: Path) -> str:
+    """The address by which MLflow finds a file, whatever characters its name has."""
+    from sqlalchemy.engine import URL
+
+    if not {"?", "%"} & {*str(path)}:
+        return f"sqlite:///{path}"  # unchanged: MLflow makes an empty folder for another spelling
+    return URL.create("sqlite", database=str(path)).render_as_string()
 
 
 def _silence(uri: str) -> str | None:
@@ -114,8 +121,11 @@ def _opened(path: Path) -> Any:
             for end in ("-journal", "-wal", "-shm"):  # of a deleted database: SQLite would mix it with the new one
                 path.with_name(path.name + end).unlink(missing_ok=True)
             atomic.write_bytes(path, _tables())
-        client = MlflowClient(f"sqlite:///{path}")
+        client = MlflowClient(uri := sqlite_uri(path))
         client.search_experiments(max_results=1)
+        if uri != f"sqlite:///{path}":  # MLflow makes a folder of the escaped name, and does not use it
+            with suppress(OSError):
+                Path(uri.removeprefix("sqlite:///")).parent.rmdir()
     return client
 
 

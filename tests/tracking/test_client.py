@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event
 from tracked_runs import python
 
 from repro.tracking import client
-from repro.tracking.client import check_store, connect
+from repro.tracking.client import check_store, connect, experiment_id, repair
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,6 @@ from repro.tracking.client import check_store, connect
     [
         ("sqlite:///", "expected a file"),
         ("sqlite:///:memory:", "expected a file"),
-        ("sqlite:///runs?/mlflow.db", "without [?] and %"),
         ("./mlruns", "expected sqlite:///FILE"),
         ("postgresql://ann:hush@host/db", "expected sqlite:///FILE"),
         ("https://ann:hush@host", "MLFLOW_TRACKING_PASSWORD"),
@@ -32,6 +31,19 @@ def test_an_address_that_can_never_work_or_holds_a_password_is_refused(uri: str,
         check_store(uri)
     assert "hush" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_may_have_any_name(tmp_path: Path) -> None:
+    """In an address ? begins a query and % a spelling: MLflow would write into another file."""
+    folder = tmp_path / "what? 100%#a"
+    uri = f"sqlite:///{folder}/mlflow.db"
+    assert check_store(uri) is None
+    client = connect(uri)
+    run = client.create_run(experiment_id(client, uri, "smoke"))
+    client.log_metric(run.info.run_id, "loss", 2.5)
+    with closing(sqlite3.connect(folder / "mlflow.db")) as database:
+        assert database.execute("SELECT value FROM metrics").fetchall() == [(2.5,)]
+    assert repair(uri, folder / "runs").endswith(f" --tracking-uri '{uri}' --runs-dir '{folder}/runs'")
 
 
 def test_a_silent_server_is_a_warning_within_two_seconds(dead: str) -> None:
