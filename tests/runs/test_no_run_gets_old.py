@@ -31,7 +31,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget() -> None:
-    for known in (provenance._ours, provenance._with, provenance._code_of_task):
+    for known in (provenance._ours, provenance._with, provenance._code_of_kind):
         known.cache_clear()
 
 
@@ -87,7 +87,7 @@ def test_only_what_lies_behind_the_wall_makes_a_run_old(copy: Path) -> None:
 
 def test_from_behind_the_wall_a_parser_takes_these_alone() -> None:
     """One import more on the way to them, even inside a function, makes every parser old."""
-    code = provenance._code_of_task(type(PARSER.task))
+    code = provenance._code_of_task(PARSER.task)
     taken = code.taken("repro.runs.parsing")
     inside = [path.relative_to(places.PACKAGE.parent).with_suffix("") for path in places.PACKAGE.glob("*/**/*.py")]
     names = [".".join(path.parts) for path in inside if path.parts[1] in ("model", "data", "training", "decoding")]
