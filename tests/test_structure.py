@@ -64,25 +64,25 @@ SHARED_NAMES = {
 }
 # Lines of Python in each folder, tests last: no more than there are. A change that needs more takes them elsewhere.
 MOST_LINES = {
-    "storage": 875,
-    "render": 821,
+    "storage": 871,
+    "render": 729,
     "paper": 195,
     "model": 3_566,
     "data": 2_063,
-    "corpora": 4_134,
-    "results": 3_829,
+    "corpora": 3_701,
+    "results": 3_754,
     "training": 1_877,
-    "tracking": 1_048,
-    "claims": 2_049,
+    "tracking": 1_033,
+    "claims": 1_965,
     "decoding": 1_804,
-    "pages": 2_359,
+    "pages": 2_237,
     "complexity": 512,
-    "runs": 5_600,
-    "figures": 2_949,
-    "web": 1_464,
-    "experiment": 199,
-    "cli": 1_776,
-    "tests": 39_786,
+    "runs": 5_438,
+    "figures": 2_804,
+    "web": 1_416,
+    "experiment": 192,
+    "cli": 1_620,
+    "tests": 37_695,
 }
 
 
