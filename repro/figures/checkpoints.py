@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from repro.data.shards import Encoded
-from repro.data.tokenizer import Tokenizer
 from repro.results.record import Record
 from repro.runs.outputs import at_hand
 from repro.storage import signed_json
+
+if TYPE_CHECKING:
+    from repro.data.shards import Encoded
+    from repro.data.tokenizer import Tokenizer
 
 FORMAT = 1
 Measure = Callable[[Sequence[Record], Path, Path], Any]  # records, their runs, the cache -> what is measured
@@ -58,8 +60,10 @@ def dev_pairs(record: Record, cache: Path) -> list[tuple[str, str]]:
     return list(corpus.dev.pairs())
 
 
-def sides_of(pairs: Sequence[tuple[str, str]], tokenizer: Tokenizer) -> tuple[Encoded, Encoded]:
+def sides_of(pairs: Sequence[tuple[str, str]], tokenizer: "Tokenizer") -> "tuple[Encoded, Encoded]":
     """Sources and targets as ids, each with its end symbol."""
+    from repro.data.shards import Encoded  # it brings a library that a command's first line does not wait for
+
     source, target = (Encoded(*tokenizer.encode(list(side))) for side in zip(*pairs, strict=True))
     return source, target
 
