@@ -32,6 +32,7 @@ def refuse_systems(runs: "Sequence[RunDir]") -> None:
             if spec.backend != "torch":
                 ctranslate.refuse(model)
             refuse_parts(model, spec.shares)
+            refuse_reach(model)
             _try_out(spec.system, replace(spec.hyper, lr_factor=1.0))
         except Exception as error:  # whatever somebody's class raises
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
@@ -77,3 +78,17 @@ def refuse_search(model: Any) -> None:
             )
         state, plain = state.reorder(rows), plain.reorder(rows)
         ids, rows = torch.tensor([2 + length, SKETCHED - length]), torch.tensor([1, 0])
+
+
+def refuse_reach(model: Any) -> None:
+    """Raise ValueError for a restricted self-attention that sees nothing, or more in the encoder than in the decoder.
+
+    The weights of a query that sees nothing are uniform, over the future as well.
+    """
+    from repro.model.ablations.reach import Restricted
+
+    if isinstance(model, Restricted) and (model.r < 1 or model.r % 2 != 1):
+        raise ValueError(
+            f"expected an odd r of at least 1, got {model.r}: of r positions the encoder sees one and as many on each "
+            "side of it. Choose another r."
+        )

@@ -56,6 +56,8 @@ class NoSearch(Toy):
     [
         (partial(Transformer, mixx=UnscaledDot), "TypeError: .*unexpected keyword argument 'mixx'"),
         (partial(Transformer, mix=PostNorm), "TypeError: "),
+        (partial(Restricted, r=4), "expected an odd r of at least 1, got 4:"),
+        (partial(Restricted, r=-1), "expected an odd r of at least 1, got -1:"),
         (partial(ConvS2S, kernel=-1), "RuntimeError: .*negative dimension"),
         (partial(Transformer, mix_source=partial(TwoLevel, segment=0)), "ZeroDivisionError: "),
         (partial(Transformer, mix=Relative), "AssertionError: distances are of a sequence to itself"),
