@@ -154,7 +154,10 @@ class Sweep:
             note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
             outcome.record.save(path(self.results, outcome.record))  # last: where there is a record, there are both
-            keep_beside(outcome.run, outcome.record, self.results, tracker, progress.say)
+            try:  # these are optional, and the next run may need less
+                keep_beside(outcome.run, outcome.record, self.results, tracker, progress.say)
+            except MemoryError as error:  # under `ulimit -v`, say
+                progress.say(f"{outcome.run.name}: files beside its record are missing: out of memory ({error}).")
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: Sequence[RunDir]) -> dict[View, None]:

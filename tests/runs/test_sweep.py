@@ -201,6 +201,18 @@ class LateMirror:
         self.run_id = "f00d"
 
 
+def test_where_memory_is_short_for_files_beside_a_record_the_sweep_goes_on(
+    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def short(*_: object) -> None:
+        raise MemoryError("8 GB")
+
+    shutil.copytree(launched, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(sweep, "keep_beside", short)
+    launch(tmp_path, experiment("table_x"), rows=["base"])
+    assert "base seed 1: files beside its record are missing: out of memory (8 GB)." in capsys.readouterr().out
+
+
 def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
     launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
