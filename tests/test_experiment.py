@@ -177,7 +177,7 @@ def refused(
         (["--steps", "-3"], "--steps must be at least 1, got -3."),
         (["--tracking-uri", "mysql://x"], "sqlite:///mlflow.db"),
         (["--sedes", "4"], "unrecognized arguments: --sedes 4; did you mean --seeds"),
-        (["--hardware=h100"], "which is of a forecast: expected --dry-run with both"),
+        (["--hardware=h100"], "--hardware is of a forecast: expected --dry-run as well"),
         (["--hardware=h101", "--dry-run"], "argument --hardware: invalid choice: 'h101'"),
         (["--price=nan", "--dry-run", "--hardware=h100"], "--price must be a number of at least 0"),
     ],

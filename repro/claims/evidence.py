@@ -232,17 +232,23 @@ NOTHING_PUBLISHED = Published()
 def read_published(folder: Path, records: Iterable[Record]) -> Published:
     """Read the verdicts in the folder of a scale; they are void if a run that they rest on is missing from `records`.
 
-    A base run whose seed is judged again may be missing, if a fresh run has taken its place.
+    A base run whose seed is judged again may be missing, if a fresh run has taken its place. Raises ValueError that
+    names the file, what was found and what to do.
     """
     if not (file := folder / FILE).exists():
         return NOTHING_PUBLISHED
     records = list(records)
     there = {record.run for record in records}
     taken = {(f"{one.table}/{one.row}", str(one.seed)) for one in records if one.seed >= FIRST_SEED}
-    content = json.loads(file.read_bytes())
-    runs = [(row, seed, run) for row, seeds in content["runs"].items() for seed, run in seeds.items()]
-    for row, seed, run in runs:
-        if run not in there and (row, seed) not in taken:
-            return Published(void=f"The verdicts in {FILE} are void: run {run} is missing (seed {seed} of {row})")
-    verdicts = {claim: (one["verdict"], one["reason"]) for claim, one in content["verdicts"].items()}
+    try:
+        content = json.loads(file.read_bytes())
+        runs = [(row, seed, run) for row, seeds in content["runs"].items() for seed, run in seeds.items()]
+        for row, seed, run in runs:
+            if run not in there and (row, seed) not in taken:
+                return Published(void=f"The verdicts in {FILE} are void: run {run} is missing (seed {seed} of {row})")
+        verdicts = {claim: (one["verdict"], one["reason"]) for claim, one in content["verdicts"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{file}: expected verdicts and the runs they are of, got {error!r}. Restore it from git."
+        ) from error
     return Published(verdicts=verdicts, runs=frozenset(run for _, _, run in runs))

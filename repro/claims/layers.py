@@ -281,6 +281,9 @@ def _c22(measured: Measured) -> LayerVerdict:
     be tested beyond that, also for the recurrence that is compiled as a whole.
     """
     times = {(time.layer, time.n, time.d): time.seconds for time in measured.times}
+    reach = {d: max((n / d for _, n, of in times if of == d and n < d), default=0.0) for _, _, d in times}
+    if not {*RECURRENCES} <= {layer for layer, _, _ in times} or min(reach.values()) <= 1 / 2:
+        return "not judged", "needs all recurrences and n beyond d / 2: python experiments/table1.py measures again"
     counted = {
         label: _crossovers(measured, layer, value)
         for label, layer, value in (
@@ -294,10 +297,9 @@ def _c22(measured: Measured) -> LayerVerdict:
     below = [key for key in times if key[0] in RECURRENCES and key[1] < key[2]]
     outcomes = {key: compare(times[key], times["self_attention", *key[1:]], sizes=len(below)) for key in below}
     told = "; ".join(_told(times, outcomes, layer) for layer in RECURRENCES)
-    reach = min(max(n / of for _, n, of in below if of == d) for d in {d for _, _, d in below})  # at every d
     return judged_growth(outcomes.values()) if proportional else OF_HOUSE.no, (
-        f"timed at {len({key[1:] for key in below})} sizes with n < d, n up to {reach:.2f} d, over the time of "
-        f"self-attention: {told}; counted operations are equal at n = {points}"
+        f"timed at {len({key[1:] for key in below})} sizes with n < d, n up to {min(reach.values()):.2f} d, over the "
+        f"time of self-attention: {told}; counted operations are equal at n = {points}"
     )
 
 

@@ -290,7 +290,7 @@ def sheet(frame: DataFrame) -> str:
 
 
 def comma_separated(lines: Iterable[Mapping[str, Any]]) -> str:
-    """A line for each mapping, under all of their names in the order of first occurrence; None gives an empty cell."""
+    """A line for each mapping, under all of their names in order of first occurrence; a name has one type, or None."""
     import pandas as pd
 
     return _separated(pd.DataFrame([*lines]))

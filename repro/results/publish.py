@@ -15,6 +15,7 @@ from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.labels import seeds_option
 from repro.results.notes import computed_on, seeds_of_rows
 from repro.results.record import BASE, PROGRAM, Record, path, save_together, slug
+from repro.results.task import SPLITS
 
 Rescored = Callable[[Record, Path], str | None]  # record, folder of results -> what is wrong with its BLEU, if anything
 
@@ -191,7 +192,9 @@ def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) ->
         place = path(results, record)
         if record.run in before and not artifacts.texts(place):
             continue  # older than the keeping of outputs
-        found = [*sentences.faults(results, record)]
+        needed = SPLITS if _is_whole(record.table) else SPLITS[:1]
+        splits = [one for one in SPLITS if one in needed or artifacts.about(place, one)]  # a published folder has fewer
+        found = [*sentences.faults(results, record, splits)]
         if wrong := fault_of_brackets(results, record):
             found.append(wrong)
         if not found and sentences.has_sentences(record) and (wrong := rescored(record, results)):

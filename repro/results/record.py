@@ -251,7 +251,9 @@ def load(path: Path) -> Record:
         _check_names(content, _hints(Record), "record")
         return Record(**content)  # this checks the values against their annotations
     except (RecursionError, ValueError) as error:
-        raise ValueError(f"{path}: {error}. {RESTORE}, or delete it and run the row again.") from error
+        raise ValueError(
+            f"{path}: {error}. {RESTORE}, update this package, or delete it and run the row again."
+        ) from error
 
 
 def path(results: Path, record: Record) -> Path:

@@ -53,7 +53,7 @@ def open_run(folder: Path, system: Any = None) -> Trained:
     from repro.training.averaging import averaged
 
     run = finished(folder)
-    again = f"Run {run.table} at scale {run.scale} again."
+    again = f"Delete {folder} and run {run.table} with the same options again."
     hyper, file, sha256 = Hyper(**run.hyper), folder / TOKENIZER, run.tokenizer["sha256"]
     kept = _exported_tensors(folder)
     if not file.exists() or hashlib.sha256(file.read_bytes()).hexdigest() != sha256:

@@ -125,10 +125,12 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
         return None
     place = path(results, record)
     kept: dict[str, tuple[list[str], Named, str]] = {
-        split: (read_hypotheses(place, split), record.scores[split], "the record says") for split in SPLITS
+        split: (read_hypotheses(place, split), record.scores[split], "the record says")
+        for split in SPLITS
+        if artifacts.about(place, split)  # of Table 3 no test is published
     }
     for name, test in read_further(place, record.run).items():
-        if name in corpus.further:
+        if name in corpus.further and test.hypotheses:
             kept[name] = test.hypotheses, test.scores, "their file says"
     texts = {**corpus.further, "dev": corpus.dev, "test": corpus.test}
     for name, (hypotheses, scores, stated) in kept.items():

@@ -30,7 +30,7 @@ def run_memory(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int
     """Peak resident bytes of a process that makes this run here; on a GPU an upper bound of those of the host.
 
     For each token and layer, the backward pass keeps what enters and leaves the products, norms and dropout of both
-    stacks. `tests/runs/test_sizes.py` compares the forecast with the peaks of published runs.
+    stacks. `tests/runs/test_forecast.py` compares the forecast with the peaks of published runs.
     """
     vocabulary, tokens = expected_vocabulary(scale, pair), min(scale.batch_tokens, scale.device_tokens)
     width = hyper.n_heads * (2 * hyper.d_k + hyper.d_v)

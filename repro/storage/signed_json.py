@@ -45,7 +45,7 @@ def parsed(data: bytes, what: str, version: int) -> dict[str, Any]:
         raise ValueError(f"expected {what} of format {version}, got {got!r:.80}")
     stated, counted = content.pop(KEY, None), checksum(content)
     if stated != counted:
-        raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
+        raise ValueError(f"edited by hand or damaged: expected the checksum {stated!s:.12}, got {counted:.12}")
     return content
 
 

@@ -12,7 +12,7 @@ from paper_runs import changed, paper_run, that_counts
 
 from repro.claims.claim import B0, H1
 from repro.claims.decisions import FIRST_SEED, SEEDS
-from repro.claims.evidence import FILE, Evidence, gather, read_published, unlike, why_apart
+from repro.claims.evidence import FILE, NOTHING_PUBLISHED, Evidence, gather, read_published, unlike, why_apart
 from repro.claims.judge import evidence_of, judge
 from repro.model.ablations.norms import PreNorm
 from repro.model.config import BASE, written
@@ -261,6 +261,15 @@ def test_a_fresh_run_may_take_the_place_of_one_of_the_base_whose_seed_is_judged_
     again = replace(fresh[0], run=old.run)  # made again under the list of today, from code that was not changed
     evidence = evidence_of([*runs, again, *fresh[1:]], published=published)
     assert [one.seed for one in evidence.fresh] == [9, 10, 11, 12, 13]
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    assert read_published(tmp_path, ()) == NOTHING_PUBLISHED
+    (tmp_path / FILE).write_text("{}")
+    with pytest.raises(
+        ValueError, match=rf"{FILE}: expected verdicts and the runs they are of, got KeyError\('runs'\)"
+    ):
+        read_published(tmp_path, ())
 
 
 @pytest.mark.parametrize(("scale", "n"), [("laptop", 37), ("captions-bf16", 24)])

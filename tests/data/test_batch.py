@@ -119,4 +119,4 @@ def test_what_two_sides_share_is_moved_once() -> None:
     assert moved.decoder_in.ends is moved.target.ends
     assert moved.decoder_in.position is moved.target.position
     assert moved.decoder_in.ids is not moved.target.ids
-    assert moved.target.ids.is_meta
+    assert all(part.is_meta for part in (moved.target.ids, moved.target.position, moved.target.ends))

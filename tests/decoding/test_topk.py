@@ -35,6 +35,17 @@ def test_the_same_as_sorting_the_whole_softmax(n_tokens: int, block: int, monkey
         torch.testing.assert_close(value, expected_value, rtol=0, atol=1e-5)
 
 
+def test_padding_takes_no_group_from_likelier_tokens() -> None:
+    """Padding is the likeliest of all, and the k likeliest real tokens are in k other groups."""
+    weight = torch.zeros(6 * topk.GROUP, 1)
+    weight[PAD] = 9
+    weight[5 :: topk.GROUP, 0] = torch.arange(1.0, 7.0)
+    value, token = Softmax(weight).top_k(torch.ones(1, 1), 5)
+    expected_value, expected_token = sorted_whole(weight, torch.ones(1, 1), 5)
+    assert torch.equal(token, expected_token)
+    torch.testing.assert_close(value, expected_value, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("size", [8, 16])
 def test_no_bit_depends_on_the_size_of_a_group(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)

@@ -42,13 +42,13 @@ def trained(a_record: Make, tmp_path: Path) -> Callable[[], Record]:
 
     def make(seed: int = 1) -> Record:
         tokenizer = train_tokenizer(maps.FIGURE_SENTENCES.values(), Subwords("bpe", 300))
-        tokenizer.save(tmp_path / "cache/text/tokenizer/tokenizer.json")
         run = a_record("base", seed, tokenizer={"sha256": tokenizer.sha256, "size": tokenizer.size})
         torch.manual_seed(seed)
         weights = Transformer(Hyper(**run.hyper), tokenizer.size).state_dict()
         folder = tmp_path / "runs" / run.run
         state = {"state_dict": {f"model.{name}": tensor for name, tensor in weights.items()}}
         checkpoint.save(checkpoint.path_of(folder / "checkpoints", 20), state, run.run)
+        tokenizer.save(folder / "tokenizer.json")
         run.save(folder / "record.json")
         return run
 

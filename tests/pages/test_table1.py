@@ -275,6 +275,16 @@ def test_few_rounds_give_no_verdict_on_time_and_only_lengths_below_d_are_asked()
 # The texts
 
 
+def test_without_lengths_beyond_half_of_every_d_and_all_recurrences_nothing_is_said_of_time() -> None:
+    # at n = d / 2 a plain step does as many operations as self-attention: beyond it the claim can fail
+    measured = as_printed()
+    halves = [time for time in measured.times if time.n in (4, 8, 16)]
+    one_width = [time for time in measured.times if (time.n, time.d) != (12, 16)]
+    loops = [time for time in measured.times if time.layer not in LIBRARY]
+    for times in (halves, one_width, loops):
+        assert verdicts(dataclasses.replace(measured, times=times))["C22"][0] == "not judged"
+
+
 def test_printed_and_counted_stand_side_by_side() -> None:
     shown = {(column.group, column.heading): column.texts for column in columns(as_printed())}
     assert shown["", "layer"] == [row.label for row in ROWS]

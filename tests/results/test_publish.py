@@ -374,6 +374,16 @@ def test_the_published_files_are_what_publishing_writes(tmp_path: Path) -> None:
             assert [one["compression"] for one in ways[0]] == [one["compression"] for one in ways[1]]
 
 
+def test_what_is_published_may_be_published_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of Table 3 no sentences of test stand there, and its generated text scores those of dev again."""
+    published = Path(__file__).parents[2] / "results" / "laptop"
+    shutil.copytree(published / "table3_E", tmp_path / "laptop" / "table3_E")
+    shutil.copy(published / "rows.json", tmp_path / "laptop")
+    there = ["--from", str(tmp_path), "--to", str(tmp_path / "other"), "--cache-dir", str(tmp_path / "cache")]
+    assert commands.main(["publish", "laptop", *there, "--dry-run"]) == 0
+    assert "new: learned positions (seed 4, 5, 6, 7, 8)" in capsys.readouterr().out
+
+
 def test_what_stands_beside_a_published_record_is_renewed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("x", 4), run("x", 5))
     assert commands.main(["publish", "lab"]) == 0

@@ -196,7 +196,9 @@ def test_an_error_about_a_damaged_file_names_it_and_the_remedy_in_short(
     with pytest.raises(ValueError, match=complaint) as error:
         load(file)
     assert str(error.value).startswith(f"{file}: ")
-    assert str(error.value).endswith("Restore the file from git, or delete it and run the row again.")
+    assert str(error.value).endswith(
+        "Restore the file from git, update this package, or delete it and run the row again."
+    )
     assert len(str(error.value)) < len(str(file)) + 260
 
 
