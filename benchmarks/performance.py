@@ -136,6 +136,7 @@ def training(records: dict[str, Record]) -> list[str]:
             "Real source and target tokens a second of a whole step: forward, smoothed loss, backward, Adam. *ours* is",
             "all of a run, with loader, Lightning and journal; peers run as shipped, in a plain loop, on the same",
             f"batches; all take turns, and medians are compared. {'; '.join(sizes)}. `python benchmarks/train.py`.",
+            "Whether bfloat16 pays depends on the processor: compare the rows of one size.",
             machine(*found),
         ),
         "",
