@@ -76,7 +76,8 @@ def told_apart(frame: DataFrame) -> dict[tuple[str, str], str]:
         return {}
     runs = frame["published/n"]
     deviation = frame["published/dev/bleu_half_width"] / stdtrit(runs - 1, (1 + CONFIDENCE) / 2) * runs**0.5
-    rows = frame.assign(variance=deviation**2)[(frame["n"] > 0) & (runs >= FEWEST)]
+    whole = frame.copy()  # in one block: pandas warns of a column more where many were added one by one
+    rows = whole.assign(variance=deviation**2)[(frame["n"] > 0) & (runs >= FEWEST)]
     lines = [row for _, row in rows.iterrows()]
     base = next((row for row in lines if row["row"] == BASE), None)
     if base is None:
