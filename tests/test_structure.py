@@ -82,7 +82,7 @@ MOST_LINES = {
     "web": 1_416,
     "experiment": 192,
     "cli": 1_620,
-    "tests": 37_752,
+    "tests": 37_753,
 }
 
 
