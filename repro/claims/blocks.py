@@ -162,12 +162,8 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
     Step-down: the smallest of m p-values is tested at alpha / m, the next at alpha / (m - 1), and so on. From the first
     that fails on, all others get the level at which it failed.
     """
-    m, levels = len(p_values), [0.0] * len(p_values)
-    rank = 0
-    for place, i in enumerate(sorted(range(m), key=lambda i: p_values[i])):
-        if place == rank and p_values[i] <= alpha / (m - place):
-            rank += 1
-            levels[i] = alpha / (m - place)
-        else:
-            levels[i] = alpha / (m - rank)
-    return levels
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    steps = [alpha / left for left in range(len(order), 0, -1)]
+    failed = next((place for place, i in enumerate(order) if p_values[i] > steps[place]), len(order))
+    level = {i: steps[min(place, failed)] for place, i in enumerate(order)}
+    return [level[i] for i in range(len(order))]

@@ -1,11 +1,11 @@
 """Verdicts with a known error rate on rows that were trained with several seeds.
 
-Each kind of claim is a class. Its p-value enters the family of its page, and its `verdict` applies the level that
-Holm's procedure gives it. Differences are always turned so that a positive one agrees with the paper. The rules in
+Each kind of claim has a p-value for either outcome. They enter the family of its page, and decide at the level that
+Holm's procedure gives back. Differences are always turned so that a positive one agrees with the paper. The rules in
 words: docs/claims.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -61,108 +61,82 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sign:
+class Trial:
+    """A claim that is put to the test: what its outcome goes by, and what is said of it."""
+
+    yes: float  # the p-value by which it holds
+    no: float  # the p-value by which it does not
+    words: OutcomeWords
+    verdict: Callable[[Outcome, float, float], Verdict]  # of the outcome, its level and the lowest of its family
+
+    def outcome(self, level: float) -> Outcome:
+        """What it comes to at the level that Holm's procedure gave."""
+        yes, no, neither = self.words
+        return yes if self.yes <= level else no if self.no <= level else neither
+
+
+def sign(estimate: Contrast, printed: float | None, words: OutcomeWords, of: str = "") -> Trial:
     """ "B is worse than A", "more is better": a difference, or a slope, is above zero.
 
-    The test is two-sided: either sign is found with the same certainty.
+    The test is two-sided: either sign is found with the same certainty. `printed` is the paper's number, and `of` says
+    what the estimate is, unless it is a difference.
     """
 
-    estimate: Contrast
-    printed: float | None  # the paper's number; None: it prints nothing
-    words: OutcomeWords
-    of: str = ""  # what the estimate is, in words, unless it is a difference
+    def verdict(outcome: Outcome, level: float, lowest: float) -> Verdict:
+        """Below the printed size at the `lowest` level it is "printed size excluded", where no sign was found."""
+        low, high = estimate.interval(level)
+        most = estimate.interval(lowest)[1]
+        text = f"between {low:.3g} and {high:.3g}"
+        if outcome == words.yes:
+            text = f"above {low:.3g}"
+        elif outcome == words.no:
+            text = f"the other way round: below {high:.3g}"
+        elif words == OF_SIGN and printed and most < printed:
+            outcome, text = EXCLUDED, f"below {most:.3g}, printed {printed:.3g}"
+        return Verdict(outcome=outcome, reason=f"{of} {text}".strip(), detectable=estimate.detectable(level))
 
-    @property
-    def p(self) -> float:
-        """Two-sided p-value against "zero"."""
-        return min(1.0, 2 * min(self.estimate.p_above(0.0), self.estimate.p_below(0.0)))
-
-    def verdict(self, level: float, lowest: float) -> Verdict:
-        """The verdict at the level from Holm's procedure; "printed size excluded" at the family's `lowest` level."""
-        low, high = self.estimate.interval(level)
-        most = self.estimate.interval(lowest)[1]
-        outcome, text = self.words.neither, f"between {low:.3g} and {high:.3g}"
-        if low > 0:
-            outcome, text = self.words.yes, f"above {low:.3g}"
-        elif high < 0:
-            outcome, text = self.words.no, f"the other way round: below {high:.3g}"
-        elif self.words == OF_SIGN and self.printed and most < self.printed:
-            outcome, text = EXCLUDED, f"below {most:.3g}, printed {self.printed:.3g}"
-        return Verdict(outcome=outcome, reason=f"{self.of} {text}".strip(), detectable=self.estimate.detectable(level))
+    return Trial(yes=2 * estimate.p_above(0.0), no=2 * estimate.p_below(0.0), words=words, verdict=verdict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Equivalence:
-    """ "A and B are nearly the same": the difference lies inside the margin, or outside it."""
+def equivalence(estimate: Contrast, margin: float, words: OutcomeWords) -> Trial:
+    """ "A and B are nearly the same": the difference lies inside the margin, or outside it; only one can be wrong."""
 
-    estimate: Contrast
-    margin: float
-    words: OutcomeWords
+    def verdict(outcome: Outcome, level: float, _lowest: float) -> Verdict:
+        low, high = estimate.interval(2 * level)
+        return Verdict(outcome=outcome, reason=f"between {low:.3g} and {high:.3g}, margin {margin:.3g}")
 
-    def _inside(self) -> float:
-        """The p-value against "outside": the larger of two one-sided tests."""
-        return max(self.estimate.p_above(-self.margin), self.estimate.p_below(self.margin))
-
-    def _outside(self) -> float:
-        """The p-value against "inside", on the side of the difference."""
-        return min(self.estimate.p_above(self.margin), self.estimate.p_below(-self.margin))
-
-    @property
-    def p(self) -> float:
-        """The smaller of both p-values; only one of the two can be wrong."""
-        return min(self._inside(), self._outside())
-
-    def verdict(self, level: float, _lowest: float) -> Verdict:
-        """At the level that Holm's procedure gave."""
-        low, high = self.estimate.interval(2 * level)
-        yes, no, neither = self.words
-        outcome = yes if self._inside() <= level else no if self._outside() <= level else neither
-        return Verdict(outcome=outcome, reason=f"between {low:.3g} and {high:.3g}, margin {self.margin:.3g}")
+    inside = max(estimate.p_above(-margin), estimate.p_below(margin))
+    outside = min(estimate.p_above(margin), estimate.p_below(-margin))  # on the side of the difference
+    return Trial(yes=inside, no=outside, words=words, verdict=verdict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Best:
+def best(leads: Mapping[str, Sequence[Contrast]], words: OutcomeWords) -> Trial:
     """ "These rows are the best": each other row is worse than one of them; it fails if one is better than all of them.
 
-    Where all of several comparisons must be shown, the largest p-value counts. Where any one of them is enough, the
-    smallest p-value counts, multiplied by their number.
+    `leads` say of each other row how far each of the named rows is ahead of it. Where all of several comparisons must
+    be shown, the largest p-value counts. Where any one of them is enough, the smallest p-value counts, multiplied by
+    their number. Both outcomes can be wrong, so either has half of the level.
     """
 
-    leads: Mapping[str, Sequence[Contrast]]  # other row -> how far each of the named rows is ahead of it
-    words: OutcomeWords
+    def verdict(outcome: Outcome, _level: float, _lowest: float) -> Verdict:
+        ahead = {row.split("/", 1)[1]: max(one.value for one in of) for row, of in leads.items()}
+        closest = min(ahead, key=ahead.__getitem__)
+        return Verdict(outcome=outcome, reason=f"ahead of the next, {closest}, by {ahead[closest]:.3g}")
 
-    def _named(self) -> float:
-        return max(len(of) * min(one.p_above(0.0) for one in of) for of in self.leads.values())
-
-    def _other(self) -> float:
-        return len(self.leads) * min(max(one.p_below(0.0) for one in of) for of in self.leads.values())
-
-    @property
-    def p(self) -> float:
-        """The p-value for either outcome, hence twice the smaller."""
-        return min(1.0, 2 * min(self._named(), self._other()))
-
-    def verdict(self, level: float, _lowest: float) -> Verdict:
-        """At the level that Holm's procedure gave."""
-        yes, no, neither = self.words
-        outcome = yes if self._named() <= level / 2 else no if self._other() <= level / 2 else neither
-        closest = min(self.leads, key=lambda row: max(one.value for one in self.leads[row]))
-        ahead = max(one.value for one in self.leads[closest])
-        return Verdict(outcome=outcome, reason=f"ahead of the next, {closest.split('/', 1)[1]}, by {ahead:.3g}")
+    named = max(len(of) * min(one.p_above(0.0) for one in of) for of in leads.values())
+    other = len(leads) * min(max(one.p_below(0.0) for one in of) for of in leads.values())
+    return Trial(yes=2 * named, no=2 * other, words=words, verdict=verdict)
 
 
-Tested = Sign | Equivalence | Best
-
-
-def judged(tests: Sequence[Tested | None]) -> list[tuple[Verdict, float] | None]:
+def judged(tests: Sequence[Trial | None]) -> list[tuple[Verdict, float] | None]:
     """Judge a family of claims; gives each its verdict and the level at which it was tested.
 
     None stands for a claim that cannot be tested yet. It keeps its place in the family, so that the levels of the
     others do not depend on which runs exist.
     """
-    levels = holm([1.0 if test is None else test.p for test in tests])
+    levels = holm([1.0 if test is None else min(test.yes, test.no) for test in tests])
     lowest = ALPHA / max(1, len(tests))
     return [
-        None if test is None else (test.verdict(level, lowest), level)
+        (test.verdict(test.outcome(level), level, lowest), level) if test else None
         for test, level in zip(tests, levels, strict=True)
     ]

@@ -182,7 +182,7 @@ def may_judge_sizes(scale: str) -> bool:
 
 def _look(
     suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_listed: bool
-) -> tuple[Found, decisions.Tested | None]:
+) -> tuple[Found, decisions.Trial | None]:
     """The numbers of one claim on one endpoint, and its test, which needs a level; no test where nothing may be said.
 
     It may not where its rows cannot be judged, or nothing varies.
@@ -212,13 +212,13 @@ def _look(
         others = [row for row in claim.rows if row not in claim.named]
         leads = {row: [blocks.difference(named, row) for named in claim.named] for row in others}
         known = {row: [one for one in of if one] for row, of in leads.items()}
-        return found, decisions.Best(leads=known, words=words) if known == leads else None
+        return found, decisions.best(known, words) if known == leads else None
     if estimate is None:
         return found, None
     if claim.kind == "equivalence":
-        return found, decisions.Equivalence(estimate=estimate, margin=endpoint.margin, words=words)
+        return found, decisions.equivalence(estimate, endpoint.margin, words)
     slope = "least-squares slope per doubling" * (claim.kind == "trend")
-    return found, decisions.Sign(estimate=estimate, printed=printed, words=words, of=slope)
+    return found, decisions.sign(estimate, printed, words, slope)
 
 
 def _weights(claim: Claim) -> tuple[float, ...]:
