@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from repro.storage import atomic
 from repro.storage.lock import WORK, locked
+from repro.storage.signed_json import checksum
 
 MANIFEST = "manifest.json"
 MAKING = "making"  # suffix of a folder that is not complete yet
@@ -31,7 +32,7 @@ def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str,
         facts = make(work)
         files = {path.name: _sha256(path) for path in sorted(work.iterdir())}
         contents = {"facts": facts, "files": files}
-        atomic.write_json(work / MANIFEST, contents | {"sha256": _sha256_of_json(contents)})
+        atomic.write_json(work / MANIFEST, contents | {"sha256": checksum(contents)})
         with atomic.named(folder):
             _take_name(work, folder)
     return verified(folder)
@@ -89,14 +90,14 @@ def stated(folder: Path) -> dict[str, Any]:
 
 def manifest_hash(folder: Path) -> str:
     """The hash of the manifest of a folder that `made_once` made; its other files are not read."""
-    return _sha256_of_json(_manifest(folder))
+    return checksum(_manifest(folder))
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
         contents: dict[str, Any] = json.loads(path.read_bytes())
-        if contents.pop("sha256") != _sha256_of_json(contents):
+        if contents.pop("sha256") != checksum(contents):
             raise ValueError("altered")
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ValueError(f"{path} is not what was written. Delete the folder; it is made again.") from None
@@ -143,7 +144,3 @@ def _sha256(path: Path) -> str:
 def _sha256_of_file(path: Path, size: int, mtime_ns: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sha256_of_json(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

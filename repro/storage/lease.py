@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from repro.storage import atomic, signed_json
-from repro.storage.process import is_dead, this_process
 
 EVERY = 5.0  # seconds between two beats
 MISSED = 3  # beats that an owner may miss before it counts as gone
@@ -47,7 +46,7 @@ class Lease:
                 self._folder.mkdir()
             except FileExistsError:
                 raise BlockingIOError(f"{run} was taken by another process at the same moment.") from None
-            signed_json.write(self._folder / _OWNER, this_process() | {"format": _FORMAT})
+            signed_json.write(self._folder / _OWNER, atomic.this_process() | {"format": _FORMAT})
             self._beats = 0
             self._beat()
         self._closing = threading.Event()
@@ -116,7 +115,7 @@ def _who(attempt: Path) -> str:
 def _wait_until_gone(attempt: Path) -> None:
     """Return once the owner of an attempt released it, is dead or stopped beating; else raise BlockingIOError."""
     heard, patience = _heard(attempt), time.monotonic() + MISSED * EVERY
-    while _heard(attempt) != 0 and not is_dead(_owner(attempt)) and time.monotonic() <= patience:
+    while _heard(attempt) != 0 and not atomic.is_dead(_owner(attempt)) and time.monotonic() <= patience:
         if _heard(attempt) != heard:
             raise BlockingIOError(f"{attempt.parents[1]} has a writer: {_who(attempt)}. Wait, or stop it.")
         time.sleep(EVERY / 20)

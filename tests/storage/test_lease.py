@@ -11,10 +11,9 @@ from faults.disk import tmpfs
 from waiting import until
 
 from repro.storage import lease, signed_json
-from repro.storage.atomic import DiskError
+from repro.storage.atomic import DiskError, is_dead, this_process
 from repro.storage.journal import Journal, encoded, read, read_all
 from repro.storage.lease import Lease, Superseded
-from repro.storage.process import is_dead, this_process
 
 
 @pytest.fixture(autouse=True)
