@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from data.sides import encoded
 from hypothesis import given
 from hypothesis import strategies as st
 from lightning.fabric.utilities import move_data_to_device
+from model.samples import encoded
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from repro.data.batch import Batch, make_batch

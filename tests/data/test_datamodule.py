@@ -17,8 +17,8 @@ import lightning as L
 import numpy as np
 import pytest
 import torch
-from data.sides import numbered
 from lightning.pytorch.callbacks import ModelCheckpoint
+from model.samples import numbered
 
 from repro.corpora.catalogue import GrammarSizes
 from repro.corpora.datamodule import corpus_data

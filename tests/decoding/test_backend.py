@@ -10,7 +10,7 @@ import pytest
 import torch
 from decoding.conftest import decode
 from decoding.test_ctranslate import pairs, with_library
-from model.narrow_products import NoneOfBfloat16
+from model.samples import NoneOfBfloat16
 from processor import exact_8_bits
 from torch import Tensor
 

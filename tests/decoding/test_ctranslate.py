@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from data.sides import encoded
 from decoding.conftest import HYPER, V, decode
 from decoding.plain import plain_search
 from decoding.test_translate import padded
-from model.samples import with_vectors_drawn
+from model.samples import encoded, with_vectors_drawn
 from processor import exact_8_bits
 
 from repro.data.batch import Batch, make_batch

@@ -1,13 +1,22 @@
-"""What tests of models draw and compare, and PyTorch's own layers around our weights."""
+"""What tests draw and compare: numbers, sentences, PyTorch's own layers around our weights, and narrow products."""
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+import numpy as np
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
 
+from repro.data.shards import Encoded
 from repro.model.attention import MultiHeadAttention
+from repro.model.bfloat16 import ThroughFloat32, bfloat16_products
 from repro.model.layers import DecoderLayer, EncoderLayer
 from repro.model.special_tokens import EOS, PAD
 
@@ -79,3 +88,52 @@ def library_layer(ours: EncoderLayer | DecoderLayer) -> nn.Module:
     for i, norm in enumerate(ours.norms, start=1):
         setattr(layer, f"norm{i}", norm)
     return layer
+
+
+# Both ways in which products of bfloat16 are made
+
+
+CPU = torch.device("cpu")
+MADE_OF_PRODUCTS = {"linear", "matmul", "mv", "dot", "lstm", "gru", "conv1d", "conv2d"}  # seen whole in inference mode
+Products = Callable[[], AbstractContextManager[None]]
+
+
+class NoneOfBfloat16(TorchDispatchMode):
+    """Refuses every product of bfloat16 that comes to PyTorch: what its own count of operations knows, and the LSTM."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        packet = func.overloadpacket
+        if packet in flop_registry or "rnn" in packet.__name__ or packet.__name__ in MADE_OF_PRODUCTS:
+            narrow = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor) and leaf.itemsize == 2]
+            assert not narrow, f"{func} reads bfloat16"
+        return func(*args, **kwargs)
+
+
+@contextmanager
+def through_float32() -> Iterator[None]:
+    """As on a processor without bfloat16, whatever this one has."""
+    with NoneOfBfloat16(), ThroughFloat32():
+        yield
+
+
+def as_here() -> AbstractContextManager[None]:
+    """As on this processor."""
+    return bfloat16_products(CPU)
+
+
+both_ways = pytest.mark.parametrize("products", [as_here, through_float32])
+
+
+# Sides of a text in memory
+
+
+def encoded(sentences: Iterable[Sequence[int]]) -> Encoded:
+    """These sentences, each with its end behind it, stored as text on disk is: 16 bits a token."""
+    ended = [np.array([*sentence, EOS], np.uint16) for sentence in sentences]
+    return Encoded(np.concatenate([np.empty(0, np.uint16), *ended]), np.cumsum([0, *map(len, ended)]))
+
+
+def numbered(lengths: Iterable[int]) -> Encoded:
+    """Sentence i is made of its own number, plus 2."""
+    return encoded([i + 2] * (length - 1) for i, length in enumerate(lengths))

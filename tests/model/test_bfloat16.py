@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from model.narrow_products import CPU, NoneOfBfloat16, through_float32
+from model.samples import CPU, NoneOfBfloat16, through_float32
 from torch import Tensor
 
 from repro.model import bfloat16

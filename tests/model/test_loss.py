@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from model.narrow_products import Products, both_ways
-from model.samples import same
+from model.samples import Products, both_ways, same
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from data.sides import encoded
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model.samples import encoded
 from torch import Tensor
 from torch.nn.attention import varlen
 

@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from data.sides import encoded
 from lab_systems import LADDER_SYSTEMS as LADDER
 from lab_systems import NOT_CAUSAL, NOT_CAUSAL_IN_TRAINING, READ_ANEW, VARIANTS
-from model.narrow_products import Products, as_here, through_float32
-from model.samples import V, same, shifted, tokens, with_vectors_drawn
+from model.samples import Products, V, as_here, encoded, same, shifted, through_float32, tokens, with_vectors_drawn
 from torch import Tensor
 from toy_system import Toy
 

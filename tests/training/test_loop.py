@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from lightning.fabric.accelerators.mps import MPSAccelerator
-from model.narrow_products import NoneOfBfloat16
+from model.samples import NoneOfBfloat16
 from torch import Tensor
 from training.tiny_run import (
     BUDGET,

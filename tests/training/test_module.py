@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from data.sides import encoded
+from model.samples import encoded
 from torch import Tensor
 from toy_system import Toy
 

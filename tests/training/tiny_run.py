@@ -11,7 +11,7 @@ from unittest import mock
 import lightning as L
 import numpy as np
 import torch
-from data.sides import encoded
+from model.samples import encoded
 from torch import Tensor
 
 from repro.data.datamodule import TranslationData
