@@ -25,9 +25,8 @@ from command import new_parser, save
 from torch import Tensor
 
 from repro.data import batching
-from repro.data.batch import Batch
+from repro.data.batch import Batch, TrainingBatches
 from repro.data.batching import by_tokens
-from repro.data.datasets import TrainingBatches
 from repro.data.shards import Encoded, pair_lengths
 from repro.model.config import BASE, Hyper
 from repro.model.cost import TextSizes, training_flops

@@ -44,10 +44,9 @@ from command import new_parser
 from decode import encoded, rambling, sources
 from torch import Tensor
 
-from repro.data.batch import make_batch
+from repro.data.batch import DevBatches, make_batch
 from repro.data.batching import by_tokens
 from repro.data.datamodule import TranslationData
-from repro.data.datasets import DevBatches
 from repro.decoding.backend import opened
 from repro.decoding.search import PAPER_SEARCH
 from repro.decoding.translate import translate

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import regex
 
 from repro.corpora.pair import languages
-from repro.data.unspaced import tokeniser_of
+from repro.data.vocabulary import tokeniser_of
 
 
 @dataclass(frozen=True, kw_only=True)

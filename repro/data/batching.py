@@ -24,19 +24,92 @@ time, wherever it starts. A group has the same shards in every epoch, so every e
 import hashlib
 import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.data.lengths import Counts, PairLengths, Whole, chunks, merged
-
 Ints = NDArray[np.integer]
+Counts = NDArray[np.int64]  # [kinds, 3] source length, target length, number of pairs; sorted, each kind once
 
 GROUPS_FROM = 50_000_000  # pairs; a smaller text keeps the order that it had before there were groups
 GROUP = 2**25  # pairs of a group, give or take a shard; planning a group takes 20 bytes of memory a pair
+NUMBERS_AT_ONCE = 2**18  # a few temporary arrays of this length fit in the processor's cache
+
+
+class PairLengths(Protocol):
+    """The lengths of a text's pairs: all that a plan knows of a text. A shard is a run of consecutive pairs.
+
+    The number of pairs of each kind takes a few thousand numbers, however long the text is. The lengths of every single
+    pair are only needed for what is read next; those of a large text are never all in memory.
+    """
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """The number of pairs in each shard, [shards]."""
+        ...
+
+    def counts(self, shard: int) -> Counts:
+        """The number of pairs of each kind in a shard."""
+        ...
+
+    def of(self, shard: int) -> tuple[Ints, Ints]:
+        """The source lengths and the target lengths of a shard, [pairs] each."""
+        ...
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Lengths in memory, as one shard."""
+
+    source: Ints  # [pairs]
+    target: Ints
+
+    def __post_init__(self) -> None:
+        if len(self.source) != len(self.target):
+            raise ValueError(
+                f"The sides must be parallel: got {len(self.source)} source and {len(self.target)} target sentences. "
+                "Prepare the corpus again."
+            )
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        return [len(self.source)]
+
+    def counts(self, shard: int) -> Counts:
+        return counted(self.source, self.target)
+
+    def of(self, shard: int) -> tuple[Ints, Ints]:
+        return self.source, self.target
+
+
+def counted(source: Ints, target: Ints) -> Counts:
+    """The number of pairs of each kind, that is, of each pair of lengths."""
+    parts = (source[part].astype(np.int64) << 32 | target[part].astype(np.int64) for part in chunks(len(source)))
+    return merged(_unpacked(*np.unique(keys, return_counts=True)) for keys in parts)
+
+
+def merged(counts: Iterable[Counts]) -> Counts:
+    """The counts of several parts of a text added up."""
+    source, target, pairs = np.concatenate([np.empty((0, 3), np.int64), *counts]).T
+    keys, place = np.unique(source << 32 | target, return_inverse=True)
+    total = np.zeros(len(keys), np.int64)
+    np.add.at(total, place, pairs)
+    return _unpacked(keys, total)
+
+
+def chunks(n: int) -> Iterator[slice]:
+    """Slices that cut range(n) into parts of at most `NUMBERS_AT_ONCE`."""
+    for begin in range(0, n, NUMBERS_AT_ONCE):
+        yield slice(begin, min(begin + NUMBERS_AT_ONCE, n))
+
+
+def _unpacked(keys: NDArray[np.int64], pairs: NDArray[np.int64]) -> Counts:
+    """Counts from keys that each pack two lengths below 2^31 into one number."""
+    return np.stack([keys >> 32, keys & (2**32 - 1), pairs], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -276,47 +349,16 @@ class Plan:
         return next(start + int(places[0]) for start, places in zip(starts, found, strict=False) if len(places))
 
 
-def plan_epoch(
+def plan_of(
     source_lengths: Ints,
     target_lengths: Ints,
     *,
     budget: int,
     batch_by: BatchBy = by_padded_tokens,
-    data_hash: str,
-    seed: int,
-    epoch: int,
-) -> EpochPlan:
-    """The plan of one epoch from lengths in memory: shuffled batches of at most `budget` tokens a side."""
-    plan = _at_hand(source_lengths, target_lengths, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed)
-    return plan.planned(epoch)
-
-
-def updates_per_epoch(
-    source_lengths: Ints, target_lengths: Ints, *, budget: int, batch_by: BatchBy = by_padded_tokens
-) -> int:
-    """The number of batches in an epoch, from lengths in memory."""
-    plan = _at_hand(source_lengths, target_lengths, budget=budget, batch_by=batch_by, data_hash="", seed=0)
-    return plan.updates_per_epoch
-
-
-def updates(
-    source_lengths: Ints,
-    target_lengths: Ints,
-    *,
-    budget: int,
-    batch_by: BatchBy = by_padded_tokens,
-    data_hash: str,
-    seed: int,
-    start: int = 0,
-) -> Iterator[Update]:
-    """All updates from number `start` on, from lengths in memory; see `Plan.updates`."""
-    plan = _at_hand(source_lengths, target_lengths, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed)
-    return plan.updates(start)
-
-
-def _at_hand(
-    source_lengths: Ints, target_lengths: Ints, *, budget: int, batch_by: BatchBy, data_hash: str, seed: int
+    data_hash: str = "",
+    seed: int = 0,
 ) -> Plan:
+    """The plan of a text whose lengths are in memory: shuffled batches of at most `budget` tokens a side."""
     lengths = Whole(np.asarray(source_lengths), np.asarray(target_lengths))
     return Plan(lengths=lengths, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed)
 

@@ -15,10 +15,8 @@ from lightning.pytorch.trainer.states import TrainerFn, TrainerStatus
 from torch import distributed
 from torch.utils.data import DataLoader
 
-from repro.data import order_digest
-from repro.data.batch import Batch
+from repro.data.batch import Batch, DevBatches, TrainingBatches, loader
 from repro.data.batching import BatchBy, Plan, by_padded_tokens
-from repro.data.datasets import DevBatches, TrainingBatches, loader
 from repro.data.shards import Side, pair_lengths
 
 if TYPE_CHECKING:
@@ -131,14 +129,6 @@ class TranslationData(L.LightningDataModule):
             data_hash=self.data_hash,
             seed=self.seed,
         )
-
-    def plan_digest(self, step: int) -> str:
-        """SHA-256 of the plan around update `step`, on which processes that train together must agree."""
-        return self.plan.digest(step)
-
-    def order_digest(self, steps: int, n_shares: int) -> str:
-        """The expected digest of the first `steps` updates, each in `n_shares` micro-batches; see `order_digest.py`."""
-        return order_digest.planned(islice(self.plan.updates(), steps), n_shares)
 
     @property
     def updates_per_epoch(self) -> int:

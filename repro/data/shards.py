@@ -4,7 +4,7 @@ A shard is one file. It is opened when it is first read, and few are open at a t
 it touches. `repro/corpora/prepare.py` makes them. The file contains, little-endian, one after the other:
 
     pairs, kinds, source tokens, target tokens             4 numbers of 64 bits
-    counts [kinds, 3]: two lengths, and how many pairs     32 bits, see `repro/data/lengths.py`
+    counts [kinds, 3]: two lengths, and how many pairs     32 bits, see `repro/data/batching.py`
     where each source sentence begins, and the end         [pairs + 1] of 32 bits, counted in tokens
     the same of the target                                 [pairs + 1]
     source ids, sentence after sentence                    16 bits each, or 32 where the vocabulary needs them
@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.data.lengths import Counts, PairLengths, Whole, counted
+from repro.data.batching import Counts, PairLengths, Whole, counted
 from repro.data.tokenizer import Tokenizer
 from repro.data.vocabulary import whole_words
 from repro.storage import atomic

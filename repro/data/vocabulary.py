@@ -1,4 +1,7 @@
-"""The choice of sub-word vocabulary, and the schemes that mark already split text. Paper: section 5.1."""
+"""How text is cut: the choice of sub-word vocabulary, schemes that mark already split text, and scoring without blanks.
+
+Paper: section 5.1.
+"""
 
 import re
 from dataclasses import dataclass
@@ -50,3 +53,16 @@ def whole_words(line: str, pieces: str) -> str:
     for pattern, replacement in SCHEMES[pieces].joins:
         line = re.sub(pattern, replacement, line)
     return line.removeprefix(" ")
+
+
+# Languages written without blanks between words need a tokeniser of their own for scoring: ISO 639 tags and common
+# spellings of them, grouped by sacreBLEU tokeniser. `zh` separates Chinese characters, `char` separates all characters.
+# `ja-mecab` would need a dictionary that few have installed.
+CHINESE = ["zh", "zho", "chi", "cmn", "yue", "wuu", "lzh", "cn"]
+OTHERS = ["ja", "jpn", "jp", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur", "shn", "bo", "bod", "dz", "dzo"]
+TOKENISERS = dict.fromkeys(CHINESE, "zh") | dict.fromkeys(OTHERS, "char")
+
+
+def tokeniser_of(language: str) -> str | None:
+    """sacreBLEU's tokeniser for a language (zh, zh-Hans, zh_CN, ZH, zho_Hans are one); None if it writes blanks."""
+    return TOKENISERS.get(re.split("[-_]", language.casefold())[0])

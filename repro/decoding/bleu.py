@@ -18,7 +18,7 @@ import regex
 from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
-from repro.data.unspaced import tokeniser_of
+from repro.data.vocabulary import tokeniser_of
 from repro.decoding.search import Named
 
 LANGUAGES = ("de", "en", "fr")  # the paper's

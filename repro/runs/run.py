@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -38,6 +39,7 @@ from repro.tracking.tracker import Tracker
 from repro.training import averaging, checkpoint, cpu_tuning, loop
 from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule
+from repro.training.replay_check import planned_order
 from repro.training.run_spec import RunSpec
 from repro.training.trial import Scored
 
@@ -221,7 +223,7 @@ class Run:
             status="finished" if found else "diverged",
             determinism=determinism.determinism(
                 fitted.reproducibility,
-                plan=run.trial.data().order_digest(fitted.cost.steps, spec.shares),
+                plan=planned_order(islice(run.trial.data().plan.updates(), fitted.cost.steps), spec.shares),
                 shares=fitted.cost.steps * spec.shares,
                 lines=read_all(run.folder / "journal.jsonl"),
                 weights=found.weights if found else None,

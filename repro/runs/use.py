@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pandas import DataFrame
 
-    from repro.data.datasets import DevBatches
+    from repro.data.batch import DevBatches
 
 BUDGET = 4_096  # padded tokens of a batch that is scored
 PARTS = {"encoder.self_attention": "encoder", "decoder.self_attention": "decoder", "decoder.cross_attention": "cross"}
@@ -128,7 +128,7 @@ def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[
 
 
 def _batches(trained: Trained, sources: Sequence[str], targets: Sequence[str]) -> "DevBatches":
-    from repro.data.datasets import DevBatches
+    from repro.data.batch import DevBatches
 
     source, target = as_ids(trained.tokenizer, sources), as_ids(trained.tokenizer, targets)
     for name, side in (("source", source), ("target", target)):

@@ -3,11 +3,15 @@
 Three things are recorded. First, the sentences that were read, to be compared with the plan. Second, whether the first
 micro-batch of each attempt, computed twice, gives the same gradient to the bit. Third, the conditions that may change
 a last digit but are not part of the run: versions, processor, threads.
+
+The order of reading is one digest that does not depend on how updates are split over processes. Every micro-batch of an
+update adds a SHA-256 of its number and its sentences, word by word. Unlike the state of a hash, such a sum can be kept
+in a checkpoint and added up over processes. Equal digests mean that each update read the same sentences.
 """
 
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -15,19 +19,49 @@ from typing import Any
 import lightning as L
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from repro.data import order_digest
 from repro.data.batch import Batch
+from repro.data.batching import Ints, Update, share
 from repro.training.module import TranslationModule
 
 Conditions = Mapping[str, Any]  # plain values by name
+Words = NDArray[np.int64]  # [8], each below 2^32
+
+NOTHING: Words = np.zeros(8, np.int64)
+
+
+def of_share(step: int, part: int, sentences: Ints) -> Words:
+    """What micro-batch number `part` of update `step` adds; an empty one counts as sentence -1."""
+    ids = np.asarray(sentences, "<i8") if len(sentences) else np.array([-1], "<i8")
+    digest = hashlib.sha256(f"{step}/{part}/".encode() + ids.tobytes()).digest()
+    return np.frombuffer(digest, "<u4").astype(np.int64)
+
+
+def add(one: Words, other: Words) -> Words:
+    """The sum, word by word."""
+    return (one + other) % 2**32
+
+
+def order_digest(words: Words) -> str:
+    """The digest as 64 hexadecimal digits."""
+    return np.asarray(words, "<u4").tobytes().hex()
+
+
+def planned_order(updates: Iterable[Update], n_shares: int) -> str:
+    """The digest that the plan expects for these updates, each cut into `n_shares` micro-batches."""
+    words = NOTHING
+    for update in updates:
+        for part in range(n_shares):
+            words = add(words, of_share(update.step, part, share(update.sentences, part, n_shares)))
+    return order_digest(words)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReproducibilityReport:
     """What was recorded, over all attempts."""
 
-    order: str  # digest of the sentences that were read, see `data/order_digest.py`
+    order: str  # digest of the sentences that were read
     followed: int  # micro-batches that the digest covers
     replayed: int = 0  # micro-batches that were computed twice
     unequal: int = 0  # of these, how many were not equal to the bit
@@ -39,7 +73,7 @@ class ReplayCheck(L.Callback):
 
     def __init__(self, conditions: Conditions) -> None:
         self.now = dict(conditions)
-        self.words, self.followed = order_digest.NOTHING, 0
+        self.words, self.followed = NOTHING, 0
         self.replayed, self.unequal = 0, 0
         self.conditions: list[tuple[int, dict[str, Any]]] = []
         self.replay: Batch | None = None
@@ -49,7 +83,7 @@ class ReplayCheck(L.Callback):
     def report(self) -> ReproducibilityReport:
         """What was recorded up to now."""
         return ReproducibilityReport(
-            order=order_digest.order_digest(self.words),
+            order=order_digest(self.words),
             followed=self.followed,
             replayed=self.replayed,
             unequal=self.unequal,
@@ -73,7 +107,7 @@ class ReplayCheck(L.Callback):
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.rank, self.world = trainer.global_rank, trainer.world_size
         if self.rank:  # a checkpoint has the sums of all processes together, which count once
-            self.words, self.followed = order_digest.NOTHING, 0
+            self.words, self.followed = NOTHING, 0
         if not self.conditions or self.conditions[-1][1] != self.now:
             self.conditions.append((trainer.global_step, self.now))
             if trainer.is_global_zero:
@@ -107,8 +141,8 @@ class ReplayCheck(L.Callback):
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Batch, batch_idx: int
     ) -> None:
         sentences = batch.sentence.numpy()  # they are on the host, even with a GPU
-        part = order_digest.of_share(batch.step, batch.micro * self.world + self.rank, sentences)
-        self.words = order_digest.add(self.words, part)
+        part = of_share(batch.step, batch.micro * self.world + self.rank, sentences)
+        self.words = add(self.words, part)
         self.followed += 1
 
     def gather(self, trainer: L.Trainer) -> None:
@@ -118,7 +152,7 @@ class ReplayCheck(L.Callback):
         own = torch.from_numpy(np.append(self.words, self.followed)).to(trainer.strategy.root_device)
         *words, followed = trainer.strategy.reduce(own, reduce_op="sum").tolist()
         first = trainer.is_global_zero
-        self.words = np.array(words, np.int64) % 2**32 if first else order_digest.NOTHING
+        self.words = np.array(words, np.int64) % 2**32 if first else NOTHING
         self.followed = followed if first else 0
 
 

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from repro.data.batch import Batch
+from repro.data.batch import Batch, DevBatches
 from repro.data.batching import BATCH_BY
 from repro.data.datamodule import TranslationData
-from repro.data.datasets import DevBatches
 from repro.data.shards import Prepared, Split
 from repro.decoding import backend as backends
 from repro.decoding.search import Named

@@ -11,19 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.data import batching
-from repro.data import lengths as text_lengths
-from repro.data.batching import (
-    BATCH_BY,
-    BatchBy,
-    EpochPlan,
-    Update,
-    by_padded_tokens,
-    by_tokens,
-    plan_epoch,
-    share,
-    updates,
-    updates_per_epoch,
-)
+from repro.data.batching import BATCH_BY, BatchBy, EpochPlan, Update, by_padded_tokens, by_tokens, plan_of, share
 
 Lengths = np.ndarray | list[int]
 Corpus = tuple[np.ndarray, np.ndarray]
@@ -48,7 +36,7 @@ def plan(
     epoch: int = 0,
 ) -> EpochPlan:
     sides = np.array(source), np.array(target)
-    return plan_epoch(*sides, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed, epoch=epoch)
+    return plan_of(*sides, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed).planned(epoch)
 
 
 def batches(plan: EpochPlan) -> list[list[int]]:
@@ -211,7 +199,7 @@ def test_the_digest_is_that_of_all_numbers_in_64_bits_made_in_chunks_of_any_size
     assert (
         whole.digest == hashlib.sha256(np.concatenate([whole.starts, whole.order]).astype("<i8").tobytes()).hexdigest()
     )
-    with mock.patch.object(text_lengths, "NUMBERS_AT_ONCE", chunk):
+    with mock.patch.object(batching, "NUMBERS_AT_ONCE", chunk):
         assert plan(*corpus, batch_by=batch_by).digest == whole.digest
 
 
@@ -226,9 +214,9 @@ def test_the_type_of_the_lengths_changes_nothing(corpus: Corpus, batch_by: Batch
 def test_a_plan_takes_twelve_bytes_a_pair() -> None:
     # 36 million pairs: 290 MB of keys while they are sorted, 145 MB of sentence numbers that stay
     source, target = (side.astype(np.uint16) for side in text_like(300_000))
-    with mock.patch.object(text_lengths, "NUMBERS_AT_ONCE", 4096):
+    with mock.patch.object(batching, "NUMBERS_AT_ONCE", 4096):
         tracemalloc.start()
-        made = plan_epoch(source, target, budget=25_000, data_hash="data", seed=1, epoch=0)
+        made = plan_of(source, target, budget=25_000, data_hash="data", seed=1).planned(0)
         left, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert made.order.dtype == np.uint32
@@ -240,20 +228,20 @@ def test_a_plan_takes_twelve_bytes_a_pair() -> None:
 def test_a_start_sorts_one_epoch_and_the_number_of_updates_none(batch_by: BatchBy) -> None:
     corpus = text_like(500)
     with mock.patch.object(batching, "_sort", wraps=batching._sort) as sort:
-        n = updates_per_epoch(*corpus, budget=200, batch_by=batch_by)
+        n = plan_of(*corpus, budget=200, batch_by=batch_by).updates_per_epoch
         assert sort.call_count == 0
         for start in (0, 7 * n - 1, 7 * n):
             sort.reset_mock()
-            next(updates(*corpus, budget=200, batch_by=batch_by, data_hash="data", seed=1, start=start))
+            next(plan_of(*corpus, budget=200, batch_by=batch_by, data_hash="data", seed=1).updates(start))
             assert sort.call_count == 1
 
 
 @given(corpora, ways)
 def test_updates_are_the_epochs_one_after_the_other(corpus: Corpus, batch_by: BatchBy) -> None:
-    n = updates_per_epoch(*corpus, budget=BUDGET, batch_by=batch_by)
+    n = plan_of(*corpus, budget=BUDGET, batch_by=batch_by).updates_per_epoch
 
     def take(start: int) -> list[Update]:
-        stream = updates(*corpus, budget=BUDGET, batch_by=batch_by, data_hash="data", seed=1, start=start)
+        stream = plan_of(*corpus, budget=BUDGET, batch_by=batch_by, data_hash="data", seed=1).updates(start)
         return list(itertools.islice(stream, 3 * n - start))
 
     stream = take(0)
@@ -299,7 +287,7 @@ def test_errors_teach(source: list[int], target: list[int], message: str) -> Non
         plan(source, target, budget=8)
     sides = np.array(source, np.int64), np.array(target, np.int64)
     with pytest.raises(ValueError, match=message):
-        next(updates(*sides, budget=8, data_hash="data", seed=1))
+        next(plan_of(*sides, budget=8, data_hash="data", seed=1).updates())
 
 
 def test_keys_that_would_not_fit_are_refused() -> None:

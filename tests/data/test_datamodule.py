@@ -21,10 +21,10 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from model.samples import numbered
 
 from repro.corpora.catalogue import GrammarSizes
-from repro.corpora.datamodule import corpus_data
+from repro.corpora.prepare import corpus_data
 from repro.data import datamodule as module
 from repro.data.batch import Batch
-from repro.data.batching import by_tokens, updates, updates_per_epoch
+from repro.data.batching import by_tokens, plan_of
 from repro.data.datamodule import TranslationData
 from repro.data.shards import Encoded
 from repro.data.vocabulary import Subwords
@@ -85,7 +85,7 @@ def test_a_dev_sentence_may_be_longer_than_the_budget() -> None:
 
 # With a trainer of somebody else's.
 
-EPOCH = updates_per_epoch(TRAIN[0].lengths, TRAIN[1].lengths, budget=BUDGET)
+EPOCH = plan_of(TRAIN[0].lengths, TRAIN[1].lengths, budget=BUDGET).updates_per_epoch
 LIGHTNINGS = (
     "ignore:.*does not have many workers",
     "ignore:Checkpoint directory .* not empty",
@@ -163,7 +163,7 @@ def fit(
 def planned(epoch: int, n: int = EPOCH) -> list[int]:
     """The sentences of the first updates of an epoch."""
     sides = TRAIN[0].lengths, TRAIN[1].lengths
-    stream = updates(*sides, budget=BUDGET, data_hash="data", seed=1, start=epoch * EPOCH)
+    stream = plan_of(*sides, budget=BUDGET, data_hash="data", seed=1).updates(epoch * EPOCH)
     return [i for update in itertools.islice(stream, n) for i in sorted(update.sentences)]
 
 

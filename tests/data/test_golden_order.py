@@ -13,10 +13,11 @@ import pytest
 from repro.corpora import parallel_text
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.prepare import prepare
-from repro.data.batching import BATCH_BY, updates_per_epoch
+from repro.data.batching import BATCH_BY, plan_of
 from repro.data.datamodule import TranslationData
 from repro.data.shards import Prepared
 from repro.data.vocabulary import Subwords
+from repro.training.replay_check import planned_order
 
 WORDS = [f"w{i}" for i in range(97)]  # a vocabulary that comes with the text: no library's learning is in the digests
 SPLITS = {"train": 1_009, "dev": 31, "test": 29}
@@ -79,12 +80,13 @@ def test_the_order_is_as_it_was(ready: Prepared, way: str, budget: int, accumula
     data = TranslationData(
         train, dev, budget=budget, batch_by=BATCH_BY[way], accumulate=accumulate, data_hash="data", seed=3
     )
-    n = updates_per_epoch(*(side.lengths for side in train), budget=budget, batch_by=BATCH_BY[way])
+    n = plan_of(*(side.lengths for side in train), budget=budget, batch_by=BATCH_BY[way]).updates_per_epoch
     assert data.updates_per_epoch == n
     read = [batch.sentence.tolist() for batch in islice(data.batches(n - 5), 10 * accumulate)]  # into the next epoch
     held_out = [batch.sentence.tolist() for batch in data.val_dataloader()]
     digests = [hashlib.sha256(repr(one).encode()).hexdigest()[:16] for one in (read, held_out)]
-    assert (n, data.order_digest(2 * n + 3, accumulate)[:16], *digests) == GOLDEN_ORDER[way, budget, accumulate]
+    order = planned_order(islice(data.plan.updates(), 2 * n + 3), accumulate)
+    assert (n, order[:16], *digests) == GOLDEN_ORDER[way, budget, accumulate]
 
 
 def test_the_hash_of_the_data_knows_nothing_of_shards(ready: Prepared) -> None:

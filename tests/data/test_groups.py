@@ -16,9 +16,19 @@ from hypothesis import strategies as st
 
 from repro.data import batching
 from repro.data import datamodule as module
-from repro.data.batching import BATCH_BY, BatchBy, Plan, Update, by_padded_tokens, plan_epoch, share
+from repro.data.batching import (
+    BATCH_BY,
+    BatchBy,
+    Counts,
+    Plan,
+    Update,
+    Whole,
+    by_padded_tokens,
+    counted,
+    plan_of,
+    share,
+)
 from repro.data.datamodule import TranslationData
-from repro.data.lengths import Counts, Whole, counted
 from repro.data.shards import Store, StoredLengths, pair_lengths
 
 BUDGET = 23
@@ -122,7 +132,7 @@ def test_the_plan_equals_the_plan_written_out(shards: list[Pairs], batch_by: Bat
         numbers = [i for shard in group.shards for i in range(starts[shard], starts[shard + 1])]
         sides = np.array([pair for shard in group.shards for pair in shards[shard]]).T
         name = "0" if group.shards == list(range(len(shards))) else f"0/{number}"
-        whole = plan_epoch(*sides, budget=BUDGET, batch_by=batch_by, data_hash="data", seed=1, epoch=name)
+        whole = plan_of(*sides, budget=BUDGET, batch_by=batch_by, data_hash="data", seed=1).planned(name)
         groups.append([[numbers[i] for i in whole.batch(b)] for b in range(len(whole))])
     of = {i: number for number, group in enumerate(groups) for batch in group for i in batch}
     order = [number for number, _ in itertools.groupby(of[batch[0]] for batch in found)]
@@ -134,7 +144,7 @@ def test_the_plan_equals_the_plan_written_out(shards: list[Pairs], batch_by: Bat
 @given(texts, ways)
 def test_below_the_threshold_shards_are_not_seen(shards: list[Pairs], batch_by: BatchBy) -> None:
     sides = np.array([pair for shard in shards for pair in shard]).T
-    whole = plan_epoch(*sides, budget=BUDGET, batch_by=batch_by, data_hash="data", seed=1, epoch=3)
+    whole = plan_of(*sides, budget=BUDGET, batch_by=batch_by, data_hash="data", seed=1).planned(3)
     made = plan(shards, batch_by)
     assert made.planned(3).digest == whole.digest
     assert (made.updates_per_epoch, made.padding) == (len(whole), pytest.approx(whole.padding, abs=1e-12))

@@ -9,7 +9,7 @@ import lightning as L
 import pytest
 from training.tiny_run import BUDGET, MICRO, Journal, text, train
 
-from repro.data.batching import share, updates
+from repro.data.batching import plan_of, share
 from repro.training import checkpoint_callback, journal_callback
 from repro.training.cost import TrainingCost
 from repro.training.loop import Every
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*does not have many workers")
 
 STEPS, STOP = 12, 7
 SOURCE, TARGET = (side.lengths for side in text(67, seed=0))
-PLAN = list(islice(updates(SOURCE, TARGET, budget=BUDGET, data_hash="data", seed=1), STEPS))
+PLAN = list(islice(plan_of(SOURCE, TARGET, budget=BUDGET, data_hash="data", seed=1).updates(), STEPS))
 
 
 class Whole(Journal):

@@ -31,15 +31,15 @@ from training.tiny_run import (
     train,
 )
 
-from repro.data import order_digest
-from repro.data.batching import updates, updates_per_epoch
-from repro.data.datasets import DevBatches
+from repro.data.batch import DevBatches
+from repro.data.batching import plan_of
 from repro.decoding.translate import score_tokens
 from repro.model import bfloat16
 from repro.training import checkpoint, loop
 from repro.training.averaging import averaged
 from repro.training.loop import Every, Fitted
 from repro.training.module import TranslationModule
+from repro.training.replay_check import planned_order
 from repro.training.schedule import rate
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*does not have many workers")
@@ -55,7 +55,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Journal, Fi
     return digest(folder), journal, fitted
 
 
-EPOCH = updates_per_epoch(*(side.lengths for side in text(67, seed=0)), budget=BUDGET)
+EPOCH = plan_of(*(side.lengths for side in text(67, seed=0)), budget=BUDGET).updates_per_epoch
 
 
 def test_the_run_is_a_hard_one(unbroken: tuple[str, Journal, Fitted]) -> None:
@@ -144,7 +144,7 @@ def test_the_rate_is_that_of_the_optimizer_step(each: Journal) -> None:
 
 def test_a_line_sums_up_the_steps_since_the_line_before(unbroken: tuple[str, Journal, Fitted], each: Journal) -> None:
     _, few, _ = unbroken
-    stream = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
+    stream = plan_of(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1).updates()
     tokens = [next(stream).target_tokens for _ in range(10)]
     for name in ("loss", "nll"):
         for last in (5, 10):
@@ -355,8 +355,8 @@ def test_the_reproducibility_report_covers_all_attempts(unbroken: tuple[str, Jou
     report = train(tmp_path, Journal()).reproducibility
     assert report == replace(unbroken[2].reproducibility, replayed=3)
     assert (report.followed, report.replayed, report.unequal) == (MICRO * STEPS, 3, 0)
-    plan = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
-    assert report.order == order_digest.planned(islice(plan, STEPS), MICRO)
+    plan = plan_of(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1).updates()
+    assert report.order == planned_order(islice(plan, STEPS), MICRO)
 
 
 def test_a_step_that_is_not_the_same_twice_is_seen(tmp_path: Path) -> None:
