@@ -8,8 +8,7 @@ from typing import Any
 from paper_runs import paper_run
 
 from repro.results.brackets import Brackets, write_brackets
-from repro.results.record import Record, path
-from repro.results.task import signature_of
+from repro.results.record import Record, path, signature_of
 from repro.runs.parsing import SCORES, Parsing
 
 

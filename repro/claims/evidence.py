@@ -17,8 +17,7 @@ from repro.model.config import written
 from repro.results.frame import NO_ROWS, Rows
 from repro.results.kinds import by_cell, differences, newest
 from repro.results.notes import seeds_of_rows
-from repro.results.record import Record
-from repro.results.task import SPLITS, signature
+from repro.results.record import SPLITS, Record, signature
 
 
 class Apart(NamedTuple):

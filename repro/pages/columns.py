@@ -15,8 +15,7 @@ from repro.render.page import Column, Formula, Inline, Listing, Strong, Table, j
 from repro.render.text import sheet_text
 from repro.results.frame import BESIDE, DataFrame, Series, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
-from repro.results.record import BASE
-from repro.results.task import LENGTH
+from repro.results.record import BASE, LENGTH
 
 TABLE_3 = "table3"  # all of Table 3 on one page: base, the groups (A) to (E), big
 PARTS = "table3_"  # the prefix of its experiment files

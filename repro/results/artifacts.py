@@ -15,7 +15,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from repro.results.task import SPLITS, Named
+from repro.results.record import SPLITS, Named
 from repro.storage import atomic, signed_json
 
 if TYPE_CHECKING:  # imported late, so that `--help` waits for neither

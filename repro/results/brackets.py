@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from repro.results import artifacts
 from repro.results.artifacts import Artifact
-from repro.results.record import Record, path
-from repro.results.task import SPLITS
+from repro.results.record import SPLITS, Record, path
 
 MENDED = "mended/"
 COLUMNS = ("words", "found", "gold", "right")

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from repro.results.frame import DataFrame, common, interval, runs_in, whole, widened
 from repro.results.labels import label
-from repro.results.record import BASE, Record
-from repro.results.task import LAST_MEAN, TRANSLATION
+from repro.results.record import BASE, LAST_MEAN, TRANSLATION, Record
 
 if TYPE_CHECKING:
     from numpy import float64

@@ -12,8 +12,7 @@ from repro.decoding.search import Search
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.results.labels import system_label
-from repro.results.record import BASE, Record
-from repro.results.task import TRANSLATION
+from repro.results.record import BASE, TRANSLATION, Record
 
 PAPER_PAIRS = {"en-de": 4_500_000, "en-fr": 36_000_000}  # "about" and "36M": section 5.1
 # The paper says only "newstest2014". The data of its first code (Britz et al.) has all 3,003 lines, and others scored

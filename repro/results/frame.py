@@ -18,8 +18,23 @@ from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
 from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, repeatable, run_twice, seeds_of_rows
-from repro.results.record import BASE, PROGRAM, TOGETHER, PaperNumbers, Record, load, path, places
-from repro.results.task import LAST_MEAN, LATER_SCORES, LENGTH, OF_TOKENS, SPLITS, TRANSLATION, number
+from repro.results.record import (
+    BASE,
+    LAST_MEAN,
+    LATER_SCORES,
+    LENGTH,
+    OF_TOKENS,
+    PROGRAM,
+    SPLITS,
+    TOGETHER,
+    TRANSLATION,
+    PaperNumbers,
+    Record,
+    load,
+    number,
+    path,
+    places,
+)
 from repro.storage.atomic import make_folder, write_json
 from repro.storage.lock import locked
 

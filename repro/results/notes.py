@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from repro.results.kinds import shared_code
 from repro.results.labels import listed_rows
 from repro.results.provenance import Provenance
-from repro.results.record import BASE, Record
-from repro.results.task import TRANSLATION, signature
+from repro.results.record import BASE, TRANSLATION, Record, signature
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -24,9 +24,8 @@ from repro.results.artifacts import read_further
 from repro.results.brackets import read_brackets
 from repro.results.frame import DataFrame, common, runs_in, spread, spread_each, whole, widened
 from repro.results.notes import SCORERS
-from repro.results.record import Record, path
+from repro.results.record import Record, number, path
 from repro.results.sentences import NgramCounts, bleu, read_counts, read_places
-from repro.results.task import number
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.float64] | NDArray[np.int64]

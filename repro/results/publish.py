@@ -14,8 +14,7 @@ from repro.results.inside import copy_inside, first_sentences, inside_file, writ
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.labels import seeds_option
 from repro.results.notes import computed_on, seeds_of_rows
-from repro.results.record import BASE, PROGRAM, Record, path, save_together, slug
-from repro.results.task import SPLITS
+from repro.results.record import BASE, PROGRAM, SPLITS, Record, path, save_together, slug
 
 Rescored = Callable[[Record, Path], str | None]  # record, folder of results -> what is wrong with its BLEU, if anything
 

@@ -1,7 +1,8 @@
 """The record of a finished run: one JSON file. Every table is made from such records.
 
 Writing is strict: every key, every type, finite numbers only. On reading, a key that an older file lacks takes its
-default, and an unknown key is refused.
+default, and an unknown key is refused. A record says about its task which scores a run has and how the paper searched
+for its outputs, so it can still be read when the code of its task is gone. Paper: sections 5.1, 6.1 and 6.3.
 The file carries the SHA-256 of its own content, so later edits are detected.
 """
 
@@ -10,16 +11,16 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
+from repro.decoding.search import PAPER_SEARCH
+from repro.decoding.search import Named as Named
 from repro.model.config import Hyper, written
-from repro.results import task
 from repro.results.provenance import Provenance
-from repro.results.task import SPLITS, TRANSLATION, Named, Scores, TaskFacts
 from repro.storage import signed_json
 from repro.storage.atomic import write_bytes
 
@@ -29,12 +30,44 @@ PROGRAM = "own"  # the table of the rows that a program passes to `repro.run` on
 # keys that older records lack; they are not added when such a record is written again
 OPTIONAL = ("determinism", "test_subset", "task", "system", "claims", "last_mean")
 RESTORE = "Restore the file from git"
-SAME_PPL = 1e-6  # relative tolerance: PPL is exp(NLL), but may have been computed in another precision
-ROUNDING = 1e-9  # sacreBLEU gives references against themselves 100.00000000000004
 TOGETHER = "records.jsonl"  # the published records of a table of our own questions, which has many
 POINTS = 100  # points of a curve that a record keeps; the journal has all of them
 FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # names of tables and scales are used as folder names unchanged
 PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # names of rows that are used as file names unchanged, see `slug`
+SPLITS: tuple[Literal["dev"], Literal["test"]] = ("dev", "test")
+# For each split, the name in score columns of a run's other weights, the mean of its last checkpoints
+LAST_MEAN = {"last_mean_dev": "dev", "last_mean_test": "test"}
+# Scores of every task: nats per token, unsmoothed; exp(nll); the share of tokens that the model finds most probable.
+OF_TOKENS = ("nll", "ppl", "accuracy")
+LENGTH = "length"  # of translations by the mean of the last checkpoints, see `LastMean`
+LATER_SCORES = frozenset({"accuracy"})  # older records lack them, and some backends give no value
+PER_CENT = (0.0, 100.0)
+RANGES = {  # of scores, and of what the paper prints
+    "nll": (0.0, math.inf), "ppl": (1.0, math.inf), "accuracy": (0.0, 1.0), "params": (0.0, math.inf),
+    "bleu": PER_CENT, "bleu_published": PER_CENT, "f1": PER_CENT,
+}  # fmt: skip
+SAME_PPL = 1e-6  # relative tolerance: PPL is exp(NLL), but may have been computed in another precision
+ROUNDING = 1e-9  # sacreBLEU gives references against themselves 100.00000000000004
+
+
+class Scores(TypedDict):
+    """The scores of dev, by which choices are made, and of test, read once after all choices."""
+
+    dev: Named
+    test: Named
+
+
+class TaskFacts(TypedDict):
+    """A task in words."""
+
+    name: str  # the value that it was, such as "repro.runs.task.Translation(pair='en-de')"
+    # The scores besides those of tokens. A finished run has the first. The others may be undefined, in both splits
+    # alike: the authors' script does not score translations into Chinese.
+    scores: list[str]
+    search: dict[str, int | float]  # the paper's for it
+
+
+TRANSLATION = TaskFacts(name="translation", scores=["bleu", "bleu_published"], search=PAPER_SEARCH.settings)
 
 
 class RepeatFacts(TypedDict):
@@ -180,22 +213,21 @@ class Record:
         for name, pattern in {"run": "[0-9a-f]{16}", "table": FOLDER, "scale": FOLDER}.items():
             if not re.fullmatch(pattern, getattr(self, name)):
                 raise ValueError(f"record.{name}: expected text like {pattern}, got {getattr(self, name)!r}")
-        of_split = task.of_split(self.about)
-        for split in SPLITS:
-            _check_fields(self.scores[split], of_split, f"record.scores.{split}", task.LATER_SCORES)
-            if self.last_mean is not None:
-                optional = task.LATER_SCORES | {task.LENGTH}
-                _check_fields(
-                    self.last_mean[split], of_split | {task.LENGTH: float}, f"record.last_mean.{split}", optional
-                )
+        own = _hints_of_scores(self.about["scores"])
+        hints, later = dict.fromkeys(OF_TOKENS, float | None) | own, LATER_SCORES | {LENGTH}
+        parts = {f"scores.{split}": (self.scores[split], hints, LATER_SCORES) for split in SPLITS}
+        if means := self.last_mean:
+            parts |= {f"last_mean.{split}": (means[split], hints | {LENGTH: float}, later) for split in SPLITS}
         if self.test_subset is not None:
-            about_subset = {"name": str, "n": int, **task.fields(self.about["scores"])}
-            _check_fields(self.test_subset, about_subset, "record.test_subset")
-        if self.status == "finished" and not task.is_whole(self.scores, self.about):
+            parts["test_subset"] = self.test_subset, {"name": str, "n": int, **own}, frozenset()
+        for where, (part, of_part, optional) in parts.items():
+            _check_fields(part, of_part, f"record.{where}", optional)
+            _check_ranges(part, f"record.{where}")
+        _check_ranges(vars(self)["paper"], "record.paper")
+        if self.status == "finished" and not _is_whole(self.scores, self.about["scores"]):
             raise ValueError(f"record.scores: expected all of them from a finished run, got {self.scores}")
-        _check_numbers(self)
-        for name, curve in self.curves.items():
-            if len(curve["step"]) != len(curve["nll"]):  # type: ignore[index]
+        for name, curve in vars(self)["curves"].items():
+            if len(curve["step"]) != len(curve["nll"]):
                 raise ValueError(f"record.curves.{name}: expected a number for each step, got {curve}")
         try:
             kept = json.loads(signed_json.canonical(vars(self)))  # no copy: a page reads a thousand records
@@ -216,10 +248,10 @@ class Record:
     def score(self, split: str, name: str) -> float | None:
         """A score by its name; None where it has no value or the run has no such score.
 
-        `split` is dev or test, or one of the names in `task.LAST_MEAN` for the mean of the last checkpoints.
+        `split` is dev or test, or one of the names in `LAST_MEAN` for the mean of the last checkpoints.
         """
         of: Mapping[str, Any] = self.scores if split in SPLITS else self.last_mean or {}
-        return task.number(of.get(task.LAST_MEAN.get(split, split), {}), name)
+        return number(of.get(LAST_MEAN.get(split, split), {}), name)
 
     def __repr__(self) -> str:
         """Which run it is, and its first score on dev, in one line: its content would fill pages."""
@@ -231,10 +263,6 @@ class Record:
     def save(self, path: Path) -> None:
         """Write the record together with the checksum of its content."""
         signed_json.write(path, self._content())
-
-    def line(self) -> bytes:
-        """The same as one line of JSON."""
-        return signed_json.signed(self._content())
 
     def _content(self) -> dict[str, Any]:
         content = asdict(self) | {"hyper": written(self.hyper)}
@@ -275,7 +303,7 @@ def read_bytes(place: Path) -> bytes:
 def save_together(folder: Path, records: Iterable[Record] = ()) -> None:
     """Write these records and all that the folder of their table has as lines of one file."""
     lines = {place: signed_json.canonical(json.loads(read_bytes(place))) for place in places(folder)}
-    lines |= {path(folder.parent.parent, record): record.line() for record in records}
+    lines |= {path(folder.parent.parent, record): signed_json.signed(record._content()) for record in records}
     write_bytes(folder / TOGETHER, b"".join(lines[place] + b"\n" for place in sorted(lines)))
     for file in folder.glob("*.json"):
         file.unlink()
@@ -328,27 +356,54 @@ def _digits(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-SCORES_UP_TO = {"nll": math.inf, "accuracy": 1.0, **dict.fromkeys(TRANSLATION["scores"], 100.0)}
-PRINTED = {"ppl": (1.0, math.inf), "bleu": (0.0, 100.0), "f1": (0.0, 100.0), "params": (0.0, math.inf)}
+# Scores
 
 
-def _check_numbers(record: Record) -> None:
-    """Check that scores and shares lie in their ranges and that PPL is exp(NLL). Raises ValueError."""
-    parts: dict[str, Any] = {f"scores.{split}": record.scores[split] for split in SPLITS}
-    parts |= {f"last_mean.{split}": record.last_mean[split] for split in SPLITS} if record.last_mean else {}
-    for where, part in {**parts, "test_subset": record.test_subset or {}}.items():
-        for name, most in SCORES_UP_TO.items():
-            _check_range(task.number(part, name), 0.0, most, f"{where}.{name}")
-        nll, ppl = task.number(part, "nll"), task.number(part, "ppl")
-        if nll is not None and ppl is not None and (ppl <= 0 or abs(math.log(ppl) - nll) > SAME_PPL):
-            raise ValueError(f"record.{where}.ppl: expected exp(nll), whose logarithm is {nll}, got {ppl}")
-    for name, (least, most) in PRINTED.items():
-        _check_range(vars(record)["paper"].get(name), least, most, f"paper.{name}")
+def number(named: Named, name: str) -> float | None:
+    """A score of a split; None where it has no value or there is no such score."""
+    value = named.get(name)
+    return None if isinstance(value, str) else value
 
 
-def _check_range(value: float | None, low: float, high: float, where: str) -> None:
-    if value is not None and not low <= value <= high * (1 + ROUNDING):
-        raise ValueError(f"record.{where}: expected a number from {low:g} to {high:g}, got {value}")
+def signature_of(name: str) -> str:
+    """The key under which the signature of a score is stored."""
+    return f"{name}_signature"
+
+
+def signature(named: Named, name: str) -> str | None:
+    """The signature of a score, which says how it was computed; None where there is none."""
+    value = named.get(signature_of(name))
+    return value if isinstance(value, str) else None
+
+
+def without_value(task: TaskFacts) -> Named:
+    """The scores of one split of a diverged run, all without a value."""
+    return dict.fromkeys([*OF_TOKENS, *_hints_of_scores(task["scores"])])
+
+
+def _hints_of_scores(names: Iterable[str]) -> dict[str, Any]:
+    """The keys and types by which a record stores these scores and their signatures."""
+    return {key: kind | None for name in names for key, kind in ((name, float), (signature_of(name), str))}
+
+
+def _is_whole(scores: Scores, names: Sequence[str]) -> bool:
+    """Whether a finished run's scores are complete; undefined ones are so in both splits and have no signature."""
+    dev, test = ({key for key, value in scores[split].items() if value is None} for split in SPLITS)
+    undefined = _hints_of_scores(name for name in names[1:] if name in dev)
+    return scores["dev"].keys() == scores["test"].keys() and dev == test and dev - LATER_SCORES == undefined.keys()
+
+
+# Checks
+
+
+def _check_ranges(part: Mapping[str, Any], where: str) -> None:
+    """Check that numbers lie in their ranges and that PPL is exp(NLL). Raises ValueError."""
+    for name, (low, high) in RANGES.items():
+        if (value := number(part, name)) is not None and not low <= value <= high * (1 + ROUNDING):
+            raise ValueError(f"{where}.{name}: expected a number from {low:g} to {high:g}, got {value}")
+    nll, ppl = number(part, "nll"), number(part, "ppl")
+    if nll is not None and ppl is not None and abs(math.log(ppl) - nll) > SAME_PPL:
+        raise ValueError(f"{where}.ppl: expected exp(nll), whose logarithm is {nll}, got {ppl}")
 
 
 _hints = functools.cache(get_type_hints)

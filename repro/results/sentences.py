@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from repro.corpora.pair import languages
 from repro.results import artifacts
 from repro.results.artifacts import Artifact, Column
-from repro.results.record import Record, path
-from repro.results.task import SPLITS, TRANSLATION
+from repro.results.record import SPLITS, TRANSLATION, Record, path
 
 ORDERS = 4  # n-grams that BLEU counts
 WHOLE, THIRDS = "bleu", ("first", "second", "last")  # of translations, as columns are named

@@ -13,8 +13,7 @@ from typing import Any, Literal, get_args
 from repro.corpora.catalogue import CORPORA
 from repro.render.markdown import markdown
 from repro.render.page import Code, Column, Heading, Listing, Page, Table, Text, Words, blocks
-from repro.results.record import Record
-from repro.results.task import SPLITS, TRANSLATION, number, signature
+from repro.results.record import SPLITS, TRANSLATION, Record, number, signature
 from repro.runs.load import ORIGIN, TENSORS, TOKENIZER, Trained, origin_of
 from repro.storage import atomic
 from repro.storage.folder_cache import made_once, verified

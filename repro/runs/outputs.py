@@ -23,7 +23,7 @@ from repro.results.artifacts import FurtherTest, are_of, read_further, write_fur
 from repro.results.brackets import Brackets, has_brackets, write_brackets
 from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_inside, write_inside
 from repro.results.parts import SPLIT
-from repro.results.record import Record, path
+from repro.results.record import SPLITS, Named, Record, number, path
 from repro.results.sentences import (
     SAME_BLEU,
     Translated,
@@ -33,7 +33,6 @@ from repro.results.sentences import (
     thirds,
     write_sentences,
 )
-from repro.results.task import SPLITS, Named, number
 from repro.tracking.mirror import sync
 from repro.tracking.run_folder import RECORD
 from repro.training.checkpoint_files import path_of

@@ -9,7 +9,7 @@ from repro.corpora.catalogue import Corpus
 from repro.corpora.treebanks import TREES, find_trees, open_trees, with_left_out
 from repro.decoding.evalb import parse_scores
 from repro.decoding.search import Search
-from repro.results.task import Named, TaskFacts
+from repro.results.record import Named, TaskFacts
 from repro.runs.task import task_in_words
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from repro.model.ragged import WIDEST
 from repro.results import record
 from repro.results.labels import relation
 from repro.results.provenance import Provenance, provenance, system_text
-from repro.results.record import Record
-from repro.results.task import LAST_MEAN, LENGTH, SPLITS, TRANSLATION, Named, Scores, without_value
+from repro.results.record import LAST_MEAN, LENGTH, SPLITS, TRANSLATION, Named, Record, Scores, without_value
 from repro.runs import determinism
 from repro.runs.load import TOKENIZER
 from repro.runs.outputs import note_beside

@@ -22,8 +22,7 @@ from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
 from repro.results.kinds import OF_CODE, code_name, equal_codes
 from repro.results.provenance import cleared, fingerprint, system_text, task_digest
-from repro.results.record import Record
-from repro.results.task import TRANSLATION
+from repro.results.record import TRANSLATION, Record
 from repro.runs.options import USUAL, Options, refuse_small_updates
 from repro.runs.scales import Scale
 from repro.runs.table import Table, rows_of

@@ -11,8 +11,7 @@ from repro.paper import Pair, Training, parser, system
 from repro.results.frame import FIGURES, Listed
 from repro.results.provenance import system_text
 from repro.results.record import BASE as BASE_TABLE
-from repro.results.record import FOLDER, PROGRAM, PaperNumbers
-from repro.results.task import TRANSLATION
+from repro.results.record import FOLDER, PROGRAM, TRANSLATION, PaperNumbers
 from repro.runs.command import guess
 from repro.runs.task import Task
 

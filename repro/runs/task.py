@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 from repro.corpora.catalogue import Corpus, find, open_corpus
 from repro.corpora.pair import languages
 from repro.decoding.search import PAPER_SEARCH, Scorer, Search
-from repro.results.task import TRANSLATION, Named, TaskFacts
+from repro.results.record import TRANSLATION, Named, TaskFacts
 
 if TYPE_CHECKING:
     from repro.data.shards import Prepared

@@ -15,8 +15,7 @@ from repro.render.page import Column, Table
 from repro.results.departures import departures
 from repro.results.labels import SYMBOLS, at_paper_size, label, setting
 from repro.results.notes import BADGES, NO_BADGE, NOT_LOOKED_AT, SCORERS
-from repro.results.record import BASE, PROGRAM, TOGETHER, Record, path
-from repro.results.task import signature
+from repro.results.record import BASE, PROGRAM, TOGETHER, Record, path, signature
 from repro.runs.command import command_line
 from repro.runs.options import Options, Seeds, options_of
 from repro.runs.scales import SCALES

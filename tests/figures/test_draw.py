@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from repro.figures.checkpoints import whose
 
 from repro.figures import draw, lab
 from repro.figures.attention_maps import map_of_words
-from repro.figures.checkpoints import whose
-from repro.results.record import Record, path
-from repro.results.task import signature_of
+from repro.results.record import Record, path, signature_of
 from repro.runs.parsing import SCORES, Parsing
 from repro.storage import signed_json
 

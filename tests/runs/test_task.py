@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from repro.decoding.search import PAPER_SEARCH
-from repro.results.task import TRANSLATION
+from repro.results.record import TRANSLATION
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES
 from repro.runs.task import Task, Translation, searching_at, task_in_words
