@@ -5,65 +5,28 @@ on those numbers alone: the same data gives the same bytes, so it has no date.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from repro.corpora.parallel_text import normalised
-from repro.storage import atomic
+from repro.data.shards import SIDES
 
 SEEN = ("seen", "seen_pairs")  # held-out lines that training text repeats: the source, or both sides
-SIDES = ("source", "target")
 SPLITS = ("train", "dev", "test")
 COUNTED = ("words", "characters", "pieces", "unknown", "byte_pieces")
 PER_MILLE = (500, 990, 999, 1000)  # of the sentences, whose longest is shown
 TOLD_FROM = 0.01  # share of a side's tokens that the vocabulary lacks: from here on the reader is told
 REFUSED_FROM = 0.1  # the same share of the training text: from here on the vocabulary is refused
+ShardFacts = Sequence[Mapping[str, Any]]  # of each shard, as `Encoder.shard` of `prepare.py` returns them
 
 
-# Overlap ---------------------------------------------------------------------------------------------------
-
-
-class Overlap:
-    """The held-out pairs, to be looked for in training text.
-
-    Lines are compared by their words (`parallel_text.py`). A line without a word is never found. Memory
-    holds the held-out text only, however long the training text is.
-    """
-
-    def __init__(self, held_out: Mapping[str, Iterable[tuple[str, str]]]) -> None:
-        self._splits = tuple(held_out)
-        self._places: dict[str, list[tuple[str, int, str]]] = {}  # source -> (split, number of the line, target)
-        for split, pairs in held_out.items():
-            for number, (source, target) in enumerate(pairs, start=1):
-                if normal := normalised(source):
-                    self._places.setdefault(normal, []).append((split, number, normalised(target)))
-
-    def seen(self, sources: Iterable[str], targets: Iterable[str]) -> dict[str, dict[str, list[int]]]:
-        """The line numbers, from 1, of each split whose source is among `sources` (`seen`), and of those that are there
-        with the same target as well (`seen_pairs`)."""
-        found: dict[str, dict[str, set[int]]] = {what: {name: set() for name in self._splits} for what in SEEN}
-        for source, target in zip(sources, targets, strict=True):
-            for split, number, held_out in self._places.get(normalised(source), ()):
-                found["seen"][split].add(number)
-                if held_out and normalised(target) == held_out:
-                    found["seen_pairs"][split].add(number)
-        return {what: {name: sorted(of) for name, of in splits.items()} for what, splits in found.items()}
-
-
-# Sums ------------------------------------------------------------------------------------------------------
-
-Shards = Sequence[Mapping[str, Any]]  # the facts of each shard
-
-
-def card(train: Shards, dev: Shards, test: Shards, **said: Any) -> dict[str, Any]:
+def card(train: ShardFacts, dev: ShardFacts, test: ShardFacts, **said: Any) -> dict[str, Any]:
     """The card as JSON: what is `said` of the data, sums over the shards of each part and of all, numbers from these.
 
-    `Encoder.shard` of `prepare.py` says what the facts of a shard are. Tokens have an end symbol in each sentence, but
-    not where they are set against other counts.
+    Tokens have an end symbol in each sentence, but not where they are set against other counts.
     """
     parts: dict[str, list[Mapping[str, Any]]] = {}
     for shard in train:
@@ -77,7 +40,7 @@ def card(train: Shards, dev: Shards, test: Shards, **said: Any) -> dict[str, Any
     }
 
 
-def _seen(train: Shards, split: str, shards: Shards) -> dict[str, Any]:
+def _seen(train: ShardFacts, split: str, shards: ShardFacts) -> dict[str, Any]:
     """How much of a held-out split the training text repeats."""
     n = sum(shard["pairs"] for shard in shards)
     sources, pairs = (sorted({i for shard in train for i in shard.get(what, {}).get(split, ())}) for what in SEEN)
@@ -85,7 +48,7 @@ def _seen(train: Shards, split: str, shards: Shards) -> dict[str, Any]:
     return {"lines": n, "sources seen": len(sources), "pairs seen": len(pairs), **shares, "first lines": sources[:5]}
 
 
-def _text(shards: Shards) -> dict[str, Any]:
+def _text(shards: ShardFacts) -> dict[str, Any]:
     """The numbers of some shards together."""
     dropped: Counter[str] = sum((Counter(shard.get("dropped", {})) for shard in shards), Counter())
     pairs = sum(shard["pairs"] for shard in shards)
@@ -98,7 +61,7 @@ def _text(shards: Shards) -> dict[str, Any]:
     }
 
 
-def _side(shards: Shards, i: int) -> dict[str, Any]:
+def _side(shards: ShardFacts, i: int) -> dict[str, Any]:
     counts = {what: sum(shard[what][i] for shard in shards) for what in COUNTED}
     # the number of sentences that have 0, 1, 2, ... tokens
     lengths = np.array([*map(sum, zip_longest(*(shard["lengths"][i] for shard in shards), fillvalue=0))], np.int64)
@@ -147,9 +110,3 @@ def unlisted(card: Mapping[str, Any], vocabulary: Path | None) -> Iterator[str]:
             if share >= TOLD_FROM:
                 said = "are not in the vocabulary, so they are all one token: its perplexity is low and says little."
                 yield f"{lacks} {said}"
-
-
-def write_card(card: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Write the card to data_card.json in `folder`. It returns no facts, as the card has them."""
-    atomic.write_json(folder / "data_card.json", card)
-    return {}

@@ -8,31 +8,39 @@ prepare the same corpus at once, one works and the others wait and take what it 
 import functools
 import hashlib
 import json
+import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from repro.corpora import parallel_text
-from repro.corpora.catalogue import Corpus
-from repro.corpora.datacard import SEEN, SPLITS, Overlap, card, repeats, unlisted, write_card
+from repro.corpora.catalogue import Corpus, GrammarSizes, open_corpus
+from repro.corpora.datacard import COUNTED, SEEN, SPLITS, card, repeats, unlisted
 from repro.corpora.filters import check_rules, identity, reasons
-from repro.corpora.parallel_text import Chunk, Parallel, same_spelling
-from repro.data.shards import SHARD, SIDES, Ids, Prepared, Shards, Split, Store, shard_folder, write_shard
+from repro.corpora.parallel_text import Chunk, Parallel, normalised, same_spelling
+from repro.data.shards import SHARD, SIDES, Prepared, Shards, Split, Store, shard_folder, write_shard
 from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
 from repro.data.vocabulary import Subwords
+from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, alone, made_once, manifest_hash, verified
-from repro.storage.process_pool import check_main_is_guarded, process_pool
+
+if TYPE_CHECKING:
+    from repro.data.datamodule import TranslationData
 
 FolderFacts = dict[str, Any]  # what a step returns about the folder that it filled
+HeldOut = dict[str, list[tuple[str, int, str]]]  # words of a source -> (split, number of its line, words of its target)
 Tasks = Mapping[Path, Callable[[Path], FolderFacts]]  # folder -> what fills it
 Tell = Callable[[str], None]
 TELL_SECONDS = 10.0  # between two reports of progress
@@ -42,6 +50,15 @@ LAYOUT = 3  # raise it when the facts of shards change: shards are made again, i
 APART_FROM = 1 << 18  # lines; learning from fewer takes too little memory to need a process of its own
 PAIRS_AT_ONCE = 20_000
 LEARN_FROM = 1_500_000  # pairs; from a larger text an evenly spaced part is taken, so that words fit in 2 GB
+
+RUN_AGAIN = (
+    "A worker process imports the program's main file, which starts the same work again. Put all that the file does, "
+    'except imports and functions, under `if __name__ == "__main__":`.'
+)
+ENDED = (
+    "A process that prepared text was killed, perhaps for lack of memory, or could not start. Finished work is kept: "
+    "type the same command again; fewer --workers need less memory."
+)
 
 
 def prepare(
@@ -89,8 +106,8 @@ def prepare(
 
     # 2. held-out text as it is, training text by the rules
     held_out = Encoder(tokenizer=folder / "tokenizer" / "tokenizer.json", sha256=tokenizer.sha256, pair=corpus.pair)
-    overlap = Overlap({"dev": corpus.dev.pairs(), "test": corpus.test.pairs()})
-    training = replace(held_out, rules=rules, limit=max_length, overlap=overlap)
+    wanted = looked_for({"dev": corpus.dev.pairs(), "test": corpus.test.pairs()})
+    training = replace(held_out, rules=rules, limit=max_length, held_out=wanted)
     made = functools.partial(made, workers=workers)
     of_splits = {
         "dev": ((corpus.dev,), held_out),
@@ -99,8 +116,7 @@ def prepare(
     }
     splits, facts = {}, {}
     for name, (parts, encoder) in of_splits.items():
-        split, facts[name] = _split(parts, encoder, encoded / name, made)
-        splits[name] = replace(split, pieces=corpus.pieces)
+        splits[name], facts[name] = _split(parts, encoder, encoded / name, made, pieces=corpus.pieces)
 
     # 3. what it is
     shards = [shard_folder(encoded / name, i) for name in SPLITS for i in range(len(facts[name]))]
@@ -119,8 +135,8 @@ def prepare(
         shards_sha256=_hash(f"{shard.parent.name} {manifest_hash(shard)}" for shard in shards),
         about=dict(corpus.about),
     )
-    notes = (*corpus.notes, *unlisted(told, corpus.vocabulary))
-    made_once(encoded / "card", functools.partial(write_card, told))
+    notes = (*corpus.notes, *unlisted(told, corpus.vocabulary))  # raises before the card is there
+    made_once(encoded / "card", functools.partial(_write_card, told))
     return Prepared(
         tokenizer=tokenizer,
         **splits,
@@ -132,6 +148,29 @@ def prepare(
         notes=notes,
         seconds=time.perf_counter() - started,
     )
+
+
+def corpus_data(
+    corpus: str,
+    pair: str,
+    subwords: Subwords,
+    *,
+    cache: Path | str = "cache",
+    data_dir: Path | str | None = None,
+    sizes: GrammarSizes | None = None,
+    max_length: int = 128,
+    **plan: Any,
+) -> "TranslationData":
+    """A named corpus as a LightningDataModule for any `Trainer`, the one that runs train on (`docs/lightning.md`).
+
+    One of several processes prepares it, and the others wait and read its cache. Arguments are those of `open_corpus`
+    and `prepare`; `plan` is for `TranslationData`, `budget` and `seed` first.
+    """
+    from repro.data.datamodule import TranslationData  # it imports Lightning, which no worker needs
+
+    cache, data_dir = Path(cache), Path(data_dir) if data_dir else None
+    opened = open_corpus(corpus, pair, data_dir=data_dir, cache=cache, sizes=sizes)
+    return TranslationData.from_prepared(prepare(opened, subwords=subwords, cache=cache, max_length=max_length), **plan)
 
 
 def _hash(of_shards: Iterable[str]) -> str:
@@ -186,7 +225,7 @@ class Encoder:
     pair: str
     rules: tuple[str, ...] = ()
     limit: int | None = None  # most tokens of a side
-    overlap: Overlap | None = None  # with the held-out text
+    held_out: HeldOut = field(default_factory=dict)  # what is looked for in the text
 
     def shard(self, chunk: Chunk, part: str, folder: Path) -> FolderFacts:
         """Write the ids of both sides.
@@ -196,7 +235,9 @@ class Encoder:
         """
         tokenizer = loaded_tokenizer(self.tokenizer, self.sha256)
         dropped: Counter[str] = Counter()
-        sides = (_Side(tokenizer), _Side(tokenizer))
+        ids: list[list[Any]] = [[np.empty(0, tokenizer.dtype)] for _ in SIDES]  # [tokens] of sentences in a row
+        lengths: list[list[Any]] = [[np.empty(0, np.int64)] for _ in SIDES]  # [sentences]
+        counts: list[Counter[str]] = [Counter(dict.fromkeys(COUNTED, 0)) for _ in SIDES]
         seen: dict[str, dict[str, set[int]]] = {what: {"dev": set(), "test": set()} for what in SEEN}
         same_sides = 0
         pairs = chunk.pairs(dropped)
@@ -209,50 +250,62 @@ class Encoder:
 
             # 2. the tokens
             encoded = [tokenizer.encode(side) for side in lines]
-            lengths = [np.diff(offsets) for _, offsets in encoded]
-            fits = np.maximum(*lengths) <= (np.inf if self.limit is None else self.limit)
+            of_each = [np.diff(offsets) for _, offsets in encoded]
+            fits = np.maximum(*of_each) <= (np.inf if self.limit is None else self.limit)
             if not fits.all():
                 dropped[f"longer than {self.limit} pieces"] += int((~fits).sum())
                 lines = [[side[i] for i in np.flatnonzero(fits)] for side in lines]
-            for side, (ids, _), length, kept in zip(sides, encoded, lengths, lines, strict=True):
-                side.add(ids[fits.repeat(length)], length[fits], kept)
+            for i, side in enumerate(lines):
+                ids[i].append(kept := encoded[i][0][fits.repeat(of_each[i])])
+                lengths[i].append(of_each[i][fits])
+                counts[i].update(
+                    pieces=len(kept),
+                    words=sum(len(line.split()) for line in side),
+                    characters=sum(map(len, side)),
+                    unknown=n_unknown(tokenizer, kept),
+                    byte_pieces=n_lone_bytes(tokenizer, kept),
+                )
+
+            # 3. what is repeated
             same_sides += sum(same_spelling(one) == same_spelling(other) for one, other in zip(*lines, strict=True))
-            for what, found in (self.overlap.seen(*lines) if self.overlap else {}).items():
-                for name, numbers in found.items():
-                    seen[what][name].update(numbers)
-        write_shard(folder, (sides[0].ids, sides[1].ids), (sides[0].lengths, sides[1].lengths))
+            for what, split, number in seen_lines(self.held_out, *lines):
+                seen[what][split].add(number)
+        source, target = map(np.concatenate, lengths)
+        write_shard(folder, (np.concatenate(ids[0]), np.concatenate(ids[1])), (source, target))
         return {
             "part": part,
             "dtype": tokenizer.dtype.str,
             "lines": chunk.n_lines,
-            "pairs": len(sides[0].lengths),
+            "pairs": len(source),
             "dropped": dict(dropped),
             "same_sides": same_sides,
             **{what: {name: sorted(numbers) for name, numbers in found.items()} for what, found in seen.items()},
-            **{name: [side.counts[name] for side in sides] for name in sides[0].counts},
-            "lengths": [np.bincount(side.lengths).tolist() for side in sides],
+            **{name: [of[name] for of in counts] for name in COUNTED},
+            "lengths": [np.bincount(side).tolist() for side in (source, target)],
         }
 
 
-class _Side:
-    """One side of a shard, as far as it has been encoded."""
+def looked_for(held_out: Mapping[str, Iterable[tuple[str, str]]]) -> HeldOut:
+    """The held-out pairs by the words of their source; a line without a word is never found.
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.ids: Ids = np.empty(0, tokenizer.dtype)  # [tokens] of all sentences, one after the other
-        self.lengths: NDArray[np.int64] = np.empty(0, np.int64)  # [sentences]
-        self.counts: Counter[str] = Counter(pieces=0, words=0, characters=0, unknown=0, byte_pieces=0)
+    Memory holds the held-out text only, however long the training text is.
+    """
+    places: HeldOut = {}
+    for split, pairs in held_out.items():
+        for number, (source, target) in enumerate(pairs, start=1):
+            if normal := normalised(source):
+                places.setdefault(normal, []).append((split, number, normalised(target)))
+    return places
 
-    def add(self, ids: Any, lengths: Any, lines: Sequence[str]) -> None:
-        self.ids = np.concatenate([self.ids, ids])
-        self.lengths = np.concatenate([self.lengths, lengths])
-        self.counts.update(
-            pieces=len(ids),
-            words=sum(len(line.split()) for line in lines),
-            characters=sum(map(len, lines)),
-            unknown=n_unknown(self.tokenizer, ids),
-            byte_pieces=n_lone_bytes(self.tokenizer, ids),
-        )
+
+def seen_lines(held_out: HeldOut, sources: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str, int]]:
+    """(what, split, number of the line from 1) of each held-out source that is among `sources` (`seen`), and of those
+    that are there with the same target as well (`seen_pairs`)."""
+    for source, target in zip(sources, targets, strict=True) if held_out else ():
+        for split, number, wanted in held_out.get(normalised(source), ()):
+            yield SEEN[0], split, number
+            if wanted and normalised(target) == wanted:
+                yield SEEN[1], split, number
 
 
 @functools.cache
@@ -265,7 +318,7 @@ def loaded_tokenizer(path: Path, sha256: str) -> Tokenizer:
 
 
 def _split(
-    parts: Sequence[Parallel], encoder: Encoder, folder: Path, made: Callable[..., list[FolderFacts]]
+    parts: Sequence[Parallel], encoder: Encoder, folder: Path, made: Callable[..., list[FolderFacts]], *, pieces: str
 ) -> tuple[Split, list[FolderFacts]]:
     """Make the shards of a split that are lacking; returns the split and the facts of each shard."""
     chunks = enumerate((part.name, chunk) for part in parts for chunk in part.chunks())
@@ -274,10 +327,15 @@ def _split(
     if not sum(one["pairs"] for one in facts):
         names = ", ".join(f"{part.source} and {part.target}" for part in parts)
         raise ValueError(f"No pair of {names} is left; dropped: {dict(dropped)}.")
-    dtype: np.dtype[Any] = np.dtype(facts[0]["dtype"])
-    shards = Shards(folder, n_shards=len(facts), dtype=dtype)
+    shards = Shards(folder, n_shards=len(facts), dtype=np.dtype(facts[0]["dtype"]))
     source, target = (Store(shards, side) for side in SIDES)
-    return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped)), facts
+    return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped), pieces=pieces), facts
+
+
+def _write_card(card: Mapping[str, Any], folder: Path) -> FolderFacts:
+    """It returns no facts, as the card has them."""
+    atomic.write_json(folder / "data_card.json", card)
+    return {}
 
 
 # Processes -------------------------------------------------------------------------------------------------
@@ -320,14 +378,53 @@ def _made_each(tasks: Tasks, workers: int, apart: bool) -> Iterator[tuple[Path, 
     if workers <= 1 and not apart:
         yield from ((folder, made_once(folder, task)) for folder, task in tasks.items())
         return
-    ended = (
-        "A process that prepared text was killed, perhaps for lack of memory, or could not start. Finished work is "
-        "kept: type the same command again; fewer --workers need less memory."
-    )
-    with process_pool(workers, _allow_threads, workers == 1, where_one_ends=ended) as pool:
+    with process_pool(workers) as pool:
         pending = {pool.submit(made_once, folder, task): folder for folder, task in tasks.items()}
         for done in as_completed(pending):
             yield pending[done], done.result()
+
+
+def check_main_is_guarded() -> None:
+    """Raise RuntimeError in a worker process that is still importing its parent's main file.
+
+    Call it before waiting for a lock: the parent may hold it, and both would wait for ever.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # the test that `multiprocessing` itself uses
+        raise RuntimeError(RUN_AGAIN)
+
+
+@contextmanager
+def process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes that end with this one, whatever ends it. Raises OSError if something outside ends one of them.
+
+    Each of several has one thread; a single one may use more.
+    """
+    context = multiprocessing.get_context("spawn")  # a fork would copy the locks of threads
+    others = multiprocessing.active_children()
+    with ProcessPoolExecutor(workers, context, _begin, (workers == 1,)) as pool:
+        try:
+            yield pool
+        except BrokenProcessPool as error:
+            raise OSError(ENDED) from error
+        except BaseException:  # no future is cancelled first: a thread of Python 3.11's pool would fail on it
+            for process in multiprocessing.active_children():
+                if process not in others:
+                    process.terminate()
+            raise
+
+
+def _begin(threads: bool) -> None:
+    """Start a worker: it leaves Ctrl-C to its parent, and ends when the parent has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asked = multiprocessing.parent_process()
+    assert asked is not None
+
+    def leave() -> None:
+        asked.join()
+        os._exit(1)
+
+    threading.Thread(target=leave, daemon=True).start()
+    os.environ["TOKENIZERS_PARALLELISM"] = str(threads).lower()
 
 
 def usable_cores() -> int:
@@ -335,8 +432,3 @@ def usable_cores() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     together = os.environ.get("LOCAL_WORLD_SIZE", "")
     return max(1, cores // max(1, int(together))) if together.isdecimal() else cores  # no launcher sets "0" or "x"
-
-
-def _allow_threads(allow: bool) -> None:
-    """Let tokenizers use threads, or not: each of several processes has one thread."""
-    os.environ["TOKENIZERS_PARALLELISM"] = str(allow).lower()

@@ -4,11 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from repro.corpora.datacard import Overlap, card, repeats, unlisted
-from repro.corpora.parallel_text import normalised
+from repro.corpora.datacard import card, repeats, unlisted
 from repro.results.notes import repeated
 
 
@@ -44,9 +41,6 @@ def card_of(*train: dict[str, Any], **changed: Any) -> dict[str, Any]:
     said = {"licence": "research use", "max_length": 9, "rules": {"length_ratio": "1"}, "data_hash": "d" * 64}
     texts = {"train": train or (shard(),), "dev": [held_out(8)], "test": [held_out(4)]}
     return card(**said | texts | changed)  # type: ignore[arg-type]
-
-
-# Sums ------------------------------------------------------------------------------------------------------
 
 
 def test_one_shard_by_hand() -> None:
@@ -109,33 +103,6 @@ def test_a_vocabulary_is_that_of_the_training_text_or_it_is_refused() -> None:
         [*unlisted(of(1, 0), vocabulary)]  # of 9
     [said] = unlisted(of(1, 0), None)
     assert said.startswith("11.1 % of the source tokens of train")
-
-
-# Overlap ---------------------------------------------------------------------------------------------------
-
-
-line = st.text(st.sampled_from("aAbéÉß ſK1_-.\u2028ж"), max_size=4)
-pairs = st.lists(st.tuples(line, line), max_size=8)
-
-
-@given(pairs, pairs, pairs)
-@settings(max_examples=50)
-def test_the_overlap_equals_comparing_all_lines(
-    dev: list[tuple[str, str]], test: list[tuple[str, str]], train: list[tuple[str, str]]
-) -> None:
-    def equal(one: str, other: str) -> bool:
-        return normalised(one) == normalised(other) != ""
-
-    def seen(held_out: list[tuple[str, str]], sides: list[int]) -> list[int]:
-        lines = enumerate(held_out, 1)
-        return [n for n, of in lines if any(all(equal(of[side], pair[side]) for side in sides) for pair in train)]
-
-    expected = {
-        what: {"dev": seen(dev, sides), "test": seen(test, sides)}
-        for what, sides in (("seen", [0]), ("seen_pairs", [0, 1]))
-    }
-    found = Overlap({"dev": dev, "test": test}).seen([one for one, _ in train], [other for _, other in train])
-    assert found == expected
 
 
 def test_what_is_said_stands_in_it() -> None:

@@ -1,6 +1,7 @@
 """A corpus is prepared once, whatever interrupts it; a damaged cache is noticed, an interrupted one never used."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,19 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from text_folders import put, text_folder
 
 from repro.corpora import parallel_text
 from repro.corpora import prepare as preparing
 from repro.corpora.catalogue import Corpus, open_corpus
-from repro.corpora.prepare import Encoder, prepare
+from repro.corpora.parallel_text import normalised
+from repro.corpora.prepare import RUN_AGAIN, Encoder, looked_for, prepare, process_pool, seen_lines
 from repro.data.shards import Prepared, Shards, Store, shard_folder
 from repro.data.tokenizer import Tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS
 from repro.storage.folder_cache import verified
-from repro.storage.process_pool import RUN_AGAIN
 
 PLACE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 TRAIN = [(f"the dog number {i} runs" + " far" * (i % 5), f"der Hund {i} rennt") for i in range(23)]
@@ -144,6 +148,30 @@ def test_held_out_text_in_the_training_text_is_counted(tmp_path: Path) -> None:
     # what is left out is not trained on, so it gives nothing away
     left_out = prepared(written(tmp_path / "long", REPEATING[-1:] + TRAIN[:6]), max_length=60)
     assert left_out.repeats == dict.fromkeys(found.repeats, 0.0)
+
+
+line = st.text(st.sampled_from("aAbéÉß ſK1_-.\u2028ж"), max_size=4)
+texts = st.lists(st.tuples(line, line), max_size=8)
+
+
+@given(texts, texts, texts)
+@settings(max_examples=50)
+def test_what_is_seen_equals_comparing_all_lines(
+    dev: list[tuple[str, str]], test: list[tuple[str, str]], train: list[tuple[str, str]]
+) -> None:
+    def is_there(pair: tuple[str, str], sides: int) -> bool:
+        wanted = [normalised(one) for one in pair[:sides]]
+        return all(wanted) and any([normalised(one) for one in other[:sides]] == wanted for other in train)
+
+    held_out = {"dev": dev, "test": test}
+    expected = {
+        (what, split, n)
+        for what, sides in (("seen", 1), ("seen_pairs", 2))
+        for split, pairs in held_out.items()
+        for n, pair in enumerate(pairs, 1)
+        if is_there(pair, sides)
+    }
+    assert {*seen_lines(looked_for(held_out), *([pair[side] for pair in train] for side in (0, 1)))} == expected
 
 
 # Shards ----------------------------------------------------------------------------------------------------
@@ -370,6 +398,54 @@ def test_sub_words_other_than_those_that_a_text_came_with_are_refused(tmp_path: 
     put(tmp_path / "vocab", "eins\nzwei\n")
     with pytest.raises(ValueError, match=r"came with sub-words, those of .*vocab; Subwords.* do not fit"):
         prepared(tmp_path)
+
+
+def test_a_worker_that_is_ended_is_named_and_only_one_alone_has_threads() -> None:
+    for n, threads in ((1, "true"), (2, "false")):
+        with process_pool(n) as pool:
+            assert pool.submit(os.getenv, "TOKENIZERS_PARALLELISM").result() == threads
+    with pytest.raises(OSError, match="was killed, perhaps for lack of memory"), process_pool(1) as pool:
+        pool.submit(os._exit, 1).result()
+
+
+def interrupted() -> None:
+    with process_pool(2) as pool:
+        pool.submit(os.getpid).result()  # one has begun
+        for _ in range(5):
+            pool.submit(time.sleep, 600)
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_ends_all_workers() -> None:
+    before = multiprocessing.active_children()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    for one in multiprocessing.active_children():
+        if one not in before:
+            one.join(60)
+            assert one.exitcode == -signal.SIGTERM
+
+
+KILLED = """
+import os, time
+from repro.corpora.prepare import process_pool
+
+if __name__ == "__main__":
+    with process_pool(2) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        pool.submit(time.sleep, 600)
+        os._exit(9)
+"""
+
+
+def test_no_worker_outlives_a_killed_command(tmp_path: Path) -> None:
+    command = [sys.executable, str(put(tmp_path / "killed.py", KILLED))]
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=PLACE, check=False, timeout=120)
+    assert done.returncode == 9
+    helper, ends = int(done.stdout), time.monotonic() + 60
+    while psutil.pid_exists(helper) and psutil.Process(helper).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < ends, "it is still there"
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(("together", "share"), [("2", 2), ("99", 1), ("0", 4), ("x", 4)])

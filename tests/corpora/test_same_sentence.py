@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from text_folders import text_folder
 
 from repro.corpora.catalogue import open_corpus
-from repro.corpora.datacard import Overlap
 from repro.corpora.importer import share_of
 from repro.corpora.parallel_text import QUOTES, Parallel, normalised, same_spelling, subset_of
-from repro.corpora.prepare import prepare
+from repro.corpora.prepare import looked_for, prepare, seen_lines
 from repro.data.vocabulary import Subwords
 from repro.runs.run import Run
 from repro.runs.task import Translation
@@ -55,8 +54,8 @@ def test_all_that_compares_text_has_this_definition(tmp_path: Path) -> None:
     # shares of the importer    what the card says is repeated
     drawn = {"dev": 0.4, "test": 0.4}
     assert share_of(twin, drawn) == share_of(FRENCH, drawn)
-    seen = Overlap({"dev": [(twin, twin)]}).seen([FRENCH], [FRENCH])
-    assert seen == {"seen": {"dev": [1]}, "seen_pairs": {"dev": [1]}}
+    seen = seen_lines(looked_for({"dev": [(twin, twin)]}), [FRENCH], [FRENCH])
+    assert [*seen] == [("seen", "dev", 1), ("seen_pairs", "dev", 1)]
 
     # parts of a test set    sources that are their targets
     part, whole = (parallel(tmp_path, name, [(one, "x")], "fr-en") for name, one in (("test", twin), ("dev", FRENCH)))

@@ -18,7 +18,7 @@ from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.trainer.connectors import signal_connector
 from training.tiny_run import BUDGET, EACH, HYPER, MICRO, Journal, V, same_arithmetic, text, train
 
-from repro.corpora.datamodule import corpus_data
+from repro.corpora.prepare import corpus_data
 from repro.data.batch import Batch
 from repro.data.datamodule import TranslationData
 from repro.data.vocabulary import Subwords
