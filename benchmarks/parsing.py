@@ -16,11 +16,10 @@ from typing import Any
 from performance import Record, grid, load, machine, prose, renewed
 
 from repro.model.cost import n_parameters
-from repro.runs.forecast import CARDS, disk_needed, expected_flops, hours_of
+from repro.runs.forecast import CARDS, disk_needed, flops_of, hours_of, vocabulary_of
 from repro.runs.options import Options
 from repro.runs.run_dir import planned
 from repro.runs.scales import SCALES
-from repro.runs.sizes import expected_vocabulary
 from repro.runs.table import Table
 from repro.storage import atomic
 
@@ -96,15 +95,15 @@ def forecast(records: Mapping[str, Record]) -> list[str]:
     table = Table(name=found["TABLE"], rows=found["ROWS"], title=found["TABLE"])
     row = Options(scale=scale.name, rows=("WSJ only",))
     [run] = planned([table], scale, row)
-    read, pair, hyper = run.entry.scale, run.task.name, run.spec.hyper
+    hyper = run.spec.hyper
     on = [(n, name, planned([table], scale, replace(row, devices=n))[0]) for name, n in PLACES]
     hours = [(n, name, hours_of(one, CARDS[name])) for n, name, one in on]
     return [
         *prose(
             f"Row WSJ only at scale {scale.name}, one seed: "
-            f"{n_parameters(hyper, expected_vocabulary(read, pair)) / 1e6:.0f} million parameters, "
+            f"{n_parameters(hyper, vocabulary_of(run)) / 1e6:.0f} million parameters, "
             f"{hyper.steps:,} updates of {scale.batch_tokens:,} tokens a side, "
-            f"{expected_flops(hyper, read, pair):.1e} floating-point operations; on the disk "
+            f"{flops_of(run):.1e} floating-point operations; on the disk "
             f"{disk_needed([run])}. By published and extrapolated rates, which `--dry-run` names; nobody has "
             "measured this run:"
         ),

@@ -16,11 +16,11 @@ from repro.render.text import several
 from repro.results.frame import program_place
 from repro.results.record import PROGRAM, Record
 from repro.runs import command, streams
-from repro.runs.cards import HIDE, refuse_cards
 from repro.runs.command import code_of, hinted
 from repro.runs.executors.pool import is_worker, serve, this_command
 from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
+from repro.runs.machine import HIDE, refuse_cards
 from repro.runs.options import Options, chosen_scale, spelled_out
 from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems

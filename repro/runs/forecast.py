@@ -1,10 +1,12 @@
-"""What runs will cost, before they are made: operations of training at the rate of finished runs or a card. No torch.
+"""What runs will cost, before they are made: time, memory and disk. No torch.
 
+Time is the operations of training at the rate of finished runs or of a card; memory and disk are by measured constants.
 It is for the machine that will make them: this one, or, for `--on`, `--hardware`, and models of the paper's size where
 there is no GPU, a card from the table of rates. Runs that finished here say how fast this machine is: those with the
 same processor, device, version of PyTorch, precision and number of threads and processes.
 """
 
+import errno
 import heapq
 import importlib.metadata
 import math
@@ -13,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.corpora.sources import COLLECTIONS
@@ -22,11 +25,10 @@ from repro.render.text import aligned, several
 from repro.results import record
 from repro.results.labels import label
 from repro.results.provenance import processor, system_text
-from repro.runs.cards import visible
+from repro.runs.machine import free_memory, processors, visible
 from repro.runs.options import Options
 from repro.runs.run_dir import still_to_make
 from repro.runs.scales import SCALES, Scale
-from repro.runs.sizes import expected_vocabulary, free_memory, processors, run_memory, size, sweep_bytes
 from repro.storage import atomic, signed_json
 
 if TYPE_CHECKING:
@@ -38,6 +40,13 @@ SHORTEST = 10.0  # seconds of training: of shorter runs most is start-up
 RECORDS = 300  # at most so many of the newest are read, so that a dry run answers at once
 FLOPS_PER_CORE = 22e9  # of one thread in float32, with scoring: the median of the published runs at `laptop`
 SPARE_MEMORY = 0.1  # share of what is free that is left alone: a forecast is not exact
+FLOAT = 4  # bytes
+COPIES = 5  # of each parameter: itself, its gradient, Adam's two moments, and the average that is scored
+LOGITS = 2_048  # rows that the loss makes at once, at most, with their softmax and gradient (`repro/model/loss.py`)
+ALWAYS = 1_360_000_000  # of every process: PyTorch, Lightning, the tracker, and what allocators keep
+BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
+SPARE_CHECKPOINTS = 2  # the newest, beside those that are scored
+BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 
 
 # Cards that are not here, by what others published of the paper's models -------------------------------------------
@@ -120,7 +129,7 @@ class Machine(NamedTuple):
 def this_machine() -> Machine:
     """This machine, by what the system says: to ask PyTorch would take seconds."""
     cpu = processor().name
-    device = next(iter(visible(os.environ).values()), cpu)  # the one that a run would take
+    device = next(iter(visible().values()), cpu)  # the one that a run would take
     return Machine(cpu, device, importlib.metadata.version("torch").partition("+")[0])
 
 
@@ -166,7 +175,7 @@ def estimates(runs: "Sequence[RunDir]", options: Options) -> tuple[list[float], 
         return [3600 * hours_of(run, card) for run in runs], False
     if known:
         return [seconds_like(run, known) for run in runs], True
-    return [_flops(run) / (FLOPS_PER_CORE * run.spec.threads * run.spec.devices) for run in runs], False
+    return [flops_of(run) / (FLOPS_PER_CORE * run.spec.threads * run.spec.devices) for run in runs], False
 
 
 def card_for(options: Options) -> Card | None:
@@ -187,7 +196,7 @@ def seconds_like(run: "RunDir", known: Sequence[Known]) -> float:
 
     Of a short trial more is scoring and start-up.
     """
-    flops, row = _flops(run), row_of(vars(run.spec.hyper), system_text(run.spec.system) or None)
+    flops, row = flops_of(run), row_of(vars(run.spec.hyper), system_text(run.spec.system) or None)
     like = min(known, key=lambda one: (one.row != row, round(10 * abs(math.log(one.flops / flops)))))
     return flops / like.rate
 
@@ -195,26 +204,41 @@ def seconds_like(run: "RunDir", known: Sequence[Known]) -> float:
 def hours_of(run: "RunDir", card: Card) -> float:
     """Hours of training a run that as many of these cards share as it has processes."""
     n = run.spec.devices
-    return _flops(run) / (card.rate(run.spec.hyper) * n * card.efficiency(n)) / 3600
+    return flops_of(run) / (card.rate(run.spec.hyper) * n * card.efficiency(n)) / 3600
 
 
-def expected_flops(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> float:
-    """Floating-point operations of training one run, as if no slot were padding."""
+def flops_of(run: "RunDir") -> float:
+    """Floating-point operations of training a run, as if no slot were padding."""
+    scale, hyper = run.entry.scale, run.spec.hyper
     tokens = float(hyper.steps * scale.batch_tokens)
     text = TextSizes(sentences=tokens / scale.sentence_tokens, source_tokens=tokens, target_tokens=tokens)
-    return training_flops(hyper, expected_vocabulary(scale, pair), text, system)
+    return training_flops(hyper, vocabulary_of(run), text, run.spec.system)
 
 
-def _flops(run: "RunDir") -> float:
-    return expected_flops(*run.sized)
+def vocabulary_of(run: "RunDir") -> int:
+    """The size of its vocabulary before its text is open; the paper's for one that comes with its text."""
+    return run.entry.scale.subwords(run.task.name).size or PAPER_VOCABULARY
+
+
+def _n_parameters(run: "RunDir") -> int:
+    return n_parameters(run.spec.hyper, vocabulary_of(run), run.spec.system)
 
 
 # How many at a time ----------------------------------------------------------------------------------------------
 
 
 def memory_of(run: "RunDir") -> int:
-    """Peak resident bytes of the process that makes a run here."""
-    return run_memory(*run.sized)
+    """Peak resident bytes of a process that makes this run here; on a GPU an upper bound of those of the host.
+
+    For each token and layer, the backward pass keeps what enters and leaves the products, norms and dropout of both
+    stacks. `tests/runs/test_forecast.py` compares the forecast with the peaks of published runs.
+    """
+    scale, hyper = run.entry.scale, run.spec.hyper
+    tokens = min(scale.batch_tokens, scale.device_tokens)
+    width = hyper.n_heads * (2 * hyper.d_k + hyper.d_v)
+    activations = tokens * hyper.n_layers * (14 * hyper.d_model + 6 * hyper.d_ff + 6 * width)
+    logits = 2 * min(tokens, LOGITS) * vocabulary_of(run)
+    return ALWAYS + FLOAT * (COPIES * _n_parameters(run) + activations + logits)
 
 
 def parallelism(runs: "Sequence[RunDir]", options: Options) -> tuple[int, str]:
@@ -232,7 +256,7 @@ def parallelism(runs: "Sequence[RunDir]", options: Options) -> tuple[int, str]:
     memory, free = max(map(memory_of, runs)), free_memory()
     if options.jobs is None:
         at_a_time, why = processors() // options.threads, f"{processors()} processors, {options.threads} a run"
-        if n_cards := len(visible(os.environ)):
+        if n_cards := len(visible()):
             at_a_time, why = n_cards, several(n_cards, "GPU")
         fit = min(at_a_time, int(free * (1 - SPARE_MEMORY)) // memory, len(runs))
         return max(1, fit), f"{why}; {size(free)} of memory free, about {size(memory)} a run"
@@ -264,6 +288,42 @@ def ordered(runs: "Sequence[RunDir]", seconds: Sequence[float], jobs: int) -> li
         return list(numbers)
     place = {seed: i for i, seed in enumerate(dict.fromkeys(run.spec.seed for run in runs))}
     return sorted(numbers, key=lambda i: (place[runs[i].spec.seed], -seconds[i], -runs[i].spec.hyper.n_heads))
+
+
+# Disk -------------------------------------------------------------------------------------------------------------
+
+
+def run_bytes(run: "RunDir", *, in_training: bool = False) -> int:
+    """Bytes of checkpoints and journal that a finished run keeps; with `in_training`, the most until it is scored."""
+    scale, hyper = run.entry.scale, run.spec.hyper
+    checkpoint = BYTES_A_PARAMETER * _n_parameters(run) + BYTES_A_CHECKPOINT
+    lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
+    scored = hyper.kept_steps if in_training else hyper.averaged_steps
+    return checkpoint * (SPARE_CHECKPOINTS + len(scored)) + lines * BYTES_A_LINE
+
+
+def sweep_bytes(runs: "Sequence[RunDir]") -> int:
+    """Bytes on the disk for runs: `run_bytes` of each, and the most that one of them takes beyond that in training."""
+    both = [(run_bytes(run), run_bytes(run, in_training=True)) for run in runs]
+    return sum(kept for kept, _ in both) + max((most - kept for kept, most in both), default=0)
+
+
+def check_room(runs: "Sequence[RunDir]", folder: Path) -> str:
+    """In words, the disk space that the runs still need and what is free. Raises DiskError where that is too little.
+
+    The runs need what each keeps when finished, and for one of them what it takes in training; a run that begins checks
+    again. Checkpoints on the disk are subtracted, but another version may have made them: one run must fit at least.
+    """
+    needed = max(sweep_bytes(runs) - sum(run.held() for run in runs), *map(run_bytes, runs), 0)
+    there = atomic.free(folder)
+    room = f"Disk: {size(needed)} needed in {folder}, {'unknown' if there is None else size(there)} free"
+    if there is not None and there < needed:
+        raise atomic.DiskError(
+            errno.ENOSPC,
+            f"{room}: checkpoints and journals of {several(len(runs), 'run')}, one of them in training. Free space "
+            f"there, name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was started.",
+        )
+    return f"{room}."
 
 
 # What a dry run says ---------------------------------------------------------------------------------------------
@@ -307,16 +367,15 @@ def _rows(runs: "Sequence[RunDir]", expected: Sequence[float]) -> list[str]:
     lines = [("row", "runs", "steps", "params here", "at paper size", "tokens", "FLOPs", "a run")]
     for (run, seconds), *more in of_rows.values():
         entry, spec = run.entry, run.spec
-        vocabulary = expected_vocabulary(entry.scale, run.task.name)
         lines.append(
             (
                 label(entry.row, vars(spec.hyper)),
                 f"{1 + len(more)}",
                 f"{spec.hyper.steps:,}",
-                f"{n_parameters(spec.hyper, vocabulary, spec.system) / 1e6:.2f}M",
+                f"{_n_parameters(run) / 1e6:.2f}M",
                 f"{n_parameters(entry.paper_hyper, PAPER_VOCABULARY, spec.system) / 1e6:.1f}M",
                 f"{2 * spec.hyper.steps * spec.batch_tokens:.1e}",
-                f"{_flops(run):.1e}",
+                f"{flops_of(run):.1e}",
                 duration(seconds),
             )
         )
@@ -361,7 +420,7 @@ def _side_by_side(left: "Sequence[RunDir]", seconds: Sequence[float], options: O
 
 def disk_needed(runs: "Sequence[RunDir]") -> str:
     """In words, the disk space that the runs and their text will take."""
-    parts = [f"checkpoints at most {size(sweep_bytes(run.sized for run in runs))}"]
+    parts = [f"checkpoints at most {size(sweep_bytes(runs))}"]
     archives: dict[str, int] = {}  # two pairs may share some
     for corpus, pair in dict.fromkeys((run.entry.scale.corpus, run.task.name) for run in runs):
         if collection := COLLECTIONS.get(f"{corpus}-{pair}"):
@@ -377,3 +436,11 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * of_unit:
             return f"{seconds / of_unit:.1f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def size(n_bytes: float) -> str:
+    """Bytes as a person says them."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.1f} {name}"
+    return f"{n_bytes / 1e3:.0f} kB"

@@ -16,8 +16,8 @@ from repro.results.frame import ROWS_FILE
 from repro.results.places import OWN, PACKAGE, PUBLISHED
 from repro.results.record import short
 from repro.runs.command import Parser, folder_named, guess, ours
+from repro.runs.machine import processors
 from repro.runs.scales import SCALES, Scale
-from repro.runs.sizes import processors
 from repro.storage import atomic
 from repro.tracking.client import DEFAULT_URI, RUNS
 from repro.training.peer import Peer

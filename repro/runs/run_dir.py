@@ -177,11 +177,6 @@ class RunDir:
         """What is read and scored, and what it is called. The spec knows only how it scores."""
         return cast("Task", self.spec.task)
 
-    @property
-    def sized(self) -> tuple[Hyper, Scale, str, Any]:
-        """What its operations, memory and disk space depend on."""
-        return self.spec.hyper, self.entry.scale, self.task.name, self.spec.system
-
     @cached_property
     def id(self) -> str:
         """16 hexadecimal digits: a hash of all that decides the result. A run that equal code began keeps its id."""

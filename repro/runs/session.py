@@ -1,20 +1,15 @@
 """What a command makes runs with: its scale and options, and the texts that they read, opened once."""
 
-import errno
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.corpora.catalogue import CORPORA
-from repro.render.text import several
 from repro.results.record import short
 from repro.runs.options import Options
 from repro.runs.scales import Scale
-from repro.runs.sizes import run_bytes, size, sweep_bytes
 from repro.runs.task import Task, Translation
-from repro.storage import atomic
 
 if TYPE_CHECKING:
     from repro.corpora.catalogue import Corpus
@@ -86,22 +81,3 @@ class Session:
     def opened(self, run: "RunDir") -> "RunDir":
         """The run with its text, which is open."""
         return run.opened(*self.texts[run.task], self.scale.name)
-
-
-def check_room(runs: "Sequence[RunDir]", folder: Path) -> str:
-    """In words, the disk space that the runs still need and what is free. Raises DiskError where that is too little.
-
-    The runs need what each keeps when finished, and for one of them what it takes in training; a run that begins checks
-    again. Checkpoints on the disk are subtracted, but another version may have made them: one run must fit at least.
-    """
-    held = sum(run.held() for run in runs)
-    needed = max(sweep_bytes(run.sized for run in runs) - held, *(run_bytes(*run.sized) for run in runs), 0)
-    there = atomic.free(folder)
-    room = f"Disk: {size(needed)} needed in {folder}, {'unknown' if there is None else size(there)} free"
-    if there is not None and there < needed:
-        raise atomic.DiskError(
-            errno.ENOSPC,
-            f"{room}: checkpoints and journals of {several(len(runs), 'run')}, one of them in training. Free space "
-            f"there, name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was started.",
-        )
-    return f"{room}."

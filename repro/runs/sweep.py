@@ -20,18 +20,18 @@ from repro.results.provenance import is_committed
 from repro.results.record import Record, path
 from repro.results.sentences import has_sentences
 from repro.runs import command
-from repro.runs.cards import refuse_cards
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, InProcess, Job, JobResult, made_by
 from repro.runs.executors.pool import Pool
-from repro.runs.forecast import duration, estimates, memory_of, ordered, parallelism
+from repro.runs.forecast import check_room, duration, estimates, memory_of, ordered, parallelism
 from repro.runs.line_lengths import refuse_long_lines
+from repro.runs.machine import refuse_cards
 from repro.runs.options import USUAL, Options, refuse_published
 from repro.runs.outputs import keep_beside, keep_outputs
 from repro.runs.progress import Progress, overview
 from repro.runs.refused import refuse_systems
 from repro.runs.run_dir import RunDir, shard_of
 from repro.runs.scales import Scale
-from repro.runs.session import Session, check_room
+from repro.runs.session import Session
 from repro.runs.signals import Signals
 from repro.runs.table import Table, listed
 from repro.runs.task import Task

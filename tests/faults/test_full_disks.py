@@ -16,8 +16,10 @@ from own_signals import own_signals, places
 
 from repro.experiment import main
 from repro.results import record
+from repro.runs.forecast import sweep_bytes
+from repro.runs.options import Options
+from repro.runs.run_dir import planned
 from repro.runs.scales import SCALES
-from repro.runs.sizes import sweep_bytes
 from repro.storage import journal
 from repro.training import checkpoint
 
@@ -25,7 +27,7 @@ ROOT = Path(__file__).parent.parent.parent
 SCRIPT = ROOT / "experiments" / "table3_A.py"
 TABLE3_A = runpy.run_path(str(SCRIPT))
 BASE = ("--scale=smoke", "--rows=base")
-NEEDED = sweep_bytes([(SCALES["smoke"].base, SCALES["smoke"], "en-de", None)])
+NEEDED = sweep_bytes(planned([], SCALES["smoke"], Options(scale="smoke")))
 
 
 def code(*arguments: str) -> int:

@@ -13,7 +13,6 @@ from repro.model.config import BASE as BASE_HYPER
 from repro.model.config import Hyper
 from repro.results import record
 from repro.runs import forecast as forecasts
-from repro.runs import sizes
 from repro.runs.forecast import (
     BIG,
     CARDS,
@@ -24,20 +23,22 @@ from repro.runs.forecast import (
     disk_needed,
     duration,
     estimates,
-    expected_flops,
     finished,
+    flops_of,
     forecast,
     hours_of,
     makespan,
+    memory_of,
     ordered,
     pair_flops,
     row_of,
+    size,
+    sweep_bytes,
     this_machine,
 )
 from repro.runs.options import Options, Seeds
 from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
-from repro.runs.sizes import free_memory, granted, run_memory, size, sweep_bytes
 from repro.runs.table import Paper, Row, Table
 from repro.storage import signed_json
 from repro.tracking.run_folder import write_run
@@ -66,7 +67,7 @@ def changed(run: RunDir, **hyper: Any) -> RunDir:
 
 def known(run: RunDir, seconds: float) -> Known:
     """A run that took so long."""
-    flops = expected_flops(run.spec.hyper, LAPTOP, "en-de")
+    flops = flops_of(run)
     return Known(row_of(vars(run.spec.hyper), None), flops, flops / seconds)
 
 
@@ -98,13 +99,13 @@ def test_a_run_takes_as_long_as_the_newest_of_its_row_whatever_the_schedule(expe
 
 
 def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_the_most_alike(expected: Expected) -> None:
-    fewer = expected_flops(H32.spec.hyper, LAPTOP, "en-de") / expected_flops(LAPTOP.base, LAPTOP, "en-de")
+    fewer = flops_of(H32) / flops_of(BASE)
     wide = changed(BASE, d_ff=4 * LAPTOP.base.d_ff)
     assert expected(H32, known(wide, 500.0), known(BASE, 80.0)) == (pytest.approx(80.0 * fewer), True)
 
 
 def test_without_known_runs_times_are_guessed(expected: Expected, monkeypatch: pytest.MonkeyPatch) -> None:
-    guess = expected_flops(LAPTOP.base, LAPTOP, "en-de") / FLOPS_PER_CORE
+    guess = flops_of(BASE) / FLOPS_PER_CORE
     assert expected(BASE) == (pytest.approx(guess), False)
     several = replace(BASE, spec=replace(BASE.spec, threads=2, devices=3))
     assert expected(several)[0] == pytest.approx(guess / 6)
@@ -183,7 +184,7 @@ def test_damaged_files_are_ignored(keep: Keep, tmp_path: Path, damage: str) -> N
 
 
 def test_a_gpu_is_found_without_asking_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("repro.runs.cards.present", lambda: ("NVIDIA H100 80GB HBM3",))
+    monkeypatch.setattr("repro.runs.machine.present", lambda: ("NVIDIA H100 80GB HBM3",))
     for hidden, device in ((None, "NVIDIA H100 80GB HBM3"), ("", HERE.cpu)):
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         if hidden is not None:
@@ -235,7 +236,7 @@ def test_hours_and_money_are_of_the_card_and_no_line_is_of_this_machine() -> Non
     assert "Of 8 each keeps 84% of its speed." in "".join(found)
     assert "money" not in "".join(lines(hardware="h100"))
     assert "this PyTorch has no kernels for it" in "".join(lines(hardware="p100"))
-    kept = sweep_bytes(run.sized for run in of_paper(8))
+    kept = sweep_bytes(of_paper(8))
     assert f"Disk: checkpoints at most {size(kept)}; wmt14 en-de " in found[-1]
 
 
@@ -278,7 +279,7 @@ def test_each_row_is_there_once_by_hand(said: Callable[..., str]) -> None:
     # 2 * 8,192 + 2 * 4,096 + 32,768 + 16 * 128; of a target token: 3,000 * 64 and 3 layers of
     # 8,192 + 4 * 4,096 + 32,768 + (8 + 16) * 128
     flops = 3 * 2 * 1_800 * 512 * (3 * 59_392 + 192_000 + 3 * 60_416)
-    assert expected_flops(LAPTOP.base, LAPTOP, "en-de") == flops
+    assert flops_of(BASE) == flops
     lines = said().split("\n")
     assert lines[0] == "t at scale laptop: 4 runs on grammar, 2 seeds: 1 to 2; shows the sign of large effects."
     assert [line.split() for line in lines[2:4]] == [
@@ -318,7 +319,7 @@ def test_what_is_finished_is_left_out_of_the_time(said: Callable[..., str], tmp_
     text = said(jobs=2)
     assert "Finished before: 2. What is left takes about 9.0 min, one run after the other." in text
     assert "With 2 runs at a time (2 processors) about 6.0 min" in text
-    assert f"Disk: checkpoints at most {size(sweep_bytes([first.sized, other.sized]))};" in text
+    assert f"Disk: checkpoints at most {size(sweep_bytes([first, other]))};" in text
     made(6, asked(seeds=Seeds.span(2, 2))[0])
     made(7, asked(seeds=Seeds.span(2, 2))[1])
     assert "Finished before: 4. What is left takes about 0 s" in said(jobs=2)
@@ -350,7 +351,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Eight processors, no cards, and memory for a hundred runs; what a test changes of it."""
     of = SimpleNamespace(cards=0, free=100 * GB)
     monkeypatch.setattr(forecasts, "processors", lambda: 8)
-    monkeypatch.setattr(forecasts, "visible", lambda environment: {str(i): "A card" for i in range(of.cards)})
+    monkeypatch.setattr(forecasts, "visible", lambda: {str(i): "A card" for i in range(of.cards)})
     monkeypatch.setattr(forecasts, "memory_of", lambda *_: GB)
     monkeypatch.setattr(forecasts, "free_memory", lambda: of.free)
     return of
@@ -423,25 +424,7 @@ def test_of_each_seed_the_longest_come_first() -> None:
     assert ordered([shape(n_heads=1), shape(n_heads=32)], [2, 2], 2) == [1, 0]
 
 
-# ---- what a run takes, against published runs; what is free, by what the system says
-
-
-def test_what_the_machine_has_and_what_its_control_group_leaves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sizes.psutil, "virtual_memory", lambda: SimpleNamespace(available=2_000_000))
-    assert free_memory(tmp_path) == 2_000_000
-    for name, text in {
-        "memory.max": "1500000\n",
-        "memory.current": "600000\n",
-        "memory.stat": "anon 5\ninactive_file 100000\nactive_file 7\n",
-    }.items():
-        (tmp_path / name).write_text(text)
-    assert free_memory(tmp_path) == 1_000_000
-    (tmp_path / "memory.current").write_text("1900000\n")  # it is above its limit
-    assert free_memory(tmp_path) == 0
-    (tmp_path / "memory.max").write_text("max\n")
-    assert free_memory(tmp_path) == 2_000_000
+# ---- memory and disk, against published runs
 
 
 @pytest.mark.parametrize(
@@ -457,8 +440,8 @@ def test_published_runs_of_processors_with_wide_vectors_took_about_what_is_forec
     run = record.load(next(PUBLISHED.glob(f"{name}.json"), PUBLISHED / f"{name}.json"))  # a file, or a line of one
     peak = run.cost["peak_memory_bytes"]
     assert peak
-    forecast = run_memory(Hyper(**run.hyper), SCALES[run.scale.split("-")[0]], run.pair)
-    assert forecast == pytest.approx(peak, rel=0.3)
+    [base] = planned([], SCALES[run.scale.split("-")[0]], Options(pair=run.pair))
+    assert memory_of(replace(base, spec=replace(base.spec, hyper=Hyper(**run.hyper)))) == pytest.approx(peak, rel=0.3)
 
 
 def test_text_ids_and_archives_take_room_and_what_two_pairs_share_takes_it_once() -> None:
@@ -468,21 +451,3 @@ def test_text_ids_and_archives_take_room_and_what_two_pairs_share_takes_it_once(
         f"multi30k en-de {text}; multi30k en-fr {text}; archives at most 256.0 MB"
     )
     assert disk_needed([BASE]).count(";") == 0, "generated text is neither fetched nor kept"
-
-
-@pytest.mark.parametrize(
-    ("files", "wanted"),
-    [
-        ({"cpu.max": b"max 100000\n"}, None),
-        ({"cpu.max": b"150000 100000\n"}, 2),
-        ({"cpu.max": b"50000 100000\n"}, 1),
-        ({"cpu/cpu.cfs_quota_us": b"-1\n", "cpu/cpu.cfs_period_us": b"100000\n"}, None),
-        ({"cpu/cpu.cfs_quota_us": b"400000\n", "cpu/cpu.cfs_period_us": b"100000\n"}, 4),
-        ({}, None),
-    ],
-)
-def test_what_a_container_grants(tmp_path: Path, files: dict[str, bytes], wanted: int | None) -> None:
-    for name, content in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(content)
-    assert granted(tmp_path) == wanted

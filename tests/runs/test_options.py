@@ -8,10 +8,10 @@ import pytest
 from repro.experiment import main
 from repro.results.places import PUBLISHED, RETIRED
 from repro.runs.command import Parser
+from repro.runs.machine import processors
 from repro.runs.options import USUAL, Options, Seeds, add_options, chosen_scale, options_of, spelled_out
 from repro.runs.run_dir import planned
 from repro.runs.scales import SCALES
-from repro.runs.sizes import processors
 
 
 def read(*words: str) -> Options:

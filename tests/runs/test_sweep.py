@@ -23,13 +23,13 @@ from repro.model.cost import n_parameters
 from repro.results.frame import ResultSet, noted_rows
 from repro.results.places import experiment_files
 from repro.results.record import Record, load
-from repro.runs import session, sweep
+from repro.runs import sweep
+from repro.runs.forecast import check_room, run_bytes, size
 from repro.runs.options import Options, Seeds, chosen_scale
 from repro.runs.parsing import Parsing
 from repro.runs.progress import overview
-from repro.runs.run_dir import RunDir
+from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
-from repro.runs.sizes import run_bytes, size
 from repro.runs.sweep import LONGEST, pages, translations, what_next
 from repro.runs.task import Translation
 from repro.storage import atomic
@@ -69,13 +69,13 @@ def test_the_overview_tells_done_running_begun_and_missing_and_when_the_last_end
     assert of_shard == "Shard 1/3, only these runs of the sweep. Runs: 2 finished."
 
 
+[BASE] = planned([], SCALE, Options(scale="smoke"))
+ONE_RUN, TRAINING = run_bytes(BASE), run_bytes(BASE, in_training=True)
+
+
 def unfinished(*, held: int = 0) -> Any:
     """What `check_room` asks of a run."""
-    return SimpleNamespace(sized=(SCALE.base, SCALE, "en-de", None), held=lambda: held)
-
-
-ONE_RUN = run_bytes(SCALE.base, SCALE, "en-de")
-TRAINING = run_bytes(SCALE.base, SCALE, "en-de", in_training=True)
+    return SimpleNamespace(spec=BASE.spec, entry=BASE.entry, task=BASE.task, held=lambda: held)
 
 
 def test_a_run_keeps_what_was_foretold() -> None:
@@ -98,14 +98,14 @@ def test_needed_is_what_runs_keep_and_the_largest_in_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[Any], needed: int
 ) -> None:
     monkeypatch.setattr(atomic, "free", lambda folder: needed)
-    said = session.check_room(runs, tmp_path)
+    said = check_room(runs, tmp_path)
     assert said == f"Disk: {size(needed)} needed in {tmp_path}, {size(needed)} free."
     monkeypatch.setattr(atomic, "free", lambda folder: needed - 1)
     with pytest.raises(atomic.DiskError, match=rf"Disk: {size(needed)} needed in .* free: .* --runs-dir") as refused:
-        session.check_room(runs, tmp_path)
+        check_room(runs, tmp_path)
     assert refused.value.errno == errno.ENOSPC
     monkeypatch.setattr(atomic, "free", lambda folder: None)
-    assert "unknown free" in session.check_room(runs, tmp_path)
+    assert "unknown free" in check_room(runs, tmp_path)
 
 
 def experiment(name: str, *rows: str) -> ModuleType:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from repro.results.record import Record
 from repro.runs.command import code_of
+from repro.runs.forecast import check_room
 from repro.runs.progress import Progress, Watched
-from repro.runs.session import check_room
 from repro.runs.signals import Signals
 from repro.storage import atomic
 from repro.storage.lease import Superseded

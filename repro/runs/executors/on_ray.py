@@ -19,10 +19,10 @@ from typing import Any
 
 from repro.render.text import several
 from repro.runs.executors.executor import DIVERGED, FAILED, Job, JobResult, log_file, tail
+from repro.runs.machine import processors
 from repro.runs.options import Options
 from repro.runs.progress import Progress
 from repro.runs.signals import PARENT, STOPPING, Signals
-from repro.runs.sizes import processors
 
 STORE = 100_000_000  # bytes of shared memory of a Ray that is started here: next to nothing passes through it
 LOOK = 1.0  # seconds between two looks

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.render.console import beneath
-from repro.runs.cards import refuse_cards, visible
 from repro.runs.executors.executor import FAILED, Job, JobResult, attempt, log_file, tail, told
+from repro.runs.machine import refuse_cards, visible
 from repro.runs.progress import Lane, Progress, Watched
 from repro.runs.session import Session
 from repro.runs.signals import PARENT, Signals
@@ -117,7 +117,7 @@ class Pool(ExitStack):
         self.about = f"{n_workers} runs at a time: {why}."
         self.n_workers, self.signals = n_workers, signals
         self._command, self._runs = command, runs
-        self._cards = list(visible(os.environ))
+        self._cards = list(visible())
         self._n_started, self._is_stopping = 0, False
         self._workers = [self._started(place) for place in range(n_workers)]
         self._lanes: list[Lane | None] = [None] * n_workers

@@ -1,16 +1,20 @@
-"""Which cards there are, by a command that stands in for the driver's, and which are refused before training."""
+"""What this machine has: memory and processors by what the system says, cards by what stands in for the driver.
+
+Cards that PyTorch cannot use are refused before training.
+"""
 
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from own_signals import own_signals, places
 
 from repro import experiment
-from repro.runs import cards
-from repro.runs.cards import has_kernels, refuse_cards, visible
+from repro.runs import machine
+from repro.runs.machine import free_memory, granted, has_kernels, refuse_cards, visible
 from repro.runs.options import Precision
 
 CU130 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
@@ -19,7 +23,7 @@ CU130 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Has the driver's command answer with these lines."""
-    for name in cards.HIDE:
+    for name in machine.HIDE:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
@@ -27,25 +31,24 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         text = "".join(f"echo '{line}'\n" for line in lines)
         (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{text}exit {code}\n")
         (tmp_path / "nvidia-smi").chmod(0o755)
-        cards.present.cache_clear()
+        machine.present.cache_clear()
 
-    cards.present.cache_clear()
+    machine.present.cache_clear()
     yield answer
-    cards.present.cache_clear()
+    machine.present.cache_clear()
 
 
-def test_the_driver_says_which_cards_there_are(driver: Callable[..., None]) -> None:
+def test_the_driver_says_which_cards_there_are(driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert visible() == {}, "there is no driver"
     driver("NVIDIA A100", "Tesla T4")
-    assert visible({}) == {"0": "NVIDIA A100", "1": "Tesla T4"}
-    assert visible({"CUDA_VISIBLE_DEVICES": "1,0"}) == {"1": "Tesla T4", "0": "NVIDIA A100"}
-    assert list(visible({"CUDA_VISIBLE_DEVICES": "GPU-5"})) == ["GPU-5"]
-    assert visible({"CUDA_VISIBLE_DEVICES": ""}) == visible({"CUDA_VISIBLE_DEVICES": "-1"}) == {}
-
-
-def test_there_are_none_without_a_driver(driver: Callable[..., None]) -> None:
-    assert visible({}) == visible({"CUDA_VISIBLE_DEVICES": "0"}) == {}
+    assert visible() == {"0": "NVIDIA A100", "1": "Tesla T4"}
+    for said, found in (("1,0", {"1": "Tesla T4", "0": "NVIDIA A100"}), ("", {}), ("-1", {})):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", said)
+        assert visible() == found
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-5")
+    assert list(visible()) == ["GPU-5"]
     driver("NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver", code=9)
-    assert visible({}) == {}
+    assert visible() == {}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_kernels_run_within_their_generation(capability: tuple[int, int], kernel
 def on(monkeypatch: pytest.MonkeyPatch, name: str, capability: tuple[int, int], precision: Precision) -> None:
     """Ask about a card that PyTorch finds."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(cards, "present", lambda: (name,))
+    monkeypatch.setattr(machine, "present", lambda: (name,))
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda i: name)
@@ -98,7 +101,7 @@ def test_a_card_that_pytorch_does_not_find_is_refused(
         raise RuntimeError("The NVIDIA driver on your system is too old\nUpdate")
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(cards, "present", lambda: ("NVIDIA A100",))
+    monkeypatch.setattr(machine, "present", lambda: ("NVIDIA A100",))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setattr("torch.cuda.init", init)
@@ -109,12 +112,12 @@ def test_a_card_that_pytorch_does_not_find_is_refused(
 
 
 def test_the_processor_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in cards.HIDE:
+    for name in machine.HIDE:
         monkeypatch.setenv(name, "0")
     monkeypatch.chdir(tmp_path)
     with own_signals(), pytest.raises(SystemExit):
         experiment.main("t", [], ["--device=cpu", "--rows", "nothing"])
-    assert {name: os.environ[name] for name in cards.HIDE} == cards.HIDE
+    assert {name: os.environ[name] for name in machine.HIDE} == machine.HIDE
 
 
 def test_cards_are_refused_before_processes_begin(
@@ -135,4 +138,40 @@ def test_cards_of_amd_are_counted(tmp_path: Path) -> None:
     for node, number in {"0": "0", "1": "41811", "2": "5"}.items():
         (tmp_path / node).mkdir()
         (tmp_path / node / "gpu_id").write_text(f"{number}\n")
-    assert cards.of_amd(tmp_path) == ("AMD GPU", "AMD GPU")
+    assert machine.of_amd(tmp_path) == ("AMD GPU", "AMD GPU")
+
+
+def test_what_the_machine_has_and_what_its_control_group_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: SimpleNamespace(available=2_000_000))
+    assert free_memory(tmp_path) == 2_000_000
+    for name, text in {
+        "memory.max": "1500000\n",
+        "memory.current": "600000\n",
+        "memory.stat": "anon 5\ninactive_file 100000\nactive_file 7\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    assert free_memory(tmp_path) == 1_000_000
+    (tmp_path / "memory.current").write_text("1900000\n")  # it is above its limit
+    assert free_memory(tmp_path) == 0
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory(tmp_path) == 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ({"cpu.max": b"max 100000\n"}, None),
+        ({"cpu.max": b"150000 100000\n"}, 2),
+        ({"cpu.max": b"50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": b"-1\n", "cpu/cpu.cfs_period_us": b"100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": b"400000\n", "cpu/cpu.cfs_period_us": b"100000\n"}, 4),
+        ({}, None),
+    ],
+)
+def test_what_a_container_grants(tmp_path: Path, files: dict[str, bytes], wanted: int | None) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    assert granted(tmp_path) == wanted

@@ -1,4 +1,4 @@
-"""The cards (GPUs) of this machine: which there are, whether PyTorch can use them, and what is refused.
+"""This machine: its processors and memory, and its cards (GPUs): whether PyTorch can use them, and what is refused.
 
 The driver's own command is asked which cards there are: PyTorch takes seconds to ask, and finds none where the driver
 is too old for it.
@@ -7,14 +7,17 @@ is too old for it.
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
+
 if TYPE_CHECKING:
     from repro.runs.options import Precision
 
+CGROUP = Path("/sys/fs/cgroup")
 HIDE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}  # no card for this process and those that it starts
 OF_BF16 = (8, 0)  # compute capability from which a card has products of bfloat16, and FlashAttention a kernel
 AMD = Path("/sys/class/kfd/kfd/topology/nodes")
@@ -22,10 +25,48 @@ OF_WSL = "/usr/lib/wsl/lib"  # where Windows keeps the driver's command, which i
 PATIENCE = 60.0  # seconds for the answer of the driver, which may have to wake many cards
 
 
-def visible(environment: Mapping[str, str]) -> dict[str, str]:
+def processors() -> int:
+    """How many processors this process may use: more threads than that wait for each other.
+
+    The size of its CPU set, or the number that its control group grants, whichever is less.
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, granted() or usable)
+
+
+def granted(root: Path = CGROUP) -> int | None:
+    """How many processors' time the control group of this process may use, rounded up; None if there is no limit."""
+    both = root / "cpu.max"  # version 2: quota and period
+    files = [both] if both.exists() else [root / "cpu" / f"cpu.cfs_{name}_us" for name in ("quota", "period")]
+    try:
+        quota, period = (int(word) for file in files for word in file.read_bytes().split())
+    except (OSError, ValueError):  # no such file, or "max"
+        return None
+    return max(1, -(-quota // period)) if quota > 0 else None
+
+
+def free_memory(cgroup: Path = CGROUP) -> int:
+    """Bytes that new processes may take without pushing others out.
+
+    Of this machine, or of the control group that this process is in, whichever leaves less; its file cache is free.
+    """
+    free = psutil.virtual_memory().available
+    try:
+        most, used = (int((cgroup / f"memory.{name}").read_bytes()) for name in ("max", "current"))
+        lines = (cgroup / "memory.stat").read_bytes().split(b"\n")
+    except (OSError, ValueError):  # no such file, or "max"
+        return free
+    cached = sum(int(line.split()[1]) for line in lines if line.startswith(b"inactive_file "))
+    return min(free, max(0, most - used + cached))
+
+
+# Cards ---------------------------------------------------------------------------------------------
+
+
+def visible() -> dict[str, str]:
     """The cards that the environment leaves to this process, as CUDA_VISIBLE_DEVICES calls them, with their names."""
     there = present()
-    said = environment.get("CUDA_VISIBLE_DEVICES")
+    said = os.environ.get("CUDA_VISIBLE_DEVICES")
     if said is None or not there:
         return {str(i): name for i, name in enumerate(there)}
     chosen = [one for one in map(str.strip, said.split(",")) if one not in ("", "-1")]
@@ -53,7 +94,7 @@ def refuse_cards(precision: "Precision") -> None:
 
     A run that takes hours on a card would take weeks there.
     """
-    there = visible(os.environ)
+    there = visible()
     if not there:
         return
     import torch
