@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.corpora.cut_text import Cut, form_of, refuse_mixed
-from repro.corpora.pair import languages
-from repro.corpora.parallel_text import Parallel, Subset, subset_of
+from repro.corpora.parallel_text import Parallel, Subset, languages, subset_of
 from repro.corpora.sources import COLLECTIONS, KNOWN
 from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, made_once, stated

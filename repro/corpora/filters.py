@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import regex
 
-from repro.corpora.pair import languages
+from repro.corpora.parallel_text import languages
 from repro.data.vocabulary import tokeniser_of
 
 

@@ -18,8 +18,7 @@ import pandas as pd
 import pyarrow.parquet
 
 from repro.corpora.catalogue import sides_of
-from repro.corpora.pair import languages
-from repro.corpora.parallel_text import Parallel, as_text, normalised
+from repro.corpora.parallel_text import Parallel, as_text, languages, normalised
 from repro.storage import atomic
 from repro.storage.folder_cache import made_new
 

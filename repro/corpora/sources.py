@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.corpora.pair import languages
+from repro.corpora.parallel_text import languages
 
 TEXT_BYTES_A_PAIR = 361  # both sides, uncompressed: 14,758,986,622 bytes in 40,853,137 en-fr pairs of WMT 2015
 LIST = Path(__file__).with_name("known.sha256")

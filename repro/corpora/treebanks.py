@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, data_folders, generated, hashes_of
-from repro.corpora.pair import languages
-from repro.corpora.parallel_text import Parallel, text_fingerprint
+from repro.corpora.parallel_text import Parallel, languages, text_fingerprint
 from repro.corpora.sources import craft_sources, missing_of_craft
 from repro.data.treebank import EMPTY_ELEMENT, Tree, cleaned, linearised, trees_of
 from repro.storage import atomic

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.corpora.pair import languages
+from repro.corpora.parallel_text import languages
 from repro.results import artifacts
 from repro.results.artifacts import Artifact, Column
 from repro.results.record import SPLITS, TRANSLATION, Record, path

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, open_corpus
-from repro.corpora.pair import languages
+from repro.corpora.parallel_text import languages
 from repro.decoding.search import Search
 from repro.paper import FIGURE_SENTENCES
 from repro.results import artifacts

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import torch
 
 from repro.claims.catalogue import catalogue_digest
-from repro.corpora.pair import languages
+from repro.corpora.parallel_text import languages
 from repro.data.batch_by import RECORDED
 from repro.data.shards import Split
 from repro.decoding import backend as backends

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from repro.corpora.catalogue import Corpus, find, open_corpus
-from repro.corpora.pair import languages
+from repro.corpora.parallel_text import languages
 from repro.decoding.search import PAPER_SEARCH, Scorer, Search
 from repro.results.record import TRANSLATION, Named, TaskFacts
 

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from repro.corpora.catalogue import CORPORA
-from repro.corpora.pair import languages
+from repro.corpora.parallel_text import languages
 from repro.pages.columns import PARTS
 from repro.pages.scale_data import ScaleData
 from repro.results.artifacts import are_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from text_folders import put
 
 from repro.corpora import parallel_text
-from repro.corpora.parallel_text import Fingerprint, Parallel, text_fingerprint
+from repro.corpora.parallel_text import Fingerprint, Parallel, languages, text_fingerprint
 
 SPLITTERS = "a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i\rj"  # str.splitlines() makes ten lines of it
 clean = st.text().filter(lambda line: line.strip() and not {"\n", "\0"} & set(line))
@@ -168,3 +168,30 @@ def test_a_passage_names_the_line_of_the_file(tmp_path: Path, monkeypatch: pytes
     split = parallel(tmp_path, b"a\nb\nc\nd\n\n", b"v\nw\nx\ny\nz\n", may_drop=False)
     with pytest.raises(ValueError, match=r"x\.en, line 5 is empty"):
         list(split.chunks()[2].pairs())
+
+
+# Pairs of languages ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pair", "found"),
+    [
+        ("en-de", ("en", "de")),
+        ("en-zh-Hans", ("en", "zh-Hans")),
+        ("zh-Hans-en", ("zh-Hans", "en")),
+        ("pt-BR-pt-PT", ("pt-BR", "pt-PT")),
+        ("zh-Hans-CN-zh-Hant-TW", ("zh-Hans-CN", "zh-Hant-TW")),
+        ("de-1996-es-419", ("de-1996", "es-419")),
+        ("source-target", ("source", "target")),  # one dash: the two may be called anything
+    ],
+)
+def test_a_pair_is_two_tags(pair: str, found: tuple[str, str]) -> None:
+    assert languages(pair) == found
+
+
+@pytest.mark.parametrize("pair", ["en", "en-", "en--de", "en-de-fr", "Hans-zh-en", "../x-y", "en-zh\n", "é-de"])
+def test_anything_else_is_refused(pair: str) -> None:
+    with pytest.raises(ValueError, match="A pair is two languages like 'en-de', got"):
+        languages(pair)
+    with pytest.raises(ValueError, match="A pair is two different languages like 'en-de', got 'zh-Hans-zh-Hans'"):
+        languages("zh-Hans-zh-Hans")
