@@ -1,12 +1,46 @@
-"""A web server on this machine for tests of downloads: it serves bytes, well or badly."""
+"""Web servers on this machine for tests of downloads: they serve bytes, well or badly, of an archive for instance."""
 
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler
-from typing import Any
+import gzip
+import hashlib
+import io
+import random
+import tarfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
 
-from loopback import LoopbackServer
+from repro.corpora.sources import Member, Source
 
 Answer = Callable[["Handler", bytes], None]
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    """`with LoopbackServer(Handler) as server`: it serves on 127.0.0.1; `closing` is set when it is to end."""
+
+    daemon_threads = True
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self.closing = threading.Event()
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,))
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # the client went away, as some tests make it
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.closing.set()
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -117,3 +151,50 @@ def redirect(url: str) -> Answer:
 def other(replaced: bytes) -> Answer:
     """Another content, in good order."""
     return lambda handler, content: good(handler, replaced)
+
+
+N_LINES = 4_000
+PATH, MIRROR = "/wmt13/x.tgz", "/mirror/x.tgz"
+
+
+def noise(seed: int) -> list[str]:
+    """Lines that gzip cannot shrink much."""
+    generator = random.Random(seed)
+    return [f"{generator.getrandbits(200):x}" + "x" * generator.randrange(40) for _ in range(N_LINES)]
+
+
+def tar_of(members: Mapping[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return file.getvalue()
+
+
+def lines(texts: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in texts).encode()
+
+
+EN = noise(1)
+DE = [f"{line[::-1]} ja" for line in EN]
+ARCHIVE = gzip.compress(tar_of({"training/x.de-en.en": lines(EN), "training/x.de-en.de": lines(DE)}), 1, mtime=0)
+SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
+MD5 = hashlib.md5(ARCHIVE).hexdigest()
+OTHER = ARCHIVE[:-1_000] + bytes([ARCHIVE[-1_000] ^ 1]) + ARCHIVE[-999:]  # one bit
+
+
+def source_at(*urls: str, **changed: Any) -> Source:
+    sides = tuple(Member(language=one, name=f"training/x.de-en.{one}") for one in ("en", "de"))
+    made = Source(
+        name="x_v7",
+        archive="x.tgz",
+        urls=urls,
+        size=len(ARCHIVE),
+        sha256=SHA256,
+        licence="none",
+        members={"en-de": (sides[0], sides[1])},
+        n_pairs={"en-de": N_LINES},
+    )
+    return replace(made, **changed)

@@ -1,5 +1,8 @@
 """Records of runs that were never made, for reports: three rows of which one bears a hostile name."""
 
+import base64
+import gzip
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -51,3 +54,13 @@ def unjudged_of(records: Iterable[Record], results: Path) -> ScaleData:
     for one in records:
         one.save(path(results, one))
     return unjudged(results / "laptop")
+
+
+def unpacked(text: str) -> Any:
+    """The value of a text of base64, gzip and JSON. Raises ValueError where it is none."""
+    return json.loads(gzip.decompress(base64.b64decode(text, validate=True)))
+
+
+def packed_at(page: Any, id: str) -> Any:
+    """The value that stands packed in the element `id` of a page in a browser."""
+    return unpacked(page.locator(f"#{id}").text_content())

@@ -1,14 +1,18 @@
-"""The rates of the ladder and of Table 4, and its dropout, are those that were best on dev in the published runs."""
+"""Rates and dropout of the ladder and of Table 4 were the best on dev; the anchor is the published recipe."""
 
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from repro.model.config import BASE
+from repro.model.cost import n_parameters
 from repro.results.frame import ResultSet
 from repro.results.record import Record
+from repro.runs.scales import SCALES
+from repro.training.module import rate
 
 ROOT = Path(__file__).parents[1]
 FIRST = 1  # the seed that chooses
@@ -49,3 +53,28 @@ def test_table_4_has_the_values_that_were_best(experiment: Any, published: list[
     best = max(of_grid, key=lambda run: run.score("dev", "f1") or 0.0)
     parser = next(row for row in experiment("table4")["ROWS"] if row.name == "WSJ only")
     assert parser.change(BASE) == rows[best.row].change(BASE)
+
+
+# The anchor is the published recipe, in numbers
+
+
+[TINY] = runpy.run_path(str(Path(__file__).parents[1] / "experiments" / "anchor.py"))["ROWS"]
+
+
+def test_the_rate_rises_to_five_thousandths_in_two_thousand_updates() -> None:
+    made = TINY.at(replace(SCALES["captions"].base, steps=12_000), equal_updates=True)
+    rates = [rate(step, made.d_model, made.warmup, made.lr_factor) for step in (1_000, 2_000, 8_000)]
+    assert [round(one, 6) for one in rates] == [0.0025, 0.005, 0.0025]
+
+
+def test_ten_checkpoints_lie_over_the_last_sixth_of_the_updates() -> None:
+    made = TINY.at(replace(SCALES["captions"].base, steps=12_000), equal_updates=True)
+    assert [*made.averaged_steps] == [10_200, 10_400, 10_600, 10_800, 11_000, 11_200, 11_400, 11_600, 11_800, 12_000]
+
+
+def test_its_size_is_its_own_at_every_scale() -> None:
+    attention, norm = 4 * (128**2 + 128), 2 * 128
+    encoder = attention + norm + (2 * 128 * 256 + 256 + 128) + norm
+    decoder = encoder + attention + norm
+    for scale in SCALES.values():
+        assert n_parameters(TINY.at(scale.base), vocab_size=7) == 4 * (encoder + decoder) + 7 * 128

@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import runpy
+import shlex
 import shutil
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import beside
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -283,3 +285,26 @@ def test_a_benchmark_reaches_only_for_what_is_there(path: Path) -> None:
             for alias in node.names:
                 found = hasattr(module, alias.name) or importlib.util.find_spec(f"{node.module}.{alias.name}")
                 assert found, f"{node.module} has no {alias.name}"
+
+
+# ---- tox runs commands beside each other
+
+
+def program_of(code: str) -> str:
+    return shlex.join([sys.executable, "-c", code])
+
+
+def test_outputs_stand_one_after_the_other_and_one_failure_is_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = tmp_path / "there"  # the second makes what the first waits for
+    waits = f"import os, time\nwhile not os.path.exists({str(there)!r}): time.sleep(0.05)\nexit('last words')"
+    assert (
+        beside.main([program_of(waits), program_of(f"print('good', file=open({str(there)!r}, 'w'))\nprint('made')")])
+        == 1
+    )
+    said = re.sub(r"\d+ s$", "N s", capsys.readouterr().out, flags=re.MULTILINE).split("\n")
+    first = said.index("last words")
+    assert said[first : first + 2] == ["last words", "exit status 1 after N s"]
+    assert said[-3:] == ["made", "exit status 0 after N s", ""]
+    assert beside.main([program_of("")]) == 0

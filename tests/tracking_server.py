@@ -7,7 +7,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from loopback import LoopbackServer
+from file_server import LoopbackServer
 
 from repro.tracking.client import connect, sqlite_path
 

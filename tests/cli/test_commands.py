@@ -6,8 +6,7 @@ import sys
 import tomllib
 
 import pytest
-from first_words import ROOT
-from typed import typed
+from typed import ROOT, typed
 
 import repro
 from repro.cli import commands

@@ -11,9 +11,8 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import pytest
-from file_server import FileServer
-from served_archive import lines as plain
-from served_archive import tar_of
+from file_server import FileServer, tar_of
+from file_server import lines as plain
 from typed import typed
 
 from repro.corpora import sources

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import torch
 from figures.conftest import record
-from first_words import lines_until_heavy
 from text_folders import put
-from typed import typed
+from typed import lines_until_heavy, typed
 
 import repro
 from repro.cli import decode

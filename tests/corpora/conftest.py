@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from file_server import FileServer
-from served_archive import ARCHIVE, MIRROR, PATH
+from file_server import ARCHIVE, MIRROR, PATH, FileServer
 
 
 @pytest.fixture

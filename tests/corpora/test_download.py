@@ -9,8 +9,7 @@ from typing import Any
 
 import file_server
 import pytest
-from file_server import FileServer
-from served_archive import ARCHIVE, MD5, MIRROR, OTHER, PATH, SHA256, source_at
+from file_server import ARCHIVE, MD5, MIRROR, OTHER, PATH, SHA256, FileServer, source_at
 
 from repro.corpora import fetch as fetching
 from repro.corpora.fetch import ATTEMPTS, fetch

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from file_server import FileServer
-from served_archive import ARCHIVE, DE, EN, MD5, N_LINES, OTHER, PATH, SHA256, lines, source_at, tar_of
+from file_server import ARCHIVE, DE, EN, MD5, N_LINES, OTHER, PATH, SHA256, FileServer, lines, source_at, tar_of
 from text_folders import put
 
 from repro.corpora.fetch import fetch, missing, read_sgm, text, unpack

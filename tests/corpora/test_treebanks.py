@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from data.test_treebank import clean
 from text_folders import put
-from tree_samples import clean
 
 from repro.corpora.catalogue import CORPORA, GrammarSizes, find
 from repro.corpora.prepare import prepare

@@ -1,14 +1,11 @@
 """Trees of phrases: what is read is what was written, and any output of a model comes back to a tree."""
 
-import os
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tree_samples import LABELS, TAGS, any_tree, clean, tree
 
 from repro.data.treebank import (
     Bad,
@@ -25,7 +22,6 @@ from repro.data.treebank import (
     trees_of,
 )
 
-CRAFT = Path(os.environ.get("REPRO_DATA", "no such folder")) / "craft" / "structural-annotation" / "treebank" / "penn"
 ANNA = Tree(
     (Leaf("NNP", "Anna"), Leaf("VBZ", "sees"), Leaf("DT", "a"), Leaf("NN", "dog"), Leaf(".", ".")),
     (Bracket("S", 0, 5), Bracket("NP", 0, 1), Bracket("VP", 1, 4), Bracket("NP", 2, 4)),
@@ -33,6 +29,44 @@ ANNA = Tree(
 ON_A_LINE = "(S (NP (NNP Anna)) (VP (VBZ sees) (NP (DT a) (NN dog))) (. .))"
 TOKENS = "(S (NP NNP )NP (VP VBZ (NP DT NN )NP )VP . )S"
 DEEP = 10_000
+LABELS = ("S", "NP", "VP", "PP", "SBAR", "ADVP", "PRT", "NN", "-X-")  # NN is a tag as well
+TAGS = ("NN", "VBZ", "DT", ".", ",", "``", ":", "-LRB-", "PRP$")
+WORDS = ("a", "sleeps", "NP", ".", "-LRB-", "thin\u2009space", "it's")
+
+
+def _branch(label: str, inside: list[str]) -> str:
+    return f"({label} {' '.join(inside)})"
+
+
+_leaf = st.builds("({} {})".format, st.sampled_from(TAGS), st.sampled_from(WORDS))
+_labels = st.sampled_from(LABELS)
+_branches = st.recursive(_leaf, lambda inner: st.builds(_branch, _labels, st.lists(inner, min_size=1, max_size=4)))
+
+
+def tree(text: str) -> Tree:
+    """The one tree that is written there, as it stands."""
+    [found] = read_trees(text)
+    assert isinstance(found, Tree), found
+    return found
+
+
+def clean(text: str) -> Tree:
+    """The same as parsers learn it."""
+    found = cleaned(tree(text))
+    assert found is not None
+    return found
+
+
+any_tree = st.lists(_branches, min_size=1, max_size=5).flatmap(
+    lambda inside: st.builds(lambda label: clean(_branch(label, inside)), _labels)
+)
+
+
+def whole(tree: Tree) -> str:
+    """As it is learned from."""
+    found = cleaned(tree)
+    assert found is not None
+    return linearised(found)
 
 
 # Reading -----------------------------------------------------------------------------------------------------
@@ -155,21 +189,6 @@ def test_ten_thousand_deep() -> None:
     assert tree(bracketed(one)) == one
     assert mended(linearised(one), ["a"]).tree == one
     assert mended("(S " * DEEP, ["a"]).tree.words == ["a"]
-
-
-@pytest.mark.faults
-def test_every_tree_of_craft_comes_back_in_time() -> None:
-    if not CRAFT.is_dir():
-        pytest.skip("REPRO_DATA names no folder with craft in it")
-    started = time.process_time()
-    raw = [one for file in sorted(CRAFT.glob("*.tree")) for one in trees_of(file)]
-    trees = [one for one in map(cleaned, raw) if one]
-    lines = [linearised(one) for one in trees]
-    assert time.process_time() - started < 10 * len(raw) / 30_000 + 2  # 7 on the machine it was written on
-    assert len(trees) == 30_830
-    for one, line in zip(trees, lines, strict=True):
-        assert mended(line, one.words) == (one, {})
-        assert clean(bracketed(one)) == one
 
 
 # Mending -----------------------------------------------------------------------------------------------------

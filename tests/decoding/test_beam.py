@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -13,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from repro.decoding import observed
 from repro.decoding.beam import Hypothesis, Step, beam_search
-from repro.decoding.search import LengthNormalised, Search
+from repro.decoding.observed import Fate, Node, observe, words_to
+from repro.decoding.search import PAPER_SEARCH, SEARCHES, LengthNormalised, Search
 from repro.model.special_tokens import EOS, PAD
 
 A, B, C, D = 2, 3, 4, 5
@@ -332,3 +335,108 @@ def test_a_model_that_gives_nan_is_named() -> None:
 
     with pytest.raises(ValueError, match="got NaN from the step function at token 2"):
         search(diverged, [5, 5, 5], width=2)
+
+
+# The search is a value: the paper's where nothing is said, refused where it could find nothing
+
+
+def test_the_search_is_the_papers() -> None:
+    # section 6.1: "a beam size of 4 and length penalty alpha = 0.6 ... maximum output length to input length + 50"
+    assert Search() == PAPER_SEARCH == Search(4, 0.6, 50)
+
+
+def test_a_record_keeps_it_under_the_names_it_always_had() -> None:
+    parsing = Search(21, 0.3, 300)  # section 6.3
+    assert parsing.settings == {"beam": 21, "alpha": 0.3, "extra_length": 300}
+    assert Search.of(parsing.settings | {"precision": "fp32"}) == parsing
+    assert str(parsing) == "beam 21, alpha 0.3, at most input + 300"
+    assert Search(1, 0.0, 0).settings == {"beam": 1, "alpha": 0.0, "extra_length": 0}
+
+
+def test_a_named_search_divides_by_length_and_comes_back_from_a_record() -> None:
+    # Wu et al. (2021): beam 5, log p / length; ours at the same alpha: 1, 1.5, 2, 3
+    other = SEARCHES["fairseq"]
+    assert [other.penalty(n) for n in (1, 4, 7, 13)] == [1, 4, 7, 13]
+    assert [Search(5, 1.0).penalty(n) for n in (1, 4, 7, 13)] == [1.0, 1.5, 2.0, 3.0]
+    assert other.settings == {"beam": 5, "alpha": 1.0, "extra_length": 50, "offset": 0}
+    assert Search.of(other.settings) == other != Search(5, 1.0)
+    assert repr(other) == "LengthNormalised(beam=5, alpha=1.0, extra=50)", "a task in words tells it from the paper's"
+    assert str(other) == "beam 5, alpha 1.0, at most input + 50, log p over length^alpha"
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [{"beam": 0}, {"alpha": -0.1}, {"alpha": math.nan}, {"alpha": math.inf}, {"alpha": 10**400}, {"extra": -1}],
+)
+def test_what_cannot_be_searched_is_refused_where_it_is_made(spoilt: dict[str, Any]) -> None:
+    [value] = spoilt.values()
+    with pytest.raises(ValueError, match="expected a beam of at least 1, an alpha that is finite") as error:
+        Search(**spoilt)
+    assert str(value) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+# The tree of a search is the search's own
+
+
+def rounded(node: Node) -> Node:
+    score = None if node.score is None else round(node.score, 9)
+    return node._replace(log_prob=round(node.log_prob, 9), score=score)
+
+
+def test_the_tree_by_hand() -> None:
+    found, tree = observe(stepper(LURE), begun(), 3, Search(2, 0.0))
+    assert found.ids == (B, D)
+    expected = [
+        *(Node(-1, A, math.log(0.6), None, Fate.LIVED), Node(-1, B, math.log(0.4), None, Fate.LIVED)),
+        *(Node(1, D, math.log(0.36), None, Fate.LIVED), Node(0, C, math.log(0.3), None, Fate.LIVED)),
+        *(Node(0, D, math.log(0.3), None, Fate.DROPPED), Node(1, C, math.log(0.04), None, Fate.DROPPED)),
+        *(Node(2, EOS, math.log(0.36), math.log(0.36), Fate.ENDED),),
+        *(Node(3, EOS, math.log(0.3), math.log(0.3), Fate.ENDED),),
+    ]
+    assert [rounded(node) for node in tree.nodes] == [rounded(node) for node in expected]
+    assert tree.best == 6
+    assert words_to(tree, 6) == [B, D]
+    assert [step.best for step in tree.steps] == [None, None, pytest.approx(math.log(0.36))]
+
+
+def test_a_search_that_is_cut_says_so() -> None:
+    found, tree = observe(stepper(LURE), begun(), 2, Search(2, 1.0))
+    assert not found.finished
+    assert tree.best is not None
+    end = tree.nodes[tree.best]
+    assert (end.fate, end.score) == (Fate.CUT, found.score)
+    assert tree.steps[-1].penalty == pytest.approx(7 / 6)
+    assert [step.hope for step in tree.steps] == pytest.approx([math.log(0.6) / (7 / 6), math.log(0.36) / (7 / 6)])
+
+
+def test_where_nothing_is_possible_the_tree_leads_nowhere() -> None:
+    found, tree = observe(stepper(script({(): {}})), begun(), 2, Search(2, 0.6))
+    assert (found.ids, tree.best, tree.nodes) == ((), None, [])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_the_tree_is_that_of_the_search_to_the_bit(width: int, dtype: torch.dtype) -> None:
+    fates = set()
+    for seed in range(42):
+        search, limit = Search(width, (0.0, 0.6, 2.5)[seed % 3]), 1 + seed % 7
+        model = random_model(seed, n_tokens=5, levels=(2, 3, 1000)[seed % 3], memory=2, end=(1.0, 0.1)[seed % 2])
+        step = stepper(model, dtype)
+        found, tree = observe(step, begun(), limit, search)  # refuses a tree that the search does not go along
+        assert [found] == beam_search(step, begun(), torch.tensor([limit]), search), "watching changes nothing"
+        for n, node in enumerate(tree.nodes):
+            assert node.parent < n
+            assert node.parent == -1 or tree.nodes[node.parent].fate is Fate.LIVED
+        fates |= {node.fate for node in tree.nodes}
+    assert {Fate.LIVED, Fate.ENDED, Fate.CUT} <= fates
+
+
+def test_a_tree_of_another_search_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = observed._tree
+    monkeypatch.setattr(observed, "_tree", lambda seen, limit, search: replace(whole(seen, limit, search), best=0))
+    with pytest.raises(RuntimeError, match="expected a tree that leads to"):
+        observe(stepper(LURE), begun(), 3, Search(2, 0.0))
+    monkeypatch.setattr(observed, "_tree", lambda seen, limit, search: whole(seen[:1] + seen[:1], limit, search))
+    with pytest.raises(RuntimeError, match="token 1: expected the search to go on with"):
+        observe(stepper(LURE), begun(), 3, Search(2, 0.0))

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import torch
 from decoding.conftest import HYPER, V, decode
-from decoding.plain import plain_search
-from decoding.test_translate import padded
+from decoding.test_translate import padded, plain_search
 from model.samples import encoded, with_vectors_drawn
 from processor import exact_8_bits
 

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from data.test_treebank import LABELS, any_tree, tree
 from hypothesis import given
 from hypothesis import strategies as st
-from tree_samples import any_tree, disturbed, tree
 
 from repro.data.treebank import Tree, bracketed
 from repro.decoding.evalb import BracketCounts, count_brackets, score_trees, wrong_brackets
@@ -36,6 +36,19 @@ DELETE_LABEL .
 DELETE_LABEL_FOR_LENGTH -NONE-
 EQ_LABEL ADVP PRT
 """
+
+
+def disturbed(one: Tree, chance: random.Random) -> Tree:
+    """The tree with brackets dropped, doubled, renamed and moved by a word."""
+    brackets = []
+    for bracket in one.brackets:
+        roll = chance.random()
+        if roll < 0.1 and bracket.end - bracket.begin < len(one.leaves):
+            continue
+        if roll < 0.2:
+            bracket = bracket._replace(label=chance.choice(LABELS[:6]))
+        brackets += [bracket, bracket] if 0.2 < roll < 0.25 else [bracket]
+    return Tree(one.leaves, tuple(brackets))
 
 
 def counts(gold: str, found: str) -> tuple[int, int, int]:

@@ -77,7 +77,7 @@ DEFECTS: tuple[Defect, ...] = (
         "torch.from_numpy(logits.numpy().argmax(1)) if by_numpy else logits.argmax(1)",
         "(-0.9 * logits.log_softmax(1) - 0.1 * logits.log_softmax(1).mean(1, keepdim=True)).argmax(1)",
         (
-            "tests/decoding/test_accuracy.py::test_it_is_the_share_of_tokens_that_a_loop_finds",
+            "tests/decoding/test_translate.py::test_it_is_the_share_of_tokens_that_a_loop_finds",
             "tests/model/test_loss.py::test_correct_predictions_by_hand[at once]",
         ),
     ),
@@ -121,7 +121,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a line after a stop sums up too few steps",
-        "repro/training/journal_callback.py",
+        "repro/training/callbacks.py",
         "metric.persistent(True)",
         "metric.persistent(False)",
         (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from figure_samples import assert_words_stand_apart
+from figures.conftest import assert_words_stand_apart
 from kept_sentences import REFERENCES, hypotheses, leave, with_scores
 from matplotlib.figure import Figure
 from paper_runs import that_counts

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from figure_samples import assert_words_stand_apart, attention, leave_inside
+from figures.conftest import assert_words_stand_apart, attention, leave_inside
 from matplotlib.figure import Figure
 
 from repro.figures import heads, style

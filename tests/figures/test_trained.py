@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from figure_samples import assert_words_stand_apart
+from figures.conftest import assert_words_stand_apart
 from torch import Tensor
 
 from repro.data.batch import make_batch

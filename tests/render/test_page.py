@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from render.test_latex import faults
 from rich.cells import cell_len
-from typeset import faults
 
 from repro.render.html import html, whole_table
 from repro.render.latex import latex, tex_text

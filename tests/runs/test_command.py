@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from first_words import ROOT, lines_until_heavy
+from typed import ROOT, lines_until_heavy
 
 from repro.runs import command
 from repro.runs.command import command_line

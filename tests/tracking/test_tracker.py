@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from loopback import LoopbackServer
+from file_server import LoopbackServer
 from tracked_runs import describe, python
 from tracking_server import Handler
 from waiting import until

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packed_values import packed_at
 from playwright.sync_api import expect
-from report_records import scored, unjudged_of
+from report_records import packed_at, scored, unjudged_of
 
 from repro.results.record import Record
 from repro.web.charts import _looks, curves_section, differences_section

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from packed_values import packed_at
 from playwright.sync_api import expect
+from report_records import packed_at
 
 REPORT = "laptop/report.html"
 PARSED = """() => {

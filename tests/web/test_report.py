@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 from markupsafe import Markup
-from packed_values import unpacked
+from report_records import unpacked
 
 from repro.render.text import shown
 from repro.web import report

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from kept_sentences import with_scores
-from packed_values import packed_at
 from paper_runs import changed, paper_run
-from report_records import unjudged
+from report_records import packed_at, unjudged
 from sacrebleu.metrics import BLEU
 
 from repro.corpora.catalogue import Corpus, GrammarSizes, open_corpus

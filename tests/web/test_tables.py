@@ -10,9 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from packed_values import packed_at, unpacked
 from playwright.sync_api import expect
-from report_records import HOSTILE, scored, unjudged_of
+from report_records import HOSTILE, packed_at, scored, unjudged_of, unpacked
 
 from repro.pages.scale_data import ScaleData
 from repro.render.text import shown

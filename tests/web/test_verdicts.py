@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packed_values import packed_at
+from report_records import packed_at
 from paper_runs import direction
 from playwright.sync_api import expect
 

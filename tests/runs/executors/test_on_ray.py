@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from first_words import ROOT
 from runs.executors.typed_sweeps import (
     begin,
     came,
@@ -23,6 +22,7 @@ from runs.executors.typed_sweeps import (
     said,
     workers_of,
 )
+from typed import ROOT
 from waiting import until
 
 from repro.runs.executors import on_ray

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from first_words import ROOT
 from own_signals import own_signals
+from typed import ROOT
 
 from repro.runs.executors import pool
 from repro.runs.executors.executor import FAILED, LOGS, Job

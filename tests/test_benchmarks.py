@@ -1,0 +1,258 @@
+"""Programs of benchmarks/: their pages say what the records say; they end, go on after errors and forget nothing."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from benchmark_files import ROOT, opened
+
+from repro.data.shards import Encoded
+from repro.decoding.search import Search
+from repro.results.sentences import Brackets
+from repro.runs.table import Row
+
+
+@pytest.fixture(scope="module")
+def performance() -> ModuleType:
+    return opened("performance")
+
+
+def test_the_page_is_what_the_records_make(performance: ModuleType) -> None:
+    assert performance.PAGE.read_bytes().decode() == performance.page(performance.load())
+
+
+def test_a_gpu_has_its_part_of_the_page(performance: ModuleType) -> None:
+    step = {"milliseconds": 27.54, "pair_tokens_per_second": 912_345.6, "mfu": 0.4567}
+    record = {
+        "stamp": next(iter(performance.load().values()))["stamp"],
+        "limits": {"tflops": 789.6, "copy_tb_per_second": 4.21},
+        "correct": {"all": {"loss": 1e-5, "gradient": 0.0345}},
+        "steps": [
+            {"size": "base", "ways": "all", "peak_gib": 9.87, **step},
+            {"size": "big", "ways": "without fused_loss", "out_of_memory": True},
+        ],
+        "parts": {"base": {"attention": 1.25, "gaps": 0.5}},
+    }
+    page = " ".join(performance.page(performance.load() | {"gpu": record}).split())
+    for told in (
+        "790 TFLOP/s of bfloat16 products, 4.2 TB/s of copying",
+        "| base, all | 27.5 | 912,346 | 45.7% | 9.9 | 3.5e-02 |",
+        "| big, without fused_loss | out of memory |",
+        "step of base goes, in ms: attention 1.2, gaps 0.5.",
+    ):
+        assert told in page, told
+
+
+def test_the_picture_says_processor_size_spread_and_whose_model(performance: ModuleType) -> None:
+    records = performance.load()
+    panels = [panel for name, record in records.items() for panel in performance.panels_of(name, record)]
+    titles = [title for title, _ in panels]
+    assert any("small (N 2, d_model 128, d_ff 512, h 4)" in title for title in titles)
+    names = {bar.name for _, bars in panels for bar in bars}
+    assert {"Hugging Face MarianMT", "torch.nn.Transformer", "fairseq", "ours"} <= names
+    assert "marian" not in names
+    assert all(bar.low <= bar.speed <= bar.high for _, bars in panels for bar in bars)
+    assert any(bar.low < bar.speed < bar.high for _, bars in panels for bar in bars)
+    assert records["train-1-small-fp32"]["stamp"]["device"] in performance.note(records)
+    assert performance.picture(records).startswith(b"\x89PNG")
+
+
+def test_a_wait_is_the_median_of_published_runs(performance: ModuleType) -> None:
+    lines = [line for line in performance.waits() if line.startswith("| `laptop`")]
+    assert lines, "no published base run at laptop"
+    assert sum(int(line.split(" | ")[2]) for line in lines) == len(
+        list((performance.RUNS / "laptop/base").glob("*.json"))
+    )
+    assert performance.median([3.0, 1.0, 8.0], ".1f") == "3.0 (1.0 to 8.0)"
+
+
+# engines.py: what counts as equal, whose translation is likelier, and what the log says of it
+
+
+@pytest.fixture(scope="module")
+def engines() -> ModuleType:
+    return opened("engines")
+
+
+def test_whose_translation_is_likelier_under_the_penalty_of_the_search(
+    engines: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"ab": (-4.0, 1), "abcdefg": (-5.0, 7), "x": (-1.0, 1), "y": (-3.0, 1)}
+
+    def scored(trained: Any, sources: list[str], targets: list[str]) -> Any:
+        assert sources == ["two", "three"], "the first is equal, and nobody asks for it"
+        log_probs, n_each = zip(*(known[text] for text in targets), strict=True)
+        return SimpleNamespace(log_probs=log_probs, n_each=n_each)
+
+    monkeypatch.setattr(engines, "score_sentences", scored)
+    asked: Any = (None, ["one", "two", "three"], ["same", "ab", "y"], ["same", "abcdefg", "x"])
+    plain = engines.compared(*asked, Search(4, 0.0))
+    assert (plain["equal"], plain["of"], plain["likelier"], plain["nats"]) == (1, 3, {"ours": 1, "theirs": 1}, 2.0)
+    mean = engines.compared(*asked, Search(4, 1.0))  # -4 / (6 / 6) against -5 / (12 / 6)
+    assert (mean["likelier"], [one["ours_more"] for one in mean["different"]]) == (
+        {"ours": 0, "theirs": 2},
+        [-1.5, -2.0],
+    )
+    assert [one["line"] for one in mean["different"]] == [2, 3]
+
+
+def test_the_log_says_what_the_record_says() -> None:
+    lines = json.loads((ROOT / "benchmarks/records/engines.json").read_bytes())["lines"]
+    equal = {
+        (line["beam"], line["alpha"], line["engine"]): line["equal"]
+        for line in ({**one, **one["search"]} for one in lines)
+    }
+    names = "ctranslate2", "huggingface"
+    told = [f"{equal[4, alpha, names[0]]} and {equal[4, alpha, names[1]]}" for alpha in (0.0, 0.6)]
+    text = " ".join((ROOT / "docs/log.md").read_bytes().decode().split())
+    assert f"with a beam of 4 {told[0]} without a length penalty, {told[1]} with the paper's" in text
+    assert {n for (beam, _, engine), n in equal.items() if beam == 1 or engine == "safetensors"} == {200}
+    assert all(equal[4, a, "huggingface"] == equal[4, a, "huggingface, our epsilon"] for a in (0.0, 0.6))
+    assert not any(line["likelier"]["theirs"] for line in lines)
+
+
+# parsing.py and parse_search.py
+
+
+@pytest.fixture(scope="module")
+def parsing() -> ModuleType:
+    return opened("parsing")
+
+
+@pytest.fixture(scope="module")
+def parse_search() -> ModuleType:
+    return opened("parse_search")
+
+
+def test_the_page_of_parsing_is_what_the_records_make(parsing: ModuleType) -> None:
+    text = parsing.PAGE.read_bytes().decode()
+    assert parsing.rendered(text, parsing.load()) == text, "run python benchmarks/parsing.py"
+    with pytest.raises(ValueError, match="expected one mark"):
+        parsing.rendered(text.replace("parsing.py: search", "parsing.py"), parsing.load())
+
+
+def test_both_beams_are_searched_with_both_alphas(parse_search: ModuleType) -> None:
+    found = [(one.beam, one.alpha, one.extra) for one in parse_search.searches(300)]
+    assert found == [(4, 0.6, 300), (4, 0.3, 300), (21, 0.6, 300), (21, 0.3, 300)]
+
+
+def test_an_output_as_long_as_its_limit_was_cut(parse_search: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Encoded(np.array([5, 6, 1, 5, 1], np.uint16), np.array([0, 3, 5]))  # 3 and 2 tokens, the end counted
+    monkeypatch.setattr(parse_search, "translate", lambda model, source, search: [(7, 7, 7, 7, 7), (7, 7, 7)])
+    tokenizer = SimpleNamespace(decode=lambda ids: " ".join(map(str, ids)))
+    assert parse_search.parsed(None, tokenizer, source, Search(1, 0.0, 2)) == (["7 7 7 7 7", "7 7 7"], 1)
+
+
+def test_times_are_taken_turn_by_turn(parse_search: ModuleType) -> None:
+    ten = np.full(4, 10)
+    first = Brackets(ten, ten, ten, np.array([5, 5, 5, 5]), {})
+    better = Brackets(ten, ten, ten, np.array([6, 6, 6, 6]), {})
+    line = parse_search.line_of(Search(21, 0.3, 300), better, first, 1, [40.0, 10.0, 30.0], [4.0, 5.0, 10.0])
+    assert line["times_first"] == {"median": 3.0, "lowest": 2.0, "highest": 10.0}
+    assert line["f1_more_than_first"] == pytest.approx({"value": 10.0, "low": 10.0, "high": 10.0})
+    assert (line["f1"], line["at_limit"]) == (pytest.approx(60.0), 25.0)
+
+
+# gpu_first.py: the first ten minutes on a card
+
+
+HIDDEN = ("mlflow", "hypothesis", "pandas", "sacremoses")  # torchmetrics would miss the others where it has found them
+
+
+@pytest.fixture
+def first(monkeypatch: pytest.MonkeyPatch) -> Any:
+    for folder in ("benchmarks", "experiments"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
+    import gpu_first
+
+    return gpu_first
+
+
+SCRIPT = ROOT / "benchmarks/gpu_first.py"
+
+
+def rehearsed(folder: Path, *asked: str, hidden: tuple[str, ...] = ()) -> Any:
+    """The record of a rehearsal that went well, made without some packages."""
+    words = ["--rehearse", "--json", str(folder / "first.json"), "--ask", *asked]
+    start = [str(SCRIPT), *words]
+    if hidden:
+        hide = f"import sys, runpy; sys.modules.update(dict.fromkeys({hidden})); sys.argv = {start}; "
+        find = f"sys.path.insert(0, {str(SCRIPT.parent)!r}); "
+        start = ["-c", f"{hide}{find}runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run([sys.executable, *start], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads((folder / "first.json").read_bytes())
+
+
+@pytest.mark.slow
+def test_it_runs_where_little_is_installed(tmp_path: Path) -> None:
+    rehearsed(tmp_path, "kernel", "loop", hidden=HIDDEN)
+    record = rehearsed(tmp_path, "changes", hidden=HIDDEN)
+    [(key, one)] = record.items()
+    assert f"torch {torch.__version__}" in key
+    assert one["answers"].keys() == {"kernel", "loop", "changes"}  # the second call has erased nothing
+    assert max(answer["gradients"] for answer in one["answers"]["kernel"].values()) < 0.02
+    assert one["answers"]["loop"].keys() == {"base", "h=16"}
+
+
+@pytest.mark.faults
+def test_the_whole_rehearsal_ends_well(tmp_path: Path, first: Any) -> None:
+    [one] = rehearsed(tmp_path, *first.QUESTIONS).values()
+    assert one["answers"].keys() == first.QUESTIONS.keys()
+
+
+def asked(first: Any, seconds: float) -> Any:
+    return first.Asked(sizes=first.TINY, device=torch.device("cpu"), ends=time.monotonic() + seconds)
+
+
+def test_a_row_that_fails_ends_no_other(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def one_row(of: Any, row: Row, base: Any, bf16: bool) -> None:
+        tried.append((row.name, bf16))
+        if row.name == "h=1":
+            raise RuntimeError("FlashAttention forward only supports head dimension at most 256")
+
+    monkeypatch.setattr(first, "_one_row", one_row)
+    monkeypatch.setattr(first, "TABLES", ("table3_A",))
+    found = first.every_row(asked(first, 60))
+    assert tried == [(name, bf16) for bf16 in (True, False) for name in ("h=1", "h=4", "h=16", "h=32")]
+    assert found["done"] == {"bf16": 3, "fp32": 3}
+    assert found["failed"].keys() == {"table3_A, h=1, bf16", "table3_A, h=1, fp32"}
+
+
+def test_it_ends_in_time_and_names_what_it_did_not_reach(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hangs(of: Any) -> None:
+        time.sleep(60)
+
+    questions = {"versions": lambda of: {"torch": "2"}, "kernel": hangs, "loop": hangs}
+    monkeypatch.setattr(first, "QUESTIONS", questions)
+    kept: dict[str, Any] = {}
+    begun = time.monotonic()
+    failed = first.ask_all(asked(first, 0.5), list(questions), kept.__setitem__)
+    assert time.monotonic() - begun < 5
+    assert failed == ["kernel", "loop"]
+    assert kept["versions"] == {"torch": "2"}
+    assert kept["kernel"]["failed"].startswith("TimeoutError")
+    assert "loop" not in kept
+
+
+def test_records_of_other_cards_and_answers_stay(first: Any, tmp_path: Path) -> None:
+    path = tmp_path / "first.json"
+    first.merge(path, "A, torch 2, c1", {"loop": 1, "rows": 2}, {"commit": "c1"})
+    first.merge(path, "B, torch 2, c1", {"loop": 3}, {"commit": "c1"})
+    first.merge(path, "A, torch 2, c1", {"loop": 4}, {"commit": "c1"})
+    record = json.loads(path.read_bytes())
+    assert {key: one["answers"] for key, one in record.items()} == {
+        "A, torch 2, c1": {"loop": 4, "rows": 2},
+        "B, torch 2, c1": {"loop": 3},
+    }
