@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from paper_runs import paper_run
+from data.test_treebank import whole
 from parser_runs import parser
-from tree_samples import whole
 
 from repro.corpora.grammar.generate import gold_trees
 from repro.results.artifacts import are_of, own_file

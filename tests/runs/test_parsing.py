@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from data.test_treebank import whole
 from own_signals import own_signals, places
 from paper_runs import paper_run
-from tree_samples import whole
 
 from repro.cli.commands import main as command
 from repro.corpora.grammar.generate import gold_trees

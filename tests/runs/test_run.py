@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import sacrebleu
 import torch
-from decoding.plain import plain_search
+from decoding.test_translate import plain_search
 from own_signals import own_signals, places
 from text_folders import text_folder
 from torch import Tensor
