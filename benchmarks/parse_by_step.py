@@ -28,9 +28,9 @@ from repro.runs.run import Silence
 from repro.runs.run_dir import RunDir, planned
 from repro.runs.session import Session
 from repro.runs.table import Table
+from repro.training import stages
 from repro.training.checkpoint import path_of, weights
 from repro.training.loop import Every
-from repro.training.trial import Trial
 
 EXPERIMENT = Path(__file__).parent.parent / "experiments" / "table4.py"
 GREEDY = Search(beam=1, alpha=0.0, extra=PARSING_SEARCH.extra)
@@ -47,7 +47,7 @@ def run_of(options: Options, row: str, seed: int) -> RunDir:
     return session.opened(asked)
 
 
-def trained_at(trial: Trial, each: int) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:
+def trained_at(run: RunDir, each: int) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:
     """Train to the end; return the kept steps, with the perplexity of dev and the weights at each."""
     kept: dict[int, tuple[float, Mapping[str, Tensor]]] = {}  # by step: the last one is validated twice
     with tempfile.TemporaryDirectory() as name:
@@ -59,17 +59,18 @@ def trained_at(trial: Trial, each: int) -> Iterator[tuple[int, float, Mapping[st
                 print(f"step {step}: PPL {numbers['ppl']:.3f}", flush=True)
 
         every = Every(log=each, validate=each, checkpoint=each)
-        module = trial.module()
-        trial.train(module, folder=folder, run=ID, log=Silence(), every=every, watch=watch, should_stop=lambda: False)
+        module = stages.new_module(run.spec, run.prepared)
+        options = {"folder": folder, "run": ID, "log": Silence(), "every": every, "watch": watch}
+        stages.train(run.spec, run.prepared, module, **options, should_stop=lambda: False)
     yield from ((step, ppl, state) for step, (ppl, state) in kept.items())
 
 
 def measured(run: RunDir, each: int, words: Lines, references: Lines) -> Iterator[dict[str, Any]]:
     """A line for each kept step."""
-    trial, tokenizer = run.trial, run.prepared.tokenizer
-    trial.tune()
+    tokenizer = run.prepared.tokenizer
+    stages.set_up(run.spec)
     source = Encoded(*tokenizer.encode(words))
-    for step, ppl, state in trained_at(trial, each):
+    for step, ppl, state in trained_at(run, each):
         model = build(run.spec.system, run.spec.hyper, tokenizer.size).eval()
         model.load_state_dict(state)
         outputs, n_cut = parsed(model, tokenizer, source, GREEDY)

@@ -94,12 +94,12 @@ ARROWS = (
         "loss -> optimizer step",
         "One line of numbers every few steps goes to the run's journal, which MLflow mirrors. Between two steps training "
         "stops when it was asked to, or where a number is NaN or infinite.",
-        "training/loop training/schedule training/replay_check storage/journal",
+        "training/loop training/callbacks training/replay_check storage/journal",
     ),
     Arrow(
         "optimizer step -> checkpoints -> averaged weights",
         "Weights, moments and counters at a step; no iterator and no random state, since both are functions of the step.",
-        "training/checkpoint training/averaging storage/atomic",
+        "training/checkpoint storage/atomic",
     ),
     Arrow(
         "averaged weights -> translations",
@@ -116,7 +116,7 @@ ARROWS = (
         "all of it -> record",
         "One row and one seed make one run in a folder of its own, and leave one JSON file: settings, scores, learning "
         "curves, cost, and where every number comes from.",
-        "training/run_spec training/trial runs/run_dir runs/run runs/sweep results/record results/provenance storage/lease",
+        "training/run_spec training/stages runs/run_dir runs/run runs/sweep results/record results/provenance storage/lease",
     ),
     Arrow(
         "records -> tables and verdicts -> pages",

@@ -16,9 +16,7 @@ from repro.model.config import Hyper
 from repro.results.record import Record
 from repro.runs.task import Translation
 from repro.training import checkpoint
-from repro.training.checkpoint_files import path_of
-from repro.training.run_spec import UNOPENED, RunSpec
-from repro.training.trial import Trial
+from repro.training.run_spec import UNOPENED, RunSpec, path_of
 
 LINES = [
     f"the {size} dog saw {n} red cats near the old house." for n in ("two", "three", "ten") for size in ("big", "small")
@@ -54,7 +52,6 @@ def looked_at(folder: Path, corpus: str = "grammar", system: Any = None, lines: 
         name="h=1 seed 1",
         task=Translation("en-de"),
         spec=spec,
-        trial=Trial(spec, prepared),
     )
 
 

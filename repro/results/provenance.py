@@ -29,7 +29,7 @@ from repro.results.places import PACKAGE
 # id does not record.
 DECIDING = ("model", "data", "decoding", "training")
 INSTALLED = ("site-packages", "dist-packages")  # folders whose modules are unrelated to each other
-ROOTS = ("repro.training.trial", "repro.decoding.bleu")  # from ids to outputs; from outputs to scores
+ROOTS = ("repro.training.stages", "repro.decoding.bleu")  # from ids to outputs; from outputs to scores
 RELEASE = "release.json"  # in an installed package: the commit it was built from and the fingerprint of its code
 LIBRARIES = ("torch", "lightning", "tokenizers", "sacrebleu", "numpy")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # syntax that may have a docstring

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from repro.runs.signals import STOPPING
-from repro.training.peer import Peer
+from repro.training.run_spec import Peer
 
 ALONE = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}  # the values for a process that no launcher started
 PORT, PORTS = 15_000, 10_000  # where the tasks of a Slurm job meet, by the job's number

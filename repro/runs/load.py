@@ -50,7 +50,7 @@ def open_run(folder: Path, system: Any = None) -> Trained:
     """
     from repro.data.tokenizer import Tokenizer
     from repro.model.build import build
-    from repro.training.averaging import averaged
+    from repro.training.checkpoint import averaged
 
     run = finished(folder)
     again = f"Delete {folder} and run {run.table} with the same options again."

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from repro.corpora.catalogue import CORPORA
-from repro.data.batch_by import RECORDED
 from repro.data.vocabulary import Subwords
 from repro.results.frame import ROWS_FILE
 from repro.results.places import OWN, PACKAGE, PUBLISHED
@@ -20,7 +19,7 @@ from repro.runs.machine import processors
 from repro.runs.scales import SCALES, Scale
 from repro.storage import atomic
 from repro.tracking.client import DEFAULT_URI, RUNS
-from repro.training.peer import Peer
+from repro.training.run_spec import RECORDED, Peer
 
 Device = Literal["auto", "cpu"]
 Precision = Literal["fp32", "bf16"]

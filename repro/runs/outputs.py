@@ -35,7 +35,7 @@ from repro.results.sentences import (
 )
 from repro.tracking.mirror import sync
 from repro.tracking.run_folder import RECORD
-from repro.training.checkpoint_files import path_of
+from repro.training.run_spec import path_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -194,8 +194,7 @@ def keep_beside(run: "RunDir", record: Record, results: Path, tracker: "Tracker"
 
 def _kept_weights(run: "RunDir", tell: Say) -> "Mapping[str, Tensor] | None":
     """The averaged weights; None where a checkpoint cannot be read: `tell` is told, and the record stands."""
-    from repro.training.averaging import averaged
-    from repro.training.checkpoint import CheckpointError
+    from repro.training.checkpoint import CheckpointError, averaged
 
     folder = run.folder / "checkpoints"
     try:
@@ -213,8 +212,10 @@ def _as_trained(run: "RunDir") -> Iterator[None]:
     """Use the threads and settings of the process that made the run, so that numbers are the same to the bit."""
     import torch
 
+    from repro.training import stages
+
     before = torch.get_num_threads()
-    run.trial.tune()
+    stages.set_up(run.spec)
     try:
         yield
     finally:
@@ -239,17 +240,18 @@ def _scored(
 ) -> dict[str, FurtherTest]:
     from repro.data.shards import Split
     from repro.runs.line_lengths import as_ids
+    from repro.training import stages
 
-    trial, tokenizer = run.trial, run.prepared.tokenizer
-    model = trial.module().model
+    tokenizer = run.prepared.tokenizer
+    model = stages.new_module(run.spec, run.prepared).model
     model.load_state_dict(weights)
     made = {}
-    with trial.opened(model) as opened:
+    with stages.opened(run.spec, model) as opened:
         for name, text in texts.items():
             sources, targets = (as_ids(tokenizer, side) for side in zip(*text.pairs(), strict=True))
             pieces = run.prepared.test.pieces
             split = Split(source=sources, target=targets, text=(text,), dropped={}, pieces=pieces)
-            found = trial.score(opened, split, between=watch(name, len(split)))
+            found = stages.score(run.spec, run.prepared, opened, split, watch(name, len(split)))
             made[name] = FurtherTest(_sha256(text), found.scores, found.hypotheses)
     return made
 

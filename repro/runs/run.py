@@ -11,7 +11,6 @@ import torch
 
 from repro.claims.catalogue import catalogue_digest
 from repro.corpora.parallel_text import languages
-from repro.data.batch_by import RECORDED
 from repro.data.shards import Split
 from repro.decoding import backend as backends
 from repro.decoding.bleu import sacrebleu_score
@@ -35,12 +34,12 @@ from repro.storage.lease import Lease, Superseded
 from repro.tracking.mirror import Mirror
 from repro.tracking.run_folder import PRINTED_SCORES, RECORD, write_run
 from repro.tracking.tracker import Tracker
-from repro.training import averaging, checkpoint, cpu_tuning, loop
+from repro.training import checkpoint, cpu_tuning, loop, stages
 from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule
 from repro.training.replay_check import planned_order
-from repro.training.run_spec import RunSpec
-from repro.training.trial import Scored
+from repro.training.run_spec import RECORDED, RunSpec
+from repro.training.stages import Scored
 
 
 class Silence:
@@ -118,10 +117,10 @@ class Run:
 
         Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
         """
-        tuned = self.dir.trial.tune()
+        tuned = stages.set_up(self.dir.spec)
         stamp = provenance(system=self.dir.spec.system, task=self.dir.task)
         memory = cpu_tuning.PeakMemory()
-        module = self.dir.trial.module()
+        module = stages.new_module(self.dir.spec, self.dir.prepared)
         arithmetic = (*tuned, *made_for_gpu(module.model, self.dir.spec, self.progress.say))
         conditions = determinism.conditions(stamp, self.dir.spec.devices, arithmetic)
         if self.group and not self.is_first:
@@ -192,7 +191,8 @@ class Run:
         if fitted.diverged:
             self._note(fitted.diverged)
         else:
-            found = self._evaluate(module.model, run.trial.averaged(run.folder / "checkpoints", run.id))
+            weights = checkpoint.averaged(run.folder / "checkpoints", run.id, spec.hyper.averaged_steps)
+            found = self._evaluate(module.model, weights)
         if found:
             subset = self._score_subset(found.test.hypotheses)
             for split in SPLITS:
@@ -206,6 +206,7 @@ class Run:
         dev, test = (found.dev.scores, found.test.scores) if found else (nothing, {**nothing})
         scores = Scores(dev=dev, test=test)
         _note_scores(journal, scores, last_mean)
+        planned = stages.planned_data(spec, run.prepared).plan.updates()
         return Record(
             **run.names,
             run=run.id,
@@ -222,7 +223,7 @@ class Run:
             status="finished" if found else "diverged",
             determinism=determinism.determinism(
                 fitted.reproducibility,
-                plan=planned_order(islice(run.trial.data().plan.updates(), fitted.cost.steps), spec.shares),
+                plan=planned_order(islice(planned, fitted.cost.steps), spec.shares),
                 shares=fitted.cost.steps * spec.shares,
                 lines=read_all(run.folder / "journal.jsonl"),
                 weights=found.weights if found else None,
@@ -242,7 +243,9 @@ class Run:
                 self.progress.step(step, **shown)
 
         self.progress.begin(self.dir.name, steps)
-        fitted = self.dir.trial.train(
+        fitted = stages.train(
+            self.dir.spec,
+            self.dir.prepared,
             module,
             folder=self.dir.folder / "checkpoints",
             run=self.dir.id,
@@ -275,7 +278,7 @@ class Run:
         """Score dev and test with these weights, which become the model's; None where a perplexity is not finite."""
         model.load_state_dict(weights)
         digest, prepared = determinism.weights_digest(model.state_dict()), self.dir.prepared
-        with self.dir.trial.opened(model) as opened:
+        with stages.opened(self.dir.spec, model) as opened:
             dev = self._score(opened, f"dev{about}", prepared.dev)
             test = self._score(opened, f"test{about}", prepared.test)
         if not all(math.isfinite(cast("float", one.scores["ppl"])) for one in (dev, test)):
@@ -284,7 +287,7 @@ class Run:
         return Evaluated(dev, test, digest)
 
     def _score(self, model: backends.Backend, name: str, split: Split) -> Scored:
-        return self.dir.trial.score(model, split, between=self._translating(name, len(split)))
+        return stages.score(self.dir.spec, self.dir.prepared, model, split, self._translating(name, len(split)))
 
     def _translating(self, name: str, n: int) -> Callable[[int], None]:
         """A callback that shows how many of n sentences are translated, and raises `Stopped` if the run is to stop."""
@@ -301,7 +304,7 @@ class Run:
         """Scores of the lines of test that form a test set of their own, from the translations of all of test."""
         if (subset := self.dir.corpus.subset) is None:
             return None
-        scores = self.dir.trial.scores([hypotheses[i] for i in subset.places], subset.references)
+        scores = stages.task_scores(self.dir.spec, [hypotheses[i] for i in subset.places], subset.references)
         return {"name": subset.name, "n": len(subset.places), **scores}
 
     def _score_last_mean(self, model: Any, found: Evaluated) -> record.LastMean | None:
@@ -313,7 +316,7 @@ class Run:
         started, hyper = time.monotonic(), self.dir.spec.hyper
         steps = [*hyper.last_steps]
         if hyper.last_steps != hyper.averaged_steps:
-            steps, weights = averaging.last_mean(self.dir.folder / "checkpoints", self.dir.id, hyper.last_steps)
+            steps, weights = checkpoint.last_mean(self.dir.folder / "checkpoints", self.dir.id, hyper.last_steps)
             again = self._evaluate(model, weights, f", mean of {len(steps)} checkpoints")
             if again is None:
                 return None

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from repro.corpora.catalogue import Corpus
-from repro.data.batch_by import RECORDED
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
@@ -28,12 +27,10 @@ from repro.runs.scales import Scale
 from repro.runs.table import Table, rows_of
 from repro.runs.task import Task, Translation, searching_at
 from repro.tracking.run_folder import RECORD, describe, is_training
-from repro.training.checkpoint_files import checkpoints, step_of
-from repro.training.run_spec import UNOPENED, RunSpec, TextSpec
+from repro.training.run_spec import RECORDED, UNOPENED, RunSpec, TextSpec, checkpoints, step_of
 
 if TYPE_CHECKING:
     from repro.data.shards import Prepared
-    from repro.training.trial import Trial
 
 SAME = ("table", "row", "seed", "scale", "corpus", "pair")  # the tags by which a person knows a run
 SHORT = 32  # characters of two values that a sentence has room for: no hashes
@@ -190,13 +187,6 @@ class RunDir:
     def decides(self) -> dict[str, Any]:
         """Everything that decides the result, by field."""
         return made_of(self.spec)
-
-    @cached_property
-    def trial(self) -> "Trial":
-        """What trains and scores the run. It imports torch, which listing runs does not need."""
-        from repro.training.trial import Trial
-
-        return Trial(self.spec, self.prepared)
 
     @property
     def folder(self) -> Path:

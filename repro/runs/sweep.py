@@ -39,7 +39,7 @@ from repro.storage import atomic
 from repro.storage.lock import locked
 from repro.tracking.tracker import Tracker
 from repro.tracking.views import View, install_views, view_of
-from repro.training.peer import Peer
+from repro.training.run_spec import Peer
 
 if TYPE_CHECKING:
     from repro.training.group import Group

@@ -1,4 +1,4 @@
-"""Checkpoints: one safetensors file each, complete or absent, verified whenever it is read.
+"""Checkpoints, and their average: one safetensors file each, complete or absent, verified whenever it is read.
 
 A checkpoint holds weights, optimizer moments, Lightning's counters and the sums for the next line of the journal. It
 holds no iterator and no random state: data order and random numbers are functions of the step. Everything but the
@@ -10,7 +10,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from repro.storage.atomic import Hashed, write_bytes
-from repro.training.checkpoint_files import checkpoints as checkpoints
-from repro.training.checkpoint_files import path_of as path_of
-from repro.training.checkpoint_files import step_of as step_of
+from repro.training.run_spec import checkpoints as checkpoints
+from repro.training.run_spec import path_of as path_of
+from repro.training.run_spec import step_of as step_of
 
 FORMAT = "3"
 SPARE = 2  # undamaged checkpoints that are always kept, in case the disk damages one
@@ -187,6 +187,72 @@ def weights(path: Path, run: str) -> dict[str, Tensor]:
     prefix = "model."
     state = load(path, run, ("state_dict",))["state_dict"]
     return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+
+
+# Averages. Paper: section 6.1 (the last 5 for base, the last 20 for big)
+
+
+def averaged(folder: Path, run: str, steps: range) -> dict[str, Tensor]:
+    """The weights to decode with: the mean of the checkpoints after `steps`. Paper: section 6.1."""
+    paths = [path_of(folder, step) for step in steps]
+    if missing := [path.name for path in paths if not path.exists()]:
+        raise ValueError(
+            f"The row averages {len(paths)} checkpoints, but {folder} lacks {', '.join(missing)}. "
+            f"Delete {folder.parent} and run the row again."
+        )
+    return average(weights(path, run) for path in paths)
+
+
+def last_mean(folder: Path, run: str, steps: range) -> tuple[list[int], dict[str, Tensor]]:
+    """The steps among `steps` whose checkpoints exist undamaged, and the mean of those checkpoints.
+
+    The paper does not score it in Table 3; `docs/deviations.md` says why we do. Runs from before so many checkpoints
+    were kept have fewer. A damaged checkpoint is left out, with a warning.
+    """
+    found: list[int] = []
+
+    def whole() -> Iterator[dict[str, Tensor]]:
+        for path in (path for step in steps if (path := path_of(folder, step)).exists()):
+            try:
+                state = weights(path, run)
+            except DamagedCheckpoint as error:
+                print(f"Warning: {error}\nThe mean of the last checkpoints is taken without it.", flush=True)
+            else:
+                found.append(step_of(path))
+                yield state
+
+    mean = average(whole())
+    return found, mean
+
+
+def average(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each weight over several models, summed in float64 and returned in the weight's own type.
+
+    All states need the same names and shapes. Only one state is in memory at a time.
+    """
+    total: dict[str, Tensor] = {}
+    dtypes: dict[str, torch.dtype] = {}
+    n = 0
+    for n, state in enumerate(states, start=1):
+        if n == 1:
+            dtypes = {name: tensor.dtype for name, tensor in state.items()}
+            total = {name: torch.zeros_like(tensor, dtype=torch.float64) for name, tensor in state.items()}
+        if state.keys() != total.keys():
+            odd = ", ".join(sorted(state.keys() ^ total.keys()))
+            raise ValueError(f"Checkpoint {n} of the average has other weights than the first: {odd}.")
+        for name, tensor in state.items():
+            if tensor.shape != total[name].shape:
+                raise ValueError(
+                    f"Checkpoint {n} of the average has another shape of {name} than the first: expected "
+                    f"{[*total[name].shape]}, got {[*tensor.shape]}."
+                )
+            total[name] += tensor
+    if n == 0:
+        raise ValueError("Nothing to average: expected at least one checkpoint, got none.")
+    return {name: (tensor / n).to(dtypes[name]) for name, tensor in total.items()}
+
+
+# A nested state as JSON, and its tensors
 
 
 def parted(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:

@@ -19,7 +19,7 @@ from torch import Tensor, distributed
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from repro.training.checkpoint import parted, rejoined
-from repro.training.peer import Peer
+from repro.training.run_spec import Peer
 
 PATIENCE = timedelta(seconds=120)  # how long a process waits for the others in a step: all have equal work
 DECODING = timedelta(days=30)  # how long the others wait for a message of the first, which may decode for hours

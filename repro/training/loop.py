@@ -16,19 +16,19 @@ from typing import Any, Literal
 import lightning as L
 import torch
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.pytorch.plugins.io import CheckpointIO
 
 from repro.data.datamodule import TranslationData
 from repro.model.bfloat16 import bfloat16_products
 from repro.model.ragged import arranged
 from repro.storage.atomic import sweep
 from repro.training import checkpoint
-from repro.training.checkpoint_callback import CheckpointCallback, StopRequested
-from repro.training.checkpoint_callback import Every as Every
-from repro.training.checkpoint_io import SafetensorsIO
-from repro.training.cost import TrainingCost as TrainingCost
+from repro.training.callbacks import CheckpointCallback, JournalCallback, StopRequested, Watch
+from repro.training.callbacks import Every as Every
+from repro.training.callbacks import Log as Log
+from repro.training.callbacks import TrainingCost as TrainingCost
+from repro.training.checkpoint import save
 from repro.training.group import Group
-from repro.training.journal_callback import JournalCallback, Watch
-from repro.training.journal_callback import Log as Log
 from repro.training.module import NonFinite, TranslationModule
 from repro.training.replay_check import Conditions, ReplayCheck, ReproducibilityReport
 
@@ -46,7 +46,24 @@ warnings.filterwarnings("ignore", message="GPU available but not used")
 warnings.filterwarnings("ignore", message=r".*does not have many workers")
 
 Precision = Literal["fp32", "bf16", "fp64"]
+NEEDED = ("state_dict", "optimizer_states", "loops", "global_step")  # keys without which Lightning cannot resume
 LIGHTNING_PRECISION: dict[Precision, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp64": "64-true"}
+
+
+class SafetensorsIO(CheckpointIO):
+    """Saves and loads the checkpoints of one run for Lightning; `share` sends what one process has loaded to all."""
+
+    def __init__(self, run: str, share: Callable[[Callable[[], dict[str, Any]]], dict[str, Any]] | None = None) -> None:
+        self.run, self.share = run, share or (lambda load: load())
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        save(Path(path), checkpoint, self.run)
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
+        return self.share(lambda: checkpoint.load(Path(path), self.run, NEEDED))
+
+    def remove_checkpoint(self, path: Any) -> None:
+        os.unlink(path)
 
 
 class OutOfMemory(MemoryError):

@@ -27,10 +27,9 @@ from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.protocol import refuse_parts
 from repro.model.special_tokens import PAD
-from repro.training.resume import after_whole_update, refuse_another
-from repro.training.schedule import rate
 
 SHOWN = 12  # how many sentences a message names
+FREE = ("steps", "average", "average_every")  # fields that may differ: how long to train changes no update
 
 
 class NonFinite(ArithmeticError):
@@ -50,6 +49,18 @@ def random_seed(seed: int, step: int, share: int) -> int:
     """The generator seed of one micro-batch, the same on every machine and for every way of splitting the update."""
     digest = hashlib.sha256(f"{seed}/{step}/{share}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
+
+
+def rate(step: int, d_model: int, warmup: int, factor: float = 1.0, *, rises: bool = True) -> float:
+    """factor d_model^-0.5 min(step^-0.5, step warmup^-1.5). Paper: section 5.3, equation (3).
+
+    `step` is the number of the optimizer step, from 1. The rate rises to its peak, factor (d_model warmup)^-0.5, at
+    step `warmup`; without `rises` it is at the peak until then. In the paper it rises and the factor is 1.
+    """
+    if step < 1:
+        raise ValueError(f"Optimizer steps are counted from 1, got {step}.")
+    before = step * warmup**-1.5 if rises else warmup**-0.5
+    return float(factor * d_model**-0.5 * min(step**-0.5, before))
 
 
 class TokenMean(Metric):
@@ -116,7 +127,7 @@ class TranslationModule(L.LightningModule):
         self.gradient_norm = gradient_norm(system)
         self.logs = False  # whether anything reads the logged training values
         self.losses: list[tuple[Tensor, Tensor]] = []  # if so: summed loss and nll of the update's micro-batches
-        # means since the last line of the journal: `training/journal_callback.py` reads and resets them
+        # means since the last line of the journal: `training/callbacks.py` reads and resets them
         self.train_loss, self.train_nll = TokenMean(), TokenMean()
         self.dev_nll, self.test_nll = TokenMean(), TokenMean()  # of one evaluation: Lightning resets logged metrics
 
@@ -355,3 +366,63 @@ def _norm(tensors: Sequence[Tensor]) -> Tensor:
     else:  # a dot product uses all threads, PyTorch's norm only one
         norms = tuple(x.dot(x).sqrt() for x in (tensor.flatten() for tensor in tensors))
     return torch.stack(norms).norm()
+
+
+# Where training resumes from one of Lightning's checkpoints, which may be written at any moment of a step.
+#
+# On Slurm's signal, Ctrl-C or an exception, Lightning saves at once: inside the backward pass, between two
+# micro-batches, or after the optimizer has changed the weights but before the step is counted. An unfinished update is
+# lost with its gradient, so training resumes after the last whole one.
+
+
+def after_whole_update(checkpoint: dict[str, Any], accumulate: int, data: str) -> None:
+    """Set the counters of a checkpoint to the end of its last whole update of `accumulate` micro-batches.
+
+    Lightning resets its counters of this epoch to the last finished batch, but not its counter of all epochs.
+    `data` is the key of the data module's state.
+    """
+    loop = checkpoint["loops"]["fit_loop"]
+    progress = loop["epoch_loop.batch_progress"]
+    counted = loop["epoch_loop.automatic_optimization.optim_progress"]["optimizer"]["step"]["total"]
+    if _steps_of_optimizer(checkpoint) == {counted["completed"] + 1}:  # the weights changed, but it is not yet counted
+        counted["completed"] += 1
+    n_updates = counted["completed"]
+    too_many = progress["total"]["processed"] - n_updates * accumulate
+    if progress["total"]["ready"] == progress["total"]["processed"] and not too_many:
+        return
+    for batches in (progress["total"], progress["current"]):
+        done = batches["processed"] - too_many
+        # as Lightning writes it when a batch has ended
+        batches |= {"ready": done, "started": done, "processed": done, "completed": done - 1}
+    progress["is_last_batch"] &= too_many < 0  # else the batch that the flag belongs to is read again
+    loop["epoch_loop.state_dict"]["_batches_that_stepped"] = n_updates - 1
+    state = checkpoint.get(data, {})
+    if "at" in state:
+        state["at"] = [state["at"][0], progress["current"]["ready"]]
+
+
+def refuse_another(saved: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise ValueError if a checkpoint is of a module with other settings, with which every update would differ."""
+    there, here = (_flat(one) for one in (saved, own))
+    different = [
+        f"{name} {there[name]!r} there, {here[name]!r} here"
+        for name in here
+        if name in there and there[name] != here[name] and name not in FREE
+    ]
+    if different:
+        raise ValueError(
+            f"The checkpoint is of another module: {'; '.join(different)}. Go on with those; or begin anew with its "
+            "weights: fit(TranslationModule.load_from_checkpoint(path), data) without ckpt_path."
+        )
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Seed, vocabulary size, system and the fields of the row in one dictionary."""
+    own = {name: settings[name] for name in ("seed", "vocab_size", "system") if name in settings}
+    return own | dict(settings.get("hyper", {}))
+
+
+def _steps_of_optimizer(checkpoint: dict[str, Any]) -> set[int]:
+    """The numbers of updates that Adam has counted for its parameters."""
+    moments = (state for optimizer in checkpoint.get("optimizer_states", []) for state in optimizer["state"].values())
+    return {int(state["step"]) for state in moments if "step" in state}

@@ -1,9 +1,11 @@
-"""Everything that decides the result of a run, as plain data: hashes of the text, numbers and choices.
+"""What is known of a run before torch is imported, as a sweep makes many: all that decides its result, as plain data.
 
-It imports no torch, as a sweep makes many of these.
+And this process's place among those that share an update, and the names of checkpoint files.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from repro.decoding.search import Scorer
@@ -12,6 +14,8 @@ from repro.model.config import Hyper
 if TYPE_CHECKING:
     from repro.decoding import backend as backends
     from repro.training import loop
+
+RECORDED = {"padded_tokens": "slots", "tokens": "tokens"}  # `batch_by` in records, run ids and folder names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,3 +54,56 @@ class RunSpec:
     def shares(self) -> int:
         """Micro-batches of an update, over all processes; each draws its own dropout."""
         return self.devices * self.accumulate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """This process's place among all that share each update, on one node or many, as told by their launcher."""
+
+    launcher: str  # its name, for messages
+    number: int  # of this process among all, from 0
+    processes: int  # over all nodes
+    local_number: int  # of this process within its node; also the number of its GPU
+    devices: int  # processes of each node
+    node: int  # from 0
+    nodes: int
+    address: str  # of node 0, where all processes connect
+    port: int
+    met_already: bool  # whether the launcher runs the store where they meet; else process 0 does
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the first process, the only one that writes, decodes and scores."""
+        return self.number == 0
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The same as torchrun's environment variables, which Lightning reads."""
+        said = {
+            "RANK": self.number,
+            "WORLD_SIZE": self.processes,
+            "LOCAL_RANK": self.local_number,
+            "GROUP_RANK": self.node,
+            "MASTER_ADDR": self.address,
+            "MASTER_PORT": self.port,
+        }
+        return {name: str(value) for name, value in said.items()}
+
+    def __str__(self) -> str:
+        where = f" on node {self.node}" if self.nodes > 1 else ""
+        return f"process {self.number} of {self.processes}{where}"
+
+
+def path_of(folder: Path, step: int) -> Path:
+    """The file of the checkpoint after optimizer step `step`."""
+    return folder / f"step-{step:09d}.safetensors"
+
+
+def step_of(path: Path) -> int:
+    """The optimizer step after which a checkpoint was written, from its name."""
+    return int(path.stem.removeprefix("step-"))
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """All checkpoint files of a run, oldest first; not yet verified."""
+    return sorted(folder.glob("step-*.safetensors"))

@@ -19,7 +19,6 @@ from repro.corpora.prepare import looked_for, prepare, seen_lines
 from repro.data.vocabulary import Subwords
 from repro.runs.run import Run
 from repro.runs.task import Translation
-from repro.training.trial import Trial
 
 FRENCH = "L'été, c'est \"déjà\" fini ?"
 TWINS = {
@@ -136,9 +135,9 @@ def test_the_part_is_scored_from_the_lines_of_its_own() -> None:
     hypotheses = ["zwei Katzen schlafen hier", "falsch", "ein Vogel singt dort oben", "auch falsch"]
     references = ("ein Vogel singt dort oben", "zwei Katzen schlafen dort")
     subset = SimpleNamespace(name="newstest2014", places=(2, 0), references=references)
-    trial = Trial(SimpleNamespace(task=Translation("en-de"), text=SimpleNamespace(in_tokens=False)), None)  # type: ignore[arg-type]
+    spec = SimpleNamespace(task=Translation("en-de"), text=SimpleNamespace(in_tokens=False))
     corpus = SimpleNamespace(subset=subset)
-    run: Any = SimpleNamespace(dir=SimpleNamespace(corpus=corpus, trial=trial))
+    run: Any = SimpleNamespace(dir=SimpleNamespace(corpus=corpus, spec=spec))
     found = Run._score_subset(run, hypotheses)
     chosen = ["ein Vogel singt dort oben", "zwei Katzen schlafen hier"]
     assert found is not None

@@ -27,7 +27,7 @@ class Layer:
         """Its size."""
         return 512
 '''
-TRIAL = b"""from math import sin
+STAGES = b"""from math import sin
 from repro.data import order
 from repro.model.layer import Layer
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def score(page: "Page"):
     return score(Layer(), order.first(), sin(1))
 """
 FILES = {
-    "training/trial.py": TRIAL,
+    "training/stages.py": STAGES,
     "data/order.py": b"def first(): return 1\n",
     "data/fetch.py": b"WAIT = 10\n",
     "model/layer.py": LAYER,
@@ -140,7 +140,7 @@ def test_it_covers_what_is_imported_at_any_distance_and_nothing_else(tmp_path: P
 
 def test_a_moved_file_changes_nothing(tmp_path: Path) -> None:
     moved = {
-        "training__trial": TRIAL.replace(b"repro.data import order", b"repro.data.plan import digest as order")
+        "training__stages": STAGES.replace(b"repro.data import order", b"repro.data.plan import digest as order")
         .replace(b"repro.model.layer", b"repro.model.deep.layers")
         .replace(b"from math import sin\n", b"")
         .replace(b"import Layer\n", b"import Layer\nfrom math import sin\n"),
@@ -163,8 +163,8 @@ def test_the_same_name_for_another_thing_counts(tmp_path: Path) -> None:
         (b"repro.model.layer import", b"repro.model.other import"),
         (b"from repro.data import order", b"from repro.data import words as order"),
     ):
-        assert old in TRIAL
-        seen.add(fingerprint(write(tmp_path / str(len(seen)), **both, training__trial=TRIAL.replace(old, new))))
+        assert old in STAGES
+        seen.add(fingerprint(write(tmp_path / str(len(seen)), **both, training__stages=STAGES.replace(old, new))))
     assert len(seen) == 5
 
 
@@ -178,7 +178,7 @@ def test_a_package_without_sources_and_a_circle_of_imports_have_no_fingerprint(t
 
 def test_our_own_code_that_decides() -> None:
     files = {*stamp.fingerprints()}
-    assert {"training/trial.py", "training/cpu_tuning.py", "decoding/beam.py", "data/tokenizer.py"} <= files
+    assert {"training/stages.py", "training/cpu_tuning.py", "decoding/beam.py", "data/tokenizer.py"} <= files
     assert {f"model/{name}.py" for name in ("attention", "loss", "prepacked", "ragged", "config")} <= files
     assert {file.partition("/")[0] for file in files} == {*stamp.DECIDING}
 
@@ -200,12 +200,12 @@ def test_uncommitted_deciding_code_is_dirty_and_named_until_it_is_committed(
 ) -> None:
     layer = checkout / "repro" / "model" / "layer.py"
     layer.write_bytes(LAYER.replace(b"512", b"256"))
-    (checkout / "repro" / "training" / "trial.py").write_bytes(TRIAL + b"import repro.data.scale\n")
+    (checkout / "repro" / "training" / "stages.py").write_bytes(STAGES + b"import repro.data.scale\n")
     (checkout / "repro" / "data" / "scale.py").write_bytes(b"x = 1\n")
     (checkout / "repro" / "report.py").write_bytes(b"x = 1\n")
     point_at(checkout, monkeypatch)
     then, commit_then = stamp.provenance(), git(checkout, "rev-parse", "HEAD").strip()
-    why = "not committed: repro/data/scale.py, repro/model/layer.py, repro/training/trial.py"
+    why = "not committed: repro/data/scale.py, repro/model/layer.py, repro/training/stages.py"
     assert (then["commit"], then["dirty"], then["why_dirty"]) == (commit_then, True, why)
     assert stamp.cleared(then) == then
     commit(checkout)

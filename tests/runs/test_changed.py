@@ -21,6 +21,7 @@ from repro.runs.scales import SCALES
 from repro.runs.task import Translation
 from repro.tracking.run_folder import write_run
 from repro.training.run_spec import TextSpec
+from repro.training.stages import set_up
 
 TAGS = {"table": "base", "row": "base", "seed": 1, "scale": "laptop", "corpus": "grammar", "pair": "en-de"}
 
@@ -144,7 +145,7 @@ def test_the_id_is_made_of_all_fields(tmp_path: Path) -> None:
 
 def test_a_program_that_has_asked_for_other_numbers_makes_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match=r"no autocast around a run, .* of cpu"):
-        run_now().trial.tune()
+        set_up(run_now().spec)
     monkeypatch.setattr("torch.get_default_dtype", lambda: torch.float64)
     with pytest.raises(ValueError, match=r"default dtype to be torch\.float32, got torch\.float64: .* Type first"):
-        run_now().trial.tune()
+        set_up(run_now().spec)

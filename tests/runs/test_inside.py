@@ -23,7 +23,7 @@ from repro.results.record import Record, path
 from repro.runs import outputs
 from repro.runs.outputs import keep_beside, seen_inside
 from repro.training.checkpoint import weights as averaged_weights
-from repro.training.checkpoint_files import path_of
+from repro.training.run_spec import path_of
 
 
 @pytest.fixture(autouse=True)

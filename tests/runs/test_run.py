@@ -38,9 +38,9 @@ from repro.results.sentences import faults, read_hypotheses
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.storage.journal import read as read_journal
+from repro.training import stages
 from repro.training.checkpoint import checkpoints, path_of, step_of, weights
 from repro.training.module import random_seed
-from repro.training.trial import Trial
 
 SOURCE = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 TARGET = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf"]
@@ -259,8 +259,8 @@ def test_the_mean_of_the_last_checkpoints_is_scored_beside_them(made: Made, by_h
 def test_where_it_is_the_papers_mean_nothing_is_translated_again(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, real = [], Trial.score
-    monkeypatch.setattr(Trial, "score", lambda *of, **how: asked.append(len(of[2])) or real(*of, **how))
+    asked, real = [], stages.score
+    monkeypatch.setattr(stages, "score", lambda *of: asked.append(len(of[3])) or real(*of))
     write_text(tmp_path / "text", lines)
     make(tmp_path, "--steps=7", f"--seeds={SEED}-{SEED}")  # of which the checkpoints 1, 4 and 7 are both
     [path] = (tmp_path / "runs").glob("*/record.json")

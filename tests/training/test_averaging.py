@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from repro.training.averaging import average, averaged, last_mean
-from repro.training.checkpoint import path_of, save
+from repro.training.checkpoint import average, averaged, last_mean, path_of, save
 
 RUN = "0123456789abcdef"
 

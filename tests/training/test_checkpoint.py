@@ -33,7 +33,7 @@ from repro.training.checkpoint import (
     step_of,
     weights,
 )
-from repro.training.checkpoint_io import SafetensorsIO
+from repro.training.loop import SafetensorsIO
 
 RUN = "0123456789abcdef"
 GOLDEN = Path(__file__).parent / "golden"

@@ -10,8 +10,8 @@ import pytest
 from training.tiny_run import BUDGET, MICRO, Journal, text, train
 
 from repro.data.batching import plan_of, share
-from repro.training import checkpoint_callback, journal_callback
-from repro.training.cost import TrainingCost
+from repro.training import callbacks
+from repro.training.callbacks import TrainingCost
 from repro.training.loop import Every
 from repro.training.module import TranslationModule
 
@@ -33,8 +33,7 @@ class Whole(Journal):
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A micro-batch takes one second, a batch of dev a hundred, a checkpoint ten thousand; nothing else takes any."""
     clock = SimpleNamespace(now=1e6, monotonic=lambda: clock.now)
-    for module in (journal_callback, checkpoint_callback):
-        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(callbacks, "time", clock)
 
     def takes(of: type, name: str, seconds: float) -> None:
         made = getattr(of, name)

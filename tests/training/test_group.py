@@ -29,7 +29,7 @@ from repro.runs.determinism import weights_digest
 from repro.training import checkpoint, group
 from repro.training.group import Group
 from repro.training.module import TranslationModule
-from repro.training.peer import Peer
+from repro.training.run_spec import Peer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*does not have many workers")
 FIRST = Peer(

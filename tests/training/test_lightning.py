@@ -27,8 +27,7 @@ from repro.model.ablations.batch_norm import BatchNormalised
 from repro.model.ablations.scores import AdditiveScores
 from repro.model.transformer import Transformer
 from repro.training import checkpoint
-from repro.training.module import TranslationModule
-from repro.training.schedule import rate
+from repro.training.module import TranslationModule, rate
 
 ROOT = Path(__file__).parents[2]
 RUN = "0123456789abcdef"

@@ -36,11 +36,10 @@ from repro.data.batching import plan_of
 from repro.decoding.translate import score_tokens
 from repro.model import bfloat16
 from repro.training import checkpoint, loop
-from repro.training.averaging import averaged
+from repro.training.checkpoint import averaged
 from repro.training.loop import Every, Fitted
-from repro.training.module import TranslationModule
+from repro.training.module import TranslationModule, rate
 from repro.training.replay_check import planned_order
-from repro.training.schedule import rate
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*does not have many workers")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro.training.schedule import rate
+from repro.training.module import rate
 
 
 @pytest.mark.parametrize(

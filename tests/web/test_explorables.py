@@ -15,7 +15,7 @@ from repro.model.config import BASE
 from repro.model.embedding import sinusoids
 from repro.pages.scale_data import ScaleData
 from repro.results import layer_costs
-from repro.training.schedule import rate
+from repro.training.module import rate
 from repro.web.explorables import explorables_section, laws, measured_layers, scores
 from repro.web.report import report_html
 
