@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import ENGLISH_NUMBERS, WORDS, Forms, forms
+from repro.corpora.grammar.tree import ENGLISH_NUMBERS, WORDS, Forms, forms
 
 _OBJECT_FORM = {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
 _BE, _HAVE, _WANT = (("be",), ("have", "has", "had"), ("want", "wants", "wanted"))

@@ -5,7 +5,7 @@ La vieille amie de l'homme ne les a pas vues.
 """
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import FRENCH_NUMBERS, VOWELS, WORDS, Forms, forms
+from repro.corpora.grammar.tree import FRENCH_NUMBERS, VOWELS, WORDS, Forms, forms
 
 _VERBS = {verb: forms(of) for verb, of in WORDS["french_verbs"]}
 _DETERMINERS = {en: forms(fr) for en, _, fr in WORDS["determiners"]}

@@ -5,7 +5,7 @@ Weil der alte Hund müde war, hat die Frau, der er folgt, ihn nicht mitgebracht.
 """
 
 from repro.corpora.grammar import tree
-from repro.corpora.grammar.lexicon import GERMAN_NUMBERS, WORDS, forms
+from repro.corpora.grammar.tree import GERMAN_NUMBERS, WORDS, forms
 
 _FORMS = {verb: forms(of) for verb, of in WORDS["german_verbs"]}
 _ENDINGS = {name: dict(zip("NADG", map(forms, cases), strict=True)) for name, *cases in WORDS["german_endings"]}
