@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from performance import grid, renewed
 
 from repro.claims.blocks import slope_weights
-from repro.claims.catalogue import CLAIMS, ENDPOINTS, catalogue_digest
-from repro.claims.claim import B0, Claim, Endpoint
+from repro.claims.catalogue import B0, CLAIMS, ENDPOINTS, Claim, Endpoint, catalogue_digest
 from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_SIGN, SEEDS
 from repro.claims.judge import Found, Suite, judge_suite, may_judge
 from repro.results.frame import noted_rows

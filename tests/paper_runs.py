@@ -5,8 +5,7 @@ import math
 from dataclasses import asdict, replace
 from typing import Any
 
-from repro.claims.catalogue import catalogue_digest
-from repro.claims.claim import Claim
+from repro.claims.catalogue import Claim, catalogue_digest
 from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.model.config import BASE
 from repro.results.record import Record

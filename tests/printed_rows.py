@@ -4,7 +4,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from repro.claims.claim import B0
+from repro.claims.catalogue import B0
 from repro.results.record import PaperNumbers
 from repro.runs.table import BASE_ROW
 

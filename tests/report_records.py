@@ -10,7 +10,7 @@ from typing import Any
 
 from paper_runs import changed, paper_run, perplexity, told_apart
 
-from repro.claims.judge import evidence_of
+from repro.claims.evidence import evidence_of
 from repro.pages.scale_data import ScaleData, summary
 from repro.results.frame import Listed, ResultSet, note_rows
 from repro.results.record import Record, path

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from repro import paper
-from repro.claims.claim import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8, row_of
+from repro.claims.catalogue import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8, row_of
 from repro.model.config import BASE as BASE_HYPER
 from repro.paper import TABLE_2, TABLE_4, Pair, PrintedParser, System
 from repro.results.record import PaperNumbers

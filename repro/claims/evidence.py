@@ -5,19 +5,23 @@ before the result, and the rows differ only in what they are said to differ in. 
 nothing. The rules in words: docs/claims.md.
 """
 
+import functools
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from repro.claims.catalogue import lists
 from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome
 from repro.model.config import written
 from repro.results.frame import NO_ROWS, Rows
 from repro.results.kinds import by_cell, differences, newest
 from repro.results.notes import seeds_of_rows
-from repro.results.record import SPLITS, Record, signature
+from repro.results.record import SPLITS, PaperNumbers, Record, signature
+
+FILE = "verdicts.json"  # the published verdicts of a scale, in its folder
 
 
 class Apart(NamedTuple):
@@ -28,12 +32,26 @@ class Apart(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Published:
+    """The verdicts of one scale that were published before the analysis treated seeds as blocks."""
+
+    verdicts: Mapping[str, tuple[Outcome, str]] = field(default_factory=dict)  # by claim, with the reason; or void
+    runs: frozenset[str] = frozenset()  # the ids of the runs that they rest on
+    void: str = ""  # why they no longer hold, in words
+
+
+NOTHING_PUBLISHED = Published()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """The runs of one scale: those that may settle a claim, those behind published verdicts, and the others."""
 
     fresh: Sequence[Record] = ()  # begun under a kept list of claims, from the first declared seed on
     published: Sequence[Record] = ()  # the runs behind published verdicts
     apart: Sequence[Apart] = ()
+    rows: Rows = field(default_factory=dict)  # of the experiments, whether they were run or not
+    before: Published = NOTHING_PUBLISHED  # the published verdicts themselves
 
     @property
     def records(self) -> Sequence[Record]:
@@ -45,19 +63,27 @@ class Evidence:
         """All runs there are."""
         return [*self.records, *(record for record, _ in self.apart)]
 
+    @property
+    def is_exploration(self) -> bool:
+        """Whether no run counts, so that there is no page of claims or of statements."""
+        return not self.records and not self.before.void
+
+    @functools.cached_property
+    def printed(self) -> dict[str, PaperNumbers]:
+        """The paper's numbers by "table/row", whether the row was run or not."""
+        listed = {f"{table}/{row}": one.paper for (table, row), one in self.rows.items()}
+        return listed | {f"{one.table}/{one.row}": one.paper for one in self.everything}
+
+    @functools.cached_property
     def taken(self) -> dict[str, list[Record]]:
         """The fresh runs that are judged, by "table/row" and in the order of their seeds; only rows with enough."""
         return {row: of[:SEEDS] for row, of in _by_row(self.fresh).items() if len(of) >= SEEDS}
 
+    @functools.cached_property
     def explored(self) -> dict[str, list[Record]]:
         """The runs for exploration, by "table/row": the published ones, and for other rows those of committed code."""
-        known = _by_row(self.published)
         clean = [record for record in self.everything if not record.stamp["dirty"]]
-        return _by_row(newest(clean)[0]) | known
-
-    def count(self, row: str) -> int:
-        """How many fresh runs "table/row" has."""
-        return sum(f"{record.table}/{record.row}" == row for record in self.fresh)
+        return _by_row(newest(clean)[0]) | _by_row(self.published)
 
 
 def _by_row(records: Iterable[Record]) -> dict[str, list[Record]]:
@@ -66,19 +92,17 @@ def _by_row(records: Iterable[Record]) -> dict[str, list[Record]]:
     }
 
 
-def gather(
-    records: Iterable[Record], lists: Container[str], rows: Rows = NO_ROWS, published: Container[str] = ()
-) -> Evidence:
-    """Separate evidence from exploration. Evidence must have begun under one of these `lists` of claims, by digest.
+def evidence_of(records: Iterable[Record], rows: Rows = NO_ROWS, before: Published = NOTHING_PUBLISHED) -> Evidence:
+    """Separate evidence from exploration. Evidence must have begun under a list of claims that is kept.
 
     Whether that list held a particular claim is checked later, claim by claim. `rows` are those of the experiments; a
-    run must have its row's hyper-parameters. `published` are the ids of the runs that published verdicts rest on.
+    run must have its row's hyper-parameters.
     """
     everything = [*records]
-    known = [record for record in everything if record.run in published and record.claims not in lists]
-    others = [record for record in everything if record.run not in published or record.claims in lists]
+    known = [record for record in everything if record.run in before.runs and record.claims not in lists()]
+    others = [record for record in everything if record.run not in before.runs or record.claims in lists()]
     shared = _misplaced(everything) | _copies(others)
-    looked_at = [(record, _set_apart(record, lists, rows) or shared.get(id(record), "")) for record in others]
+    looked_at = [(record, _set_apart(record, rows) or shared.get(id(record), "")) for record in others]
     apart = [Apart(record, why) for record, why in looked_at if why]
     kept, older = newest([record for record, why in looked_at if not why])
     cells = by_cell(kept)
@@ -92,16 +116,16 @@ def gather(
         fresh += unbroken
         after_gap = f"after a gap in the seeds, which count from {FIRST_SEED} on"
         apart += [Apart(record, after_gap) for record in of[len(unbroken) :]]
-    return Evidence(fresh=fresh, published=known, apart=apart)
+    return Evidence(fresh=fresh, published=known, apart=apart, rows=rows, before=before)
 
 
-def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
+def _set_apart(record: Record, rows: Rows) -> str | None:
     """Why a run by itself settles nothing, regardless of the other runs; None if it may."""
     if record.stamp["dirty"]:
         return "of uncommitted code"
     if record.seed < FIRST_SEED:
         return f"of seeds below {FIRST_SEED}, whose runs were looked at when scales, claims and analysis were chosen"
-    if record.claims not in lists:
+    if record.claims not in lists():
         return "begun under a list of claims that is not kept" if record.claims else "begun before such lists were kept"
     if record.determinism is None or record.determinism["badge"] is None:
         return "not shown to have read what was planned"
@@ -209,23 +233,6 @@ def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
         },
     }
     return [*beside, *(name for name, found in alike.items() if len(found) > 1)]
-
-
-# Verdicts that were published before the analysis treated seeds as blocks
-
-FILE = "verdicts.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    """The published verdicts of one scale."""
-
-    verdicts: Mapping[str, tuple[Outcome, str]] = field(default_factory=dict)  # by claim, with the reason; or void
-    runs: frozenset[str] = frozenset()  # the ids of the runs that they rest on
-    void: str = ""  # why they no longer hold, in words
-
-
-NOTHING_PUBLISHED = Published()
 
 
 def read_published(folder: Path, records: Iterable[Record]) -> Published:

@@ -9,6 +9,7 @@ it is exploration. The rules in words: docs/claims.md.
 
 import itertools
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -16,12 +17,22 @@ from types import MappingProxyType
 from repro.claims import decisions
 from repro.claims.arithmetic import CHECKS
 from repro.claims.blocks import Blocks, slope_weights
-from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER, held, lists
-from repro.claims.claim import Claim, Endpoint, row_of, rows_scored
+from repro.claims.catalogue import (
+    B0,
+    CLAIMS,
+    ENDPOINTS,
+    SCALE_ORDER,
+    STATEMENTS,
+    Claim,
+    Endpoint,
+    held,
+    row_of,
+    rows_scored,
+)
 from repro.claims.decisions import MAX_DIVERGED, MIN_RUNS, OF_PRINT, OF_SIGN, OF_SIZE, OUTCOMES, SEEDS, Outcome, Verdict
-from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, gather, unlike
+from repro.claims.evidence import Evidence, Published, unlike
 from repro.claims.tested import NOT_RUN
-from repro.results.frame import NO_ROWS, Rows, whole
+from repro.results.frame import whole
 from repro.results.record import PaperNumbers, Record
 
 LayerOutcomes = Mapping[str, tuple[Outcome, str]]  # claim -> its verdict and the evidence
@@ -42,7 +53,6 @@ class Found:
     printed: float | None = None  # the paper's number for `value`
     level: float | None = None  # significance level from Holm's procedure; None if it took no part
     means: tuple[float, ...] = ()  # mean of each row's runs
-    steps: tuple[float, ...] = ()  # for a trend, the difference from each row to the next
     diverged: str = ""  # which runs, in words
 
 
@@ -86,78 +96,70 @@ class Suite:
 # From records to verdicts
 
 
-def evidence_of(records: Iterable[Record], rows: Rows = NO_ROWS, published: Published = NOTHING_PUBLISHED) -> Evidence:
-    """The runs that count, each for the claims of its list; `rows` are the rows of the experiments."""
-    return gather(records, lists(), rows, published.runs)
-
-
 def judge(
-    evidence: Evidence,
-    rows: Rows = NO_ROWS,
-    measured: LayerOutcomes = NOTHING_MEASURED,
-    claims: Sequence[Claim] = CLAIMS,
-    published: Published = NOTHING_PUBLISHED,
+    evidence: Evidence, measured: LayerOutcomes = NOTHING_MEASURED, claims: Sequence[Claim] = CLAIMS
 ) -> list[Judged]:
     """Every claim with its verdict, in the paper's order.
 
-    The `claims` share one error rate, that of their page. `rows` are rows whose printed numbers and sizes are known
-    without a run. `measured` are the verdicts that need no run: from the measured layers of Table 1, from tests and
-    from printed numbers.
+    The `claims` share one error rate, that of their page. `measured` are the verdicts that need no run: from the
+    measured layers of Table 1, from tests and from printed numbers.
     """
-    known = {f"{table}/{row}": listed.here for (table, row), listed in rows.items() if listed.here}  # even if not run
+    known = {f"{table}/{row}": listed.here for (table, row), listed in evidence.rows.items() if listed.here}
     known |= {f"{run.table}/{run.row}": run.hyper for run in evidence.everything}
-    fresh = judge_suite(suite(evidence, evidence.taken(), rows), claims)
-    explored = judge_suite(suite(evidence, evidence.explored(), rows), claims, is_listed=False)
-    return [
-        Judged(one.claim, *measured[one.claim.id])
-        if one.claim.id in measured
-        else replace(_latest(one, other, published), sentence_here=one.claim.sentence_here(known))
+    trained = [claim for claim in claims if claim.is_trained]
+    fresh = judge_suite(suite(evidence, evidence.taken), trained)
+    explored = judge_suite(suite(evidence, evidence.explored), trained, is_listed=False)
+    found = {
+        one.claim.id: replace(_latest(one, other, evidence.before), sentence_here=one.claim.sentence_here(known))
         for one, other in zip(fresh, explored, strict=True)
-    ]
+    }
+    return [found.get(claim.id) or Judged(claim, *measured.get(claim.id, _unsettled(claim))) for claim in claims]
 
 
 def _latest(fresh: Judged, explored: Judged, published: Published) -> Judged:
     """The verdict by fresh seeds, else the published one, else "not judged"; these two with the explored numbers."""
-    if not fresh.claim.is_trained or all(all(found.runs) or found.diverged for found in fresh.found):
+    if all(all(found.runs) or found.diverged for found in fresh.found):
         return fresh
-    if (known := published.verdicts.get(fresh.claim.id)) is None:
-        return replace(explored, verdict="not judged", reason=published.void or fresh.reason, explored=explored.verdict)
-    return replace(explored, verdict=known[0], reason=known[1], explored=explored.verdict)
+    verdict, reason = published.verdicts.get(fresh.claim.id, ("not judged", published.void or fresh.reason))
+    return replace(explored, verdict=verdict, reason=reason, explored=explored.verdict)
 
 
-def suite(evidence: Evidence, taken: Mapping[str, Sequence[Record]], rows: Rows = NO_ROWS) -> Suite:
+def _unsettled(claim: Claim) -> tuple[Outcome, str]:
+    """Why a claim that needs no training has no verdict."""
+    if claim.compute:
+        return "not judged", "no record has the printed numbers of its rows"
+    return "not judged", NOT_RUN if claim.tests else claim.missing
+
+
+def suite(evidence: Evidence, taken: Mapping[str, Sequence[Record]]) -> Suite:
     """The numbers of the `taken` runs on every endpoint that claims use."""
-    named = {f"{record.table}/{record.row}": record.paper for record in evidence.everything}
+    fresh = Counter(f"{run.table}/{run.row}" for run in evidence.fresh)
     return Suite(
         scale=next((record.scale for record in evidence.everything), SCALE_ORDER[0]),
         runs={one.name: {row: one.by_seed(runs) for row, runs in taken.items()} for one in ENDPOINTS.values()},
-        printed={f"{table}/{row}": listed.paper for (table, row), listed in rows.items()} | named,
+        printed=evidence.printed,
         records=taken,
-        waiting={row: evidence.count(row) for row in named if row not in taken},
+        waiting={row: n for row, n in fresh.items() if row not in taken},
     )
 
 
-def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bool = True) -> list[Judged]:
-    """Every claim with its verdict; `is_listed` requires that runs began after the claim was listed as it is now."""
-    trained = [claim for claim in claims if claim.is_trained]
+def judge_suite(suite: Suite, claims: Sequence[Claim], *, is_listed: bool = True) -> list[Judged]:
+    """Claims about trained rows, each with its verdict; `is_listed` requires that runs began after it was listed."""
     blocks = {}
-    for one in dict.fromkeys(endpoint for claim in trained for endpoint in claim.endpoints):
-        rows = rows_scored(trained, one.split)  # all rows that some claim uses with a score of the same split
+    for one in dict.fromkeys(endpoint for claim in claims for endpoint in claim.endpoints):
+        rows = rows_scored(claims, one.split)  # all rows that some claim uses with a score of the same split
         blocks[one.name] = Blocks({row: of for row, of in suite.runs[one.name].items() if row in rows})
     looks = {
         (claim.id, one.name): _look(suite, claim, one, blocks[one.name], is_listed=is_listed)
-        for claim in trained
+        for claim in claims
         for one in claim.endpoints
     }
-    family = [key for claim in trained if may_judge(suite.scale, claim) for key in _keys(claim)]
+    family = [key for claim in claims if may_judge(suite.scale, claim) for key in _keys(claim)]
     found = {key: found for key, (found, _) in looks.items()}
     for key, result in zip(family, decisions.judged([looks[key][1] for key in family]), strict=True):
         if result:
             found[key] = replace(found[key], verdict=result[0], level=result[1])
-    return [
-        _combined(claim, [found[key] for key in _keys(claim)], suite) if claim.is_trained else _untrained(claim, suite)
-        for claim in claims
-    ]
+    return [_combined(claim, [found[key] for key in _keys(claim)], suite) for claim in claims]
 
 
 def _keys(claim: Claim) -> list[tuple[str, str]]:
@@ -202,7 +204,6 @@ def _look(
         interval=estimate.interval() if estimate else None,
         printed=printed,
         means=tuple(whole(means)),
-        steps=tuple(b - a for a, b in itertools.pairwise(whole(means))) if claim.kind == "trend" else (),
         diverged=", ".join(diverged),
     )
     if refused:
@@ -277,12 +278,12 @@ def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
 
 def steps_against(claim: Claim, found: Found) -> str:
     """The steps of a trend whose sign is opposite to that found for its slope, each with its number."""
-    if found.verdict.outcome not in (*OF_SIZE[:2], *OF_SIGN[:2]) or found.value is None:
+    if claim.kind != "trend" or found.verdict.outcome not in (*OF_SIZE[:2], *OF_SIGN[:2]) or found.value is None:
         return ""
     against = [
-        f"{step:+.{found.endpoint.decimals}f} from {row_of(small)} to {row_of(large)}"
-        for (small, large), step in zip(itertools.pairwise(claim.rows), found.steps, strict=False)
-        if step * found.value < 0
+        f"{larger - smaller:+.{found.endpoint.decimals}f} from {row_of(small)} to {row_of(large)}"
+        for (small, smaller), (large, larger) in itertools.pairwise(zip(claim.rows, found.means, strict=False))
+        if (larger - smaller) * found.value < 0
     ]
     return f", though {', '.join(against)}" if against else ""
 
@@ -297,15 +298,39 @@ def verdicts_of_print(printed: Mapping[str, PaperNumbers], claims: Iterable[Clai
     return found
 
 
-def _untrained(claim: Claim, suite: Suite) -> Judged:
-    """The verdict on a claim that needs no training: by arithmetic, by tests, or not judged here."""
-    if found := verdicts_of_print(suite.printed, [claim]):
-        return Judged(claim, *found[claim.id])
-    if claim.compute:
-        absent = ", ".join(row_of(row) for row in claim.rows if row not in suite.printed)
-        return Judged(claim, "not judged", f"no run of {absent}, whose record has the printed numbers")
-    return Judged(claim, "not judged", NOT_RUN if claim.tests else claim.missing)
-
-
 def _not_judged(reason: str) -> Verdict:
     return Verdict(outcome="not judged", reason=reason)
+
+
+# Distances to the base, for figures and for rows that no claim compares
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToBase:
+    """A row minus the base by one score; positive where the row is better."""
+
+    value: float
+    over_seeds: tuple[float, float] | None  # 95 %; None where the runs do not count, or cannot be compared
+    runs: tuple[Sequence[Record], Sequence[Record]]  # the runs of the row and of the base behind the value
+
+
+def to_base(evidence: Evidence, row: str, endpoint: Endpoint) -> ToBase | None:
+    """How far "table/row" is from the base, by rows + seeds over the rows that are judged on the same page.
+
+    None where it or the base has no finished run with this score.
+    """
+    pages = [rows_scored([one for one in of if one.is_trained], endpoint.split) for of in (CLAIMS, STATEMENTS)]
+    page = next((rows for rows in pages if row in rows), set[str]()) | {row, B0}
+    for taken in (evidence.taken, evidence.explored):
+        ours, base = ([run for run in taken.get(one, ()) if endpoint.of(run) is not None] for one in (row, B0))
+        if ours and base:
+            blocks = Blocks({name: endpoint.by_seed(of) for name, of in taken.items() if name in page})
+            estimate = None if unlike({row: ours, B0: base}) else blocks.difference(row, B0)
+            means = [statistics.fmean(endpoint.by_seed(of).values()) for of in (ours, base)]
+            counts = {*map(id, (*ours, *base))} <= {*map(id, evidence.records)}
+            return ToBase(
+                value=estimate.value if estimate else means[0] - means[1],
+                over_seeds=estimate.interval() if estimate and counts else None,
+                runs=(ours, base),
+            )
+    return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
-from repro.claims.claim import Claim
+from repro.claims.catalogue import Claim
 from repro.claims.decisions import OF_HOUSE, Outcome
 from repro.results.provenance import Provenance, provenance
 from repro.storage import signed_json

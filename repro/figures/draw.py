@@ -14,9 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from repro.claims.evidence import read_published
-from repro.claims.judge import evidence_of
-from repro.claims.to_base import Distances
+from repro.claims.evidence import Evidence, evidence_of, read_published
 from repro.figures import curves, forest, quality, style
 from repro.figures.checkpoints import Probe, measured, runs_of_rows
 from repro.model.config import BASE as PAPER_BASE
@@ -94,7 +92,7 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
         **{f"operations of {table}": partial(of_systems, curves.draw_over_operations, table) for table in tables},
         **{f"fading of {table}": partial(of_systems, curves.draw_fading, table, results) for table in tables},
         "differences": lambda: forest.draw_differences(
-            to, third(), _distances(place, of), results, command=f"{MAKE_ALL} {at_scale}"
+            to, third(), _evidence(place, of), results, command=f"{MAKE_ALL} {at_scale}"
         ),
         "quality and cost": lambda: quality.draw_quality(to, third(), command=f"{MAKE_ALL} {at_scale}"),
     }
@@ -149,8 +147,8 @@ def _of_modules(to: Path) -> list[Path]:
     ]
 
 
-def _distances(place: Path, of: Callable[[str], list[Record]]) -> Distances:
-    """The distances to the base as on the pages of verdicts, from all records of the scale."""
+def _evidence(place: Path, of: Callable[[str], list[Record]]) -> Evidence:
+    """The evidence that the pages of verdicts have, from all records of the scale."""
     tables = {folder.name: of(folder.name) for folder in record_folders(place)}
     found = ResultSet(folder=place, tables=tables, rows=noted_rows(place))
-    return Distances(evidence_of(found.everything, found.rows, read_published(place, found.everything)))
+    return evidence_of(found.everything, found.rows, read_published(place, found.everything))

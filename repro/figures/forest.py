@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from repro.claims.claim import BLEU, LOG_PPL, Endpoint
-from repro.claims.to_base import Distances, ToBase
+from repro.claims.catalogue import BLEU, LOG_PPL, Endpoint
+from repro.claims.evidence import Evidence
+from repro.claims.judge import ToBase, to_base
 from repro.figures import style
 from repro.figures.style import Axes, Figure, save_numbers
 from repro.pages.tables import TABLE_2_NAME
@@ -70,10 +71,10 @@ class ComparedRow:
         return max(one.n[0] for one in self.found.values())
 
 
-def differences_to_base(records: Iterable[Record], distances: Distances, results: Path) -> list[ComparedRow]:
+def differences_to_base(records: Iterable[Record], evidence: Evidence, results: Path) -> list[ComparedRow]:
     """Every row that has a finished run, first those in the paper, in its order; none without the base.
 
-    `distances` are from all records of the scale. The translations are beside the records under `results`.
+    `evidence` is of all records of the scale. The translations are beside the records under `results`.
     """
     clean = [record for record in records if record.status == "finished" and not record.stamp["dirty"]]
     ordered = sorted(clean, key=lambda one: (not _is_printed(one), one.table, one.position, one.seed))
@@ -83,7 +84,7 @@ def differences_to_base(records: Iterable[Record], distances: Distances, results
     firsts = {(one.table, one.row): one for one in reversed(ordered) if one.table != BASE}
     lines = []
     for first in reversed(firsts.values()):
-        found = {one: distances(f"{first.table}/{first.row}", one) for one in ENDPOINTS}
+        found = {one: to_base(evidence, f"{first.table}/{first.row}", one) for one in ENDPOINTS}
         differences = {one: _difference(one, of, first, base, results) for one, of in found.items() if of}
         if len(differences) == len(ENDPOINTS):
             name = label(first.row, first.hyper)
@@ -108,10 +109,10 @@ def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, re
 
 
 def draw_differences(
-    folder: Path, records: Sequence[Record], distances: Distances, results: Path, *, command: str
+    folder: Path, records: Sequence[Record], evidence: Evidence, results: Path, *, command: str
 ) -> list[Path]:
     """Draw log PPL and BLEU, a line per row, and write the numbers. Raises ValueError that names the command to run."""
-    if not (lines := differences_to_base(records, distances, results)):
+    if not (lines := differences_to_base(records, evidence, results)):
         raise ValueError(f"no finished runs of committed code of the base and of another row. Run `{command}`.")
     nothing = (None, None)
     numbers = [

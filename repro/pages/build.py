@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from repro.claims import tested
 from repro.claims.catalogue import CLAIMS, LISTED, STATEMENTS
-from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge, verdicts_of_print
+from repro.claims.evidence import evidence_of
+from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, judge, verdicts_of_print
 from repro.claims.layers import verdicts
 from repro.pages import claims, of_others, readme, table1, tables
 from repro.pages.columns import has_part, sheet
@@ -57,15 +58,15 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
 
 def _pages_of_scale(data: ScaleData) -> Documents:
     result_set = data.result_set
-    judged = () if data.is_exploration else (*data.judged, *data.stated)
+    judged = () if data.evidence.is_exploration else (*data.judged, *data.stated)
     # a published part of Table 3 stands on that table's page alone
     frames = {name: frame for name, frame in data.frames.items() if result_set.own or not has_part(name)}
     pages = {name: page_of_table(frame, data.runs.scale, name, judged) for name, frame in frames.items()}
-    if data.is_exploration and not result_set.own:
+    if data.evidence.is_exploration and not result_set.own:
         pages = {name: brief(page) for name, page in pages.items()}
     pictures = {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
     made = {name: Document(pages[name], sheet(frame), is_article=True) for name, frame in frames.items()}
-    if not data.is_exploration:
+    if not data.evidence.is_exploration:
         for of, verdicts in ((claims.OF_PAPER, data.judged), (claims.OF_TEXTS, data.stated)):
             made[of.name] = Document(claims.page(data, of), claims.sheet(verdicts))
     links = _pages(result_set.folder.parent, frames)
@@ -131,7 +132,7 @@ def verdicts_of(result_set: ResultSet) -> dict[str, str]:
     return {
         one.claim.id: one.verdict
         for claims_of_page in (CLAIMS, STATEMENTS)
-        for one in judge(evidence, result_set.rows, known, claims_of_page)
+        for one in judge(evidence, known, claims_of_page)
     }
 
 

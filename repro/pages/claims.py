@@ -10,18 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from repro.claims.blocks import ALPHA
-from repro.claims.catalogue import SCALE_ORDER, catalogue_digest
-from repro.claims.claim import B0, BLEU, LOG_PPL, TABLE3, Claim, Endpoint, row_of
+from repro.claims.catalogue import B0, BLEU, LOG_PPL, SCALE_ORDER, TABLE3, Claim, Endpoint, catalogue_digest, row_of
 from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, OUTCOMES, SEEDS, Outcome
-from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, why_apart
-from repro.claims.judge import TOO_FEW, Found, Judged, may_judge, may_judge_sizes
-from repro.claims.to_base import Distances
+from repro.claims.evidence import Evidence, why_apart
+from repro.claims.judge import TOO_FEW, Found, Judged, may_judge, may_judge_sizes, to_base
 from repro.pages.columns import comma_separated, marked, numbers, rules_between, tabled, with_minus
-from repro.pages.scale_data import ScaleData, printed_of
+from repro.pages.scale_data import ScaleData
 from repro.pages.words import to_project
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.render.text import several
-from repro.results.frame import whole
 from repro.results.labels import label
 from repro.results.parts import RATIO, length_decides
 
@@ -111,7 +108,7 @@ def page(data: ScaleData, of: Subject = OF_PAPER) -> Page:
             _other_rows(answered, data) if is_of_paper else (),
             Heading("How it was judged"),
             Text(_not_answered(judged, data.evidence, scale)),
-            Text(promise(judged, scale, data.published)),
+            Text(promise(judged, scale, data.evidence)),
             exploration(data.evidence) if is_of_paper else (),
             Text((rules, f". List of claims: {catalogue_digest()}.")),
         ),
@@ -135,16 +132,31 @@ def is_answered(one: Judged, scale: str) -> bool:
 
 def agreement(data: ScaleData) -> str:
     """The first sentence: how our differences to the base agree with the printed ones, where any run is evidence."""
-    distances, printed = Distances(data.evidence), printed_of(data.result_set)
-    known = {one.name: of for one in (LOG_PPL, BLEU) if (of := distances.agreement(printed, one))}
-    if data.is_exploration or not known:
+    known = {one.name: of for one in (LOG_PPL, BLEU) if len(of := list(_beside_print(data.evidence, one))) > 2}
+    if data.evidence.is_exploration or not known:
         return ""
-    said = " and ".join(f"{with_minus(f'{of.rank_correlation:.2f}')} in {name}" for name, of in known.items())
-    rows = max(of.rows for of in known.values())
+    import pandas as pd
+
+    ranks = {name: pd.DataFrame(of).round(9).corr("spearman").to_numpy()[0, 1] for name, of in known.items()}
+    said = " and ".join(f"{with_minus(f'{rank:.2f}')} in {name}" for name, rank in ranks.items())
     return (
-        f"Over {rows} rows of Table 3, our differences to the base and those that the paper prints have a rank "
-        f"correlation of {said}."
+        f"Over {max(map(len, known.values()))} rows of Table 3, our differences to the base and those that the paper "
+        f"prints have a rank correlation of {said}."
     )
+
+
+def _beside_print(evidence: Evidence, of: Endpoint) -> Iterator[tuple[float, float]]:
+    """The rows of Table 3 less the base, ours and as printed, where there are both."""
+    printed = {row: less for row in TABLE3 if row != B0 and (less := _printed_to_base(evidence, row, of)) is not None}
+    for row, less in printed.items():
+        if found := to_base(evidence, row, of):
+            yield found.value, less
+
+
+def _printed_to_base(evidence: Evidence, row: str, of: Endpoint) -> float | None:
+    """What the paper prints for a row less what it prints for the base."""
+    found = [of.printed(evidence.printed[name]) for name in (row, B0) if name in evidence.printed]
+    return found[0] - found[1] if len(found) == 2 and None not in found else None
 
 
 def outcomes(judged: Iterable[Judged], of: Subject = OF_PAPER) -> Listing:
@@ -162,11 +174,11 @@ def outcomes(judged: Iterable[Judged], of: Subject = OF_PAPER) -> Listing:
     )
 
 
-def promise(judged: Iterable[Judged], scale: str, published: Published = NOTHING_PUBLISHED) -> str:
+def promise(judged: Iterable[Judged], scale: str, evidence: Evidence) -> str:
     """How far the verdicts about trained rows may be trusted; if a page has none, only that it has none."""
     judged = list(judged)
     if not settles(judged):
-        return f"{published.void}. " * bool(published.void) + (
+        return f"{evidence.before.void}. " * bool(evidence.before.void) + (
             "Nothing about trained rows is judged here: no claim has all the runs that it needs."
         )
     is_published = any(one.is_judged and one.explored for one in judged)
@@ -276,20 +288,14 @@ def _beside(
 def _other_rows(answered: Iterable[Judged], data: ScaleData) -> Iterator[Block]:
     """The rows of Table 3 that have runs but that no claim here compares with the base, compared with it."""
     told = {row for one in answered if len(one.claim.rows) == 2 and B0 in one.claim.rows for row in one.claim.rows}
-    printed, distances = printed_of(data.result_set), Distances(data.evidence)
-    rows = [row for row in TABLE3 if row not in {B0, *told} and any(distances(row, of) for of in (LOG_PPL, BLEU))]
-    if not rows or B0 not in printed:
+    found = {(row, of): to_base(data.evidence, row, of) for row in TABLE3 if row != B0 for of in (LOG_PPL, BLEU)}
+    rows = [row for row in TABLE3 if row not in {B0, *told} and any(found[row, of] for of in (LOG_PPL, BLEU))]
+    if not rows or B0 not in data.evidence.printed:
         return
-    runs = data.evidence.explored()
-    columns = [Column("", "row", [label(row_of(row), runs[row][0].hyper) for row in rows])]
+    columns = [Column("", "row", [label(row_of(row), data.evidence.explored[row][0].hyper) for row in rows])]
     for of in (LOG_PPL, BLEU):
-        cells = []
-        for row in rows:
-            one = distances(row, of)
-            theirs = whole([of.printed(printed[name]) for name in (row, B0) if name in printed])
-            less = theirs[0] - theirs[1] if len(theirs) == 2 else None
-            cells.append(_beside(one.value if one else None, one.over_seeds if one else None, less, of))
-        columns += _columns(of, cells)
+        lines = [(found[row, of], _printed_to_base(data.evidence, row, of)) for row in rows]
+        columns += _columns(of, [_beside(one and one.value, one and one.over_seeds, less, of) for one, less in lines])
     yield Heading("Rows that no claim here compares")
     yield Text("Each less the base, above zero where the row is better; printed differences this small ask more runs.")
     yield Table(tuple(columns))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from repro.claims.claim import B0, BASE_DE, BASE_FR
+from repro.claims.catalogue import B0, BASE_DE, BASE_FR
 from repro.claims.evidence import Apart, Evidence, why_apart
 from repro.claims.judge import Judged
 from repro.model.config import BASE as PAPER_BASE

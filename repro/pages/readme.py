@@ -86,7 +86,7 @@ def page_of_scale(data: ScaleData, names: Sequence[str], pictures: Collection[st
         blocks(
             Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
             Text(agreement(data)),
-            _found_in(tables) if data.is_exploration else outcomes(data.judged),
+            _found_in(tables) if data.evidence.is_exploration else outcomes(data.judged),
             Text((count, *_standing(data))),
             _pictures_shown(pictures),
             Heading("Tables"),
@@ -122,7 +122,7 @@ def figures_page(data: ScaleData, pictures: Collection[str]) -> Page | None:
 
 def _standing(data: ScaleData) -> Words:
     """What the runs may show; if none is evidence, or they are too few for every claim, only that."""
-    if data.is_exploration:
+    if data.evidence.is_exploration:
         return "All of it is ", Strong("exploration"), ": no run counts as evidence."
     if not settles(data.judged):
         return ("No claim about trained rows has all the runs that it needs, so nothing is settled here.",)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repro.claims.catalogue import CLAIMS, STATEMENTS
-from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published, read_published
-from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence_of, judge
+from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, evidence_of, read_published
+from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, judge
 from repro.pages.columns import PARTS, TABLE_3, has_systems, tell_exploration
 from repro.pages.of_others import with_ngrams
 from repro.pages.words import EXPLORED
@@ -15,7 +15,7 @@ from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
 from repro.results.frame import DataFrame, ResultSet
 from repro.results.parts import SPLIT, with_brackets, with_further, with_lengths, with_parts
-from repro.results.record import BASE, PaperNumbers, Record, path
+from repro.results.record import BASE, Record, path
 from repro.results.sentences import read_counts, read_places
 
 
@@ -56,13 +56,7 @@ class ScaleData:
     evidence: Evidence
     judged: Sequence[Judged]  # the claims of the paper
     stated: Sequence[Judged]  # what teaching texts say
-    published: Published = NOTHING_PUBLISHED
     cache: Path | None = None  # the folder in which text is generated again to be shown; None: no text is shown
-
-    @property
-    def is_exploration(self) -> bool:
-        """Whether no run counts as evidence, so that there is no page of claims or of statements."""
-        return not self.evidence.records and not self.published.void
 
 
 def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) -> ScaleData | None:
@@ -83,7 +77,7 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
     published = NOTHING_PUBLISHED if result_set.own else read_published(result_set.folder, result_set.everything)
     evidence = evidence_of(result_set.everything, result_set.rows, published)
     for frame in frames.values():
-        frame.attrs[EXPLORED] = not evidence.records and not published.void
+        frame.attrs[EXPLORED] = evidence.is_exploration
         if not result_set.own:
             tell_exploration(frame, evidence)
     return ScaleData(
@@ -91,16 +85,9 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
         runs=runs,
         frames=frames,
         evidence=evidence,
-        judged=judge(evidence, result_set.rows, layers, CLAIMS, published),
-        stated=judge(evidence, result_set.rows, layers, STATEMENTS, published),
-        published=published,
+        judged=judge(evidence, layers, CLAIMS),
+        stated=judge(evidence, layers, STATEMENTS),
     )
-
-
-def printed_of(result_set: ResultSet) -> dict[str, PaperNumbers]:
-    """The paper's numbers by "table/row", whether the row was run or not."""
-    listed = {f"{table}/{row}": one.paper for (table, row), one in result_set.rows.items()}
-    return listed | {f"{one.table}/{one.row}": one.paper for one in result_set.everything}
 
 
 def check_beside(records: Iterable[Record], results: Path) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import altair as alt
 from markupsafe import Markup
 
-from repro.claims.claim import BLEU, LOG_PPL, Endpoint
-from repro.claims.to_base import Distances
+from repro.claims.catalogue import BLEU, LOG_PPL, Endpoint
 from repro.figures.forest import AXES, ComparedRow, differences_to_base
 from repro.figures.quality import points
 from repro.pages.columns import PARTS, comma_separated, has_part
@@ -40,8 +39,7 @@ UPDATES: dict[str, Any] = {"tickCount": 6, "grid": False}
 
 def differences_section(data: ScaleData) -> Section | None:
     """The forest plot; None if no row can be compared with the base."""
-    distances = Distances(data.evidence)
-    lines = differences_to_base(comparable(data), distances, data.result_set.folder.parent)
+    lines = differences_to_base(comparable(data), data.evidence, data.result_set.folder.parent)
     if not lines:
         return None
     firsts = first_runs(data.result_set)

@@ -36,7 +36,7 @@ def overview_section(data: ScaleData) -> Section:
         counts = Counter(one.verdict for one in of)
         told = (outcome_html(outcome, f"{counts[outcome]}") for outcome in OUTCOMES if counts[outcome])
         body += said.format(len(of), subject, Markup(" ").join(told))
-    body += Markup("<p>{}</p>").format(promise(data.judged, runs.scale, data.published))
+    body += Markup("<p>{}</p>").format(promise(data.judged, runs.scale, data.evidence))
     if apart := exploration(data.evidence):
         body += Markup('<details class="many"><summary>Runs that settle nothing, and why</summary>{}</details>').format(
             Markup(html(apart))

@@ -7,8 +7,7 @@ from printed_rows import PRINTED
 
 from repro.claims import arithmetic
 from repro.claims.arithmetic import BASE_MODEL, BIG_MODEL, CHECKS, LADDERS, Checked, PrintedRows
-from repro.claims.catalogue import CLAIMS, LISTED
-from repro.claims.claim import ACCURACY, B0, BLEU, LOG_PPL
+from repro.claims.catalogue import ACCURACY, B0, BLEU, CLAIMS, LISTED, LOG_PPL
 from repro.paper import Hardware
 from repro.results.record import PaperNumbers
 

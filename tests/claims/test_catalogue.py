@@ -13,19 +13,26 @@ from claims.test_judge import some
 from printed_rows import PRINTED
 
 from repro.claims.catalogue import (
+    ACCURACY,
+    B0,
+    BLEU,
     CLAIMS,
+    F1,
     FILE,
     LISTED,
+    LOG_PPL,
     SCALE_ORDER,
     STATEMENTS,
+    TABLE3,
+    Claim,
     catalogue_digest,
     claim_digest,
     held,
     lists,
     note,
 )
-from repro.claims.claim import ACCURACY, B0, BLEU, F1, LOG_PPL, TABLE3, Claim
-from repro.claims.judge import evidence_of, judge
+from repro.claims.evidence import evidence_of
+from repro.claims.judge import judge
 from repro.model.config import BASE, Hyper
 from repro.results.record import PaperNumbers
 from repro.runs.scales import SCALES

@@ -10,10 +10,19 @@ import pytest
 from claims.test_judge import of, some
 from paper_runs import changed, paper_run, that_counts
 
-from repro.claims.claim import B0, H1
+from repro.claims.catalogue import B0, H1
 from repro.claims.decisions import FIRST_SEED, SEEDS
-from repro.claims.evidence import FILE, NOTHING_PUBLISHED, Evidence, gather, read_published, unlike, why_apart
-from repro.claims.judge import evidence_of, judge
+from repro.claims.evidence import (
+    FILE,
+    NOTHING_PUBLISHED,
+    Evidence,
+    Published,
+    evidence_of,
+    read_published,
+    unlike,
+    why_apart,
+)
+from repro.claims.judge import judge
 from repro.model.ablations.norms import PreNorm
 from repro.model.config import BASE, written
 from repro.model.rivals.recurrent import Simple
@@ -23,7 +32,6 @@ from repro.results.kinds import differences
 from repro.results.provenance import provenance
 from repro.results.record import PaperNumbers, Record
 
-LIST = "0123456789abcdef"
 PRE_NORM = partial(Transformer, around=PreNorm)
 SHOWN: Any = {
     "badge": "L2", "against": [], "order": "ab", "plan": "ab", "weights": "", "replayed": 0, "repeated_lines": 0,
@@ -32,7 +40,7 @@ SHOWN: Any = {
 
 def run(seed: int, row: str = "h=1", table: str = "table3_A", **other: Any) -> Record:
     """One that counts."""
-    return replace(that_counts(paper_run(row, table, seed=seed), LIST), **other)
+    return replace(that_counts(paper_run(row, table, seed=seed)), **other)
 
 
 def seeds(evidence: Evidence) -> list[int]:
@@ -56,13 +64,13 @@ def seeds(evidence: Evidence) -> list[int]:
 )
 def test_what_does_not_count_is_set_apart_by_name(changed: dict[str, Any], why: str) -> None:
     # the last of three seeds: the two before it count
-    found = gather([run(9), run(10), replace(run(11), **changed)], {LIST})
+    found = evidence_of([run(9), run(10), replace(run(11), **changed)])
     assert seeds(found) == [9, 10]
     assert [(one.record.seed, one.why) for one in found.apart] == [(11, why)]
 
 
 def test_seeds_that_were_looked_at_before_do_not_count() -> None:
-    found = gather([run(seed) for seed in range(6, 12)], {LIST})
+    found = evidence_of([run(seed) for seed in range(6, 12)])
     assert seeds(found) == [9, 10, 11]
     assert why_apart(found.apart) == [
         f"3 of seeds below {FIRST_SEED}, whose runs were looked at when scales, claims and analysis were chosen: "
@@ -71,11 +79,11 @@ def test_seeds_that_were_looked_at_before_do_not_count() -> None:
 
 
 def test_after_a_gap_nothing_counts() -> None:
-    found = gather([run(12), run(9), run(10), run(13)], {LIST})
+    found = evidence_of([run(12), run(9), run(10), run(13)])
     assert seeds(found) == [9, 10]
     assert why_apart(found.apart) == ["2 after a gap in the seeds, which count from 9 on: h=1 (seed 12, 13)"]
     # who throws a seed away that displeases keeps only those before it
-    assert seeds(gather([run(9), replace(run(10), claims=None), run(11), run(12)], {LIST})) == [9]
+    assert seeds(evidence_of([run(9), replace(run(10), claims=None), run(11), run(12)])) == [9]
 
 
 def test_seeds_that_are_no_repetitions_of_the_newest_do_not_count() -> None:
@@ -83,7 +91,7 @@ def test_seeds_that_are_no_repetitions_of_the_newest_do_not_count() -> None:
     old = [replace(run(seed), settings=bf16, stamp={**run(seed).stamp, "started": "a"}) for seed in (9, 10)]
     new = [replace(run(seed), stamp={**run(seed).stamp, "started": "b"}) for seed in (11, 12)]
     base = run(9, "base", "base", stamp={**run(9).stamp, "n_threads": 2})  # another row, which nobody compares with
-    found = gather([base, *old, *new], {LIST})
+    found = evidence_of([base, *old, *new])
     assert [(record.row, record.seed) for record in found.records] == [("base", 9)]
     assert why_apart(found.apart)[0] == "2 unlike the newest run of their row in precision: h=1 (seed 9, 10)"
 
@@ -91,38 +99,37 @@ def test_seeds_that_are_no_repetitions_of_the_newest_do_not_count() -> None:
 def test_a_run_has_the_hyper_parameters_that_its_row_makes() -> None:
     of_row = Listed(0, PaperNumbers(ppl=None, bleu=None, params=None), None, written({**vars(BASE), "n_heads": 1}))
     right, wrong = run(9, hyper=changed(n_heads=1)), run(10, hyper=changed(n_heads=2))
-    found = gather([right, wrong], {LIST}, {("table3_A", "h=1"): of_row})
+    found = evidence_of([right, wrong], {("table3_A", "h=1"): of_row})
     assert seeds(found) == [9]
     assert found.apart[0].why == "with hyper-parameters that differ from their row's"
-    unknown = gather([right], {LIST}, {("table3_A", "h=4"): of_row})
+    unknown = evidence_of([right], {("table3_A", "h=4"): of_row})
     assert unknown.apart[0].why == "of rows that their experiment does not have"
-    assert seeds(gather([right], {LIST}, {("table3_A", "h=1"): of_row._replace(here=None)})) == [9]
+    assert seeds(evidence_of([right], {("table3_A", "h=1"): of_row._replace(here=None)})) == [9]
 
 
 def test_a_seed_copied_as_several_counts_not_even_once() -> None:
     copied = replace(run(9), seed=10, run="0" * 16)  # another name, the same weights
-    found = gather([run(9), copied], {LIST})
+    found = evidence_of([run(9), copied])
     assert not found.records
     weights = run(9).determinism["weights"][:16]  # type: ignore[index]
     assert [one.why for one in found.apart] == [f"with the same weights {weights}, so copies of one run"] * 2
     renamed = replace(run(9), determinism={**SHOWN, "weights": "others"}, seed=10)
-    assert [one.why[:18] for one in gather([run(9), renamed], {LIST}).apart] == ["with the same run "] * 2
+    assert [one.why[:18] for one in evidence_of([run(9), renamed]).apart] == ["with the same run "] * 2
     as_row = replace(run(9), row="h=2", hyper=changed(n_heads=2))
-    assert seeds(gather([run(9), as_row, run(10)], {LIST})) == []  # and after the gap nothing counts
+    assert seeds(evidence_of([run(9), as_row, run(10)])) == []  # and after the gap nothing counts
     in_two_tables = replace(run(9), table="mine", row="one head")
-    assert len(gather([run(9), in_two_tables], {LIST}).records) == 2
+    assert len(evidence_of([run(9), in_two_tables]).records) == 2
     nothing: Any = {"status": "diverged", "scores": dict.fromkeys(("dev", "test"), dict.fromkeys(run(9).scores["dev"]))}
     without_weights = [run(seed, determinism={**SHOWN, "weights": None}, **nothing) for seed in (9, 10)]
-    assert seeds(gather(without_weights, {LIST})) == [9, 10]
+    assert seeds(evidence_of(without_weights)) == [9, 10]
 
 
 def test_five_seeds_of_every_row_are_judged() -> None:
     last = FIRST_SEED + SEEDS
     base = [run(seed, "base", "base") for seed in range(FIRST_SEED, last + 2)]
-    found = gather([*base, *(run(seed) for seed in range(FIRST_SEED, last - 1))], {LIST})
-    taken = {row: [record.seed for record in of] for row, of in found.taken().items()}
+    found = evidence_of([*base, *(run(seed) for seed in range(FIRST_SEED, last - 1))])
+    taken = {row: [record.seed for record in of] for row, of in found.taken.items()}
     assert taken == {B0: [*range(FIRST_SEED, last)]}, "h=1 lacks one"
-    assert found.count("table3_A/h=1") == SEEDS - 1
 
 
 def ordered(seed: int, row: str, order: str) -> Record:
@@ -132,29 +139,29 @@ def ordered(seed: int, row: str, order: str) -> Record:
 
 def test_runs_in_another_order_than_their_seed_or_in_that_of_two_settle_nothing() -> None:
     rows = [ordered(seed, row, f"o{seed}") for seed in (9, 10) for row in ("h=1", "h=4", "h=16")]
-    assert not gather(rows, {LIST}).apart
+    assert not evidence_of(rows).apart
     swapped = [*rows[:-1], ordered(10, "h=16", "o9")]
-    assert why_apart(gather(swapped, {LIST}).apart) == [
+    assert why_apart(evidence_of(swapped).apart) == [
         "1 in another order than the other rows of their seed: h=16 (seed 10)"
     ]
     two = [ordered(9, "h=1", "o9"), ordered(9, "h=4", "o10")]
-    assert len(gather(two, {LIST}).apart) == 2, "nobody can tell which is which"
+    assert len(evidence_of(two).apart) == 2, "nobody can tell which is which"
     longer = replace(ordered(9, "h=16", "another"), hyper=changed(steps=300_000))
     shown: Any = {**longer.determinism, "weights": "others"}
     longer = replace(longer, cost={**longer.cost, "steps": 300_000}, row="big", run="0" * 16, determinism=shown)
-    assert not gather([*rows, longer], {LIST}).apart, "as many updates have an order of their own"
+    assert not evidence_of([*rows, longer]).apart, "as many updates have an order of their own"
     same = [ordered(seed, row, "o9") for seed in (9, 10) for row in ("h=1", "h=4")]
-    assert why_apart(gather(same, {LIST}).apart) == [
+    assert why_apart(evidence_of(same).apart) == [
         "4 of seeds that have one order of the data, 9, 10: h=1 (seed 9, 10), h=4 (seed 9, 10)"
     ]
 
 
 def test_runs_of_published_verdicts_count_whatever_their_seed_and_list() -> None:
     older = replace(run(4), claims=None)
-    found = gather([older, run(9)], {LIST}, published={older.run})
+    found = evidence_of([older, run(9)], before=Published(runs=frozenset({older.run})))
     assert ([one.seed for one in found.published], [one.seed for one in found.fresh]) == ([4], [9])
     assert not found.apart
-    assert {row: [one.seed for one in of] for row, of in found.explored().items()} == {"table3_A/h=1": [4]}
+    assert {row: [one.seed for one in of] for row, of in found.explored.items()} == {"table3_A/h=1": [4]}
 
 
 def test_what_rows_differ_in_besides_their_own_numbers() -> None:
@@ -195,10 +202,10 @@ def test_a_row_with_a_system_of_its_own_is_of_the_same_world_as_the_base() -> No
 
 
 def test_many_rows_are_counted() -> None:
-    found = gather([run(1, f"h={h}") for h in (1, 2, 4, 8, 16, 32)], {LIST})
+    found = evidence_of([run(1, f"h={h}") for h in (1, 2, 4, 8, 16, 32)])
     assert why_apart(found.apart)[0].endswith(": 6 rows, seed 1")
     five = [run(seed, f"h={h}") for seed in (3, 1) for h in (1, 2, 4, 8, 16)]
-    assert why_apart(gather(five, {LIST}).apart)[0].endswith("h=8 (seed 3, 1), h=16 (seed 3, 1)")
+    assert why_apart(evidence_of(five).apart)[0].endswith("h=8 (seed 3, 1), h=16 (seed 3, 1)")
 
 
 # Verdicts of before
@@ -237,15 +244,15 @@ def test_they_stand_beside_the_analysis_of_today_until_fresh_seeds_take_their_pl
 ) -> None:
     note(tmp_path, runs)
     published = read_published(tmp_path, runs)
-    one = of(judge(evidence_of(runs, published=published), published=published), "C28b")
+    one = of(judge(evidence_of(runs, before=published)), "C28b")
     assert (one.verdict, one.reason, one.explored) == ("undetermined", "as it was", "reproduced")
     assert one.found[1].value == pytest.approx(10.9, abs=0.1)
     void = read_published(tmp_path, runs[1:])
     assert void.void == f"The verdicts in {FILE} are void: run {runs[0].run} is missing (seed 4 of base/base)"
-    one = of(judge(evidence_of(runs[1:], published=void), published=void), "C28b")
+    one = of(judge(evidence_of(runs[1:], before=void)), "C28b")
     assert (one.verdict, one.reason) == ("not judged", void.void)
     records = [*runs, *some(B0, 25.8), *some(H1, 24.9)]
-    one = of(judge(evidence_of(records, published=published), published=published), "C28b")
+    one = of(judge(evidence_of(records, before=published)), "C28b")
     assert (one.verdict, one.explored) == ("reproduced", None)
 
 
@@ -259,7 +266,7 @@ def test_a_fresh_run_may_take_the_place_of_one_of_the_base_whose_seed_is_judged_
     published = read_published(tmp_path, [*runs, *fresh])
     assert not published.void
     again = replace(fresh[0], run=old.run)  # made again under the list of today, from code that was not changed
-    evidence = evidence_of([*runs, again, *fresh[1:]], published=published)
+    evidence = evidence_of([*runs, again, *fresh[1:]], before=published)
     assert [one.seed for one in evidence.fresh] == [9, 10, 11, 12, 13]
 
 

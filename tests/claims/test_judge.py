@@ -14,10 +14,27 @@ from printed_rows import PRINTED
 
 from repro.claims import judge as judging
 from repro.claims.blocks import ALPHA
-from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER, catalogue_digest, claim_digest
-from repro.claims.claim import B0, BLEU, DROP_0, H1, H32, LOG_PPL, N2, N4, N8, TEST_BLEU, Claim
+from repro.claims.catalogue import (
+    B0,
+    BLEU,
+    CLAIMS,
+    DROP_0,
+    ENDPOINTS,
+    H1,
+    H32,
+    LOG_PPL,
+    N2,
+    N4,
+    N8,
+    SCALE_ORDER,
+    TEST_BLEU,
+    Claim,
+    catalogue_digest,
+    claim_digest,
+)
 from repro.claims.decisions import FIRST_SEED, OF_SIGN, OF_SIZE, SEEDS
-from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge, may_judge_sizes
+from repro.claims.evidence import evidence_of
+from repro.claims.judge import Judged, Suite, judge_suite, may_judge, may_judge_sizes, verdicts_of_print
 from repro.results.record import PaperNumbers, Record
 
 
@@ -64,52 +81,55 @@ def with_row(suite: Suite, row: str, **values: Sequence[float]) -> Suite:
     )
 
 
+def judged(suite: Suite) -> list[Judged]:
+    return judge_suite(suite, [one for one in CLAIMS if one.is_trained])
+
+
 FLAT: Truth = dict.fromkeys(PRINTED, 25.0)
 AS_PRINTED: Truth = {row: paper["bleu"] for row, paper in PRINTED.items() if paper["bleu"] is not None}
 
 
 def test_a_suite_as_the_paper_prints_it_reproduces_what_can_be_seen() -> None:
-    results = judge_suite(made(AS_PRINTED, s=0.05))
+    results = judged(made(AS_PRINTED, s=0.05))
     for id in ("C28b", "C29a", "C29c", "C30a", "C30i", "C30n", "C31a"):
         assert of(results, id).verdict == "reproduced", of(results, id).reason
     assert of(results, "C27c").reason.startswith("BLEU "), "a claim on one score names it"
 
 
 def test_a_family_is_judged_by_its_closest_row() -> None:
-    results = judge_suite(made(AS_PRINTED, s=0.05))
+    results = judged(made(AS_PRINTED, s=0.05))
     assert of(results, "C28e").verdict == "reproduced"
     assert "ahead of the next, h=4, by 0.3" in of(results, "C28e").reason
     otherwise = made({**AS_PRINTED, H1: 27.0}, s=0.05)
-    assert of(judge_suite(otherwise), "C28e").verdict == "contradicted"
-    assert of(judge_suite(replace(otherwise, scale="captions")), "C28e").verdict == "opposite sign"
+    assert of(judged(otherwise), "C28e").verdict == "contradicted"
+    assert of(judged(replace(otherwise, scale="captions")), "C28e").verdict == "opposite sign"
 
 
 def test_a_suite_in_which_nothing_matters_finds_nothing() -> None:
-    results = judge_suite(made(FLAT, n=20))
+    results = judged(made(FLAT, n=20))
     assert {one.verdict for one in results if one.claim.kind in ("direction", "trend")} == {"inconclusive"}
     assert of(results, "C19").verdict == "reproduced"
 
 
 def test_where_no_sign_is_found_a_printed_size_may_be_excluded() -> None:
     # 0.9 BLEU of one head is printed; the difference is none, and known to about 0.1, or hardly known
-    found, unsure = (of(judge_suite(made(FLAT, scale="captions", s=s)), "C28b") for s in (0.05, 2.0))
+    found, unsure = (of(judged(made(FLAT, scale="captions", s=s)), "C28b") for s in (0.05, 2.0))
     assert (found.verdict, unsure.verdict) == ("printed size excluded", "undetermined")
     assert re.search(r"BLEU below 0\.\d+, printed 0\.9", found.reason)
     assert unsure.found[1].verdict.detectable > 0.9  # type: ignore[operator]
-    at_paper = of(judge_suite(made(FLAT, s=0.05)), "C28b")
+    at_paper = of(judged(made(FLAT, s=0.05)), "C28b")
     assert at_paper.verdict == "inconclusive"
 
 
 def test_effects_the_other_way_round_are_found() -> None:
     reversed_ = {row: 2 * AS_PRINTED[B0] - bleu for row, bleu in AS_PRINTED.items()}
-    results = judge_suite(made(reversed_, scale="captions", s=0.1))
+    results = judged(made(reversed_, scale="captions", s=0.1))
     for id in ("C28b", "C29a", "C29c", "C30a", "C30e", "C30j", "C30n"):
         assert of(results, id).verdict == "opposite sign", of(results, id).reason
 
 
 def test_wrong_verdicts_are_as_rare_as_promised() -> None:
     # all rows are equal and the base, in most comparisons, is three times as noisy; benchmarks/verdicts.py has more
-    trained = [one for one in CLAIMS if one.is_trained]
     n_pages, wrong = 20, 0
     for seed in range(n_pages):
         page, random = made(FLAT, seed=seed), np.random.default_rng(1_000 + seed)
@@ -118,7 +138,7 @@ def test_wrong_verdicts_are_as_rare_as_promised() -> None:
         page = with_row(page, B0, BLEU=[*map(float, seeds + noisy)], log_ppl=[*map(float, (seeds + noisy) / 30)])
         wrong += any(
             found.verdict.outcome in (*OF_SIGN[:2], *OF_SIZE[:2]) and one.claim.kind != "equivalence"
-            for one in judge_suite(page, trained)
+            for one in judged(page)
             for found in one.found
         )
     assert wrong / n_pages <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / n_pages)
@@ -126,7 +146,7 @@ def test_wrong_verdicts_are_as_rare_as_promised() -> None:
 
 def levels(page: Suite) -> list[float]:
     """At which the claims of a page were tested."""
-    return [found.level for one in judge_suite(page) for found in one.found if found.level is not None]
+    return [found.level for one in judged(page) for found in one.found if found.level is not None]
 
 
 def test_the_levels_of_a_page_come_to_its_error_rate_whatever_of_it_has_been_run() -> None:
@@ -149,7 +169,7 @@ def test_a_scale_judges_what_it_can_bear() -> None:
 
 
 def test_below_its_scale_a_claim_shows_its_numbers_without_a_verdict() -> None:
-    result = of(judge_suite(made(AS_PRINTED, scale="laptop", s=0.05)), "C28d")
+    result = of(judged(made(AS_PRINTED, scale="laptop", s=0.05)), "C28d")
     assert (result.verdict, result.reason) == ("not judged", "needs scale captions or a larger one")
     found = result.found[1]
     assert found.value == pytest.approx(0.3, abs=0.1)
@@ -159,7 +179,7 @@ def test_below_its_scale_a_claim_shows_its_numbers_without_a_verdict() -> None:
 
 def test_endpoints_that_disagree_settle_nothing() -> None:
     suite = with_row(made(FLAT, s=0.02), H1, BLEU=(27.0, 27.1, 27.05, 26.9, 27.0), log_ppl=(0.7, 0.7, 0.71, 0.7, 0.7))
-    result = of(judge_suite(suite), "C28b")
+    result = of(judged(suite), "C28b")
     assert result.verdict == "inconclusive"
     assert result.reason.startswith("the endpoints disagree: log PPL above")
 
@@ -242,7 +262,7 @@ BASE_RUNS = some(B0, 25.8)
     ("records", "id", "reason"),
     [
         (BASE_RUNS, "C28b", "too few runs that count: h=1 0 of 5"),
-        (BASE_RUNS, "C28a", "no run of h=1, h=4, h=16, h=32, whose record has the printed numbers"),
+        (BASE_RUNS, "C28a", "no record has the printed numbers of its rows"),
         ([*BASE_RUNS[:4], *some(H1, 24.9, 2)], "C28b", "too few runs that count: base 4 of 5, h=1 2 of 5"),
         (
             [*BASE_RUNS, *some("table3_D/eps_ls=0.0", 25.3)],  # made before that score was taken: they did not diverge
@@ -280,7 +300,7 @@ def test_a_claim_that_came_later_is_not_judged_by_the_runs_before_it(monkeypatch
     before = "a" * 16
     others = frozenset(claim_digest(one) for one in CLAIMS if one.id != "C28b")
     known = {LIST: {claim_digest(one) for one in CLAIMS}, before: others}
-    for module in ("catalogue", "judge"):
+    for module in ("catalogue", "evidence"):
         monkeypatch.setattr(f"repro.claims.{module}.lists", lambda: known)
     base = some(B0, 25.8)
     older = [replace(record, claims=before) for record in (*some(H1, 14.9), *some(H32, 14.9))]
@@ -309,19 +329,19 @@ def test_dropout_is_judged_only_where_a_text_is_learned_by_heart() -> None:
 
 def test_a_trend_names_its_slope_and_the_steps_against_it() -> None:
     depths = {**AS_PRINTED, N2: 20.0, N4: 24.0, B0: 26.0, N8: 25.5}
-    deeper = of(judge_suite(made(depths, s=0.02)), "C30i")
+    deeper = of(judged(made(depths, s=0.02)), "C30i")
     assert deeper.verdict == "reproduced"
     log_ppl, bleu = deeper.reason.split("; ")
     assert log_ppl.startswith("log PPL least-squares slope per doubling above ")
     assert re.search(r", though -0\.0\d\d from base to N=8$", log_ppl)
     assert re.search(r", though -0\.\d\d from base to N=8$", bleu)
-    assert "though" not in of(judge_suite(made({**depths, N8: 27.0}, s=0.02)), "C30i").reason
-    nothing = of(judge_suite(made(FLAT)), "C30i")
+    assert "though" not in of(judged(made({**depths, N8: 27.0}, s=0.02)), "C30i").reason
+    nothing = of(judged(made(FLAT)), "C30i")
     assert (nothing.verdict, "though" in nothing.reason) == ("inconclusive", False), "steps of a slope that may be none"
 
 
 def test_claims_about_layers_take_the_verdict_of_table_1_and_arithmetic_needs_no_record() -> None:
-    before = judge([])
+    before = judge([], measured=verdicts_of_print({}, CLAIMS))
     assert of(before, "C04").verdict == "consistent"
     assert of(before, "C05").reason == "needs the measurements of experiments/table1.py"
     after = of(judge([], measured={"C05": ("does not hold here", "it waits twice")}), "C05")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from benchmark_files import opened
 
-from repro.claims.catalogue import catalogue_digest
-from repro.claims.claim import B0, BLEU
+from repro.claims.catalogue import B0, BLEU, catalogue_digest
 from repro.claims.decisions import FIRST_SEED, SEEDS
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from repro.claims.catalogue import CLAIMS, LISTED
-from repro.claims.claim import Claim
+from repro.claims.catalogue import CLAIMS, LISTED, Claim
 from repro.claims.tested import (
     COMMAND,
     FILE,

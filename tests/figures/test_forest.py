@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from paper_runs import that_counts
 from sacrebleu.metrics.bleu import BLEU as SACREBLEU
 
-from repro.claims.claim import BLEU, LOG_PPL
-from repro.claims.judge import evidence_of, judge
-from repro.claims.to_base import Distances
+from repro.claims.catalogue import BLEU, LOG_PPL
+from repro.claims.evidence import evidence_of
+from repro.claims.judge import judge
 from repro.figures import draw, forest, style
 from repro.figures.forest import ComparedRow, differences_to_base, draw_differences
 from repro.pages import claims
@@ -34,7 +34,7 @@ PRINTED: dict[str, Any] = {
 def compared(records: Sequence[Record], results: Path) -> list[ComparedRow]:
     """The lines of the picture of these records alone."""
     evidence = evidence_of(records)
-    return differences_to_base(records, Distances(evidence), results)
+    return differences_to_base(records, evidence, results)
 
 
 def counting(make: Make, row: str, of: Callable[[int], dict[str, Any]], **other: Any) -> list[Record]:
@@ -149,7 +149,7 @@ def test_without_the_base_or_another_row_there_is_no_picture(
 ) -> None:
     runs = [a_record(row) for row in rows]
     with pytest.raises(ValueError, match=r"finished runs .* of the base and of another row\. Run `make`\."):
-        draw_differences(tmp_path, runs, Distances(evidence_of(runs)), tmp_path, command="make")
+        draw_differences(tmp_path, runs, evidence_of(runs), tmp_path, command="make")
 
 
 @pytest.mark.parametrize("names", [["h=1"], ["h=1", "h=4", "h=16", "h=32", "a row with rather a long name"]])

@@ -7,26 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 import pytest
 from paper_runs import around, changed, paper_run
 from printed_rows import PRINTED
 
-from repro.claims.catalogue import CLAIMS, catalogue_digest
-from repro.claims.claim import B0, BLEU, H1
+from repro.claims.catalogue import B0, BLEU, CLAIMS, H1, catalogue_digest
 from repro.claims.decisions import Outcome, Verdict
-from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, Published
-from repro.claims.judge import Found, Judged, evidence_of, judge
+from repro.claims.evidence import Evidence, Published, evidence_of
+from repro.claims.judge import Found, Judged, judge
 from repro.pages import build, claims
 from repro.pages.scale_data import Summary
 from repro.render.markdown import markdown
 from repro.results.frame import ResultSet
 from repro.results.parts import RATIO
 from repro.results.record import PaperNumbers, Record, path
-
-T = TypeVar("T")
 
 
 @pytest.fixture
@@ -104,7 +101,7 @@ def test_length_decides_only_where_the_penalty_turns_the_sign() -> None:
 def test_todays_analysis_is_shown_beside_a_published_verdict() -> None:
     claim = next(one for one in CLAIMS if one.id == "C28b")
     one = Judged(claim=claim, verdict="undetermined", reason="", found=(), explored="printed size excluded")
-    text = claims.promise([one], "laptop")
+    text = claims.promise([one], "laptop", NOTHING)
     assert "The verdicts are those published before 9 was the first seed" in text
     shown = page_of([replace(one, found=FOUND)])
     assert "**undetermined**; explored: printed size excluded" in shown
@@ -113,7 +110,8 @@ def test_todays_analysis_is_shown_beside_a_published_verdict() -> None:
 
 
 def test_void_verdicts_say_so() -> None:
-    assert claims.promise([], "laptop", Published(void="The verdicts are void: run x is missing")).startswith(
+    void = Evidence(before=Published(void="The verdicts are void: run x is missing"))
+    assert claims.promise([], "laptop", void).startswith(
         "The verdicts are void: run x is missing. Nothing about trained rows is judged here"
     )
 
@@ -122,22 +120,20 @@ FOUND = (Found(endpoint=BLEU, runs=(5, 5), verdict=Verdict(outcome="undetermined
 
 
 def test_the_first_sentence_is_the_rank_correlation_with_the_paper() -> None:
-    printed = {row: PRINTED[row] for row in (B0, H1, "table3_C/N=2", "table3_B/d_k=16")}
-    found = small(
-        [
-            *around("base", "base", 25.8, -1),
-            *around("table3_A", "h=1", 24.0),
-            *around("table3_C", "N=2", 2.0),
-            *around("table3_B", "d_k=16", 24.5),
-        ]
-    )
-    text = page_of(judge(found), found, printed)
+    records = [
+        *around("base", "base", 25.8, -1),
+        *around("table3_A", "h=1", 24.0),
+        *around("table3_C", "N=2", 2.0),
+        *around("table3_B", "d_k=16", 24.5),
+    ]
+    found = small(records)
+    text = page_of(judge(found), found)
     # BLEU: ours -1.8, -23.8, -1.3 and printed -0.9, -2.1, -0.7, which is 0.99 by values and 1 by ranks
     assert text.split("\n\n")[2] == (
         "Over 3 rows of Table 3, our differences to the base and those that the paper prints have a rank correlation "
         "of 1.00 in log PPL and 1.00 in BLEU."
     )
-    assert "rank correlation" not in page_of(judge(found), found, printed, is_exploration=True)
+    assert "rank correlation" not in page_of([], small([replace(record, claims=None) for record in records]))
 
 
 def test_the_file_for_machines_has_every_claim(results: Path) -> None:
@@ -175,7 +171,7 @@ def test_what_is_not_answered_stands_in_one_sentence() -> None:
 def test_a_row_that_no_claim_compares_has_its_numbers() -> None:
     heads = around("table3_A", "h=16", 25.8, hyper=changed(n_heads=8))
     found = small([*around("base", "base", 25.8, -1), *around("table3_E", "learned positions", 24.9), *heads])
-    text = page_of(judge(found), found, PRINTED)
+    text = page_of(judge(found), found)
     assert "## Rows that no claim here compares" in text
     assert cells(text, "h=16 (here 8)"), "with the size that it has at this scale"
     [line] = cells(text, "learned positions")
@@ -190,28 +186,18 @@ LAPTOP = Summary(scale="laptop", claim="", n=0, n_rows=0, took=("1", "hour"))
 def page_of(
     judged: Sequence[Judged],
     evidence: Evidence = NOTHING,
-    printed: Mapping[str, PaperNumbers] = MappingProxyType({}),
     lengths: Mapping[str, float] = MappingProxyType({}),
-    *,
-    is_exploration: bool = False,
 ) -> str:
-    """The page of claims, where the paper prints this for rows, and their translations are as long as that."""
-    rows = {(table, row): SimpleNamespace(paper=paper) for (table, row), paper in by_row(printed).items()}
-    of_rows = [(table, row, ratio) for (table, row), ratio in by_row(lengths).items()]
+    """The page of claims, where the translations of rows are as long as that."""
+    of_rows = [(*row.split("/"), ratio) for row, ratio in lengths.items()]
     data: Any = SimpleNamespace(
         runs=LAPTOP,
         judged=judged,
-        is_exploration=is_exploration,
         evidence=evidence,
-        published=NOTHING_PUBLISHED,
         frames={"all": pd.DataFrame(of_rows, columns=["table", "row", RATIO])},
-        result_set=SimpleNamespace(own=False, rows=rows, everything=()),
+        result_set=SimpleNamespace(own=False),
     )
     return markdown(claims.page(data))
-
-
-def by_row(values: Mapping[str, T]) -> dict[tuple[str, str], T]:
-    return {(table, row): of for name, of in values.items() for table, _, row in [name.partition("/")]}
 
 
 def small(records: list[Record]) -> Evidence:

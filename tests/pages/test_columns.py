@@ -10,8 +10,7 @@ from typing import Any
 from paper_runs import direction, paper_run
 from table_records import cell, columns, diverged, run
 
-from repro.claims.catalogue import CLAIMS
-from repro.claims.claim import ACCURACY, B0, BLEU, D256, H1, H4, LOG_PPL, Claim, Endpoint
+from repro.claims.catalogue import ACCURACY, B0, BLEU, CLAIMS, D256, H1, H4, LOG_PPL, Claim, Endpoint
 from repro.claims.decisions import Outcome, Verdict
 from repro.claims.judge import Found, Judged
 from repro.pages import tables

@@ -129,7 +129,6 @@ def at(scale: str, **verdicts: Outcome) -> Any:
         judged=[Judged(claim=one, verdict=verdicts.get(one.id, "not judged"), reason="") for one in CLAIMS],
         stated=(),
         frames={},
-        is_exploration=False,
         evidence=Evidence(),
         result_set=SimpleNamespace(rows={}, everything=[], own=False, folder=Path(scale)),
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_records import packed_at
 from paper_runs import direction
 from playwright.sync_api import expect
+from report_records import packed_at
 
-from repro.claims.claim import B0, BLEU, H1, H4, LOG_PPL, Claim, Endpoint
+from repro.claims.catalogue import B0, BLEU, H1, H4, LOG_PPL, Claim, Endpoint
 from repro.claims.decisions import Outcome, Verdict
 from repro.claims.judge import Found, Judged
 from repro.pages.scale_data import ScaleData
@@ -96,8 +96,8 @@ def test_what_stands_behind_a_verdict_ends_with_one_stop(made: Path, opened: Any
 
 
 def test_a_finding_names_the_scores_that_decide_it_and_what_says_otherwise(laptop: ScaleData) -> None:
-    def found(endpoint: Endpoint, outcome: Outcome, steps: tuple[float, ...] = ()) -> Found:
-        return Found(endpoint=endpoint, runs=(5, 8), verdict=Verdict(outcome=outcome, reason=""), value=1, steps=steps)
+    def found(endpoint: Endpoint, outcome: Outcome, *means: float) -> Found:
+        return Found(endpoint=endpoint, runs=(5, 8), verdict=Verdict(outcome=outcome, reason=""), value=1, means=means)
 
     one = judged("C1", "one is worse", "sign as printed")
     deeper = replace(
@@ -106,7 +106,7 @@ def test_a_finding_names_the_scores_that_decide_it_and_what_says_otherwise(lapto
     claims = [
         replace(one, found=(found(LOG_PPL, "sign as printed"), found(BLEU, "sign as printed"))),
         replace(one, found=(found(LOG_PPL, "sign as printed"), found(BLEU, "undetermined"))),
-        replace(deeper, found=(found(BLEU, "sign as printed", (2.0, -0.5)),)),
+        replace(deeper, found=(found(BLEU, "sign as printed", 0.0, 2.0, 1.5),)),
     ]
     body = overview_section(replace(laptop, judged=claims)).body
     said = [re.sub("<[^>]*>", "", line) for line in re.findall('<li>(<a href="#claim.*?)</li>', body)]
