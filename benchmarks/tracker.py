@@ -23,10 +23,9 @@ import torch
 from command import new_parser, save, show
 
 from repro.storage.journal import Journal
-from repro.tracking.client import connect
+from repro.tracking.client import Tracker, connect
 from repro.tracking.mirror import Mirror
 from repro.tracking.run_folder import write_run
-from repro.tracking.tracker import Tracker
 
 NONE, AGAIN = "none", "none again"
 

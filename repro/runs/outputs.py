@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from repro.corpora.parallel_text import Parallel
     from repro.decoding.inside import Glimpse, LookedAt
     from repro.runs.run_dir import RunDir
-    from repro.tracking.tracker import Tracker
+    from repro.tracking.client import Tracker
 
 Say = Callable[[str], object]
 # takes the name and size of a text; returns a callback that takes how many sentences are translated, and may raise

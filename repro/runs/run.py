@@ -33,7 +33,7 @@ from repro.storage.journal import Journal, read, read_all
 from repro.storage.lease import Lease, Superseded
 from repro.tracking.mirror import Mirror
 from repro.tracking.run_folder import PRINTED_SCORES, RECORD, write_run
-from repro.tracking.tracker import Tracker
+from repro.tracking.client import Tracker
 from repro.training import checkpoint, cpu_tuning, loop, stages
 from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule

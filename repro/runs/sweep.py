@@ -37,7 +37,7 @@ from repro.runs.table import Table, listed
 from repro.runs.task import Task
 from repro.storage import atomic
 from repro.storage.lock import locked
-from repro.tracking.tracker import Tracker
+from repro.tracking.client import Tracker
 from repro.tracking.views import View, install_views, view_of
 from repro.training.run_spec import Peer
 

@@ -1,4 +1,7 @@
-"""MLflow's store: where it may be, whether it answers, and a client of it."""
+"""MLflow's store: where it may be, whether it answers, a client of it, and how long a process waits for it.
+
+No work depends on the store: journals are the truth, and `tracking sync` sends what a thread did not.
+"""
 
 import http.client
 import logging
@@ -7,9 +10,11 @@ import secrets
 import shlex
 import sqlite3
 import sys
+import threading
 import urllib.error
 import urllib.request
 import warnings
+from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -20,6 +25,7 @@ from repro.storage.lock import locked
 
 DEFAULT_URI, RUNS = "sqlite:///mlflow.db", Path("runs")
 MOST = 50_000  # runs that MLflow gives at once
+LIMIT, IN_TROUBLE = 30.0, 5.0  # seconds to wait for a thread that sends, and once something went wrong
 QUIET = {  # MLflow as a guest: no reports home, no chatter, no minutes of retries inside one call
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -176,3 +182,53 @@ def say(message: str) -> None:
 def reason(error: object) -> str:
     """The first line of an error's message."""
     return (str(error).strip() or repr(error)).partition("\n")[0][:200]
+
+
+class Tracker:
+    """The store at `uri`, for the runs in a folder: waited for so long; one message says that it is behind."""
+
+    def __init__(self, uri: str, *, runs: Path = RUNS, tell: Callable[[str], None] = say) -> None:
+        self.uri, self.runs, self._tell, self._told = uri, runs, tell, False
+        self.limit = LIMIT
+
+    def look(self) -> None:
+        """Raise for an address that can never work, before work begins; tell of a server that does not answer now."""
+        if warning := check_store(self.uri, self.runs):
+            self.tell(warning)
+
+    def tell(self, trouble: str) -> None:
+        """Tell the user of a trouble; of the first one only, as one command mends them all."""
+        self.limit = min(self.limit, IN_TROUBLE)
+        if not self._told:
+            self._told = True
+            self._tell(trouble)
+
+    def fails(self, error: object) -> None:
+        """To be called when a request failed; tells the user what to type later."""
+        self.tell(
+            f"MLflow at {self.uri} is behind: {reason(error).rstrip('.')}. Nothing is lost: the journals in "
+            f"{self.runs} have everything. To catch up, type: {repair(self.uri, self.runs)}"
+        )
+
+    def wait(self, thread: threading.Thread, limit: float | None = None) -> bool:
+        """Wait for a thread that sends; tells, and returns False, if it is late. No later thread is waited for then."""
+        limit = self.limit if limit is None else limit
+        thread.join(limit)
+        if thread.is_alive():
+            self.fails(f"no answer within {limit:g} s")
+            self.limit = 0.0
+        return not thread.is_alive()
+
+    def ask(self, work: Callable[[], object]) -> None:
+        """Do `work` in a thread, and wait for it; not begun once a thread was late. Tells if it fails."""
+
+        def tried() -> None:
+            try:
+                work()
+            except Exception as error:  # whatever the tracker does, the work that it mirrors is done
+                self.fails(error)
+
+        if self.limit:
+            thread = threading.Thread(target=tried, name="work with the tracker", daemon=True)
+            thread.start()
+            self.wait(thread)

@@ -17,9 +17,8 @@ from typing import Any
 from repro.storage.journal import DERIVED, Journal, Tail
 from repro.storage.lock import locked
 from repro.tracking import run_folder
-from repro.tracking.client import MOST, connect, experiment_id
+from repro.tracking.client import MOST, Tracker, connect, experiment_id
 from repro.tracking.run_folder import APART, DIVERGED_TAG, JOURNALS, RECORD, UNKNOWN, Point
-from repro.tracking.tracker import Tracker
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
 CELL = ("table", "row", "published", *APART)  # tags: runs that differ in one are never compared as seeds of a row

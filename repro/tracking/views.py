@@ -17,10 +17,9 @@ from typing import Any
 
 from repro.results.frame import difference_over_common, interval
 from repro.results.record import BASE
-from repro.tracking.client import MOST, connect, experiment_id
+from repro.tracking.client import MOST, Tracker, connect, experiment_id
 from repro.tracking.mirror import table_names
 from repro.tracking.run_folder import APART
-from repro.tracking.tracker import Tracker
 
 PUBLISHED_TAG = "published"
 VIEW = "mlflow.sharedViewState."

@@ -34,7 +34,7 @@ from repro.runs.sweep import LONGEST, pages, translations, what_next
 from repro.runs.task import Translation
 from repro.storage import atomic
 from repro.storage.journal import Journal
-from repro.tracking.tracker import Tracker
+from repro.tracking.client import Tracker
 
 pytestmark = pytest.mark.usefixtures("not_looked_inside")
 SCALE, EN_DE = SCALES["smoke"], Translation("en-de")

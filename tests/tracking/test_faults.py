@@ -11,9 +11,8 @@ from tracking_server import TrackingServer
 from waiting import until
 
 from repro.storage.journal import Journal, read
-from repro.tracking.client import check_store, connect, experiment_name
+from repro.tracking.client import Tracker, check_store, connect, experiment_name
 from repro.tracking.mirror import Mirror, sync
-from repro.tracking.tracker import Tracker
 
 
 @pytest.fixture

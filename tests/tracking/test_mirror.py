@@ -18,10 +18,9 @@ from waiting import until
 
 from repro.storage.journal import Journal, read
 from repro.tracking import mirror
-from repro.tracking.client import connect, experiment_id, sqlite_path
+from repro.tracking.client import Tracker, connect, experiment_id, sqlite_path
 from repro.tracking.mirror import Mirror, _gpus, measure_system, sync
 from repro.tracking.run_folder import Point
-from repro.tracking.tracker import Tracker
 from repro.tracking.views import ROW_MEAN, View, save_views
 
 

@@ -24,7 +24,7 @@ from repro.runs.progress import Progress, Watched
 from repro.runs.signals import Signals
 from repro.storage import atomic
 from repro.storage.lease import Superseded
-from repro.tracking.tracker import Tracker
+from repro.tracking.client import Tracker
 
 if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir

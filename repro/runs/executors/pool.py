@@ -30,7 +30,7 @@ from repro.runs.session import Session
 from repro.runs.signals import PARENT, Signals
 from repro.runs.streams import outlive_reader
 from repro.storage import atomic
-from repro.tracking.tracker import Tracker
+from repro.tracking.client import Tracker
 
 if TYPE_CHECKING:
     from repro.runs.run_dir import RunDir
