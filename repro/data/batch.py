@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from repro.data.batching import Ints, Plan, plan_of, share
 from repro.data.shards import Side
@@ -119,14 +119,10 @@ def _padded(flat: Flat, lengths: NDArray[np.int64]) -> Tensor:
     return torch.from_numpy(ids)
 
 
-def loader(batches: Dataset[Batch], workers: int) -> DataLoader[Batch]:
-    """A loader of these batches, with this many worker processes."""
-    return DataLoader(
-        batches,
-        batch_size=None,  # the dataset's items are batches already
-        num_workers=workers,
-        pin_memory=torch.cuda.is_available(),
-    )
+def loader(batches: Dataset[Batch]) -> DataLoader[Batch]:
+    """A loader of these batches, without workers: a batch takes less time than handing it over."""
+    # the dataset's items are batches already
+    return DataLoader(batches, batch_size=None, pin_memory=torch.cuda.is_available())
 
 
 class TrainingBatches(IterableDataset[Batch]):
@@ -154,21 +150,17 @@ class TrainingBatches(IterableDataset[Batch]):
         self.accumulate, self.rank, self.world = accumulate, rank, world
 
     def __iter__(self) -> Iterator[Batch]:
-        # the loader takes one batch from each worker in turn: worker w of W makes every W-th batch
-        worker = get_worker_info()
-        first, stride = (worker.id, worker.num_workers) if worker else (0, 1)
-        updates = islice(self.plan.updates(self.start), None if self.stop is None else self.stop - self.start)
-        micro_batches = ((update, micro) for update in updates for micro in range(self.accumulate))
-        for update, micro in islice(micro_batches, first, None, stride):
-            yield make_batch(
-                self.source,
-                self.target,
-                share(update.sentences, micro * self.world + self.rank, self.accumulate * self.world),
-                n_update=update.target_tokens,
-                micro=micro,
-                step=update.step,
-                packed=self.packed,
-            )
+        for update in islice(self.plan.updates(self.start), None if self.stop is None else self.stop - self.start):
+            for micro in range(self.accumulate):
+                yield make_batch(
+                    self.source,
+                    self.target,
+                    share(update.sentences, micro * self.world + self.rank, self.accumulate * self.world),
+                    n_update=update.target_tokens,
+                    micro=micro,
+                    step=update.step,
+                    packed=self.packed,
+                )
 
 
 class DevBatches(Dataset[Batch]):
@@ -191,5 +183,4 @@ class DevBatches(Dataset[Batch]):
         return make_batch(self.source, self.target, sentences, n_update=n_update, step=i)
 
     def __iter__(self) -> Iterator[Batch]:
-        # without workers: starting them for each validation takes longer than making the batches
-        return iter(loader(self, workers=0))
+        return iter(loader(self))

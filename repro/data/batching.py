@@ -118,9 +118,7 @@ class EpochPlan:
 
     order: Ints  # [n_sentences] sentence numbers, batch after batch; uint32 if that is wide enough, else int64
     starts: Ints  # [n_batches + 1] where each batch begins in `order`, and the end
-    source_tokens: Ints  # [n_batches] tokens, without padding
-    target_tokens: Ints  # [n_batches]
-    slots: Ints  # [n_batches] slots of both sides
+    target_tokens: Ints  # [n_batches] tokens, without padding
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -128,12 +126,6 @@ class EpochPlan:
     def batch(self, i: int) -> Ints:
         """The sentences of batch i, short before long."""
         return self.order[self.starts[i] : self.starts[i + 1]]
-
-    @property
-    def padding(self) -> float:
-        """The padding ratio: the share of slots that hold padding, both sides together."""
-        slots = int(self.slots.sum())
-        return (slots - int(self.source_tokens.sum() + self.target_tokens.sum())) / slots
 
     @property
     def digest(self) -> str:
@@ -150,9 +142,7 @@ class Update:
     """What one optimizer update reads, over all processes and micro-batches together."""
 
     step: int  # counts updates from 0, over all epochs
-    epoch: int
     sentences: Ints
-    source_tokens: int
     target_tokens: int
 
 
@@ -219,9 +209,7 @@ class Group:
     shards: Sequence[int]
     kinds: PairKinds
     bounds: Ints  # [n_batches + 1] where each batch begins among the sorted pairs, and the end
-    source_tokens: Ints  # [n_batches] tokens, without padding
-    target_tokens: Ints  # [n_batches]
-    slots: Ints  # [n_batches] slots of both sides
+    target_tokens: Ints  # [n_batches] tokens, without padding
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -249,31 +237,13 @@ class Plan:
         """The number of batches, the same in every epoch: only sentences of equal lengths change places."""
         return sum(map(len, self.groups))
 
-    @property
-    def tokens(self) -> tuple[int, int]:
-        """The real tokens of an epoch, source and target."""
-        groups = self.groups
-        return sum(int(one.source_tokens.sum()) for one in groups), sum(int(one.target_tokens.sum()) for one in groups)
-
-    @property
-    def padding(self) -> float:
-        """The padding ratio of an epoch, see `EpochPlan.padding`."""
-        slots = sum(int(group.slots.sum()) for group in self.groups)
-        return (slots - sum(self.tokens)) / slots
-
     def updates(self, start: int = 0) -> Iterator[Update]:
         """All updates from number `start` on, epoch after epoch, without end. No saved state is needed."""
         step = start
         for epoch, group, done in self._groups_from(start):
             plan = self.planned(epoch, group)
             for i in range(done, len(plan)):
-                yield Update(
-                    step=step,
-                    epoch=epoch,
-                    sentences=plan.batch(i),
-                    source_tokens=int(plan.source_tokens[i]),
-                    target_tokens=int(plan.target_tokens[i]),
-                )
+                yield Update(step=step, sentences=plan.batch(i), target_tokens=int(plan.target_tokens[i]))
                 step += 1
             del plan  # free its memory before the next plan is made
 
@@ -312,15 +282,7 @@ class Plan:
         self._check(counts)
         kinds = _pair_kinds(counts)
         bounds = self.batch_by(kinds, self.budget)
-        source_tokens, target_tokens, slots = _counts(kinds, bounds)
-        return Group(
-            shards=shards,
-            kinds=kinds,
-            bounds=bounds,
-            source_tokens=source_tokens,
-            target_tokens=target_tokens,
-            slots=slots,
-        )
+        return Group(shards=shards, kinds=kinds, bounds=bounds, target_tokens=_target_tokens(kinds, bounds))
 
     def _sentences(self, group: Group) -> Ints:
         """The numbers of the group's pairs in the text, shard by shard: [pairs]."""
@@ -404,9 +366,7 @@ def _shuffled(source_lengths: Ints, target_lengths: Ints, group: Group, name: st
     return EpochPlan(
         order=order,
         starts=np.concatenate(([0], np.cumsum(ends - begins))),
-        source_tokens=group.source_tokens[shuffled],
         target_tokens=group.target_tokens[shuffled],
-        slots=group.slots[shuffled],
     )
 
 
@@ -442,14 +402,12 @@ def _pair_kinds(counts: Counts) -> PairKinds:
     return PairKinds(keys=keys[ascending], ends=np.cumsum(sizes), source=source, target=target)
 
 
-def _counts(kinds: PairKinds, bounds: Ints) -> tuple[Ints, Ints, Ints]:
-    """Source tokens, target tokens and slots of both sides, [n_batches] each, of batches cut at `bounds`."""
+def _target_tokens(kinds: PairKinds, bounds: Ints) -> Ints:
+    """Target tokens, [n_batches], of batches cut at `bounds`."""
     edges = np.union1d(bounds, kinds.ends)  # between two neighbouring edges all pairs have one kind and one batch
-    sizes, kind = np.diff(edges), np.searchsorted(kinds.ends, edges[:-1], side="right")
-    first = np.searchsorted(edges, bounds[:-1])
-    source, target = kinds.source[kind], kinds.target[kind]
-    widths = np.maximum.reduceat(source, first) + np.maximum.reduceat(target, first)
-    return np.add.reduceat(sizes * source, first), np.add.reduceat(sizes * target, first), np.diff(bounds) * widths
+    kind = np.searchsorted(kinds.ends, edges[:-1], side="right")
+    tokens: Ints = np.add.reduceat(np.diff(edges) * kinds.target[kind], np.searchsorted(edges, bounds[:-1]))
+    return tokens
 
 
 def _keys(source_lengths: Ints, target_lengths: Ints, most: int) -> NDArray[np.int64]:

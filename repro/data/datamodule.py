@@ -90,18 +90,17 @@ class TranslationData(L.LightningDataModule):
         seed: int,
         batch_by: BatchBy = by_padded_tokens,
         accumulate: int = 1,
-        workers: int = 0,
         packed: bool = False,
         tokenizer: "Tokenizer | None" = None,
     ) -> None:
         super().__init__()
-        for name, number, least in (("budget", budget, 1), ("accumulate", accumulate, 1), ("workers", workers, 0)):
-            if not isinstance(number, Integral) or number < least:
-                raise ValueError(f"{name}: expected a whole number from {least} on, got {number!r}.")
+        for name, number in (("budget", budget), ("accumulate", accumulate)):
+            if not isinstance(number, Integral) or number < 1:
+                raise ValueError(f"{name}: expected a whole number from 1 on, got {number!r}.")
         self.train, self.dev, self.test, self.data_hash = train, dev, test, data_hash
         self.tokenizer = tokenizer
         self.budget, self.batch_by = budget, batch_by  # for a side of one update, over all processes and micro-batches
-        self.seed, self.accumulate, self.workers = seed, accumulate, workers
+        self.seed, self.accumulate = seed, accumulate
         self.packed = packed  # training batches come without padding, which is fast on a GPU
         # epoch and micro-batch of the checkpoint to resume from, and the number of micro-batches an epoch had then
         self._saved: tuple[int, int, int | None] | None = None
@@ -138,18 +137,11 @@ class TranslationData(L.LightningDataModule):
     def batches(self, start: int, stop: int | None = None) -> DataLoader[Batch]:
         """This process's micro-batches of the updates from `start` to before `stop` (None: no end), over all epochs."""
         rank, world = place()
+        plan, accumulate, packed = self.plan, self.accumulate, self.packed
         return loader(
             TrainingBatches(
-                *self.train,
-                self.plan,
-                accumulate=self.accumulate,
-                start=start,
-                stop=stop,
-                rank=rank,
-                world=world,
-                packed=self.packed,
-            ),
-            self.workers,
+                *self.train, plan, accumulate=accumulate, start=start, stop=stop, rank=rank, world=world, packed=packed
+            )
         )
 
     def setup(self, stage: str | None = None) -> None:

@@ -318,7 +318,7 @@ class Prepared:
     ids_hash: str  # of all ids of all splits, as stored in shards: it identifies what a run reads
     manifest_hash: str  # of every shard that was written and the counts in it
     card: Path  # folder of data_card.json
-    repeats: Mapping[str, float]  # shares of text that is also where it should not be, see `repro/results/notes.py`
+    repeats: Mapping[str, float]  # shares of text that is also where it should not be
     notes: tuple[str, ...]  # sentences that a reader of the scores must know
     seconds: float  # how long this call took
 

@@ -1,6 +1,6 @@
 """The data module with a trainer of somebody else's: whole epochs, held-out text, and training goes on exactly.
 
-What each of several processes and workers reads is tested in test_groups.py.
+What each of several processes reads is tested in test_groups.py.
 """
 
 import itertools
@@ -43,8 +43,8 @@ def text(n: int, seed: int) -> tuple[Encoded, Encoded]:
 TRAIN, DEV = text(97, seed=0), text(31, seed=1)
 
 
-def translation(accumulate: int = 1, workers: int = 0) -> TranslationData:
-    return TranslationData(TRAIN, DEV, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate, workers=workers)
+def translation(accumulate: int = 1) -> TranslationData:
+    return TranslationData(TRAIN, DEV, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate)
 
 
 def dev_of(rank: int, world: int, accumulate: int = 1) -> list[Batch]:
@@ -226,7 +226,7 @@ def test_a_prepared_corpus_gives_its_splits_and_its_tokenizer(tmp_path: Path) ->
         assert translation().vocab_size
 
 
-@pytest.mark.parametrize("wrong", [{"accumulate": 0}, {"budget": "256"}, {"workers": -1}])
+@pytest.mark.parametrize("wrong", [{"accumulate": 0}, {"budget": "256"}])
 def test_a_number_that_cannot_be_is_named(wrong: dict[str, Any]) -> None:
     [(name, value)] = wrong.items()
     with pytest.raises(ValueError, match=f"^{name}: expected a whole number from [01] on, got {value!r}"):
@@ -246,23 +246,23 @@ def test_without_a_trainer_each_iteration_is_the_next_epoch() -> None:
 
 @pytest.mark.filterwarnings(*LIGHTNINGS)
 @pytest.mark.parametrize(
-    ("limits", "accumulate", "workers", "kind"),
+    ("limits", "accumulate", "kind"),
     [
-        ({"max_steps": 2 * EPOCH + 3}, 2, 0, Witness),
-        ({"max_epochs": 3, "limit_train_batches": 5}, 1, 2, Witness),
-        ({"max_epochs": 2}, 1, 0, TwoOptimizers),
+        ({"max_steps": 2 * EPOCH + 3}, 2, Witness),
+        ({"max_epochs": 3, "limit_train_batches": 5}, 1, Witness),
+        ({"max_epochs": 2}, 1, TwoOptimizers),
     ],
 )
 def test_a_checkpoint_of_lightnings_is_gone_on_from_exactly(
-    tmp_path: Path, limits: dict[str, Any], accumulate: int, workers: int, kind: type[Witness]
+    tmp_path: Path, limits: dict[str, Any], accumulate: int, kind: type[Witness]
 ) -> None:
     options = limits | {"accumulate_grad_batches": accumulate}
     unbroken = fit(tmp_path, translation(accumulate), kind(), **options)
     n, stops = len(unbroken.trained) // accumulate, 2 if kind is TwoOptimizers else 1
     once = limits.get("limit_train_batches", EPOCH)
-    for k in (once - 1, once) if workers else (1, once - 1, once, once + 1, n - 1):
+    for k in (1, once - 1, once, once + 1, n - 1):
         resume = tmp_path / f"step={k * stops}.ckpt"
-        resumed = fit(tmp_path / "again", translation(accumulate, workers), kind(), resume, **options)
+        resumed = fit(tmp_path / "again", translation(accumulate), kind(), resume, **options)
         assert resumed.trained == unbroken.trained[accumulate * k :], k
         assert torch.equal(resumed.weight, unbroken.weight)
 

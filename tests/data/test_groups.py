@@ -85,8 +85,8 @@ def take(plan: Plan, start: int, n: int) -> list[Update]:
     return list(itertools.islice(plan.updates(start), n))
 
 
-def facts(updates: list[Update]) -> list[tuple[int, int, list[int], int, int]]:
-    return [(u.step, u.epoch, u.sentences.tolist(), u.source_tokens, u.target_tokens) for u in updates]
+def facts(updates: list[Update]) -> list[tuple[int, list[int], int]]:
+    return [(u.step, u.sentences.tolist(), u.target_tokens) for u in updates]
 
 
 @settings(max_examples=25)
@@ -101,11 +101,8 @@ def test_each_pair_once_an_epoch_and_its_tokens_known(
         updates = take(made, epoch * n, n)
     assert Counter(i for update in updates for i in update.sentences.tolist()) == Counter(range(len(flat)))
     assert [update.step for update in updates] == list(range(epoch * n, epoch * n + n))
-    assert {update.epoch for update in updates} == {epoch}
     for update in updates:
-        pairs = [flat[i] for i in update.sentences]
-        assert (update.source_tokens, update.target_tokens) == tuple(map(sum, zip(*pairs, strict=True)))
-    assert made.tokens == tuple(map(sum, zip(*flat, strict=True)))
+        assert update.target_tokens == sum(flat[i][1] for i in update.sentences)
 
 
 @settings(max_examples=25)
@@ -147,7 +144,7 @@ def test_below_the_threshold_shards_are_not_seen(shards: list[Pairs], batch_by: 
     whole = plan_of(*sides, budget=BUDGET, batch_by=batch_by, data_hash="data", seed=1).planned(3)
     made = plan(shards, batch_by)
     assert made.planned(3).digest == whole.digest
-    assert (made.updates_per_epoch, made.padding) == (len(whole), pytest.approx(whole.padding, abs=1e-12))
+    assert made.updates_per_epoch == len(whole)
 
 
 def test_the_threshold_is_fifty_million_pairs() -> None:
@@ -195,7 +192,7 @@ def test_processes_agree_on_a_plan_by_its_digest() -> None:
         assert plan(others).digest(3) != digest  # lengths in a group that is read later
 
 
-# From disk, by processes and workers ------------------------------------------------------------------------
+# From disk, by processes -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -221,8 +218,8 @@ def test_a_text_on_disk_is_planned_from_its_shards(stored: tuple[Store, Store]) 
     np.testing.assert_array_equal(other_way.source, target.lengths)
 
 
-def data(stored: tuple[Store, Store], accumulate: int = 1, workers: int = 0) -> TranslationData:
-    return TranslationData(stored, stored, budget=60, data_hash="data", seed=1, accumulate=accumulate, workers=workers)
+def data(stored: tuple[Store, Store], accumulate: int = 1) -> TranslationData:
+    return TranslationData(stored, stored, budget=60, data_hash="data", seed=1, accumulate=accumulate)
 
 
 def read(
@@ -252,16 +249,8 @@ def test_all_processes_together_read_the_plan(
         assert [one.ids for one in shares] == [share(update.sentences, p, parts).tolist() for p in range(parts)]
         assert {(one.step, one.n_update) for one in shares} == {(update.step, update.target_tokens)}
         assert sum(one.read.n_target for one in shares) == update.target_tokens
-        assert sum(one.read.n_source for one in shares) == update.source_tokens
+        assert sum(one.read.n_source for one in shares) == stored[0].gather(update.sentences)[1].sum()
         for one in shares:
             assert [row[0] for row in one.read.source.tolist() if row[0] > 1] == [
                 i + 2 for i, length in zip(one.ids, stored[0].gather(one.ids)[1], strict=True) if length > 1
             ]
-
-
-@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # more workers than this machine has cores
-def test_workers_change_nothing(stored: tuple[Store, Store]) -> None:
-    with groups_of(100):
-        one, other = (read(stored, 1, 2, start=9, n=60, workers=number) for number in (0, 4))
-    assert [(a.step, a.n_update, a.ids) for a in one] == [(b.step, b.n_update, b.ids) for b in other]
-    assert all(a.read.source.equal(b.read.source) for a, b in zip(one, other, strict=True))
