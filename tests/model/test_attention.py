@@ -5,13 +5,11 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from model.samples import drawn, is_glorot, library_attention, normal, same
+from model.samples import drawn, is_glorot, normal, same
 from torch import Tensor, nn
 
-from repro.model.ablations.scores import UnscaledDot
 from repro.model.attention import (
     MultiHeadAttention,
-    ScaledDotProduct,
     SelfAttention,
     attention,
     attention_weights,
@@ -102,13 +100,6 @@ def test_heads_in_a_loop(kind: type[MultiHeadAttention]) -> None:
     same(layer(*read, hidden_bias(may_see, x.dtype).unsqueeze(1)), head_by_head(layer, x, memory, may_see))
 
 
-def test_equals_the_librarys_layer() -> None:
-    ours = drawn(MultiHeadAttention(d_model=15, n_heads=3, d_k=5, d_v=5))
-    x, memory, may_see = normal(B, Q, 15), normal(B, K, 15), some_seen(B, K)
-    expected, _ = library_attention(ours)(x, memory, memory, key_padding_mask=~may_see)  # there True means hidden
-    same(ours(x, memory, hidden_bias(may_see, x.dtype)[:, None, None, :]), expected)
-
-
 @pytest.mark.parametrize(("d_k", "d_v"), [(1, 1), (11, 5), (16, 64)])
 def test_d_k_and_d_v_are_free(d_k: int, d_v: int) -> None:
     layer = MultiHeadAttention(d_model=7, n_heads=3, d_k=d_k, d_v=d_v)
@@ -178,18 +169,3 @@ def test_dropout_of_weights_is_drawn_in_training_only_and_not_at_rate_0() -> Non
     assert dropping.dropout is not None
     weights = dropping.dropout(attention_weights(q, k, None))
     assert torch.equal(found, dropping.output((weights @ v).transpose(1, 2).flatten(-2)))
-
-
-@pytest.mark.parametrize("kind", [MultiHeadAttention, SelfAttention])
-def test_another_way_for_queries_to_meet_keys_is_used(kind: type[MultiHeadAttention]) -> None:
-    plain, unscaled = (kind(**SIZES, mix=mix).double() for mix in (ScaledDotProduct, UnscaledDot))
-    x = normal(B, Q, 7)
-    read = (x,) if kind is SelfAttention else (x, normal(B, K, 7))
-    unscaled.load_state_dict(plain.state_dict())
-    expected = plain(*read)
-    assert not torch.allclose(unscaled(*read), expected)
-    with torch.no_grad():
-        unscaled.weight[: plain.d_queries] /= 5**0.5
-        unscaled.bias[: plain.d_queries] /= 5**0.5
-    same(unscaled(*read), expected)
-    assert [*plain.state_dict()] == ["weight", "bias", "output.weight", "output.bias"], "no checkpoint is lost"

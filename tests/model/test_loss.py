@@ -94,7 +94,7 @@ def test_equals_its_definition(monkeypatch: pytest.MonkeyPatch, way: Way, epsilo
         by_definition(part, weight, target, epsilon),
     )
     same(found, expected)
-    same(gradients(found[0], larger, weight), gradients(expected[0], larger, weight))
+    same(gradients(3 * found[0], larger, weight), gradients(3 * expected[0], larger, weight))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
@@ -111,15 +111,6 @@ def test_equals_the_librarys_with_its_other_spread(epsilon: float) -> None:
     )
     same(found, expected)
     same(gradients(found, hidden, weight), gradients(expected, hidden, weight))
-
-
-@each_way
-def test_the_gradient_is_the_slope(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
-    hidden, weight, target = example()
-    way(monkeypatch)
-    assert torch.autograd.gradcheck(
-        lambda h, w: smoothed_cross_entropy(h, w, target, 0.1)[0] * 3, (hidden, weight), fast_mode=False
-    )
 
 
 def test_the_gradient_of_the_states_alone_and_of_the_matrix_alone() -> None:
@@ -143,16 +134,6 @@ def test_compiled_it_gives_the_same(way: Any) -> None:
     found = way(loss._softmax_and_gradient)(compiled, *arguments)
     torch.testing.assert_close((compiled, *found), (plain, *expected), rtol=1e-12, atol=1e-12)
     assert not torch.equal(compiled, logits)  # in place
-
-
-def test_many_logits_are_made_in_chunks_and_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    hidden, weight, target = example()
-    for name in ("_at_once", "_in_chunks"):
-        monkeypatch.setattr(loss, name, lambda *_, name=name: pytest.fail(name))
-    for spare, expected in ((0, "_at_once"), (-1, "_in_chunks")):
-        monkeypatch.setattr(loss, "AT_ONCE_BYTES", B * T * V * 8 + spare)
-        with pytest.raises(pytest.fail.Exception, match=expected):
-            smoothed_cross_entropy(hidden, weight, target, 0.1)
 
 
 def test_float32_is_as_exact_in_chunks_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,9 +176,3 @@ def test_a_head_that_the_kernel_refuses_goes_the_padded_way(monkeypatch: pytest.
     model = Transformer(replace(HYPER, n_heads=1, d_k=d_k, d_v=300), V).double()
     for expected, found in zip(losses(model, batch(packed=False)), losses(model, batch(packed=True)), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_what_is_as_wide_as_the_kernel_wants_is_not_copied() -> None:
-    x = torch.zeros(3, 5, 8)
-    assert ragged._widened(x, 8) is x
-    assert ragged._widened(x, 16).shape == (3, 5, 16)

@@ -6,6 +6,7 @@ unless rounding is what is looked at. The exceptions are known by name, and must
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,26 @@ import torch.nn.functional as F
 from lab_systems import LADDER_SYSTEMS as LADDER
 from lab_systems import NOT_CAUSAL, NOT_CAUSAL_IN_TRAINING, READ_ANEW, VARIANTS
 from model.samples import Products, V, as_here, encoded, same, shifted, through_float32, tokens, with_vectors_drawn
-from torch import Tensor
+from torch import Tensor, nn
 from toy_system import Toy
 
 from repro.data.batch import make_batch
+from repro.model.ablations.codes import NoPositions
+from repro.model.ablations.norms import PreNorm
+from repro.model.ablations.parts import Nothing
+from repro.model.ablations.scores import UnscaledDot
+from repro.model.ablations.sharing import QueriesAreKeys
 from repro.model.bfloat16 import without_gradients
-from repro.model.build import build, gradient_norm, reads_ragged
+from repro.model.build import build, gradient_norm, reads_ragged, sketched
 from repro.model.config import LEARNED_POSITIONS, Hyper
 from repro.model.cost import n_parameters
 from repro.model.counted import counted_flops, counted_parameters
+from repro.model.embedding import TiedEmbedding
 from repro.model.loss import smoothed_cross_entropy
-from repro.model.protocol import PlainState
+from repro.model.protocol import MEMBERS, Plain, PlainState, refuse_incomplete
 from repro.model.ragged import pack, paired
 from repro.model.special_tokens import EOS, PAD
+from repro.model.transformer import Transformer
 from repro.runs.scales import SCALES
 
 B, S, T = 3, 7, 5
@@ -271,3 +279,45 @@ def test_its_operations_are_those_of_the_arithmetic(name: str) -> None:
         **{row: N * own * heads for row in VARIANTS if row.startswith("relative")},
     }
     assert counted_flops(VARIANTS[name], LAPTOP, n, 1, s, t) == 3 * 2 * (products + more.get(name, 0))
+
+
+# The seams of the Transformer take what is handed over; what lacks a member of a system is refused by name
+
+
+SEAMS = {
+    "mix": UnscaledDot,
+    "mix_source": UnscaledDot,
+    "self_attention": QueriesAreKeys,
+    "around": PreNorm,
+    "positions": NoPositions,
+    "feed_forward": Nothing,
+}
+
+
+@pytest.mark.parametrize("seam", SEAMS)
+def test_what_is_handed_over_is_used(seam: str) -> None:
+    source, decoder_in = tokens(B, S), shifted(tokens(B, T))
+    found = []
+    for parts in ({seam: SEAMS[seam]}, {}):
+        torch.manual_seed(3)
+        found.append(hidden(build(partial(Transformer, **parts), HYPER, V).eval(), source, decoder_in))
+    assert not torch.allclose(*found)
+
+
+@pytest.mark.parametrize("missing", MEMBERS)
+def test_what_lacks_a_member_is_refused_by_name(missing: str) -> None:
+    class Complete(nn.Module):
+        pass
+
+    model = Complete()
+    for name in MEMBERS:
+        if name != missing:
+            object.__setattr__(model, name, TiedEmbedding(V, 4) if name == "embedding" else lambda: None)
+    with pytest.raises(ValueError, match=rf"^Complete lacks {missing}: expected a system with embedding, encode"):
+        refuse_incomplete(model)
+    with pytest.raises(ValueError, match=r"^Plain lacks embedding, encode, decode: "):
+        refuse_incomplete(Plain())
+
+
+def test_a_sketch_takes_no_memory() -> None:
+    assert {parameter.device.type for parameter in sketched(Toy, HYPER, 10**9).parameters()} == {"meta"}
