@@ -27,10 +27,10 @@ from repro.data.tokenizer import Tokenizer
 from repro.decoding.search import PAPER_SEARCH, Search
 from repro.decoding.translate import translate
 from repro.model.protocol import TranslationSystem
-from repro.results.brackets import Brackets
-from repro.results.parts import Floats, over_sentences
+from repro.results.details import Floats, over_sentences
 from repro.results.provenance import provenance
 from repro.results.record import Record
+from repro.results.sentences import Brackets
 from repro.runs.load import Trained, open_run
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import PARSING_SEARCH, Parsing

@@ -24,8 +24,8 @@ from pathlib import Path
 from command import new_parser, save
 
 from repro.results import artifacts
+from repro.results.artifacts import copy_inside
 from repro.results.frame import FIGURES, record_folders
-from repro.results.inside import copy_inside
 from repro.results.provenance import provenance
 from repro.results.record import load, path, places
 

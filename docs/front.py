@@ -16,7 +16,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from repro.results.curves import on_texts  # noqa: E402
+from repro.results.details import on_texts  # noqa: E402
 from repro.results.frame import ResultSet, common, interval  # noqa: E402
 from repro.results.record import BASE  # noqa: E402
 from repro.storage.atomic import write_text  # noqa: E402

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from repro.pages.build import build_outputs_2017, write
-from repro.results.outputs_2017 import found_outputs, save_outputs, score_outputs
+from repro.results.measured import found_outputs, save, score_outputs
 from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options, check_place, refuse_published
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         refuse_published(options.results_dir)
         check_place(options.results_dir)
-        save_outputs(options.results_dir, score_outputs(found_outputs(options.data_dir)))
+        save(options.results_dir, score_outputs(found_outputs(options.data_dir)))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)

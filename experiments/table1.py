@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from repro.pages.build import build_layers, write
-from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER, Grid, save
+from repro.results.measured import LAYER_COSTS_FOLDER, Grid, save
 from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options, check_place, check_threads, refuse_published
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from repro.complexity.measure import measure_layers  # PyTorch, which --help does without
 
     measured = measure_layers(QUICK if options.quick else GRID, threads=options.threads)
-    save(options.results_dir / LAYER_COSTS_FOLDER / FILE, measured)
+    save(options.results_dir, measured)
     print(*write(build_layers(options.results_dir)), sep="\n")
     return 0
 

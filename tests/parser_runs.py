@@ -7,8 +7,8 @@ from typing import Any
 
 from paper_runs import paper_run
 
-from repro.results.brackets import Brackets, write_brackets
 from repro.results.record import Record, path, signature_of
+from repro.results.sentences import Brackets, write_brackets
 from repro.runs.parsing import SCORES, Parsing
 
 

@@ -13,7 +13,7 @@ import repro
 from repro.cli.commands import main
 from repro.corpora.grammar.generate import sentences
 from repro.decoding.bleu import sacrebleu_score
-from repro.results.latest import pretrained
+from repro.results.places import pretrained
 from repro.results.record import load
 from repro.runs.export import model_card
 from repro.runs.load import open_run

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 from repro.claims.catalogue import lists
 from repro.claims.decisions import FIRST_SEED, SEEDS, Outcome
 from repro.model.config import written
+from repro.results.comparable import by_cell, differences, newest, seeds_of_rows
 from repro.results.frame import NO_ROWS, Rows
-from repro.results.kinds import by_cell, differences, newest
-from repro.results.notes import seeds_of_rows
 from repro.results.record import SPLITS, PaperNumbers, Record, signature
 
 FILE = "verdicts.json"  # the published verdicts of a scale, in its folder

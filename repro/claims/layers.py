@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from repro.claims.blocks import CONFIDENCE
 from repro.claims.decisions import OF_HOUSE, Outcome
-from repro.results.layer_costs import Count, Measured, ScoringCount, ScoringTime, Steps
+from repro.results.measured import Count, Measured, ScoringCount, ScoringTime, Steps
 
 NEAR = 0.05  # an exponent or ratio this close to the printed one agrees with it: printed exponents are 1 apart
 SAME_ORDER = 10.0  # costs whose ratio lies within this factor of 1 are of the same order

@@ -166,7 +166,7 @@ def _fetch_craft(options: argparse.Namespace) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> None:
-    from repro.results.notes import repeated
+    from repro.results.comparable import repeated
 
     name, pair = _name_and_pair(options.corpus)
     print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds

@@ -18,7 +18,7 @@ from typing import Any
 from repro.corpora.parallel_text import Parallel, read_lines
 from repro.data.treebank import bracketed, tokens_of
 from repro.decoding.search import SEARCHES, Search
-from repro.results.latest import run_folder, run_names
+from repro.results.places import run_folder, run_names
 from repro.results.record import Record
 from repro.runs.command import Parser, ours
 from repro.runs.export import FORMATS, export_run

@@ -98,7 +98,7 @@ def load(run: str | Path, *, system: Any = None, runs_dir: Path | str = "runs") 
     `system` is that of its row, needed for a row of a program, which no experiment file has. Raises ValueError
     that says what is missing.
     """
-    from repro.results.latest import run_folder
+    from repro.results.places import run_folder
     from repro.runs.load import open_run
 
     return Loaded(open_run(run_folder(str(run), Path(runs_dir)), system))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from repro.cli.report import write_changed
 from repro.render.text import several
-from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
+from repro.results.measured import LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.runs.command import Parser, folder_named, ours
 from repro.runs.options import add_options
@@ -83,18 +83,17 @@ def _plan_of_scale(options: argparse.Namespace) -> _Plan:
 
 def _plan_of_layers(options: argparse.Namespace) -> _Plan:
     from repro.claims.layers import verdicts
-    from repro.results import layer_costs
+    from repro.results.measured import Measured, load, save
     from repro.results.publish import layers_to_publish
 
-    mine, place = layers_to_publish(options.source, options.to), options.to / LAYER_COSTS_FOLDER / FILE
-    theirs = layer_costs.load(place) if place.exists() else None
+    mine, theirs = layers_to_publish(options.source, options.to), load(options.to, Measured)
     before, after = ({claim: one[0] for claim, one in verdicts(of).items()} if of else {} for of in (theirs, mine))
     commits = [(of.stamp["commit"] or "none")[:12] for of in (theirs, mine) if of]
     return _Plan(
         [] if theirs else ["new: the measurement"],
         [f"the measurement of commit {' -> '.join(commits)}"] if theirs and mine != theirs else [],
         _differing(before, after),
-        partial(layer_costs.save, place, mine),
+        partial(save, options.to, mine),
     )
 
 

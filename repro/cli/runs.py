@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from repro.render.text import aligned
-from repro.results.latest import Ended, advice, ended_runs, run_folder, run_names
-from repro.results.parts import bleu_over_sentences
+from repro.results.details import bleu_over_sentences
+from repro.results.places import Ended, advice, ended_runs, run_folder, run_names
 from repro.results.record import Record
 from repro.results.sentences import has_sentences, ngram_counts
 from repro.runs.command import Parser, ours

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from repro.render.text import several
 from repro.results.frame import record_folders
-from repro.results.latest import run_folder
+from repro.results.places import run_folder
 from repro.results.record import BASE, places
 from repro.runs.command import Parser, ours
 from repro.runs.options import add_options

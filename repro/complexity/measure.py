@@ -35,7 +35,7 @@ from repro.complexity.layers import (
 from repro.model.attention import attention
 from repro.model.layers import FeedForward
 from repro.results import provenance
-from repro.results.layer_costs import Count, Grid, Measured, Path, ScoringCount, ScoringTime, Steps, Time
+from repro.results.measured import Count, Grid, Measured, Path, ScoringCount, ScoringTime, Steps, Time
 from repro.training import cpu_tuning
 
 N_HEADS = 8

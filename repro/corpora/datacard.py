@@ -86,7 +86,7 @@ def _ratio(part: float, whole: float) -> float | None:
 
 
 def repeats(card: Mapping[str, Any]) -> dict[str, float]:
-    """The shares of text that is repeated where it should not be: see `repro/results/notes.py`."""
+    """The shares of text that is repeated where it should not be: see `repro/results/comparable.py`."""
     found = {"same_sides": _ratio(card["train"]["same_sides"], card["train"]["pairs"]) or 0.0}
     for split, one in card["overlap"].items():
         found |= {f"{split}_sources": one["share"] or 0.0, f"{split}_pairs": one["share of pairs"] or 0.0}

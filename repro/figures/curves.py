@@ -2,7 +2,7 @@
 
 `curves_<table>` has the loss over updates. `operations_<table>` has dev loss over updates and over operations, for
 systems whose updates cost different amounts. `fading_<table>` has BLEU by thirds of the length of the source and of the
-place in the translation, from the counts beside the records (`repro/results/parts.py`): points are means over seeds,
+place in the translation, from the counts beside the records (`repro/results/details.py`): points are means over seeds,
 bars the same spread as in the tables. Paper: section 1.
 """
 
@@ -15,10 +15,9 @@ from typing import Any
 
 from repro.figures import style
 from repro.figures.style import Axes, Figure
-from repro.results.curves import Band, bands, rows_of
+from repro.results.details import LENGTHS, PLACES, SPLIT, THIRDS, Band, bands, bleu_of_parts, rows_of
 from repro.results.frame import ends_of, half_shown, interval
 from repro.results.labels import command_of, label
-from repro.results.parts import LENGTHS, PLACES, SPLIT, THIRDS, bleu_of_parts
 from repro.results.record import BASE, Record
 
 TICKS = {  # ratio of the highest to the lowest loss of an axis -> the ticks in each decade

@@ -16,9 +16,8 @@ from repro.claims.judge import ToBase, to_base
 from repro.figures import style
 from repro.figures.style import Axes, Figure, save_numbers
 from repro.pages.tables import TABLE_2_NAME
-from repro.results.curves import OnText, on_texts
+from repro.results.details import OnText, bleu_over_sentences, on_texts
 from repro.results.labels import label
-from repro.results.parts import bleu_over_sentences
 from repro.results.record import BASE, Record
 from repro.results.sentences import read_counts
 

@@ -1,4 +1,4 @@
-"""Pictures of the attention weights that finished runs left (`repro/results/inside.py`), without any checkpoint.
+"""Pictures of the attention weights that finished runs left (`repro/results/artifacts.py`), without any checkpoint.
 
 `soft_alignment` shows where the ladder's soft alignment looks during translation, beside the base on the same sources
 (Bahdanau et al. 2015; section 3.2.3): by word, summed over the pieces of a key word, averaged over those of a query
@@ -23,8 +23,8 @@ from repro.figures import style
 from repro.figures.attention_maps import merged_to_words
 from repro.figures.checkpoints import told_runs, whose
 from repro.figures.style import Axes, Figure
+from repro.results.artifacts import seen_sentences
 from repro.results.frame import interval
-from repro.results.inside import seen_sentences
 from repro.results.record import Record
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from typing import Any
 from repro.claims.decisions import MIN_RUNS
 from repro.figures import style
 from repro.figures.style import Figure
-from repro.results.curves import rows_of
+from repro.results.details import rows_of
 from repro.results.frame import interval
 from repro.results.labels import label
 from repro.results.record import BASE, Record

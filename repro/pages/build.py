@@ -23,9 +23,8 @@ from repro.render.latex import latex
 from repro.render.markdown import markdown
 from repro.render.page import Page, Table, is_generated
 from repro.render.terminal import terminal
-from repro.results import layer_costs
 from repro.results.frame import FIGURES, ResultSet, noted_rows, record_folders
-from repro.results.outputs_2017 import FOLDER_2017, load_outputs
+from repro.results.measured import FOLDER_2017, LAYER_COSTS_FOLDER, Measured, Outputs2017, load
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import BASE
@@ -85,23 +84,23 @@ def brief(page: Page) -> Page:
 def _pages(results: Path, tables: Iterable[str]) -> list[str]:
     """The pages of tables, as the page of the scale links to them: those that are no scale's own come first."""
     shared = {
-        f"../{layer_costs.LAYER_COSTS_FOLDER}/{table1.NAME}": measured_layers(results),
-        f"../{FOLDER_2017}/{of_others.OUTPUTS}": load_outputs(results),
+        f"../{LAYER_COSTS_FOLDER}/{table1.NAME}": load(results, Measured),
+        f"../{FOLDER_2017}/{of_others.OUTPUTS}": load(results, Outputs2017),
     }
     return [*(place for place, there in shared.items() if there), *tables]
 
 
 def build_layers(results: Path) -> Documents:
     """Table 1 from the measurements under `results`; nothing where there are none."""
-    if (measured := measured_layers(results)) is None:
+    if (measured := load(results, Measured)) is None:
         return {}
     document = Document(table1.page(measured), table1.sheet(measured), is_article=True)
-    return {results / layer_costs.LAYER_COSTS_FOLDER / table1.NAME: document}
+    return {results / LAYER_COSTS_FOLDER / table1.NAME: document}
 
 
 def build_outputs_2017(results: Path) -> Documents:
     """The page of published translations from their scores under `results`; nothing where there are none."""
-    if (scored := load_outputs(results)) is None:
+    if (scored := load(results, Outputs2017)) is None:
         return {}
     document = Document(of_others.outputs_page(scored), of_others.outputs_sheet(scored), is_article=True)
     return {results / FOLDER_2017 / of_others.OUTPUTS: document}
@@ -113,10 +112,10 @@ def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
     The printed numbers of a row are noted only at scales that ran it. They are the same at all, so all scales are read.
     """
     results = result_set.folder.parent
-    measured, tests = measured_layers(results), tested.read_outcomes(results)
+    measured, tests = load(results, Measured), tested.read_outcomes(results)
     noted = [noted_rows(folder) for folder in scales(results)]
     if result_set.own:  # one's own results may lack both, then the published ones are used
-        measured = measured or measured_layers(PUBLISHED)
+        measured = measured or load(PUBLISHED, Measured)
         tests = tests if tests.ran else tested.read_outcomes(PUBLISHED)
         noted = [*map(noted_rows, scales(PUBLISHED)), *noted]
     printed = {f"{table}/{row}": one.paper for rows in (*noted, result_set.rows) for (table, row), one in rows.items()}
@@ -134,12 +133,6 @@ def verdicts_of(result_set: ResultSet) -> dict[str, str]:
         for claims_of_page in (CLAIMS, STATEMENTS)
         for one in judge(evidence, known, claims_of_page)
     }
-
-
-def measured_layers(results: Path) -> layer_costs.Measured | None:
-    """The measurements of the layers of Table 1; None where there are none."""
-    file = results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE
-    return layer_costs.load(file) if file.exists() else None
 
 
 def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:

@@ -19,8 +19,8 @@ from repro.pages.scale_data import ScaleData
 from repro.pages.words import to_project
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.render.text import several
+from repro.results.details import RATIO, length_decides
 from repro.results.labels import label
-from repro.results.parts import RATIO, length_decides
 
 NAME = "claims"
 ABOUT = {  # the title of each group of the page, in the page's order, and of the page of a table

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from repro.pages.columns import comma_separated, numbers, rules_between, spreads
 from repro.render.page import Block, Code, Column, Heading, Listing, Page, Strong, Table, Text, blocks, made_from
 from repro.results.frame import DataFrame, runs_in, spread_each, whole, widened
-from repro.results.outputs_2017 import KINDS, QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
+from repro.results.measured import KINDS, QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
 from repro.results.record import Record
 from repro.results.sentences import read_counts
 

@@ -11,12 +11,10 @@ from repro.pages.columns import PARTS, TABLE_3, has_systems, tell_exploration
 from repro.pages.of_others import with_ngrams
 from repro.pages.words import EXPLORED
 from repro.results.artifacts import read_further
-from repro.results.brackets import read_brackets
-from repro.results.curves import with_comparisons
+from repro.results.details import SPLIT, with_brackets, with_comparisons, with_further, with_lengths, with_parts
 from repro.results.frame import DataFrame, ResultSet
-from repro.results.parts import SPLIT, with_brackets, with_further, with_lengths, with_parts
 from repro.results.record import BASE, Record, path
-from repro.results.sentences import read_counts, read_places
+from repro.results.sentences import read_brackets, read_counts, read_places
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from repro.claims.catalogue import CLAIMS
 from repro.claims.layers import ROWS, WINDOWS, Fit, Growth, fits, in_words, longest_path, order, steps_of, verdicts
 from repro.pages.columns import comma_separated, marked
 from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Strong, Table, Text, blocks, made_from
-from repro.results.layer_costs import Measured
+from repro.results.measured import Measured
 
 NAME = "table1"
 

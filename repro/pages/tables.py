@@ -15,10 +15,9 @@ from repro.pages.of_others import anchor_found, anchor_section
 from repro.pages.words import about_settings, by_chance, by_length, ending, opening, to_project, told_apart
 from repro.paper import TABLE_2, TABLE_4, Pair, System, computed_flops
 from repro.render.page import Better, Block, Column, Heading, Link, Listing, Page, Table, Text, Worse, blocks, made_from
-from repro.results.curves import OVERS
+from repro.results.comparable import SCORERS
+from repro.results.details import DECIDES, EMPTY, F1_THIRDS, KEPT, LENGTHS, OVERS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
 from repro.results.frame import DataFrame
-from repro.results.notes import SCORERS
-from repro.results.parts import DECIDES, EMPTY, F1_THIRDS, KEPT, LENGTHS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
 from repro.results.record import BASE
 
 TABLE_2_NAME = "table2"

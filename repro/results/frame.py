@@ -14,10 +14,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
+from repro.results.comparable import (
+    NO_COMMIT,
+    NOT_COMMITTED,
+    facts_of,
+    left_out,
+    mixtures,
+    newest,
+    notes_of,
+    repeatable,
+    run_twice,
+    seeds_of_rows,
+)
 from repro.results.departures import departures
-from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
-from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, repeatable, run_twice, seeds_of_rows
 from repro.results.record import (
     BASE,
     LAST_MEAN,

@@ -23,8 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, Self, TypedDict, TypeVar
 
-from repro.results.places import PACKAGE
-
+PACKAGE = Path(__file__).parents[1]
 # The folders behind the wall. Whatever else an experiment, a task or a program imports decides nothing that the run's
 # id does not record.
 DECIDING = ("model", "data", "decoding", "training")

@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from repro.results import artifacts, layer_costs, provenance, sentences
-from repro.results.brackets import fault_of_brackets
+from repro.results import artifacts, provenance, sentences
+from repro.results.artifacts import copy_inside, first_sentences, inside_file, write_inside
+from repro.results.comparable import by_cell, computed_on, differences, mixtures, seeds_of_rows
 from repro.results.frame import ResultSet, note_rows
-from repro.results.inside import copy_inside, first_sentences, inside_file, write_inside
-from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.labels import seeds_option
-from repro.results.notes import computed_on, seeds_of_rows
+from repro.results.measured import LAYER_COSTS_FOLDER, Measured, load
 from repro.results.record import BASE, PROGRAM, SPLITS, Record, path, save_together, slug
+from repro.results.sentences import fault_of_brackets
 
 Rescored = Callable[[Record, Path], str | None]  # record, folder of results -> what is wrong with its BLEU, if anything
 
@@ -131,22 +131,21 @@ def keep_few_insides(folder: Path) -> None:
                 write_inside(place, first_sentences(place, 1))
 
 
-def layers_to_publish(own: Path, published: Path) -> layer_costs.Measured:
+def layers_to_publish(own: Path, published: Path) -> Measured:
     """The measurement of Table 1's layers that may replace the published one; both arguments are folders of results.
 
     Raises ValueError if there is none, if its code is not committed, or if it has fewer timings than the published
     one, and so could leave open what that one decides.
     """
-    file, place = (results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE for results in (own, published))
-    again = "Type python experiments/table1.py again"
-    if not file.exists():
+    mine, theirs, again = load(own, Measured), load(published, Measured), "Type python experiments/table1.py again"
+    file = own / LAYER_COSTS_FOLDER
+    if mine is None:
         raise ValueError(f"{file}: expected measurements to publish, found none. {again}.")
-    mine, theirs = layer_costs.load(file), layer_costs.load(place) if place.exists() else None
     if mine.stamp["dirty"]:
         raise ValueError(f"{file} is of code that is in no commit ({mine.stamp['why_dirty']}). Commit it. {again}.")
     if theirs and mine.grid["rounds"] < theirs.grid["rounds"]:
         raise ValueError(
-            f"{file}: expected each size timed {theirs.grid['rounds']} times, as in {place}, got "
+            f"{file}: expected each size timed {theirs.grid['rounds']} times, as in {published}, got "
             f"{mine.grid['rounds']}. {again}, without --quick."
         )
     return mine

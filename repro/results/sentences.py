@@ -1,13 +1,16 @@
-"""A run's translations, sentence by sentence, in files beside its record, and the n-gram counts that BLEU is made of.
+"""A run's outputs, sentence by sentence, in files beside its record, and the counts that BLEU and F1 are made of.
 
 hypothesis                     the translation as it was scored
 reference                      only for generated text: that of most corpora may not be redistributed
 bleu/hypothesis, /reference, /1 ... /4    without a reference: number of its tokens, of its reference's, of its correct
-                               1- to 4-grams by sacreBLEU; so anybody can compute BLEU for any selection of sentences
+                               1- to 4-grams by sacreBLEU
 first/..., second/..., last/...    the same, of dev: each third of the translation against that of its reference
 source                         of dev: number of tokens of the source, as the model reads them
+words, found, gold, right      for parsers: number of words, of brackets found, of those in the gold tree, of both
+mended/<kind>                  how often the output had to be mended
 
-Paper: section 6.1, which gives one number per system.
+Scores are functions of sums of these counts, which hold no words of the text; so anybody can compute BLEU or F1 for any
+selection of sentences. Paper: section 6.1, which gives one number per system, and section 6.3.
 """
 
 import functools
@@ -27,7 +30,8 @@ from repro.results.record import SPLITS, TRANSLATION, Record, path
 
 ORDERS = 4  # n-grams that BLEU counts
 WHOLE, THIRDS = "bleu", ("first", "second", "last")  # of translations, as columns are named
-SAME_BLEU = 1e-6  # sums are whole numbers, so only the last digits may differ
+MENDED, COLUMNS = "mended/", ("words", "found", "gold", "right")  # of brackets
+SAME_SCORE = 1e-6  # sums are whole numbers, so only the last digits may differ
 Ints = NDArray[np.int64]
 
 
@@ -275,7 +279,7 @@ def _counts_once(place: Path, split: str, _state: object, run: str, n: int, targ
     elif _names(WHOLE)[0] in found.columns:
         counts = _counts(found, WHOLE)
     counted = bleu(counts.summands.sum(0)).item() if counts else None
-    if counts is None or counted is None or abs(scored - counted) > SAME_BLEU:
+    if counts is None or counted is None or abs(scored - counted) > SAME_SCORE:
         raise ValueError(f"{place}: {split}: expected counts that give the record's BLEU of {scored}, got {counted}")
     return counts
 
@@ -310,3 +314,99 @@ def _names(of: str) -> list[str]:
 def _counts(found: Artifact, of: str) -> NgramCounts:
     hypothesis, reference, *correct = (np.asarray(found.columns[name], np.int64) for name in _names(of))
     return NgramCounts(hypothesis, reference, np.stack(correct, axis=1))
+
+
+# Brackets
+
+
+class Brackets(NamedTuple):
+    """The counts of S sentences, in the order of the text."""
+
+    words: NDArray[np.int64]  # [S] in the sentence
+    found: NDArray[np.int64]  # [S] in the tree that was found, brackets that count
+    gold: NDArray[np.int64]  # [S] in the gold tree
+    right: NDArray[np.int64]  # [S] in both
+    mended: Mapping[str, NDArray[np.int64]]  # by kind, [S]: how often; all zero for an output that was a tree
+
+    @property
+    def was_no_tree(self) -> NDArray[np.bool_]:
+        """[S] whether anything had to be mended."""
+        return np.any([self.words < 0, *(times > 0 for times in self.mended.values())], axis=0)
+
+    def scores(self) -> dict[str, float]:
+        """The scores of all sentences in per cent, by the names that a record uses."""
+        found, gold, right = (int(part.sum()) for part in (self.found, self.gold, self.right))
+        exact = (self.right == self.found) & (self.right == self.gold)
+        return {
+            "f1": f1(found, gold, right),
+            "precision": _percent(right, found),
+            "recall": _percent(right, gold),
+            "exact": _percent(int(exact.sum()), len(exact)),
+            "mended": _percent(int(self.was_no_tree.sum()), len(exact)),
+        }
+
+    def by_length(self, n: int = 3) -> list[float]:
+        """F1 of n parts of a text, sorted by sentence length, the shortest first; equal ones stay in text order."""
+        order = np.argsort(self.words, kind="stable")
+        return [
+            f1(*(int(column[part].sum()) for column in (self.found, self.gold, self.right)))
+            for part in np.array_split(order, n)
+        ]
+
+
+def f1(found: int, gold: int, right: int) -> float:
+    """F1 in per cent, the harmonic mean of precision and recall; `right` are the brackets in both."""
+    return _percent(2 * right, found + gold)
+
+
+def has_brackets(record: Record) -> bool:
+    """Whether a run has brackets to keep: finished, and scored by F1."""
+    return record.status == "finished" and "f1" in record.about["scores"]
+
+
+def write_brackets(place: Path, run: str, splits: Mapping[str, Brackets]) -> None:
+    """Write the brackets of a run beside its record at `place`."""
+    for split, of in splits.items():
+        mended = {f"{MENDED}{kind}": times for kind, times in of.mended.items()}
+        columns = {name: getattr(of, name) for name in COLUMNS} | mended
+        artifacts.write(place, split, Artifact({"run": run}, columns))
+
+
+def read_brackets(results: Path, record: Record) -> dict[str, Brackets] | None:
+    """The brackets of a run by split, from beside its record under `results`; None where there are none.
+
+    Raises ValueError if they are of another run, have another number of sentences, or give other scores than the
+    record's.
+    """
+    place, made = path(results, record), dict[str, Brackets]()
+    for split in SPLITS:
+        found = artifacts.read(place, split, run=record.run, n=record.n_sentences(split))
+        if found is None or COLUMNS[0] not in found.columns:
+            return None
+        columns = {name: np.asarray(column, np.int64) for name, column in found.columns.items()}
+        mended = {name.removeprefix(MENDED): times for name, times in columns.items() if name.startswith(MENDED)}
+        words, brackets, gold, right = (columns[name] for name in COLUMNS)
+        made[split] = Brackets(words, brackets, gold, right, mended)
+        if (right > np.minimum(brackets, gold)).any():
+            raise ValueError(f"{place}: {split}: expected no more right brackets than were found. {artifacts.AGAIN}")
+        for name, counted in made[split].scores().items():
+            scored = record.score(split, name)
+            if scored is None or abs(scored - counted) > SAME_SCORE:
+                expected = f"expected brackets that give the record's {name} of {scored}, got {counted}"
+                raise ValueError(f"{place}: {split}: {expected}. {artifacts.AGAIN}")
+    return made
+
+
+def fault_of_brackets(results: Path, record: Record) -> str | None:
+    """Why the brackets beside a record do not match its scores; None where they match or are not needed."""
+    if not has_brackets(record):
+        return None
+    try:
+        found = read_brackets(results, record)
+    except (ValueError, OSError) as error:
+        return str(error)
+    return None if found else "its brackets of dev and test are missing"
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100 * part / whole if whole else 0.0

@@ -19,18 +19,29 @@ from repro.corpora.parallel_text import languages
 from repro.decoding.search import Search
 from repro.paper import FIGURE_SENTENCES
 from repro.results import artifacts
-from repro.results.artifacts import FurtherTest, are_of, read_further, write_further
-from repro.results.brackets import Brackets, has_brackets, write_brackets
-from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_inside, write_inside
-from repro.results.parts import SPLIT
+from repro.results.artifacts import (
+    LARGEST,
+    FurtherTest,
+    are_of,
+    copy_inside,
+    is_inside_of,
+    packed_inside,
+    read_further,
+    write_further,
+    write_inside,
+)
+from repro.results.details import SPLIT
 from repro.results.record import SPLITS, Named, Record, number, path
 from repro.results.sentences import (
-    SAME_BLEU,
+    SAME_SCORE,
+    Brackets,
     Translated,
+    has_brackets,
     has_sentences,
     read_hypotheses,
     read_places,
     thirds,
+    write_brackets,
     write_sentences,
 )
 from repro.tracking.mirror import sync
@@ -144,7 +155,7 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
         found = translation_scores(*sides, are_tokens=corpus.in_tokens)
         for scorer in record.about["scores"]:
             scored, counted = number(scores, scorer), number(found, scorer)
-            if counted is not None and (scored is None or abs(scored - counted) > SAME_BLEU):
+            if counted is not None and (scored is None or abs(scored - counted) > SAME_SCORE):
                 return f"its translations of {name} score {scorer} {counted:.4f}, but {stated} {scored}"
     return None
 

@@ -19,7 +19,7 @@ from repro.corpora.catalogue import Corpus
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
-from repro.results.kinds import OF_CODE, code_name, equal_codes
+from repro.results.comparable import OF_CODE, code_name, equal_codes
 from repro.results.provenance import cleared, fingerprint, system_text, task_digest
 from repro.results.record import TRANSLATION, Record
 from repro.runs.options import USUAL, Options, refuse_small_updates

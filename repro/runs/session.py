@@ -40,7 +40,7 @@ class Session:
         return task.open_corpus(scale.corpus, sizes=scale.grammar, **where)
 
     def _prepare(self, task: Task, tell: Tell) -> "tuple[Corpus, Prepared]":
-        from repro.results.notes import repeated
+        from repro.results.comparable import repeated
 
         options, scale, corpus = self.options, task.at(self.scale), self._open(task)
         prepared = task.prepare(

@@ -14,8 +14,7 @@ from repro.pages.build import console, write_scale
 from repro.pages.scale_data import check_beside
 from repro.render.text import several, shown
 from repro.results.frame import ResultSet, note_rows
-from repro.results.latest import BEST
-from repro.results.places import PUBLISHED
+from repro.results.places import BEST, PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path
 from repro.results.sentences import has_sentences

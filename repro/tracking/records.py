@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.model.config import written
-from repro.results.kinds import code_name
+from repro.results.comparable import code_name
 from repro.results.record import Record, load, read_bytes
 from repro.tracking.client import MOST, connect, experiment_id
 from repro.tracking.mirror import CELL, settle_cell, table_names

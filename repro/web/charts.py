@@ -16,7 +16,7 @@ from repro.figures.forest import AXES, ComparedRow, differences_to_base
 from repro.figures.quality import points
 from repro.pages.columns import PARTS, comma_separated, has_part
 from repro.pages.scale_data import ScaleData
-from repro.results.curves import bands
+from repro.results.details import bands
 from repro.results.record import BASE, TRANSLATION, Record
 from repro.web.report import Section
 from repro.web.tables import first_runs

@@ -11,9 +11,8 @@ from markupsafe import Markup
 
 from repro.claims.layers import ROWS, WINDOWS
 from repro.model.config import BASE as PAPER
-from repro.pages.build import measured_layers
 from repro.pages.scale_data import ScaleData
-from repro.results.layer_costs import Measured
+from repro.results.measured import Measured, load
 from repro.results.record import BASE
 from repro.web.report import Section
 
@@ -38,7 +37,7 @@ EXPLAINED = (  # name, title, section of the paper, formula in HTML
 
 def explorables_section(data: ScaleData) -> Section:
     """The formulas at the paper's sizes; the rate of this scale too. Table 1 only if its layers were measured."""
-    measured = measured_layers(data.result_set.folder.parent)
+    measured = load(data.result_set.folder.parent, Measured)
     own = next((one.hyper for one in data.result_set.everything if one.table == BASE), None)
     figures = [
         Markup(

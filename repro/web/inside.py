@@ -1,6 +1,6 @@
 """Where the heads of a trained model look, and how its search found a translation, from files that runs have left.
 
-The files are beside the records (`repro/results/inside.py`). As many sentences of each as there is room for stand in
+The files are beside the records (`repro/results/artifacts.py`). As many sentences of each as there is room for stand in
 the page, and `assets/inside.js` draws the one that is looked at. Paper: figures 3 to 5, section 6.1.
 """
 
@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from repro.pages.scale_data import ScaleData
 from repro.render.text import several
-from repro.results.inside import LARGEST, first_sentences, has_glimpse, inside_file, read_inside
+from repro.results.artifacts import LARGEST, first_sentences, has_glimpse, inside_file, read_inside
 from repro.results.labels import label
 from repro.results.record import Record, path
 from repro.results.sentences import has_sentences

@@ -12,9 +12,9 @@ from markupsafe import Markup
 
 from repro.pages.scale_data import ScaleData
 from repro.render.page import Column, Table
+from repro.results.comparable import BADGES, NO_BADGE, NOT_LOOKED_AT, SCORERS
 from repro.results.departures import departures
 from repro.results.labels import SYMBOLS, at_paper_size, label, setting
-from repro.results.notes import BADGES, NO_BADGE, NOT_LOOKED_AT, SCORERS
 from repro.results.record import BASE, PROGRAM, TOGETHER, Record, path, signature
 from repro.runs.command import command_line
 from repro.runs.options import Options, Seeds, options_of

@@ -27,8 +27,8 @@ from repro.model.ablations.norms import PreNorm
 from repro.model.config import BASE, written
 from repro.model.rivals.recurrent import Simple
 from repro.model.transformer import Transformer
+from repro.results.comparable import differences
 from repro.results.frame import Listed, ResultSet
-from repro.results.kinds import differences
 from repro.results.provenance import provenance
 from repro.results.record import PaperNumbers, Record
 

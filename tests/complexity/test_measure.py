@@ -35,7 +35,7 @@ from repro.complexity.measure import (
     saved_bytes,
     steps_to_first,
 )
-from repro.results.layer_costs import Count, Grid, Measured, load, save
+from repro.results.measured import Count, Grid, Measured, load, save
 
 N, D, K = 7, 8, 3
 TINY = Grid(
@@ -213,9 +213,9 @@ def test_each_time_is_of_the_layer_of_its_name_at_its_size(monkeypatch: pytest.M
 
 
 def test_all_of_it_survives_the_file(measured: Measured, tmp_path: Path) -> None:
-    file = tmp_path / "measured.json"
-    save(file, measured)
-    again = load(file)
+    save(tmp_path, measured)
+    again = load(tmp_path, Measured)
+    assert again
     assert again.counts == measured.counts
     assert again.times == measured.times
     assert {(time.layer, time.n, time.d) for time in again.times} == {

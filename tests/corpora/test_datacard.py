@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from repro.corpora.datacard import card, repeats, unlisted
-from repro.results.notes import repeated
+from repro.results.comparable import repeated
 
 
 def shard(part: str = "news", **changed: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from paper_runs import paper_run
 from repro.decoding.heads import rounded_weights
 from repro.figures import style
 from repro.model.config import Hyper
-from repro.results.inside import packed_inside, write_inside
+from repro.results.artifacts import packed_inside, write_inside
 from repro.results.record import Record, path
 
 HYPER = Hyper(n_layers=3, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8, steps=20, warmup=7, average_every=1)

@@ -20,7 +20,7 @@ from repro.figures.curves import (
     fading_rows,
     whisker,
 )
-from repro.results.parts import THIRDS, bleu_of_parts
+from repro.results.details import THIRDS, bleu_of_parts
 from repro.results.record import Record
 
 Make = Callable[..., Record]

@@ -21,7 +21,7 @@ from repro.claims.judge import judge
 from repro.figures import draw, forest, style
 from repro.figures.forest import ComparedRow, differences_to_base, draw_differences
 from repro.pages import claims
-from repro.results.curves import OnText
+from repro.results.details import OnText
 from repro.results.record import Record, path
 
 Make = Callable[..., Record]

@@ -21,8 +21,8 @@ from repro.claims.judge import Found, Judged, judge
 from repro.pages import build, claims
 from repro.pages.scale_data import Summary
 from repro.render.markdown import markdown
+from repro.results.details import RATIO
 from repro.results.frame import ResultSet
-from repro.results.parts import RATIO
 from repro.results.record import PaperNumbers, Record, path
 
 

@@ -16,8 +16,7 @@ from repro.claims.layers import ROWS, compare, growth, judged_growth, median_int
 from repro.pages.build import build_layers, texts, write
 from repro.pages.table1 import columns, page
 from repro.render.markdown import markdown
-from repro.results.layer_costs import (
-    FILE,
+from repro.results.measured import (
     LAYER_COSTS_FOLDER,
     Count,
     Measured,
@@ -317,8 +316,8 @@ def test_its_files_are_a_function_of_the_measurements_in_every_format(tmp_path: 
     import pandas as pd
 
     assert build_layers(tmp_path) == {}, "without measurements there is no table"
-    file = tmp_path / LAYER_COSTS_FOLDER / FILE
-    save(file, as_printed())
+    file = tmp_path / LAYER_COSTS_FOLDER / "measured.json"
+    save(tmp_path, as_printed())
     written = write(build_layers(tmp_path))
     assert {one: one.read_text("utf-8") for one in written} == texts(build_layers(tmp_path))
     md, tex, sheet = written

@@ -26,10 +26,10 @@ from repro.render.page import Column, Table, plain
 from repro.render.terminal import terminal
 from repro.render.text import NO_BREAK
 from repro.results import frame as frames
-from repro.results.brackets import Brackets
+from repro.results.details import with_brackets
 from repro.results.frame import Listed, ResultSet, note_rows, noted_rows, table
-from repro.results.parts import with_brackets
 from repro.results.record import PaperNumbers, path
+from repro.results.sentences import Brackets
 from repro.runs.table import printed
 
 # Table 3 on one page

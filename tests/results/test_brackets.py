@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from paper_runs import paper_run
 from data.test_treebank import whole
+from paper_runs import paper_run
 from parser_runs import parser
 
 from repro.corpora.grammar.generate import gold_trees
 from repro.results.artifacts import are_of, own_file
-from repro.results.brackets import (
+from repro.results.details import F1_THIRDS, with_brackets
+from repro.results.frame import table
+from repro.results.record import Record, path
+from repro.results.sentences import (
     Brackets,
     fault_of_brackets,
     read_brackets,
     write_brackets,
 )
-from repro.results.frame import table
-from repro.results.parts import F1_THIRDS, with_brackets
-from repro.results.record import Record, path
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import Parsing
 

@@ -10,7 +10,7 @@ from paper_runs import paper_run
 from table_records import run as of_table
 
 from repro.figures.forest import draw_text_sizes
-from repro.results.curves import Band, bands, compared, crossings, on_texts, rows_of, with_comparisons
+from repro.results.details import Band, bands, compared, crossings, on_texts, rows_of, with_comparisons
 from repro.results.frame import table
 from repro.results.record import Record
 

@@ -29,9 +29,9 @@ from table_records import (
 from repro.pages import build
 from repro.pages.columns import columns_of_dev
 from repro.results import frame as frames
-from repro.results.curves import compared
+from repro.results.comparable import TIMES
+from repro.results.details import compared
 from repro.results.frame import common, difference_over_common, table
-from repro.results.notes import TIMES
 from repro.results.record import Record
 
 # Numbers

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from paper_runs import paper_run
 
-from repro.results import kinds
-from repro.results.frame import table
-from repro.results.kinds import (
+from repro.results import comparable
+from repro.results.comparable import (
     code_name,
     differences,
     equal_codes,
@@ -20,6 +19,7 @@ from repro.results.kinds import (
     mixtures,
     newest,
 )
+from repro.results.frame import table
 from repro.results.record import Record
 
 Recipe = Callable[[Record], Record]
@@ -101,7 +101,7 @@ CLASSES = [["a", "b", "c"], ["x", "y"]]
 
 
 def test_a_class_has_one_name_and_a_stranger_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kinds, "listed_classes", lambda: CLASSES)
+    monkeypatch.setattr(comparable, "listed_classes", lambda: CLASSES)
     assert [code_name(one) for one in "abcxyz"] == ["a", "a", "a", "x", "x", "z"]
     assert equal_codes("c") == ["c", "a", "b"]
     assert equal_codes("z") == ["z"]
@@ -111,8 +111,8 @@ def test_the_list_is_well_formed() -> None:
     digests = [digest for one in listed_classes() for digest in one]
     assert len({*digests}) == len(digests)
     assert {len(digest) for digest in digests} == {64}
-    listed = json.loads(kinds.EQUAL_CODE.read_bytes())
-    assert kinds.EQUAL_CODE.read_text("utf-8") == json.dumps(listed, indent=1) + "\n"
+    listed = json.loads(comparable.EQUAL_CODE.read_bytes())
+    assert comparable.EQUAL_CODE.read_text("utf-8") == json.dumps(listed, indent=1) + "\n"
     assert {len(commit) for one in listed["shown"] for commit in one["commits"]} == {40}
 
 
@@ -122,5 +122,5 @@ def test_records_of_equal_code_may_stand_in_one_cell(monkeypatch: pytest.MonkeyP
     records = [stamped(stamp, code)(paper_run(seed=seed)) for seed, code in ((1, "a"), (2, "c"))]
     [said] = mixtures(records)
     assert f"seeds 1 and 2 differ in {what}" in said
-    monkeypatch.setattr(kinds, "listed_classes", lambda: CLASSES)
+    monkeypatch.setattr(comparable, "listed_classes", lambda: CLASSES)
     assert list(mixtures(records)) == []

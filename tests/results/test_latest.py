@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from figures.conftest import record
 
-from repro.results.latest import run_folder
+from repro.results.places import run_folder
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from repro.decoding.bleu import sacrebleu_score
 from repro.pages.of_others import outputs_page, outputs_sheet
 from repro.render.markdown import markdown
-from repro.results.outputs_2017 import found_outputs, load_outputs, save_outputs, score_outputs
+from repro.results.measured import Outputs2017, found_outputs, load, save, score_outputs
 
 WORDS = ["der", "Hund", "läuft", "heute", "sehr", "schnell", "nach", "Hause", "und", "die", "Katze", "schläft"]
 REFERENCES = [" ".join(WORDS[: 4 + i]) for i in range(8)]
@@ -31,8 +31,8 @@ def test_each_is_scored_whole_and_by_quarter(tmp_path: Path) -> None:
     assert other.bleu == pytest.approx(sacrebleu_score(wrong, REFERENCES, "de").bleu, abs=1e-9)
     assert other.quarters[0] < 10
     assert other.quarters[1:] == pytest.approx([100] * 3)
-    save_outputs(tmp_path, scored)
-    assert load_outputs(tmp_path) == scored
+    save(tmp_path, scored)
+    assert load(tmp_path, Outputs2017) == scored
     page = markdown(outputs_page(scored))
     assert "8 sentences" in page
     assert outputs_sheet(scored).split("\n")[1].startswith("rnn,one,100")
@@ -54,19 +54,19 @@ def test_what_is_not_there_or_not_parallel_is_refused(tmp_path: Path, monkeypatc
 
 
 def test_scores_that_were_edited_are_refused(tmp_path: Path) -> None:
-    assert load_outputs(tmp_path) is None
+    assert load(tmp_path, Outputs2017) is None
     write(tmp_path, **{"hyp.rnn-one.de": REFERENCES})
-    save_outputs(tmp_path, score_outputs(tmp_path))
+    save(tmp_path, score_outputs(tmp_path))
     file = tmp_path / "newstest2017" / "scores.json"
     file.write_text(file.read_text().replace('"rnn"', '"cnn"'))
     with pytest.raises(ValueError, match=r"edited by hand or damaged.*run experiments/outputs_2017\.py again"):
-        load_outputs(tmp_path)
+        load(tmp_path, Outputs2017)
 
 
 def test_the_committed_scores_are_those_of_the_text(real_text: Path) -> None:
     if not (real_text / "outputs_newstest2017_ende").is_dir():
         pytest.skip("needs the published translations.")
-    committed = load_outputs(Path(__file__).parents[2] / "results")
+    committed = load(Path(__file__).parents[2] / "results", Outputs2017)
     assert committed is not None
     found = {(one.kind, one.toolkit): (one.sha256, round(one.bleu, 2)) for one in committed.systems}
     assert {key: score for key, (_, score) in found.items()} == {

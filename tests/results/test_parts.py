@@ -14,9 +14,8 @@ from sacrebleu.significance import PairedTest, _bootstrap_resample
 
 from repro.pages.columns import DELTA, row_column, tabled
 from repro.pages.tables import OF_TRANSLATIONS, length_columns
-from repro.results import parts
-from repro.results.frame import table
-from repro.results.parts import (
+from repro.results import details
+from repro.results.details import (
     EMPTY,
     KEPT,
     RATIO,
@@ -29,6 +28,7 @@ from repro.results.parts import (
     with_lengths,
     with_parts,
 )
+from repro.results.frame import table
 from repro.results.record import Record, path
 from repro.results.sentences import NgramCounts, Translated, ngram_counts, write_sentences
 
@@ -70,7 +70,7 @@ def test_a_row_keeps_the_mean_of_its_runs_and_nothing_where_one_has_nothing_to_l
 ) -> None:
     records = [ladder_run("One", 1, tmp_path), ladder_run("One", 3, tmp_path)]
     of = iter([{name: first if name == THIRDS[3] else 10.0 for name in THIRDS} for first in firsts])
-    monkeypatch.setattr(parts, "bleu_of_parts", lambda record, results: next(of))
+    monkeypatch.setattr(details, "bleu_of_parts", lambda record, results: next(of))
     line = with_parts(table(records), records, tmp_path).set_index("row").loc["One"]
     assert line[THIRDS[3]] == np.mean(firsts)
     assert line[KEPT] == pytest.approx(kept, nan_ok=True)

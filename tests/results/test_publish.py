@@ -17,10 +17,20 @@ from pyarrow.parquet import ParquetFile
 
 from repro.cli import commands, report
 from repro.model.config import BASE
-from repro.results import artifacts, layer_costs
-from repro.results.artifacts import FurtherTest, are_of, read_further, write_further
+from repro.results import artifacts
+from repro.results.artifacts import (
+    FurtherTest,
+    are_of,
+    packed_inside,
+    read_further,
+    read_inside,
+    write_further,
+    write_inside,
+)
 from repro.results.frame import ResultSet, load_records, note_rows, noted_rows
-from repro.results.inside import packed_inside, read_inside, write_inside
+from repro.results.measured import LAYER_COSTS_FOLDER, Measured
+from repro.results.measured import load as load_measured
+from repro.results.measured import save as save_measured
 from repro.results.publish import keep_few_insides
 from repro.results.record import Record, load, path, places
 from repro.results.sentences import read_counts
@@ -263,30 +273,30 @@ def test_each_verdict_that_changes_is_said(
 # the layers of Table 1
 
 
-def measured(rounds: int | None = None, **stamp: Any) -> layer_costs.Measured:
+def measured(rounds: int | None = None, **stamp: Any) -> Measured:
     """The committed measurement, as if each size had been timed so often."""
-    committed = Path(__file__).parents[2] / "results" / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE
-    one = layer_costs.load(committed)
+    one = load_measured(Path(__file__).parents[2] / "results", Measured)
+    assert one
     grid = one.grid | ({} if rounds is None else {"rounds": rounds})
     origin: Any = {**one.stamp, **CODE, **stamp}
     return replace(one, grid=grid, stamp=origin)
 
 
-MINE, THEIRS = (Path(place, layer_costs.LAYER_COSTS_FOLDER, layer_costs.FILE) for place in ("results/own", "results"))
+MINE, THEIRS = Path("results/own"), Path("results")
 
 
 def test_the_measurement_of_table_1_is_published_with_its_table_and_picture(
     with_pages: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    layer_costs.save(THEIRS, measured(rounds=2, python="another", commit="34" * 20))
-    layer_costs.save(MINE, measured())
+    save_measured(THEIRS, measured(rounds=2, python="another", commit="34" * 20))
+    save_measured(MINE, measured())
     own(run("x", 1))
     change = f"table1: the measurement of commit {'34' * 6} -> {'12' * 6}"
     assert change in refused(capsys, ["publish", "table1"])
     assert commands.main(["publish", "table1", "--replace"]) == 0
     assert change in capsys.readouterr().out
-    assert layer_costs.load(THEIRS) == measured()
-    assert {file.name for file in THEIRS.parent.iterdir()} == {
+    assert load_measured(THEIRS, Measured) == measured()
+    assert {file.name for file in (THEIRS / LAYER_COSTS_FOLDER).iterdir()} == {
         "measured.json", "table1.csv", "table1.md", "table1.tex"
     }  # fmt: skip
     assert not published()
@@ -295,11 +305,13 @@ def test_the_measurement_of_table_1_is_published_with_its_table_and_picture(
 def test_a_measurement_that_decides_less_or_is_of_no_commit_is_refused(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert f"{MINE}: expected measurements to publish, found none." in refused(capsys, ["publish", "table1"])
-    layer_costs.save(THEIRS, measured(rounds=15))
-    layer_costs.save(MINE, measured(rounds=2))
+    assert f"{MINE / LAYER_COSTS_FOLDER}: expected measurements to publish, found none." in refused(
+        capsys, ["publish", "table1"]
+    )
+    save_measured(THEIRS, measured(rounds=15))
+    save_measured(MINE, measured(rounds=2))
     assert f"expected each size timed 15 times, as in {THEIRS}, got 2." in refused(capsys, ["publish", "table1"])
-    layer_costs.save(MINE, measured(dirty=True, why_dirty="not committed: repro/complexity/layers.py"))
+    save_measured(MINE, measured(dirty=True, why_dirty="not committed: repro/complexity/layers.py"))
     assert "is of code that is in no commit (not committed: repro/complexity/layers.py). Commit it." in refused(
         capsys, ["publish", "table1"]
     )

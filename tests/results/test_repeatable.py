@@ -4,8 +4,8 @@ from typing import Any
 
 from paper_runs import paper_run
 
+from repro.results.comparable import repeatable
 from repro.results.frame import table
-from repro.results.notes import repeatable
 from repro.results.record import Record
 
 

@@ -14,7 +14,7 @@ from looked_inside import spec_of
 from repro.decoding.search import Search
 from repro.model.config import BASE, written
 from repro.model.rivals.convs2s import ConvS2S
-from repro.results import kinds
+from repro.results import comparable
 from repro.runs.options import Options
 from repro.runs.run_dir import RunDir, made_of, planned, refuse_changed
 from repro.runs.scales import SCALES
@@ -69,7 +69,7 @@ def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pyt
     own, before = now(), hashlib.sha256(json.dumps({**DECIDES, "code": "before"}, sort_keys=True).encode()).hexdigest()
     begun(tmp_path, run=before[:16], code="before")
     assert now() == own
-    monkeypatch.setattr(kinds, "listed_classes", lambda: [["before", DECIDES["code"]]])
+    monkeypatch.setattr(comparable, "listed_classes", lambda: [["before", DECIDES["code"]]])
     assert now() == before[:16]
     begun(tmp_path / "beside", code="before", seed=2)
     assert "something else: seed (2 there, 1 now). Undo" in refused(tmp_path / "beside")

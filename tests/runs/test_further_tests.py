@@ -18,10 +18,9 @@ from repro.experiment import main
 from repro.pages.tables import further_section
 from repro.render.page import Table
 from repro.results import artifacts
-from repro.results.artifacts import Artifact, FurtherTest, own_file, read_further, write_further
+from repro.results.artifacts import Artifact, FurtherTest, inside_file, own_file, read_further, write_further
+from repro.results.details import with_further
 from repro.results.frame import table
-from repro.results.inside import inside_file
-from repro.results.parts import with_further
 from repro.results.record import Record, load, path
 from repro.runs import outputs
 from repro.runs.outputs import rescored

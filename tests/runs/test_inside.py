@@ -18,7 +18,7 @@ from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.build import build
 from repro.model.special_tokens import EOS, PAD
-from repro.results.inside import inside_file, is_inside_of, read_inside, weights_of
+from repro.results.artifacts import inside_file, is_inside_of, read_inside, weights_of
 from repro.results.record import Record, path
 from repro.runs import outputs
 from repro.runs.outputs import keep_beside, seen_inside

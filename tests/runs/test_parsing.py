@@ -19,8 +19,8 @@ from repro.decoding.search import Search
 from repro.experiment import Parsing, Translation, main
 from repro.model.config import BASE
 from repro.results import record
-from repro.results.brackets import read_brackets
 from repro.results.record import Record
+from repro.results.sentences import read_brackets
 from repro.runs.options import Options, chosen_scale
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import SCORES

@@ -30,7 +30,7 @@ from repro.model.protocol import refuse_parts
 from repro.model.rivals.recurrent import Simple
 from repro.model.transformer import Transformer
 from repro.results import provenance, record
-from repro.results.kinds import differences
+from repro.results.comparable import differences
 from repro.results.record import Record
 from repro.runs import load
 from repro.runs.run import COMPILED, PACKED, made_for_gpu

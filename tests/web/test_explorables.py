@@ -14,9 +14,9 @@ from playwright.sync_api import expect
 from repro.model.config import BASE
 from repro.model.embedding import sinusoids
 from repro.pages.scale_data import ScaleData
-from repro.results import layer_costs
+from repro.results import measured
 from repro.training.module import rate
-from repro.web.explorables import explorables_section, laws, measured_layers, scores
+from repro.web.explorables import explorables_section, laws, scores
 from repro.web.report import report_html
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -26,7 +26,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 def page(laptop: ScaleData, opened_once: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The formulas on a page of their own, with the published counts of Table 1."""
     folder = tmp_path_factory.mktemp("formulas")
-    shutil.copytree(RESULTS / layer_costs.LAYER_COSTS_FOLDER, folder / layer_costs.LAYER_COSTS_FOLDER)
+    shutil.copytree(RESULTS / LAYER_COSTS_FOLDER, folder / LAYER_COSTS_FOLDER)
     counted = replace(laptop, result_set=replace(laptop.result_set, folder=folder / "laptop"))
     file = folder / "page.html"
     file.write_text(report_html([explorables_section(counted)], title="Formulas", origin="a test"), "utf-8")
@@ -46,7 +46,7 @@ def test_the_browser_computes_the_formulas_as_the_training_does(page: Any) -> No
         assert computed(page, "code", position, i, BASE.d_model) == pytest.approx(expected, abs=1e-6)
     assert computed(page, "softmax", [0.0, 0.0, -800.0]) == [0.5, 0.5, 0.0]
     assert computed(page, "jacobian", [0.5, 0.5]) == pytest.approx(0.5), "[[1/4, -1/4], [-1/4, 1/4]]"
-    measured = measured_layers(RESULTS)
+    measured = load(RESULTS, Measured)
     assert measured
     by_layer = {law["layer"]: law for law in laws(measured)}
     for one in measured.counts:

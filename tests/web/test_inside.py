@@ -16,7 +16,7 @@ from report_records import unjudged
 
 from repro.decoding.heads import entropies
 from repro.render.text import shown
-from repro.results.inside import first_sentences, inside_file, packed_inside, read_inside
+from repro.results.artifacts import first_sentences, inside_file, packed_inside, read_inside
 from repro.results.record import path
 from repro.runs.outputs import keep_beside
 from repro.web.inside import inside_section

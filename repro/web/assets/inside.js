@@ -4,7 +4,7 @@
 "use strict";
 
 report.inside = {
-  FORMAT: 1, // of repro/results/inside.py
+  FORMAT: 1, // of repro/results/artifacts.py
 
   /** A text with what a browser would obey written as it is called, as `shown` of repro/render/text.py does. */
   named(text) {
