@@ -1,23 +1,46 @@
-"""Corpora by name: where their files are, whether they are the known ones, and how much text they hold."""
+"""Corpora by name: where their files are, whether they are the known ones, and how their text is cut.
+
+Text that comes cut into pieces is known by marks in its first lines (`repro/data/vocabulary.py` has the schemes).
+Scored as it is, it would get another score: most pieces of a word are right if the word is. Pieces are joined to words
+before scoring, in translations by the tokenizer and in references by `whole_words`; Moses tokens are left to the
+scorers (`repro/decoding/bleu.py`), which count them as they are cut.
+"""
 
 import hashlib
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from repro.corpora.cut_text import Cut, form_of, refuse_mixed
 from repro.corpora.parallel_text import Parallel, Subset, languages, subset_of
 from repro.corpora.sources import COLLECTIONS, KNOWN
-from repro.data.vocabulary import Subwords
+from repro.data.vocabulary import SCHEMES, Subwords, whole_words
 from repro.storage.folder_cache import MANIFEST, made_once, stated
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # if installed: the current folder
 GIVEN = "vocab"  # the file of tokens in a folder of your own text
 FETCHED = "wmt"  # the folder of the texts that `python -m repro data fetch` unpacks
+
+_LOOKED_AT = 10_000  # pairs at the head of a text
+_MARKED_FROM = 0.01  # share of lines: rarer marks are chance, as the 2 "@@" in 29,000 German captions
+_ESCAPED_FROM = 0.001  # the same for escapes, if full stops stand apart
+_APART_FROM = 0.5  # share of the lines that end in a full stop
+_EXPECTED = 20  # marked lines to expect in a text: if fewer are expected, none may be chance
+_MOSES, _APART = "moses", "apart"  # what is looked for beside the names of SCHEMES
+
+# what is told of lines with a mark of the target
+_TOLD = {name: f"bear the marks of pieces of words ({name}): they are joined before a score" for name in SCHEMES} | {
+    _MOSES: "have escapes or joiners of Moses (&apos;, @-@, ##AT##): its tokens are scored as multi-bleu has them, and "
+    "joined to plain text for sacreBLEU",
+    _APART: "that end in a full stop have a blank before it: the text looks tokenised and is scored as it stands, so "
+    "its BLEU is not that of plain text",
+}
+_MOSES_MARK = re.compile(r"&(?:quot|apos|lt|gt|amp|bar|bra|ket|#9[13]|#124);|(?: |^)@[^\w\s]@(?: |$)|##AT##")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,13 +140,13 @@ def open_corpus(
     stem = fetched.subset if fetched else None
     part = recognised((stem,)) if stem else None
     subset = subset_of(stem, part, test) if stem and part and part.source != test.source else None
-    vocabulary, form = None, Cut(in_tokens=known.in_tokens)
-    if not known.folders:  # a reader's own text, of which nothing is known
-        vocabulary = place if (place := folder / GIVEN).is_file() else None
-        form = form_of(train, (dev, test), has_vocabulary=vocabulary is not None)
-    elif not known.is_generated:
-        refuse_mixed(train, (dev, test))
-    notes = [*form.notes]
+    vocabulary, pieces, in_tokens, notes = None, "", known.in_tokens, list[str]()
+    if not known.is_generated:
+        head = _heads(train[0])
+        _refuse_mixed(head, _heads(dev), _heads(test))
+        if not known.folders:  # a reader's own text, of which nothing is known
+            vocabulary = place if (place := folder / GIVEN).is_file() else None
+            pieces, in_tokens, notes = _cut(head[1], has_vocabulary=vocabulary is not None)
     if [one.sha256 for one in dev.fingerprints()] == [one.sha256 for one in test.fingerprints()]:
         said = "are one text, so scores on test say nothing that those on dev do not; a test set should be text that"
         notes.append(f"{dev.source.name} and {test.source.name} {said} nothing was chosen on.")
@@ -135,8 +158,8 @@ def open_corpus(
         test=test,
         subset=subset,
         vocabulary=vocabulary,
-        in_tokens=form.in_tokens,
-        pieces=form.pieces,
+        in_tokens=in_tokens,
+        pieces=pieces,
         files=hashes_of(train, dev, test, pair),
         licence=known.licence,
         origin=known.origin,
@@ -278,3 +301,87 @@ def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
 
     made_once(folder, lambda empty: write(empty, **counts, seed=sizes.seed) or {})
     return folder
+
+
+# How text is cut ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What the first lines of one side of a text show."""
+
+    path: Path
+    counts: Mapping[str, tuple[int, int]]  # lines with a mark, and lines that could have it
+
+    def share(self, name: str) -> float:
+        n, of = self.counts[name]
+        return n / of if of else 0.0
+
+    def has(self, name: str) -> bool:
+        return self.share(name) >= (_APART_FROM if name == _APART else _MARKED_FROM)
+
+    @property
+    def schemes(self) -> list[str]:
+        return [name for name in SCHEMES if self.has(name)]
+
+    @property
+    def is_moses(self) -> bool:
+        """Whether it has escapes or joiners; if full stops are attached to words, the text was only escaped."""
+        if self.has(_APART):
+            return self.share(_MOSES) >= _ESCAPED_FROM
+        return self.has(_MOSES) and not self.counts[_APART][1]
+
+
+Heads = tuple[_Head, _Head]  # of source and target
+
+
+def _cut(target: _Head, *, has_vocabulary: bool) -> tuple[str, bool, list[str]]:
+    """How text of one's own is cut: the scheme of its pieces or "", whether it is Moses tokens, and what is told of it.
+
+    With a vocabulary, text without other marks counts as pieces of Moses tokens, as that of Britz et al. Raises
+    ValueError if pieces cannot be joined.
+    """
+    if len(target.schemes) > 1:
+        shares = " and ".join(f"{name} in {target.share(name):.1%}" for name in target.schemes)
+        raise ValueError(
+            f"{target.path}: expected pieces by one scheme, got {shares} of its lines. Cut it by one of them."
+        )
+    found = [*target.schemes, *([_MOSES] if target.is_moses else [_APART] if target.has(_APART) else [])]
+    said = {*found} | ({"@@", _MOSES} if has_vocabulary and not {*target.schemes} - {"@@"} else set())
+    notes = [
+        f"{100 * target.share(name):.1f} % of the target lines of the training text {_TOLD[name]}." for name in found
+    ]
+    return next((name for name in SCHEMES if name in said), ""), _MOSES in said, notes
+
+
+def _refuse_mixed(train: Heads, *held_out: Heads) -> None:
+    """Raise ValueError if training and held-out text are not cut alike: the score would measure the cutting."""
+    for one, other in (sides for text in held_out for sides in zip(train, text, strict=True)):
+        for name in (*SCHEMES, _APART):
+            fewer, more = sorted((one, other), key=lambda head: head.share(name))
+            expected = more.share(name) * fewer.counts[name][1] if more.has(name) else 0
+            if expected >= _EXPECTED and 10 * fewer.share(name) < more.share(name):
+                what = "full stops that stand apart" if name == _APART else f"pieces of words ({name})"
+                differ = f"in {more.share(name):.1%} of its lines, {fewer.path} in {fewer.share(name):.1%}"
+                how = "expected training and held-out text to be cut alike. Cut or join one of them."
+                raise ValueError(f"{more.path} has {what} {differ}: {how}")
+
+
+def _heads(text: Parallel) -> Heads:
+    """What the first lines of source and target of a text, or of a part of one, show."""
+    pairs = list(islice(text.pairs(), _LOOKED_AT))
+    sources, targets = ([pair[i] for pair in pairs] for i in range(2))
+    return _Head(text.source, _counted(sources)), _Head(text.target, _counted(targets))
+
+
+def _counted(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
+    n = len(lines)
+    found = {name: sum(bool(scheme.mark.search(line)) for line in lines) for name, scheme in SCHEMES.items()}
+    schemes = [name for name in SCHEMES if found[name] >= _MARKED_FROM * n]
+    words = [whole_words(line, schemes[0]) for line in lines] if len(schemes) == 1 else lines
+    stops = [line for line in words if line.endswith(".")]
+    return {
+        **{name: (count, n) for name, count in found.items()},
+        _MOSES: (sum(bool(_MOSES_MARK.search(line)) for line in words), n),
+        _APART: (sum(line.endswith(" .") for line in stops), len(stops)),
+    }

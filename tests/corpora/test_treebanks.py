@@ -1,15 +1,21 @@
 """Corpora of trees: found, split, refused where something is missing, and turned into parallel text."""
 
+import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
 from data.test_treebank import clean
+from file_server import FileServer
 from text_folders import put
+from typed import typed
 
+from repro.corpora import sources
 from repro.corpora.catalogue import CORPORA, GrammarSizes, find
 from repro.corpora.prepare import prepare
-from repro.corpora.treebanks import TREEBANKS, find_trees, open_trees, with_left_out
+from repro.corpora.sources import craft_sources, missing_of_craft
+from repro.corpora.treebanks import TREEBANKS, check_craft, find_trees, open_trees, with_left_out
 from repro.data.treebank import linearised
 from repro.data.vocabulary import Subwords
 
@@ -25,19 +31,15 @@ def written(file: Path, *trees: str) -> Path:
 PENN = "craft/structural-annotation/treebank/penn"
 
 
-def craft(folder: Path) -> Path:
-    """A corpus laid out as CRAFT is."""
-    for split, numbers in {"train": (1, 2), "dev": (3,), "test": (4,)}.items():
-        put(folder / f"craft/articles/ids/craft-ids-{split}.txt", "".join(f"{number}\n" for number in numbers))
-        for number in numbers:
-            written(folder / PENN / f"{number}.tree", ONE, TWO)
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def any_craft(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The few trees of these tests are taken for the corpus; test_craft.py looks at the check."""
+@pytest.fixture
+def craft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with a corpus laid out as CRAFT is; its few trees are taken for the published ones."""
     monkeypatch.setattr("repro.corpora.treebanks.check_craft", lambda folder: None)
+    for split, numbers in {"train": (1, 2), "dev": (3,), "test": (4,)}.items():
+        put(tmp_path / f"craft/articles/ids/craft-ids-{split}.txt", "".join(f"{number}\n" for number in numbers))
+        for number in numbers:
+            written(tmp_path / PENN / f"{number}.tree", ONE, TWO)
+    return tmp_path
 
 
 def wsj(folder: Path) -> Path:
@@ -48,8 +50,8 @@ def wsj(folder: Path) -> Path:
     return folder
 
 
-def test_craft_is_split_by_its_own_lists(tmp_path: Path) -> None:
-    corpus = open_trees("craft", data_dir=craft(tmp_path), cache=tmp_path / "cache")
+def test_craft_is_split_by_its_own_lists(craft: Path) -> None:
+    corpus = open_trees("craft", data_dir=craft, cache=craft / "cache")
     texts = (*corpus.train, corpus.dev, corpus.test)
     assert [(len(list(text.pairs())), text.may_drop) for text in texts] == [(4, True), (2, False), (2, False)]
     assert list(corpus.dev.pairs()) == [
@@ -77,29 +79,28 @@ def test_sections_of_the_wall_street_journal_are_split_as_parsers_have_them(tmp_
 
 
 def test_the_wall_street_journal_is_read_only_where_the_user_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    craft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REPRO_DATA", str(wsj(tmp_path)))
     with pytest.raises(FileNotFoundError, match="looked in no folder.*--data-dir FOLDER"):
         find_trees("wsj", None)
     assert find_trees("wsj", tmp_path) == tmp_path / "wsj"
-    monkeypatch.setenv("REPRO_DATA", str(craft(tmp_path)))
     assert find_trees("craft", None) == tmp_path / "craft"
 
 
 @pytest.mark.parametrize(
     ("tree", "reason"), [("(S (NN a)", "a tree that is not closed"), ("(S (NP (-NONE- *)))", "no word")]
 )
-def test_what_training_text_drops_held_out_text_refuses(tmp_path: Path, tree: str, reason: str) -> None:
-    trees = craft(tmp_path) / PENN
+def test_what_training_text_drops_held_out_text_refuses(craft: Path, tree: str, reason: str) -> None:
+    trees = craft / PENN
     written(trees / "2.tree", ONE, tree, TWO)
-    corpus = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    corpus = open_trees("craft", data_dir=craft, cache=craft / "cache")
     assert corpus.left_out == {reason: 1}
     assert corpus.about["Trees left out on reading"] == f"1: {reason} 1"
     assert with_left_out({"longer": 2}, corpus) == {"longer": 2, reason: 1}
     written(trees / "4.tree", ONE, tree, TWO)
     with pytest.raises(ValueError, match=rf"4\.tree, (line|tree) 2.*{reason}"):
-        open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+        open_trees("craft", data_dir=craft, cache=craft / "cache")
 
 
 def test_silver_text_is_a_part_of_train_alone(tmp_path: Path) -> None:
@@ -113,13 +114,12 @@ def test_silver_text_is_a_part_of_train_alone(tmp_path: Path) -> None:
     assert corpus.about["Trees"] == "gold 30, silver 20, dev 5, test 4"
 
 
-def test_silver_text_of_others_comes_by_the_data_dir(tmp_path: Path) -> None:
-    craft(tmp_path)
+def test_silver_text_of_others_comes_by_the_data_dir(craft: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no silver text beside 'craft'.*--rows"):
-        find_trees("craft", tmp_path, silver=True)
+        find_trees("craft", craft, silver=True)
     masked = "(S (NN _) (VB _))"
-    written(tmp_path / "gum" / "const" / "GUM_own.ptb", ONE, masked)
-    corpus = open_trees("craft", silver=True, data_dir=tmp_path, cache=tmp_path / "cache")
+    written(craft / "gum" / "const" / "GUM_own.ptb", ONE, masked)
+    corpus = open_trees("craft", silver=True, data_dir=craft, cache=craft / "cache")
     assert [len(list(part.pairs())) for part in corpus.train] == [4, 1]
     assert corpus.left_out == {"a text without its words": 1}
 
@@ -150,12 +150,87 @@ def test_labels_and_tags_are_one_token_each_and_the_card_says_what_the_trees_are
     assert card["about"]["Trees"] == "train 30, dev 5, test 4"
 
 
-def test_test_is_never_learned_from(tmp_path: Path) -> None:
+def test_test_is_never_learned_from(craft: Path) -> None:
     """Neither its trees nor, in the vocabulary, its words."""
-    trees = craft(tmp_path) / PENN
-    before = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    trees = craft / PENN
+    before = open_trees("craft", data_dir=craft, cache=craft / "cache")
     written(trees / "4.tree", "(FRAG (UH Zounds))")
-    after = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    after = open_trees("craft", data_dir=craft, cache=craft / "cache")
     assert before.whole == after.whole
     assert list(after.train[0].pairs()) == list(before.train[0].pairs())
     assert before.sha256 != after.sha256
+
+
+# CRAFT ----------------------------------------------------------------------------------------------------
+
+
+AT_HAND = Path(os.environ.get("REPRO_DATA", "no such folder")) / "craft"
+TREES = "structural-annotation/treebank/penn"
+ADDRESS = f"https://raw.githubusercontent.com/UCDenver-ccp/CRAFT/v5.0.2/{TREES}/11319941.tree"
+
+
+def of_ours(monkeypatch: pytest.MonkeyPatch, contents: dict[str, bytes]) -> None:
+    """These files, instead of those of the corpus."""
+    known = {f"craft/{path}": hashlib.sha256(content).hexdigest() for path, content in contents.items()}
+    monkeypatch.setattr(sources, "KNOWN", known | {"multi30k/train.en": "0" * 64})
+
+
+def test_every_file_has_an_address_and_a_hash() -> None:
+    known = craft_sources()
+    assert len(known) == 97 + 3 + 1
+    assert all(len(source.sha256 or "") == 64 for source in known.values())
+    assert known[f"{TREES}/11319941.tree"].urls == (ADDRESS,)
+
+
+def test_the_hashes_are_those_of_the_corpus_at_hand() -> None:
+    if not AT_HAND.is_dir():
+        pytest.skip("REPRO_DATA names no folder with craft in it")
+    for path, source in craft_sources().items():
+        assert hashlib.sha256((AT_HAND / path).read_bytes()).hexdigest() == source.sha256, path
+    assert missing_of_craft(AT_HAND) == {}
+    check_craft(AT_HAND)
+
+
+def test_it_is_fetched_file_by_file_and_what_is_there_is_left(
+    tmp_path: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_ours(monkeypatch, {f"{TREES}/a1.tree": b"(S (NN a))\n", f"{TREES}/b2.tree": b"(S (NN b))\n"})
+    monkeypatch.setattr(sources, "CRAFT_ADDRESS", server.url("/craft"))
+    server.files |= {f"/craft/{TREES}/{name}": b"(S (NN %c))\n" % name[0].encode() for name in ("a1.tree", "b2.tree")}
+    for _ in range(2):
+        typed(capsys, "data", "fetch", "craft", "--data-dir", tmp_path)
+    assert [path for path, _ in server.log] == [f"/craft/{TREES}/a1.tree", f"/craft/{TREES}/b2.tree"]
+    assert (tmp_path / "craft" / TREES / "b2.tree").read_bytes() == b"(S (NN b))\n"
+
+
+def test_the_command_says_what_it_would_fetch_and_what_it_cannot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = typed(capsys, "data", "fetch", "craft", "--dry-run", "--data-dir", tmp_path)
+    assert "licence CC BY 3.0; still to fetch: 101 files" in said
+    assert ADDRESS in said
+    assert not [*tmp_path.iterdir()]
+    refused = typed(capsys, "data", "fetch", "wsj", "--data-dir", tmp_path, code=2)
+    assert "It is read from your own copy of Treebank-3" in refused
+
+
+def test_a_copy_is_read_only_where_it_is_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    splits = enumerate(("train", "dev", "test"))
+    lists = {f"articles/ids/craft-ids-{split}.txt": f"{n}\n".encode() for n, split in splits}
+    lists["LICENSE.txt"] = b"a line,\nand one that does not end"  # as that of the corpus
+    trees = {f"{TREES}/{n}.tree": f"(S (NN word{n}))\n".encode() for n in range(3)}
+    of_ours(monkeypatch, lists | trees)
+    for path, text in (lists | trees).items():
+        put(tmp_path / "craft" / path, text)
+    corpus = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    assert [words for words, _ in corpus.dev.pairs()] == ["word1"]
+    (tmp_path / "craft" / "LICENSE.txt").write_bytes(lists["LICENSE.txt"].replace(b"\n", b"\r\n"))
+    open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    altered = tmp_path / "craft" / TREES / "2.tree"
+    altered.write_bytes(b"(S (NN word3))\n")  # as long as it was
+    with pytest.raises(ValueError, match=r"2\.tree is not the published file: expected SHA-256 .* fetch craft"):
+        open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    altered.unlink()
+    missing = r"1 files are missing, the first is .*2\.tree\. Get .* data fetch craft"
+    with pytest.raises(FileNotFoundError, match=missing):
+        open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
