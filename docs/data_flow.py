@@ -127,7 +127,7 @@ ARROWS = (
     Arrow(
         "layers -> Table 1",
         "The layer types are built, counted and timed; what was measured is kept in one file and judged.",
-        "complexity/layers complexity/measure",
+        "complexity/measure",
     ),
     Arrow(
         "records, checkpoints -> figures",

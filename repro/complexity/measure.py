@@ -1,7 +1,13 @@
-"""Measure the cost of the layers of Table 1 on the layers themselves, without formulas. Paper: sections 3.2.1 and 4.
+"""The layers of Table 1, and their cost measured on the layers themselves. Paper: sections 3.2.1 and 4.
+
+A layer exchanges information between the positions of a sequence: it maps [B, n, d] to [B, n, d] in three parts,
+output(mix(*project(x))). `project` and `output` treat every position by itself. Only `mix` combines positions, and its
+work is what the paper's formulas count.
 
 Operations and memory are counted on tensors without data, so they are exact and the same on every machine. Steps and
 paths are read from the graph of autograd. Only time depends on the machine.
+
+Shapes: B batch, n positions, d width, H heads, E width of one head, R neighbourhood r; windows are odd and centred.
 """
 
 import gc
@@ -14,54 +20,204 @@ from time import perf_counter, process_time
 from typing import Any, TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
-from repro.complexity.layers import (
-    Convolution,
-    Dilated,
-    ElmanCell,
-    FullAttention,
-    GatedCell,
-    Layer,
-    Recurrent,
-    RestrictedAttention,
-    Scoring,
-    SeparableConvolution,
-    additive_attention,
-    stacked,
-)
-from repro.model.attention import attention
+from repro.model.attention import SelfAttention, attention
 from repro.model.layers import FeedForward
+from repro.model.masks import hidden_bias
 from repro.results import provenance
 from repro.results.measured import Count, Grid, Measured, Path, ScoringCount, ScoringTime, Steps, Time
 from repro.training import cpu_tuning
 
+# The layers
+
+
+def centred(window: int) -> int:
+    """How far an odd window sees to each side of its centre; an even one raises ValueError."""
+    if window < 1 or window % 2 == 0:
+        raise ValueError(f"A window must be odd to have a centre, got {window}. Use {max(window, 0) + 1}.")
+    return window // 2
+
+
+class FullAttention(SelfAttention):
+    """The project's multi-head self-attention, d_k = d_v = d / h. Paper: Table 1, row 1; section 3.2.2."""
+
+    def __init__(self, *, d: int, n_heads: int) -> None:
+        super().__init__(d_model=d, n_heads=n_heads, d_k=d // n_heads, d_v=d // n_heads)
+
+    def mix(self, q_BHnE: Tensor, k_BHnE: Tensor, v_BHnE: Tensor) -> Tensor:
+        """Every position attends to every other: 2 n^2 d multiplications. [B, n, d], heads side by side."""
+        return attention(q_BHnE, k_BHnE, v_BHnE).transpose(1, 2).flatten(-2)
+
+
+class RestrictedAttention(FullAttention):
+    """Self-attention of each position to the r positions centred on it. Paper: Table 1, row 4.
+
+    Scores are computed only for this band, n r of them instead of n^2. At either end of the sequence the neighbourhood
+    is cut off, not shifted.
+    """
+
+    def __init__(self, *, d: int, n_heads: int, r: int) -> None:
+        super().__init__(d=d, n_heads=n_heads)
+        self.side = centred(r)
+
+    def mix(self, q_BHnE: Tensor, k_BHnE: Tensor, v_BHnE: Tensor) -> Tensor:
+        """Every position attends to its neighbours: 2 r n d multiplications. [B, n, d], heads side by side."""
+        n, width = q_BHnE.shape[2], 2 * self.side + 1
+        ends = (0, 0, self.side, self.side)  # zeros beyond the ends, which the bias hides
+        k_BHnRE, v_BHnRE = (F.pad(t, ends).unfold(2, width, 1).transpose(-2, -1) for t in (k_BHnE, v_BHnE))
+        seen_nR = torch.arange(n, device=q_BHnE.device).unsqueeze(1) + torch.arange(width, device=q_BHnE.device)
+        bias_nR = hidden_bias((seen_nR >= self.side) & (seen_nR < n + self.side), q_BHnE.dtype)
+        heads_BHn1E = attention(q_BHnE.unsqueeze(3), k_BHnRE, v_BHnRE, bias_nR.unsqueeze(1))
+        return heads_BHn1E.squeeze(3).transpose(1, 2).flatten(-2)
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        """Each position of x [B, n, d] attends to its neighbourhood; there is no other mask."""
+        joined: Tensor = self.output(self.mix(*self.project(x)))
+        return joined
+
+
+class ElmanCell(nn.Module):
+    """One step of the plain recurrence, tanh(W x + b + U state): d^2 multiplications by U."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.input = nn.Linear(d, d)  # W: needs no state, so it is applied to all positions at once
+        self.state = nn.Linear(d, d, bias=False)  # U
+
+    def forward(self, projected: Tensor, state: Tensor) -> Tensor:
+        """W x + b of one position and the state before it, [B, d] each -> the state after it."""
+        return torch.tanh(projected + self.state(state))
+
+
+class GatedCell(nn.Module):
+    """One step of a gated recurrent unit (Cho et al. 2014): 3 d^2 multiplications by U."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.input = nn.Linear(d, 3 * d)
+        self.state = nn.Linear(d, 3 * d)
+
+    def forward(self, projected: Tensor, state: Tensor) -> Tensor:
+        """W x + b of one position [B, 3 d] and the state before it [B, d] -> the state after it."""
+        reset, keep, new = projected.chunk(3, dim=-1)
+        state_reset, state_keep, state_new = self.state(state).chunk(3, dim=-1)
+        new = torch.tanh(new + torch.sigmoid(reset + state_reset) * state_new)
+        keep = torch.sigmoid(keep + state_keep)
+        return keep * state + (1 - keep) * new
+
+
+class Recurrent(nn.Module):
+    """A cell carried along the sequence, one position after the other. Paper: Table 1, row 2.
+
+    The output at position i depends on all positions before it and on none after it.
+    """
+
+    def __init__(self, cell: ElmanCell | GatedCell) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def project(self, x: Tensor) -> tuple[Tensor]:
+        """The input's part of every step, for all positions at once."""
+        return (self.cell.input(x),)
+
+    def mix(self, projected: Tensor) -> Tensor:
+        """n steps, each of which waits for the one before. [B, n, d]."""
+        states = [projected.new_zeros(projected.shape[0], self.cell.state.in_features)]
+        for position in projected.unbind(1):
+            states.append(self.cell(position, states[-1]))
+        return torch.stack(states[1:], dim=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The state after each position, from a state of zeros."""
+        return self.mix(*self.project(x))
+
+
+class Convolution(nn.Module):
+    """A convolution: each position from the k around it, with zeros beyond the ends. Paper: Table 1, row 3."""
+
+    def __init__(self, *, d: int, k: int) -> None:
+        super().__init__()
+        self.kernel = nn.Conv1d(d, d, k, padding=centred(k))
+        self.output: nn.Module = nn.Identity()
+
+    def project(self, x: Tensor) -> tuple[Tensor]:
+        """Nothing is done to a position by itself."""
+        return (x,)
+
+    def mix(self, x: Tensor) -> Tensor:
+        """k d x d products at every position: k n d^2 multiplications."""
+        mixed: Tensor = self.kernel(x.transpose(1, 2)).transpose(1, 2)
+        return mixed
+
+    def forward(self, x: Tensor) -> Tensor:
+        """All positions at once."""
+        result: Tensor = self.output(self.mix(x))
+        return result
+
+
+class SeparableConvolution(Convolution):
+    """One kernel for each of the d channels, then a d x d product at each position. Paper: section 4.
+
+    k n d multiplications combine positions, n d^2 combine channels.
+    """
+
+    def __init__(self, *, d: int, k: int) -> None:
+        super().__init__(d=d, k=k)
+        self.kernel = nn.Conv1d(d, d, k, padding=centred(k), groups=d)
+        self.output = nn.Linear(d, d)
+
+
+Layer = FullAttention | Recurrent | Convolution
+
+
+def stacked(make: Callable[[], nn.Module], depth: int) -> nn.Sequential:
+    """`depth` layers on top of each other, each made anew. Paper: O(n/k) convolutions, O(n/r) attentions to see all."""
+    return nn.Sequential(*(make() for _ in range(depth)))
+
+
+class Dilated(nn.Module):
+    """Stacked convolutions with dilations 1, k, k^2 .. Paper: section 4, O(log_k(n)) layers to see all.
+
+    The ends are padded with zeros once, for all layers. Padding anew in each layer would cut every path between two
+    positions that leads beyond an end, and some pairs would not be connected at any depth.
+    """
+
+    def __init__(self, *, d: int, k: int, depth: int) -> None:
+        super().__init__()
+        self.reach = centred(k**depth)  # (k - 1) / 2 (1 + k + k^2 ..)
+        self.kernels = nn.Sequential(*(nn.Conv1d(d, d, k, dilation=k**layer) for layer in range(depth)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Each layer drops the positions at the ends that lack a full window."""
+        wide = F.pad(x.transpose(1, 2), (self.reach, self.reach))
+        result: Tensor = self.kernels(wide).transpose(1, 2)
+        return result
+
+
+def additive_attention(q_BQE: Tensor, k_BKE: Tensor, v_BKE: Tensor, w_E: Tensor) -> Tensor:
+    """softmax(w . tanh(q_i + k_j)) v, [B, Q, E]: scores from a network with one hidden layer. Paper: section 3.2.1.
+
+    Its two matrices treat positions one by one, like those of dot-product attention; q and k are already multiplied.
+    """
+    scores_BQK = F.linear(torch.tanh(q_BQE.unsqueeze(2) + k_BKE.unsqueeze(1)), w_E.unsqueeze(0)).squeeze(-1)
+    return scores_BQK.softmax(dim=-1) @ v_BKE
+
+
+# What is measured
+
 N_HEADS = 8
-FEED_FORWARD = 4  # d_ff / d_model of the base model
 PRODUCTS = {"MmBackward0", "AddmmBackward0", "BmmBackward0", "ConvolutionBackward0"}  # as autograd names them
 PROBE_WIDTH = 2  # d of the layers whose gradients are followed; paths do not depend on it
 ROWS_AT_ONCE = 16  # outputs whose gradients are followed together
 
-WITHOUT_WINDOW: dict[str, Callable[[int], Layer]] = {
-    "self_attention": lambda d: FullAttention(d=d, n_heads=N_HEADS),
-    "recurrent": lambda d: Recurrent(ElmanCell(d)),
-    "gated": lambda d: Recurrent(GatedCell(d)),
-}
-WITH_WINDOW: dict[str, Callable[[int, int], Layer]] = {
-    "convolution": lambda d, k: Convolution(d=d, k=k),
-    "separable": lambda d, k: SeparableConvolution(d=d, k=k),
-    "restricted": lambda d, r: RestrictedAttention(d=d, n_heads=N_HEADS, r=r),
-}
 STACKS: dict[str, Callable[[int, int], nn.Module]] = {  # (window, depth) -> stacked layers
     "convolution": lambda k, depth: stacked(lambda: Convolution(d=PROBE_WIDTH, k=k), depth),
     "dilated": lambda k, depth: Dilated(d=PROBE_WIDTH, k=k, depth=depth),
     "restricted": lambda r, depth: stacked(lambda: RestrictedAttention(d=PROBE_WIDTH, n_heads=1, r=r), depth),
-}
-SCORINGS: dict[str, Scoring] = {
-    "dot_product": lambda q, k, v, w: attention(q, k, v),  # w is not used. Paper: equation (1)
-    "additive": additive_attention,
 }
 
 T = TypeVar("T")
@@ -90,11 +246,13 @@ def measure_layers(grid: Grid, *, threads: int = 1) -> Measured:
 
 def layers(d: int, windows: Iterable[int]) -> Iterator[tuple[str, int | None, Layer]]:
     """Every layer of width d: its name, its window if it has one, and itself."""
-    for name, plain in WITHOUT_WINDOW.items():
-        yield name, None, plain(d)
+    yield "self_attention", None, FullAttention(d=d, n_heads=N_HEADS)
+    yield "recurrent", None, Recurrent(ElmanCell(d))
+    yield "gated", None, Recurrent(GatedCell(d))
     for window in windows:
-        for name, windowed in WITH_WINDOW.items():
-            yield name, window, windowed(d, window)
+        yield "convolution", window, Convolution(d=d, k=window)
+        yield "separable", window, SeparableConvolution(d=d, k=window)
+        yield "restricted", window, RestrictedAttention(d=d, n_heads=N_HEADS, r=window)
 
 
 # Operations and memory
@@ -106,23 +264,19 @@ def counts(grid: Grid) -> Iterator[Count]:
         for d in grid.d:
             for name, window, layer in layers(d, grid.windows):
                 yield from (count(name, layer, n=n, d=d, window=window) for n in grid.n)
-            feed_forward = FeedForward(d_model=d, d_ff=FEED_FORWARD * d)
+            feed_forward = FeedForward(d_model=d, d_ff=4 * d)  # as in the base model
             for n in grid.n:
-                x = torch.empty(1, n, d)
-                yield Count("feed_forward", n, d, None, flops(partial(feed_forward, x)), 0, 0)
+                yield Count("feed_forward", n, d, None, flops(partial(feed_forward, torch.empty(1, n, d))), 0, 0)
             for n in grid.n_odd:
                 yield count("separable", SeparableConvolution(d=d, k=n), n=n, d=d, window=n)
-                yield count("self_attention", WITHOUT_WINDOW["self_attention"](d), n=n, d=d, window=None)
+                yield count("self_attention", FullAttention(d=d, n_heads=N_HEADS), n=n, d=d, window=None)
 
 
 def count(name: str, layer: Layer, *, n: int, d: int, window: int | None) -> Count:
     """Operations of the whole layer and of its mixing alone, and the bytes saved for the backward pass."""
     x = torch.empty(1, n, d, requires_grad=True, device=next(layer.parameters()).device)
-    projected = layer.project(x)
-    with FlopCounterMode(display=False) as counter:
-        kept = saved_bytes(partial(layer, x), without=layer.parameters())
-    mixing = flops(partial(layer.mix, *projected))
-    return Count(name, n, d, window, flops=counter.get_total_flops(), mixing_flops=mixing, saved_bytes=kept)
+    kept, mixing = saved_bytes(partial(layer, x), without=layer.parameters()), partial(layer.mix, *layer.project(x))
+    return Count(name, n, d, window, flops=flops(partial(layer, x)), mixing_flops=flops(mixing), saved_bytes=kept)
 
 
 def flops(work: Callable[[], object]) -> int:
@@ -199,9 +353,7 @@ def depth(stack: Callable[[int], nn.Module], n: int) -> int:
     enough = 1
     while not connects_all(stack(enough), n):
         if enough > n:
-            raise ValueError(
-                f"Expected {n} positions to be connected by at most {n} layers, but {enough} were too few."
-            )
+            raise ValueError(f"Expected {n} positions to be connected by at most {n} layers; {enough} are too few.")
         enough *= 2
     # half of that was too few
     return bisect_left(range(enough), True, lo=enough // 2 + 1, key=lambda layers: connects_all(stack(layers), n))
@@ -242,12 +394,12 @@ def times(grid: Grid, clock: Clock) -> list[Time]:
     window = grid.windows[0]
     work: dict[tuple[str, int, int, int | None], Callable[[], object]] = {}
     for d in grid.d_timed:
-        ours = list(layers(d, [window]))
-        # the fastest recurrences that PyTorch has
-        library = {"library_recurrent": nn.RNN(d, d, batch_first=True), "library_gated": nn.GRU(d, d, batch_first=True)}
+        timed: list[tuple[str, int | None, nn.Module]] = [*layers(d, [window])]
+        timed.append(("library_recurrent", None, nn.RNN(d, d, batch_first=True)))  # the fastest that PyTorch has
+        timed.append(("library_gated", None, nn.GRU(d, d, batch_first=True)))
         for n in grid.n_timed:
             x = torch.randn(1, n, d, requires_grad=True)
-            for name, of, layer in [*ours, *((name, None, compiled) for name, compiled in library.items())]:
+            for name, of, layer in timed:
                 work[name, n, d, of] = partial(gradients, partial(layer, x), (x, *layer.parameters()))
     return [Time(*key, seconds) for key, seconds in interleaved(work, grid.rounds, clock).items()]
 
@@ -284,28 +436,24 @@ def interleaved(work: Mapping[T, Callable[[], object]], rounds: int, clock: Cloc
 # Additive against dot-product attention: section 3.2.1
 
 
-def queries_keys_values(n: int, d_k: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Queries, keys and values of one sequence's heads, and the vector of additive attention, drawn small."""
-    q, k, v = (torch.randn(N_HEADS, n, d_k, requires_grad=True) for _ in range(3))
-    return q, k, v, torch.randn(d_k).div(math.sqrt(d_k)).requires_grad_()
+def scorings(grid: Grid) -> Iterator[tuple[tuple[str, int, int], Callable[[], Tensor], Sequence[Tensor]]]:
+    """Both kinds of scores at every n and d_k: name and sizes, the heads' outputs, and their queries, keys, values."""
+    for d_k in grid.d_k:
+        for n in grid.n_scored:
+            q, k, v = (torch.randn(N_HEADS, n, d_k, requires_grad=True) for _ in range(3))
+            w = torch.randn(d_k).div(math.sqrt(d_k)).requires_grad_()  # small
+            yield ("dot_product", n, d_k), partial(attention, q, k, v), (q, k, v)  # Paper: equation (1)
+            yield ("additive", n, d_k), partial(additive_attention, q, k, v, w), (q, k, v)
 
 
 def scoring_counts(grid: Grid) -> Iterator[ScoringCount]:
-    """Operations and saved bytes of both kinds of scores, at every n and d_k."""
+    """Operations and saved bytes of both kinds of scores."""
     with torch.device("meta"):
-        for d_k in grid.d_k:
-            for n in grid.n_scored:
-                for name, scoring in SCORINGS.items():
-                    work = partial(scoring, *queries_keys_values(n, d_k))
-                    yield ScoringCount(name, n, d_k, flops(work), saved_bytes(work))
+        for key, work, _ in scorings(grid):
+            yield ScoringCount(*key, flops(work), saved_bytes(work))
 
 
 def scoring_times(grid: Grid, clock: Clock) -> list[ScoringTime]:
     """Time the heads' outputs and the gradients of their queries, keys and values, for both kinds of scores."""
-    work: dict[tuple[str, int, int], Callable[[], object]] = {}
-    for d_k in grid.d_k:
-        for n in grid.n_scored:
-            parts = queries_keys_values(n, d_k)
-            for name, scoring in SCORINGS.items():
-                work[name, n, d_k] = partial(gradients, partial(scoring, *parts), parts[:3])
+    work = {key: partial(gradients, outputs, parts) for key, outputs, parts in scorings(grid)}
     return [ScoringTime(*key, seconds) for key, seconds in interleaved(work, grid.rounds, clock).items()]

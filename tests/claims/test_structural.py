@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from repro.complexity.layers import Convolution, ElmanCell, Recurrent
-from repro.complexity.measure import chain
+from repro.complexity.measure import Convolution, ElmanCell, Recurrent, chain
 from repro.model.config import BASE, Hyper
 from repro.model.cost import TextSizes, n_parameters, training_flops
 from repro.model.embedding import sinusoids

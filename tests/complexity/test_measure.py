@@ -1,29 +1,31 @@
-"""What is counted, followed and timed, held against sums that a reader can do. Nothing here asks how long it took."""
+"""The layers of Table 1 against PyTorch's own, explicit loops and a mask; what is counted, followed and timed against
+sums that a reader can do. Nothing here asks how long it took.
+"""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from repro.complexity import measure
-from repro.complexity.layers import (
+from repro.complexity.measure import (
+    N_HEADS,
+    STACKS,
     Convolution,
+    Dilated,
     ElmanCell,
     FullAttention,
     GatedCell,
+    Layer,
     Recurrent,
     RestrictedAttention,
     SeparableConvolution,
-)
-from repro.complexity.measure import (
-    N_HEADS,
-    SCORINGS,
-    STACKS,
-    WITH_WINDOW,
-    WITHOUT_WINDOW,
+    additive_attention,
     chain,
     connects_all,
     count,
@@ -31,13 +33,128 @@ from repro.complexity.measure import (
     interleaved,
     layers,
     measure_layers,
-    queries_keys_values,
     saved_bytes,
+    scorings,
     steps_to_first,
 )
+from repro.model.attention import attention
+from repro.model.masks import hidden_bias
 from repro.results.measured import Count, Grid, Measured, load, save
 
+# The layers, in float64
+
+B, LENGTH, WIDTH, H = 2, 11, 6, 3
+
+
+def drawn(layer: nn.Module) -> nn.Module:
+    """The layer in float64 with every parameter drawn, biases too: where they are zero, a lost one goes unseen."""
+    layer.double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return layer
+
+
+def some_input(*shape: int) -> Tensor:
+    torch.manual_seed(7)
+    return torch.randn(shape or (B, LENGTH, WIDTH), dtype=torch.float64)
+
+
+def test_a_layer_keeps_the_shape_and_is_the_sum_of_its_parts() -> None:
+    attentions: list[Layer] = [FullAttention(d=WIDTH, n_heads=H), RestrictedAttention(d=WIDTH, n_heads=H, r=5)]
+    convolutions: list[Layer] = [Convolution(d=WIDTH, k=5), SeparableConvolution(d=WIDTH, k=5)]
+    for layer in (*attentions, *convolutions, Recurrent(ElmanCell(WIDTH)), Recurrent(GatedCell(WIDTH))):
+        x = some_input()
+        drawn(layer)
+        mixed = layer.mix(*layer.project(x))
+        assert mixed.shape == layer(x).shape == x.shape
+        torch.testing.assert_close(getattr(layer, "output", nn.Identity())(mixed), layer(x))
+
+
+@pytest.mark.parametrize("r", [1, 5, 2 * LENGTH - 1])
+def test_restricted_attention_is_full_attention_behind_a_band(r: int) -> None:
+    x, near = some_input(), torch.arange(LENGTH)
+    full, band = drawn(FullAttention(d=WIDTH, n_heads=H)), RestrictedAttention(d=WIDTH, n_heads=H, r=r).double()
+    band.load_state_dict(full.state_dict())
+    may_see = (near.unsqueeze(1) - near).abs() <= r // 2
+    torch.testing.assert_close(band(x), full(x, hidden_bias(may_see, x.dtype)))
+
+
+@pytest.mark.parametrize(("cell", "library"), [(ElmanCell, nn.RNN), (GatedCell, nn.GRU)])
+def test_the_recurrences_are_the_librarys(cell: Any, library: Any) -> None:
+    x, ours, theirs = some_input(), Recurrent(cell(WIDTH)), library(WIDTH, WIDTH, batch_first=True).double()
+    drawn(ours)
+    for name, part in {"ih": ours.cell.input, "hh": ours.cell.state}.items():
+        bias = torch.zeros(WIDTH) if part.bias is None else part.bias
+        theirs.load_state_dict({f"weight_{name}_l0": part.weight, f"bias_{name}_l0": bias}, strict=False)
+    torch.testing.assert_close(ours(x), theirs(x)[0])
+
+
+def convolved(x: Tensor, kernel: nn.Conv1d, dilation: int) -> Tensor:
+    """Position by position, tap by tap: a tap beyond the ends is not there. Kernel [d, d, k]."""
+    k = kernel.weight.shape[2]
+    result = torch.empty_like(x)
+    for i in range(x.shape[1]):
+        result[:, i] = kernel.bias
+        for tap in range(k):
+            j = i + (tap - k // 2) * dilation
+            if 0 <= j < x.shape[1]:
+                result[:, i] += x[:, j] @ kernel.weight[:, :, tap].T
+    return result
+
+
+@pytest.mark.parametrize("k", [1, 5, 2 * LENGTH + 1])
+def test_a_convolution_tap_by_tap(k: int) -> None:
+    x, layer = some_input(), Convolution(d=WIDTH, k=k)
+    drawn(layer)
+    torch.testing.assert_close(layer(x), convolved(x, layer.kernel, dilation=1))
+
+
+def test_a_separable_convolution_channel_by_channel() -> None:
+    x, layer = some_input(), SeparableConvolution(d=WIDTH, k=3)
+    drawn(layer)
+    mixed = torch.stack(
+        [
+            F.conv1d(x[:, :, c].unsqueeze(1), layer.kernel.weight[c : c + 1], layer.kernel.bias[c : c + 1], padding=1)
+            for c in range(WIDTH)
+        ],
+        dim=-1,
+    ).squeeze(1)
+    torch.testing.assert_close(layer(x), layer.output(mixed))
+    assert layer.kernel.weight.numel() == 3 * WIDTH
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_dilated_convolutions_tap_by_tap(depth: int) -> None:
+    # on a sequence so wide that its own ends are out of sight of the positions that are compared
+    x, stack, beyond = some_input(), Dilated(d=WIDTH, k=3, depth=depth), 14
+    drawn(stack)
+    expected = F.pad(x, (0, 0, beyond, beyond))
+    for kernel, dilation in zip(stack.kernels, (1, 3, 9), strict=False):
+        expected = convolved(expected, kernel, dilation)
+    torch.testing.assert_close(stack(x), expected[:, beyond:-beyond])
+
+
+def test_additive_attention_pair_by_pair() -> None:
+    q, k, v = (some_input(B, length, WIDTH) * scale for length, scale in ((5, 1.0), (7, 2.0), (7, 3.0)))
+    w = some_input(WIDTH)
+    for b in range(B):
+        for i in range(5):
+            scores = torch.stack([w @ torch.tanh(q[b, i] + k[b, j]) for j in range(7)])
+            torch.testing.assert_close(additive_attention(q, k, v, w)[b, i], scores.softmax(0) @ v[b])
+
+
+@pytest.mark.parametrize("window", [0, 4])
+def test_a_window_without_a_centre_is_refused(window: int) -> None:
+    with pytest.raises(ValueError, match=f"must be odd to have a centre, got {window}. Use {max(window, 0) + 1}."):
+        Convolution(d=WIDTH, k=window)
+    with pytest.raises(ValueError, match="must be odd"):
+        RestrictedAttention(d=WIDTH, n_heads=H, r=window)
+
+
+# What is measured
+
 N, D, K = 7, 8, 3
+WINDOWED = ("convolution", "separable", "restricted")
 TINY = Grid(
     n=(7, 11),
     n_odd=(7,),
@@ -89,7 +206,7 @@ def test_every_size_is_counted(measured: Measured) -> None:
     found = [(line.layer, line.n, line.d, line.window) for line in measured.counts]
     assert len(found) == len(set(found)) + len(TINY.d)  # attention at n = 7 stands beside k = n once more
     plain = itertools.product(("self_attention", "recurrent", "gated"), TINY.n, TINY.d, [None])
-    windowed = itertools.product(("convolution", "separable", "restricted"), TINY.n, TINY.d, TINY.windows)
+    windowed = itertools.product(WINDOWED, TINY.n, TINY.d, TINY.windows)
     assert {*plain, *windowed} <= {*found}
     assert ("separable", 7, 16, 7) in found  # k = n
     beside = next(line for line in measured.counts if line.layer == "feed_forward" and (line.n, line.d) == (11, 16))
@@ -109,7 +226,7 @@ def test_what_is_kept_is_counted_once_and_without_parameters() -> None:
 
 def test_additive_scores_keep_every_pair_of_vectors(measured: Measured) -> None:
     n, d_k = 11, 7
-    kept = {name: saved_bytes(lambda s=scoring: s(*queries_keys_values(n, d_k))) for name, scoring in SCORINGS.items()}
+    kept = {key[0]: saved_bytes(work) for key, work, _ in scorings(replace(TINY, n_scored=(n,), d_k=(d_k,)))}
     assert N_HEADS * 4 * n * n * d_k <= kept["additive"]
     assert kept["dot_product"] < N_HEADS * 4 * (2 * n * n + 5 * n * d_k)
     for line in measured.scoring_counts:
@@ -196,20 +313,21 @@ def test_each_time_is_of_the_layer_of_its_name_at_its_size(monkeypatch: pytest.M
         "separable": SeparableConvolution, "restricted": RestrictedAttention,
         "library_recurrent": nn.RNN, "library_gated": nn.GRU,
     }  # fmt: skip
+    scores = {"dot_product": attention, "additive": additive_attention}
     for (name, n, width, *window), work in timed.items():
         part, of = work.args
         if name in kinds:
             layer, [x] = part.func, part.args
             assert [*map(id, of)] == [id(x), *map(id, layer.parameters())]
-            assert (x.shape, window) == ((1, n, width), [3 if name in WITH_WINDOW else None])
+            assert (x.shape, window) == ((1, n, width), [3 if name in WINDOWED else None])
             assert type(getattr(layer, "cell", layer)) is kinds[name]
         else:
-            q, k, v, w = part.args
-            assert part.func is SCORINGS[name]
+            q, k, v, *w = part.args
+            assert part.func is scores[name]
             assert [*map(id, of)] == [*map(id, (q, k, v))]
             assert q.shape == k.shape == v.shape == (N_HEADS, n, width)
-            assert w.shape == (width,)
-    assert {name for name, *_ in timed} == {*kinds, *SCORINGS}
+            assert [of.shape for of in w] == [(width,)] * (name == "additive")
+    assert {name for name, *_ in timed} == {*kinds, *scores}
 
 
 def test_all_of_it_survives_the_file(measured: Measured, tmp_path: Path) -> None:
@@ -220,7 +338,7 @@ def test_all_of_it_survives_the_file(measured: Measured, tmp_path: Path) -> None
     assert again.times == measured.times
     assert {(time.layer, time.n, time.d) for time in again.times} == {
         *itertools.product(
-            (*WITHOUT_WINDOW, "convolution", "separable", "restricted", "library_recurrent", "library_gated"),
+            ("self_attention", "recurrent", "gated", *WINDOWED, "library_recurrent", "library_gated"),
             TINY.n_timed,
             TINY.d_timed,
         )

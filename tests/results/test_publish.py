@@ -311,8 +311,8 @@ def test_a_measurement_that_decides_less_or_is_of_no_commit_is_refused(
     save_measured(THEIRS, measured(rounds=15))
     save_measured(MINE, measured(rounds=2))
     assert f"expected each size timed 15 times, as in {THEIRS}, got 2." in refused(capsys, ["publish", "table1"])
-    save_measured(MINE, measured(dirty=True, why_dirty="not committed: repro/complexity/layers.py"))
-    assert "is of code that is in no commit (not committed: repro/complexity/layers.py). Commit it." in refused(
+    save_measured(MINE, measured(dirty=True, why_dirty="not committed: repro/complexity/measure.py"))
+    assert "is of code that is in no commit (not committed: repro/complexity/measure.py). Commit it." in refused(
         capsys, ["publish", "table1"]
     )
 
