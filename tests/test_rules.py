@@ -75,7 +75,7 @@ WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal
     "tracking/client.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
     # the last words of a server: no name, gone with it; MLflow's own database, opened to be read
-    "cli/ui.py": {"tempfile.TemporaryFile", "sqlite3.connect"},
+    "cli/tracking.py": {"tempfile.TemporaryFile", "sqlite3.connect"},
 }
 
 

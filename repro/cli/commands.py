@@ -4,11 +4,25 @@ Each command is a function of its arguments that returns an exit code: 0 done, 1
 It raises OSError, ValueError or ImportError for what the user can mend.
 """
 
+import ast
+import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from repro.runs.command import BAD_INPUT, DISTRIBUTION, code_of, ended, experiment_command, guess, hinted, ours, release
+from repro.runs.command import (
+    BAD_INPUT,
+    DISTRIBUTION,
+    code_of,
+    ended,
+    experiment_command,
+    experiments,
+    guess,
+    hinted,
+    ours,
+    release,
+    unknown_experiment,
+)
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
@@ -54,32 +68,43 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _found(name: str) -> Callable[[list[str]], int]:
     """The function of a command; its module is imported only now."""
+    module: Any
     match name:
         case "run":
-            from repro.cli.run import main
+            return run
         case "data":
-            from repro.cli.data import main
-        case "report":
-            from repro.cli.report import main
-        case "publish":
-            from repro.cli.publish import main
-        case "tracking":
-            from repro.cli.tracking import main
-        case "ui":
-            from repro.cli.ui import main
-        case "runs":
-            from repro.cli.runs import runs as main
-        case "compare":
-            from repro.cli.runs import compare as main
+            from repro.cli import data as module
+        case "runs" | "compare":
+            from repro.cli import runs as module
         case "explain":
-            from repro.cli.explain import main
+            from repro.cli import explain as module
+        case "report" | "publish":
+            from repro.cli import report as module
+        case "tracking" | "ui":
+            from repro.cli import tracking as module
         case _:
-            from repro.cli import decode
+            from repro.cli import decode as module
+    found: Callable[[list[str]], int] = getattr(module, name)
+    return found
 
-            return {"translate": decode.translate, "parse": decode.parse, "score": decode.score}.get(
-                name, decode.export
-            )
-    return main
+
+def run(argv: Sequence[str]) -> int:
+    """Replace this process by the experiment file of that name, given the other words; without a name, list them."""
+    name, *others = argv or ["--help"]
+    files = experiments()
+    if name in ("-h", "--help"):
+        width = max(map(len, files), default=0) + 2
+        docs = {one: ast.get_docstring(ast.parse(file.read_bytes())) or "" for one, file in files.items()}
+        print(f"usage: {ours('run')} TABLE [--scale smoke] ...\n")
+        print(
+            *(f"  {one:<{width}}{doc.partition(chr(10))[0]}" for one, doc in docs.items()), sep="\n"
+        )  # none is executed
+        print(f"\n{ours('run')} TABLE --help says more.")
+        return 0
+    if unknown := unknown_experiment(name):
+        raise ValueError(unknown)
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, str(files[name]), *others])
 
 
 def overview() -> str:

@@ -31,9 +31,9 @@ ARCHIVES = "archives"  # folder of downloaded archives, beside that of their tex
 FETCHABLE = f"{', '.join(COLLECTIONS)}; craft, which has trees"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def data(argv: Sequence[str] | None = None) -> int:
     """Get a corpus, and make it ready to train on."""
-    parser = Parser(prog=ours("data"), description=main.__doc__)
+    parser = Parser(prog=ours("data"), description=data.__doc__)
     commands = parser.add_subparsers(required=True)
 
     fetch = commands.add_parser("fetch", help="download and unpack the archives of a corpus")

@@ -36,9 +36,9 @@ TITLES = {
 FIRST = 4  # numbers of a vector that are shown
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def explain(argv: Sequence[str] | None = None) -> int:
     """Explain what a finished run of the Transformer does with a sentence, step by step, to standard output."""
-    parser = run_parser("explain", main.__doc__)
+    parser = run_parser("explain", explain.__doc__)
     parser.add_argument("sentence", help="a sentence of yours, in quotation marks; at most 40 tokens")
     parser.add_argument("--target", help="the translation that it reads (default: the one that its search finds)")
     parser.add_argument("--without", choices=WITHOUT, help="what changes in this model without this part")

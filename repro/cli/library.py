@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.cli.run import experiments
 from repro.decoding.search import PAPER_SEARCH, Search
 from repro.model.config import Hyper
 from repro.results.places import OWN, PUBLISHED
 from repro.results.record import BASE, PROGRAM, Record
+from repro.runs.command import experiments
 
 if TYPE_CHECKING:
     from pandas import DataFrame

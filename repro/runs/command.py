@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from repro.render import console
-from repro.results.places import EXPERIMENTS, PACKAGE
+from repro.results.places import EXPERIMENTS, PACKAGE, experiment_files
 from repro.runs import streams
 from repro.storage.atomic import DiskError
 
@@ -91,6 +91,19 @@ def ours(*words: str) -> str:
 def hinted(error: Exception) -> str:
     """The text of an error, with our commands as the user types them, which lower folders do not know."""
     return re.sub(r"(?<![\w/])python -m repro\b", lambda _: ours(), str(error))
+
+
+def experiments() -> dict[str, Path]:
+    """The experiment files that came with this code, by name."""
+    return {file.stem: file for file in sorted(experiment_files().glob("*.py"))}
+
+
+def unknown_experiment(name: str) -> str | None:
+    """The message for a name that no experiment has; None for one that is there."""
+    files = experiments()
+    if name in files:
+        return None
+    return f"{name} is not an experiment{guess(name, files)} There are {', '.join(files) or 'none'}."
 
 
 def experiment_command(name: str) -> str:

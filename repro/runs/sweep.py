@@ -160,7 +160,7 @@ class Sweep:
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: Sequence[RunDir]) -> dict[View, None]:
-        """The MLflow views that `repro.cli.ui` opens, of the tables that show the runs, each once."""
+        """The MLflow views that `python -m repro ui` opens, of the tables that show the runs, each once."""
         return {
             view_of(run.tags, table.name, table.title): None
             for run in runs

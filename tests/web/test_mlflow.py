@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tracked_runs import describe
 
-from repro.cli import ui
+from repro.cli import tracking
 from repro.storage.journal import Journal
 from repro.tracking.mirror import sync
 from repro.tracking.views import View, save_views, view_path
@@ -66,9 +66,9 @@ def test_what_a_row_is_judged_by_is_in_sight(browser: Any, new_store: Callable[[
                 journal.append("final", 0, dev_ppl=2.5678 + order * 0.1722 * (seed - 1), dev_bleu=bleu)
             sync(uri, folder)
     save_views(uri, [View(scale="smoke", table="table3_D", title="Table 3 (D)")])
-    with ui.server(uri, ui.free_port(23_000 + os.getpid() % 10_000)) as (address, _):
+    with tracking.server(uri, tracking.free_port(23_000 + os.getpid() % 10_000)) as (address, _):
         page = browser.new_page(viewport={"width": WIDTH, "height": 700})
-        experiment, key = ui.find_view(address, "smoke", "table3_D")
+        experiment, key = tracking.find_view(address, "smoke", "table3_D")
         page.goto(f"{address}{view_path(experiment, key)}", timeout=120_000)
         page.get_by_text("Group: eps_ls=0.2").wait_for(timeout=120_000)
         page.get_by_role("button", name="Close", exact=True).last.click()  # the assistant, open at the first visit
