@@ -14,7 +14,6 @@ from repro.results.frame import ResultSet, note_rows
 from repro.results.labels import seeds_option
 from repro.results.measured import LAYER_COSTS_FOLDER, Measured, load
 from repro.results.record import BASE, PROGRAM, SPLITS, Record, path, save_together, slug
-from repro.results.sentences import fault_of_brackets
 
 Rescored = Callable[[Record, Path], str | None]  # record, folder of results -> what is wrong with its BLEU, if anything
 
@@ -193,8 +192,6 @@ def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) ->
         needed = SPLITS if _is_whole(record.table) else SPLITS[:1]
         splits = [one for one in SPLITS if one in needed or artifacts.about(place, one)]  # a published folder has fewer
         found = [*sentences.faults(results, record, splits)]
-        if wrong := fault_of_brackets(results, record):
-            found.append(wrong)
         if not found and sentences.has_sentences(record) and (wrong := rescored(record, results)):
             found = [wrong]
         yield from (

@@ -91,19 +91,17 @@ def ngram_counts(
 
     `in_tokens` says whether both sides are Moses tokens. Raises ValueError for sides that are not parallel.
     """
-    return _counted(_Cut(target, in_tokens), hypotheses, references)
+    return _counted(_Cut(target, in_tokens), hypotheses, references)[0]
 
 
 def thirds(
     hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool = False
-) -> tuple[NgramCounts, ...]:
+) -> list[NgramCounts]:
     """Counts of the first, second and last third of each translation against the same third of its reference.
 
     Of n tokens the k-th third begins at n k // 3. Arguments are those of `ngram_counts`.
     """
-    n = len(THIRDS)
-    found = _counted(_Cut(target, in_tokens, n), hypotheses, references)
-    return tuple(NgramCounts(*(column[k::n] for column in found)) for k in range(n))
+    return _counted(_Cut(target, in_tokens, len(THIRDS)), hypotheses, references)
 
 
 @functools.cache
@@ -164,7 +162,8 @@ def _indexed(cut: _Cut, references: tuple[str, ...]) -> _Indexed:
     return _Indexed(lengths, ids, orders)
 
 
-def _counted(cut: _Cut, hypotheses: Sequence[str], references: Sequence[str]) -> NgramCounts:
+def _counted(cut: _Cut, hypotheses: Sequence[str], references: Sequence[str]) -> list[NgramCounts]:
+    """The counts of each part into which lines are cut."""
     if len(hypotheses) != len(references):
         raise ValueError(f"Expected as many references as translations, {len(hypotheses):,}, got {len(references):,}.")
     text, lines = _indexed(cut, tuple(references)), cut(hypotheses)
@@ -182,7 +181,7 @@ def _counted(cut: _Cut, hypotheses: Sequence[str], references: Sequence[str]) ->
         at, begin = place[hit], begin[hit]
         clipped = np.minimum(np.bincount(at, minlength=len(of.key)), of.times)
         np.add.at(correct[:, n], of.line, clipped)
-    return NgramCounts(lengths, text.lengths, correct)
+    return [NgramCounts(*(of[k :: cut.parts] for of in (lengths, text.lengths, correct))) for k in range(cut.parts)]
 
 
 def _flat(lines: Sequence[Sequence[str]], ids: Mapping[str, int]) -> tuple[Ints, Ints, Ints, Ints]:
@@ -233,30 +232,35 @@ def read_counts(results: Path, record: Record, split: str = "dev") -> NgramCount
     sentences, or give another BLEU than the record's.
     """
     scored, place = record.score(split, WHOLE), path(results, record)
-    if not has_sentences(record) or scored is None or (state := artifacts.state(place, split)) is None:
+    if not has_sentences(record) or scored is None or artifacts.about(place, split) is None:
         return None
-    return _counts_once(place, split, state, record.run, record.n_sentences(split), languages(record.pair)[1], scored)
+    found = _parts(results, record, split, (WHOLE,))
+    counted = bleu(found[0].summands.sum(0)).item() if found else None
+    if not found or counted is None or abs(scored - counted) > SAME_SCORE:
+        raise ValueError(f"{place}: {split}: expected counts that give the record's BLEU of {scored}, got {counted}")
+    return found[0]
 
 
 def read_places(results: Path, record: Record, split: str) -> Places | None:
     """Source lengths and thirds of one split; None where a run has none. Raises ValueError as `read_counts`."""
-    place = path(results, record)
-    if (state := artifacts.state(place, split)) is None:
-        return None
-    return _places_once(place, split, state, record.run, record.n_sentences(split), languages(record.pair)[1])
+    found = artifacts.read(path(results, record), split, ["source"], run=record.run, n=record.n_sentences(split))
+    parts = _parts(results, record, split, THIRDS) if found and found.columns else None
+    return Places([*map(int, found.columns["source"])], parts) if found and parts else None
 
 
 def faults(results: Path, record: Record, splits: Sequence[str] = SPLITS) -> Iterator[str]:
     """Why the files beside a record do not match its scores; nothing where they match or are not needed."""
-    if not has_sentences(record):
+    place, parses = path(results, record), has_brackets(record)
+    if not (parses or has_sentences(record)):
         return
-    place = path(results, record)
     try:
-        if missing := [split for split in splits if artifacts.about(place, split) is None]:
+        if parses and read_brackets(results, record) is None:
+            yield "its brackets of dev and test are missing"
+        missing = [] if parses else [split for split in splits if artifacts.about(place, split) is None]
+        if missing:
             yield f"its translations of {' and '.join(missing)} are missing"
-            return
-        for split in splits:
-            read_counts(results, record, split)  # which compares with the record
+        for split in () if parses or missing else splits:
+            read_counts(results, record, split)  # which compares with the record, as `read_brackets` does
             if sha256_of(read_hypotheses(place, split)) != (artifacts.about(place, split) or {})["hypotheses"]:
                 yield f"other translations of {split} stand beside it than were scored"
     except (ValueError, OSError) as error:
@@ -268,52 +272,32 @@ def sha256_of(lines: Sequence[str]) -> str:
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
-# Claims, statements and charts of a report read the same thousand runs; `_state` changes with the file.
+def _parts(results: Path, record: Record, split: str, parts: tuple[str, ...]) -> Sequence[NgramCounts] | None:
+    """The counts of whole translations, or of their thirds; None where there are none."""
+    place, target = path(results, record), languages(record.pair)[1]
+    return _parts_once(
+        place, split, artifacts.state(place, split), record.run, record.n_sentences(split), target, parts
+    )
 
 
-@functools.lru_cache(maxsize=4096)
-def _counts_once(place: Path, split: str, _state: object, run: str, n: int, target: str, scored: float) -> NgramCounts:
-    found, counts = _read(place, split, run, n, _names(WHOLE)), None
-    if "reference" in found.columns:
-        counts = ngram_counts(*_sides(found), target)
-    elif _names(WHOLE)[0] in found.columns:
-        counts = _counts(found, WHOLE)
-    counted = bleu(counts.summands.sum(0)).item() if counts else None
-    if counts is None or counted is None or abs(scored - counted) > SAME_SCORE:
-        raise ValueError(f"{place}: {split}: expected counts that give the record's BLEU of {scored}, got {counted}")
-    return counts
-
-
-@functools.lru_cache(maxsize=2048)
-def _places_once(place: Path, split: str, _state: object, run: str, n: int, target: str) -> Places | None:
-    found = _read(place, split, run, n, ["source", *(name for of in THIRDS for name in _names(of))])
-    if "source" not in found.columns:
-        return None
-    parts = thirds(*_sides(found), target) if "reference" in found.columns else [_counts(found, of) for of in THIRDS]
-    return Places([*map(int, found.columns["source"])], parts)
-
-
-def _read(place: Path, split: str, run: str, n: int, names: Sequence[str]) -> Artifact:
-    """These columns and both sides, of this run and all its n sentences; the file was there when its state was read."""
+@functools.lru_cache(maxsize=4096)  # claims, statements and charts of a report read the same thousand runs
+def _parts_once(
+    place: Path, split: str, _state: object, run: str, n: int, target: str, parts: tuple[str, ...]
+) -> Sequence[NgramCounts] | None:
+    names = [name for part in parts for name in _names(part)]
     found = artifacts.read(place, split, ["hypothesis", "reference", *names], run=run, n=n)
-    if found is None:
-        raise ValueError(f"{place}: expected {split} of run {run}, got none. {artifacts.AGAIN}")
-    return found
-
-
-def _sides(found: Artifact) -> tuple[list[str], list[str]]:
-    hypothesis, reference = ([*map(str, found.columns[name])] for name in ("hypothesis", "reference"))
-    return hypothesis, reference
+    if found and "reference" in found.columns:
+        hypotheses, references = ([*map(str, found.columns[name])] for name in ("hypothesis", "reference"))
+        return _counted(_Cut(target, False, len(parts)), hypotheses, references)
+    if not found or names[0] not in found.columns:
+        return None
+    counts = [[np.asarray(found.columns[name], np.int64) for name in _names(part)] for part in parts]
+    return [NgramCounts(of[0], of[1], np.stack(of[2:], axis=1)) for of in counts]
 
 
 def _names(of: str) -> list[str]:
     """The names of the columns with the counts of whole translations, or of a third."""
     return [f"{of}/{what}" for what in ("hypothesis", "reference", *range(1, ORDERS + 1))]
-
-
-def _counts(found: Artifact, of: str) -> NgramCounts:
-    hypothesis, reference, *correct = (np.asarray(found.columns[name], np.int64) for name in _names(of))
-    return NgramCounts(hypothesis, reference, np.stack(correct, axis=1))
 
 
 # Brackets
@@ -395,17 +379,6 @@ def read_brackets(results: Path, record: Record) -> dict[str, Brackets] | None:
                 expected = f"expected brackets that give the record's {name} of {scored}, got {counted}"
                 raise ValueError(f"{place}: {split}: {expected}. {artifacts.AGAIN}")
     return made
-
-
-def fault_of_brackets(results: Path, record: Record) -> str | None:
-    """Why the brackets beside a record do not match its scores; None where they match or are not needed."""
-    if not has_brackets(record):
-        return None
-    try:
-        found = read_brackets(results, record)
-    except (ValueError, OSError) as error:
-        return str(error)
-    return None if found else "its brackets of dev and test are missing"
 
 
 def _percent(part: int, whole: int) -> float:

@@ -104,7 +104,7 @@ def test_records_rows_and_pages_stand_among_the_published_ones(
     assert published() == dict.fromkeys(["base/base-seed1.json", "lab/x-seed1.json", "lab/x-seed2.json"], "ef")
     assert noted_rows(Path("results/lab"))["lab", "x"].paper["bleu"] == 1.5
     assert "| x " in Path("results/lab/lab.md").read_text("utf-8")
-    assert report.main(["--check"]) == 0
+    assert report.report(["--check"]) == 0
     assert commands.main(["publish", "lab"]) == 0  # once more changes nothing
     assert capsys.readouterr().out.startswith("lab: nothing is new.\nThe pages under results are of these records.")
 
@@ -213,13 +213,13 @@ def test_what_is_not_whole_or_not_committed_is_refused(
 
 def test_pages_of_ones_own_are_made_anew_with_their_marks(with_pages: Path) -> None:
     own(run("base", 1), run("x", 1))
-    assert report.main(["--own"]) == 0
+    assert report.report(["--own"]) == 0
     page = Path("results/own/lab/lab.md")
     assert "| base |" in page.read_text("utf-8")
     assert "| x    |" in page.read_text("utf-8")
     (with_pages / "experiments" / "lab.py").write_bytes(b"ROWS = [1]\n")
-    assert report.main(["--own", "--check"]) == 1
-    assert report.main(["--own"]) == 0
+    assert report.report(["--own", "--check"]) == 1
+    assert report.report(["--own"]) == 0
     assert "| base |" in page.read_text("utf-8")  # it is of no experiment file
     assert "| x \\* |" in page.read_text("utf-8")
     assert not list(Path("results").glob("lab/*"))
