@@ -89,26 +89,6 @@ def test_a_plan_made_by_hand() -> None:
     assert sorted(tiny.target_tokens) == [3, 3, 5]
 
 
-def test_a_plan_by_tokens_made_by_hand() -> None:
-    # 1 + 2 + 3 tokens fill 6
-    tiny = plan([3, 1, 2, 5], [3, 1, 2, 5], budget=6, batch_by=by_tokens)
-    assert sorted(batches(tiny)) == [[1, 2, 0], [3]]
-    assert sorted(tiny.target_tokens) == [5, 6]
-
-
-@each_way
-def test_the_longer_side_decides(batch_by: BatchBy) -> None:
-    # target 4 4 4: three of them fill 12, though the source would leave room for six
-    for made in (plan([2] * 4, [4] * 4, 12, batch_by), plan([4] * 4, [2] * 4, 12, batch_by)):
-        assert sorted(len(batch) for batch in batches(made)) == [1, 3]
-
-
-def test_by_tokens_each_side_is_summed_alone() -> None:
-    # 3 + 1 and 1 + 3: four real tokens a side, but 2 * 3 slots
-    assert len(plan([3, 1], [1, 3], 4, by_tokens)) == 1
-    assert len(plan([3, 1], [1, 3], 4, by_padded_tokens)) == 2
-
-
 @given(corpora, ways)
 def test_each_sentence_once_and_the_budget_held(corpus: Corpus, batch_by: BatchBy) -> None:
     source, target = corpus

@@ -13,11 +13,11 @@ import pytest
 from repro.corpora import parallel_text
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.prepare import prepare
-from repro.data.batching import BATCH_BY, plan_of
+from repro.data.batching import BATCH_BY, Update, plan_of, share
 from repro.data.datamodule import TranslationData
 from repro.data.shards import Prepared
 from repro.data.vocabulary import Subwords
-from repro.training.replay_check import planned_order
+from repro.training import replay_check
 
 WORDS = [f"w{i}" for i in range(97)]  # a vocabulary that comes with the text: no library's learning is in the digests
 SPLITS = {"train": 1_009, "dev": 31, "test": 29}
@@ -85,9 +85,51 @@ def test_the_order_is_as_it_was(ready: Prepared, way: str, budget: int, accumula
     read = [batch.sentence.tolist() for batch in islice(data.batches(n - 5), 10 * accumulate)]  # into the next epoch
     held_out = [batch.sentence.tolist() for batch in data.val_dataloader()]
     digests = [hashlib.sha256(repr(one).encode()).hexdigest()[:16] for one in (read, held_out)]
-    order = planned_order(islice(data.plan.updates(), 2 * n + 3), accumulate)
+    order = replay_check.planned_order(islice(data.plan.updates(), 2 * n + 3), accumulate)
     assert (n, order[:16], *digests) == GOLDEN_ORDER[way, budget, accumulate]
 
 
 def test_the_hash_of_the_data_knows_nothing_of_shards(ready: Prepared) -> None:
     assert (ready.tokenizer.size, ready.data_hash[:16]) == (100, "0006f5082e91929a")
+
+
+# The digest of an order: any change is seen, and how an update is split is not
+
+
+LENGTHS = np.array([5, 1, 3, 2, 7, 4, 4, 6, 2, 3, 5])
+
+
+def plan(n: int, seed: int = 1, start: int = 0) -> list[Update]:
+    return list(islice(plan_of(LENGTHS, LENGTHS, budget=11, data_hash="x", seed=seed).updates(start), n))
+
+
+def read(updates: list[Update], n_shares: int) -> str:
+    """As processes read that come in any order, an empty share standing for sentence -1."""
+    words = replay_check.NOTHING
+    for update in reversed(updates):
+        for part in reversed(range(n_shares)):
+            sentences = share(update.sentences, part, n_shares)
+            words = replay_check.add(
+                words, replay_check.of_share(update.step, part, sentences if len(sentences) else np.array([-1]))
+            )
+    return replay_check.order_digest(words)
+
+
+@pytest.mark.parametrize("n_shares", [1, 2, 7])
+def test_what_is_read_as_planned_has_the_digest_of_the_plan(n_shares: int) -> None:
+    assert read(plan(13), n_shares) == replay_check.planned_order(plan(13), n_shares)
+
+
+def test_any_other_order_has_another_digest() -> None:
+    wrong = {
+        "off by one after a resume": [*plan(6), *plan(7, start=7)],
+        "from the start again": [*plan(6), *plan(7)],
+        "an update twice": [*plan(6), *plan(8, start=5)],
+        "one too few": plan(12),
+        "another seed": plan(13, seed=2),
+    }
+    order = replay_check.planned_order(plan(13), 2)
+    assert [name for name, found in wrong.items() if read(found, 2) == order] == []
+    ids = plan(1)[0].sentences
+    there, back = (replay_check.order_digest(replay_check.of_share(0, 0, one)) for one in (ids, ids[::-1]))
+    assert there != back, "sentences that change places within an update"

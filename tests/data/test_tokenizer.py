@@ -1,6 +1,5 @@
 """Any line comes back from its tokens, and the same text always gives the same tokenizer."""
 
-import gzip
 import hashlib
 import json
 import os
@@ -206,16 +205,6 @@ def test_a_tokenizer_says_which_cut_is_its_own(tmp_path: Path, line: str, found:
         assert cut == {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 
 
-def test_the_vocabulary_of_published_captions_is_learned_again(real_text: Path) -> None:
-    record = json.loads((ROOT / "results/captions-bf16/base/base-seed4.json").read_bytes())
-    sides = [
-        gzip.decompress((real_text / f"multi30k/train.{language}.gz").read_bytes()).decode().split("\n")[:-1]
-        for language in ("en", "de")
-    ]
-    lines = [line for pair in zip(*sides, strict=True) for line in pair]
-    assert train_tokenizer(lines, Subwords("bpe", 10_000)).sha256 == record["tokenizer"]["sha256"]
-
-
 # ---- encoding: what is remembered changes nothing
 
 
@@ -253,32 +242,12 @@ def test_encoding_many_lines_is_encoding_each(tokenizer: Tokenizer, monkeypatch:
     assert (ids.tolist(), ids.dtype, offsets.tolist(), offsets.dtype) == ([], np.uint16, [0], np.int64)
 
 
-@pytest.fixture
-def read(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> tuple[Tokenizer, list[str]]:
-    """A tokenizer that knows nothing yet, and what it will have its engine read."""
-    fresh, read = pickle.loads(pickle.dumps(tokenizer)), list[str]()
-    spelled = fresh._spelled
-    monkeypatch.setattr(fresh, "_spelled", lambda texts: read.extend(sorted(texts)) or spelled(texts))
-    return fresh, read
-
-
-def test_a_word_is_read_once(tokenizer: Tokenizer, read: tuple[Tokenizer, list[str]]) -> None:
-    fresh, words = read
-    long = "x" * 65
-    lines = ["b a", "a b a", "", "a  c", f"a {long}", "d a"]
-    assert fresh.encode(lines)[0].tolist() == tokenizer.encode(lines)[0].tolist()
-    # lines where blanks do not tell words apart, and those with a word too long to be remembered, are read whole
-    assert words == ["", "a  c", f"a {long}", "a", "b", "c", "d"]
-    fresh.encode(lines)
-    assert words[7:] == ["", "a  c", f"a {long}"]
-
-
-def test_memory_for_words_has_a_limit(
-    tokenizer: Tokenizer, read: tuple[Tokenizer, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_for_words_has_a_limit(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LINES_AT_ONCE", 1)
     monkeypatch.setattr(module, "MOST_KNOWN", 4)
-    fresh, words = read
+    fresh, words = pickle.loads(pickle.dumps(tokenizer)), list[str]()  # it knows nothing yet
+    spelled = fresh._spelled
+    monkeypatch.setattr(fresh, "_spelled", lambda texts: words.extend(sorted(texts)) or spelled(texts))
     lines = ["a", "b", "c", "d", "e", "b", "a", "e"]  # the fifth is one too many: the first two stay
     assert fresh.encode(lines)[0].tolist() == tokenizer.encode(lines)[0].tolist()
     assert "".join(words) == "abcdee"

@@ -15,14 +15,13 @@ from processor import exact_8_bits
 from torch import Tensor
 
 from repro.decoding import ctranslate
-from repro.decoding.backend import NAMES, opened
+from repro.decoding.backend import opened
 from repro.decoding.search import Search
 from repro.decoding.translate import score_tokens, translate
 from repro.model import bfloat16, prepacked
 from repro.model.bfloat16 import bfloat16_products
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
-from repro.runs.options import Options
 
 
 def test_the_torch_backend_gives_what_the_functions_give(model: Transformer, text: Any) -> None:
@@ -129,8 +128,3 @@ def test_ctranslate2_translates_and_reports_its_progress(model: Transformer, tex
     assert found == ctranslate.translate_ctranslate2(ctranslate.load(tmp_path), text, Search(beam=2))
     assert done == sorted({*done})
     assert done[-1] == len(text)
-
-
-def test_the_command_line_knows_them_all() -> None:
-    for name in NAMES:
-        assert Options.read("table3_A", [f"--backend={name}"]).backend == name

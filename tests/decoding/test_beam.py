@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from repro.decoding import observed
 from repro.decoding.beam import Hypothesis, Step, beam_search
 from repro.decoding.observed import Fate, Node, observe, words_to
 from repro.decoding.search import PAPER_SEARCH, SEARCHES, LengthNormalised, Search
@@ -430,13 +429,3 @@ def test_the_tree_is_that_of_the_search_to_the_bit(width: int, dtype: torch.dtyp
             assert node.parent == -1 or tree.nodes[node.parent].fate is Fate.LIVED
         fates |= {node.fate for node in tree.nodes}
     assert {Fate.LIVED, Fate.ENDED, Fate.CUT} <= fates
-
-
-def test_a_tree_of_another_search_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = observed._tree
-    monkeypatch.setattr(observed, "_tree", lambda seen, limit, search: replace(whole(seen, limit, search), best=0))
-    with pytest.raises(RuntimeError, match="expected a tree that leads to"):
-        observe(stepper(LURE), begun(), 3, Search(2, 0.0))
-    monkeypatch.setattr(observed, "_tree", lambda seen, limit, search: whole(seen[:1] + seen[:1], limit, search))
-    with pytest.raises(RuntimeError, match="token 1: expected the search to go on with"):
-        observe(stepper(LURE), begun(), 3, Search(2, 0.0))

@@ -63,13 +63,7 @@ def pairs(n: int = 7) -> Batch:
 @with_library
 @pytest.mark.parametrize(
     "change",
-    [
-        {},
-        {"d_k": 3, "d_v": 11},
-        {"d_k": 11, "d_v": 3},
-        {"n_layers": 1, "d_model": 20},
-        {"learned_positions": True},
-    ],
+    [{}, {"d_k": 3, "d_v": 11}, {"d_k": 11, "d_v": 3}, {"n_layers": 1, "d_model": 20}, {"learned_positions": True}],
     ids=str,
 )
 def test_given_targets_are_as_likely_in_both(change: dict[str, int], tmp_path: Path) -> None:

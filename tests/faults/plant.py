@@ -8,16 +8,13 @@ A test that stays green with its defect in place proves nothing: that is a failu
 without any defect, and one that cannot run. The defects stand in `defects.py` beside this file.
 """
 
-import argparse
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
@@ -48,17 +45,13 @@ def outcome(copy: Path, test: str) -> tuple[int, str]:
     environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}  # no stale byte code
     options = ("-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib")
     command = [sys.executable, "-m", "pytest", *options, test]
-    with tempfile.TemporaryFile() as said:
-        # a session of its own, so that all it started can be ended with it
-        process = subprocess.Popen(command, cwd=copy, env=environment, stdout=said, stderr=said, start_new_session=True)
+    with tempfile.TemporaryFile() as said:  # no pipe, which a child of the test may hold open
         try:
-            code = process.wait(PATIENCE)
+            code = subprocess.run(
+                command, cwd=copy, env=environment, stdout=said, stderr=said, timeout=PATIENCE
+            ).returncode
         except subprocess.TimeoutExpired:
             code = TOO_LONG
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
         said.seek(0)
         return code, said.read().decode("utf-8", "replace")
 
@@ -102,16 +95,13 @@ def failures(defects: Sequence[Defect], copy: Path) -> int:
 
 def main() -> int:
     """Plant what is asked for."""
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", help="only these defects")
-    parser.add_argument("--list", action="store_true", help="show the defects and their tests; run nothing")
-    asked = parser.parse_args()
-    if unknown := set(asked.names) - {defect.name for defect in DEFECTS}:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; --list shows the names")
-    chosen = [defect for defect in DEFECTS if not asked.names or defect.name in asked.names]
-    if asked.list:
-        print("\n".join(f"{defect.name}\n    {defect.file}\n    {' '.join(defect.tests)}" for defect in chosen))
+    asked = sys.argv[1:]
+    if unknown := {*asked} - {"--list", *(defect.name for defect in DEFECTS)}:
+        sys.exit(f"unknown: {', '.join(sorted(unknown))}; --list shows the names")
+    if "--list" in asked:
+        print("\n".join(f"{defect.name}\n    {defect.file}\n    {' '.join(defect.tests)}" for defect in DEFECTS))
         return 0
+    chosen = [defect for defect in DEFECTS if not asked or defect.name in asked]
     with tempfile.TemporaryDirectory() as folder:
         bad = failures(chosen, copied(Path(folder)))
     print(f"{len(chosen)} defects, {bad} not as they should be")

@@ -114,7 +114,7 @@ def test_a_disk_that_fills_during_a_run(
 
     with tmpfs(tmp_path / "disk", NEEDED + 2**20) as disk:
         asked = places(made, f"--runs-dir={disk}", f"--results-dir={tmp_path / 'results'}", "--steps=21")
-        monkeypatch.setattr(checkpoint, "save", save)
+        monkeypatch.setattr("repro.training.loop.save", save)
         assert code(*asked) == 74
         told, said = capsys.readouterr()
         assert f"needed in {disk}, {(NEEDED + 2**20) / 1e6:.1f} MB free." in told

@@ -241,7 +241,7 @@ def test_an_owner_that_slept_may_write_no_more(folder: Path, unbroken: Outcome) 
     ],
 )
 def test_what_is_no_number_stops_the_run_before_it_is_kept(folder: Path, place: str, n: int, what: str) -> None:
-    assert finish(start(Plan(folder=folder), place, n)) == 70, said(folder)
+    assert launched(Plan(folder=folder, acts=(Act(place=place, n=n, spoils=True),))) == 70, said(folder)
     dumped = json.loads((run_of(folder) / "diverged.json").read_bytes())
     assert dumped == {"what": what, "step": 6, "seed": 1, "sentences": dumped["sentences"]}
     assert dumped["sentences"]
@@ -256,7 +256,7 @@ def test_what_is_no_number_stops_the_run_before_it_is_kept(folder: Path, place: 
 
 @pytest.mark.faults
 def test_a_batch_that_does_not_fit_is_named_and_not_skipped(folder: Path, unbroken: Outcome) -> None:
-    assert finish(start(Plan(folder=folder), "memory", 12)) == 71, said(folder)
+    assert launched(Plan(folder=folder, acts=(Act(place="forward", n=12, spoils=True),))) == 71, said(folder)
     assert re.search(
         r"base seed 1: Out of memory at step 6: a batch of \d+ sentences, \d+ source and \d+ target tokens long, did "
         r"not fit \(CUDA out of memory\.\)\. Nothing was skipped",
@@ -268,30 +268,6 @@ def test_a_batch_that_does_not_fit_is_named_and_not_skipped(folder: Path, unbrok
 
 
 # ---- changed between two launches (X4)
-
-
-def begun(folder: Path, **options: Any) -> Path:
-    """A run that was asked to stop after step 2."""
-    stop = Act(place="forward", n=4, signals=TERM)
-    assert launched(Plan(folder=folder, acts=(stop,), **options)) == 143, said(folder)
-    return run_of(folder)
-
-
-@pytest.mark.faults
-def test_a_changed_field_is_refused_by_name(folder: Path) -> None:
-    change: dict[str, Any] = {"hyper": {"dropout": 0.1}}
-    first = begun(folder)
-    assert launched(Plan(folder=folder, **change)) == 2
-    assert f"base seed 1 is not finished: {first} holds it up to step 2, made with something else: " in said(folder)
-    assert "hyper.dropout (0.3 there, 0.1 now)" in said(folder)
-    assert run_of(folder) == first  # nothing else was begun
-    stop = Act(place="forward", n=4, signals=TERM)
-    assert launched(Plan(folder=folder, acts=(stop,), options=("--fork",), **change)) == 143, said(folder)
-    assert len(list((folder / "runs").glob("*/checkpoints"))) == 2
-    # each command goes on with its own from now on
-    for own in ({}, change):
-        assert launched(Plan(folder=folder, acts=(stop,), **own)) == 143, said(folder)
-    assert len(list((folder / "runs").glob("*/checkpoints"))) == 2
 
 
 def test_another_processor_goes_on_and_the_record_says_so(folder: Path) -> None:

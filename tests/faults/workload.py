@@ -37,13 +37,14 @@ def write_text(folder: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Act:
-    """What happens at the `n`-th time that training comes to a place: signals to itself, or an exception."""
+    """What happens at the `n`-th time that training comes to a place: signals to itself, an exception, a bad number."""
 
     place: str
     n: int
     signals: tuple[int, ...] = ()
     error: BaseException | None = None
     hangs: bool = False
+    spoils: bool = False  # a number becomes none, or memory ends
 
     def __call__(self) -> None:
         for number in self.signals:
@@ -63,16 +64,15 @@ class Plan:
     options: tuple[str, ...] = ()
     without_locks: bool = False
     beat: float = 5.0
-    scale: dict[str, Any] = field(default_factory=dict)  # what differs from the tiny scale
     hyper: dict[str, Any] = field(default_factory=dict)
     processor: str | None = None  # what this machine is taken for
     slow: float = 0.0  # seconds that a step takes longer
 
 
-def start(plan: Plan, *spoiled_at: Any) -> Any:
+def start(plan: Plan) -> Any:
     """Launch it in a process of its own; what it prints goes to `said` in the folder."""
     FORK.set_forkserver_preload(["faults.preloaded", "faults.workload"])
-    process = FORK.Process(target=spoiled if spoiled_at else launch, args=(plan, *spoiled_at))
+    process = FORK.Process(target=launch, args=(plan,))
     with mock.patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parents[1])):  # the server does not know `sys.path`
         process.start()
     return process
@@ -123,7 +123,7 @@ def play(plan: Plan) -> None:
         device_tokens=50, max_length=50, sentence_tokens=10, log_every=LOG, validate_every=6, checkpoint_every=4,
         claim="nothing",
     )  # fmt: skip
-    scales.SCALES["tiny"] = replace(tiny, **plan.scale)
+    scales.SCALES["tiny"] = tiny
     run.Mirror = NoMirror  # type: ignore[assignment, misc]
     sweep.install_views = lambda *_: None
     sweep.write_scale = lambda *_: []  # tables have tests of their own
@@ -158,15 +158,16 @@ class NoMirror:
 
 def install(act: Act, each: Callable[[], None] | None = None) -> None:
     """Have `act` happen at its place; `each` happens every time."""
-    from repro.corpora import prepare
     from repro.decoding import backend
     from repro.training import checkpoint, module
 
     owner, name = {
-        "prepare": (prepare, "train_tokenizer"),
         "forward": (module.TranslationModule, "_losses"),
+        "loss": (module, "smoothed_cross_entropy"),
         "backward": (module.TranslationModule, "training_step"),
+        "rate": (module, "rate"),
         "gradient": (module.TranslationModule, "on_before_optimizer_step"),
+        "parameter": (module.TranslationModule, "check_parameters"),
         "validation": (module.TranslationModule, "validation_step"),
         "save": (checkpoint, "write_bytes"),
         "decoding": (backend, "translate"),
@@ -177,6 +178,8 @@ def install(act: Act, each: Callable[[], None] | None = None) -> None:
         left[0] -= 1
         if each:
             each()
+        if left[0] == 0 and act.spoils:
+            return spoiled(act.place, real, *arguments, **options)
         if left[0] == 0 and act.place == "backward":
             loss = real(*arguments, **options)
             loss.register_hook(lambda gradient: act())
@@ -188,40 +191,21 @@ def install(act: Act, each: Callable[[], None] | None = None) -> None:
     setattr(owner, name, replaced)
 
 
-def spoiled(plan: Plan, place: str, n: int) -> None:
-    """Launch it, and let a number be none when a place is reached for the n-th time."""
+def spoiled(place: str, real: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What comes out where a number is none, a single one of many, or where memory ends."""
     import torch
 
-    from repro.training import module
-
-    owner: Any = module.TranslationModule
-    owner, name = {
-        "loss": (module, "smoothed_cross_entropy"),
-        "gradient": (owner, "on_before_optimizer_step"),
-        "parameter": (owner, "check_parameters"),
-        "rate": (module, "rate"),
-        "memory": (owner, "_losses"),
-    }[place]
-    real, left = getattr(owner, name), [n]
-
-    def replaced(*arguments: Any, **options: Any) -> Any:
-        left[0] -= 1
-        if left[0]:
-            return real(*arguments, **options)
-        if place == "memory":
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        if place == "rate":
-            return float("nan")
-        if place == "loss":
-            loss, nll = real(*arguments, **options)
-            return loss * float("nan"), nll
-        last = list(arguments[0].parameters())[-1]
-        with torch.no_grad():  # a single element
-            (last.grad if place == "gradient" else last).view(-1)[-1] = float("inf" if place == "gradient" else "nan")
-        return real(*arguments, **options)
-
-    setattr(owner, name, replaced)
-    launch(plan)
+    if place == "forward":
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+    if place == "rate":
+        return float("nan")
+    if place == "loss":
+        loss, nll = real(*arguments, **options)
+        return loss * float("nan"), nll
+    last = list(arguments[0].parameters())[-1]
+    with torch.no_grad():
+        (last.grad if place == "gradient" else last).view(-1)[-1] = float("inf" if place == "gradient" else "nan")
+    return real(*arguments, **options)
 
 
 def one_of_several(wanted: dict[str, Any]) -> None:

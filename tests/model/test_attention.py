@@ -8,12 +8,7 @@ import torch.nn.functional as F
 from model.samples import drawn, is_glorot, normal, same
 from torch import Tensor, nn
 
-from repro.model.attention import (
-    MultiHeadAttention,
-    SelfAttention,
-    attention,
-    attention_weights,
-)
+from repro.model.attention import MultiHeadAttention, SelfAttention, attention, attention_weights
 from repro.model.masks import hidden_bias
 
 B, Q, K = 2, 13, 17

@@ -1,6 +1,5 @@
 """Checkpoints: what goes in comes out, and what is not what went in is refused."""
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -14,18 +13,20 @@ from unittest import mock
 
 import pytest
 import torch
-from faults.disk import Disk, prepack
+from faults.disk import Disk
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save as in_bytes
 from torch import Tensor
 
-from repro.storage.atomic import sweep
 from repro.training import checkpoint
 from repro.training.checkpoint import (
     CheckpointError,
     DamagedCheckpoint,
+    average,
+    averaged,
     checkpoints,
+    last_mean,
     load,
     newest_whole,
     path_of,
@@ -33,6 +34,7 @@ from repro.training.checkpoint import (
     step_of,
     weights,
 )
+from repro.training.cpu_tuning import PeakMemory
 from repro.training.loop import SafetensorsIO
 
 RUN = "0123456789abcdef"
@@ -50,10 +52,7 @@ STATE = {
         "model.norm.b": torch.tensor([1.5, -2.5, 0.0], dtype=torch.bfloat16),
         "train_loss.value": torch.tensor(3.0, dtype=torch.float64),
     },
-    "optimizer": {
-        0: {"step": torch.tensor(7, dtype=torch.int64), "seen": torch.tensor([True, False])},
-        11: {},
-    },
+    "optimizer": {0: {"step": torch.tensor(7, dtype=torch.int64), "seen": torch.tensor([True, False])}, 11: {}},
     "nothing": torch.empty(0, 3),
     "turned": torch.arange(6).view(2, 3).T,  # not contiguous
 }
@@ -250,32 +249,7 @@ def test_another_format_is_refused_and_is_not_damage(path: Path) -> None:
         newest_whole(path.parent, RUN)
 
 
-# A crash while writing: the old file or the new one, never half of one; and never fewer than two that are whole.
-
-
-def epochs_whole(folder: Path) -> list[int]:
-    """The epochs of the checkpoints that can be gone on from, newest first."""
-    found = []
-    for path in reversed(checkpoints(folder)):
-        with contextlib.suppress(DamagedCheckpoint):
-            found.append(load(path, RUN)["epoch"])
-    return found
-
-
-def test_a_crash_at_any_call_of_saving_and_pruning(tmp_path: Path) -> None:
-    folder = tmp_path / "checkpoints"
-    for step in (1, 2):
-        save(path_of(folder, step), STATE | {"epoch": step}, RUN)
-    with Disk(folder).watching() as disk:
-        save(path_of(folder, 3), STATE | {"epoch": 3}, RUN)
-        checkpoint.prune(folder, keep=())
-    ways = list(disk.left())
-    assert len(ways) > 10
-    for when, left in ways:
-        prepack(left, folder)
-        sweep(folder, alone=True)
-        assert epochs_whole(folder)[:2] in ([2, 1], [3, 2]), when
-        assert len(list(folder.iterdir())) == len(checkpoints(folder)), "something was left that nobody sweeps"
+# A crash while writing (tests/faults/test_crashes.py has any call of it); and never fewer than two that are whole.
 
 
 def test_a_save_that_a_crash_undid_is_made_again(tmp_path: Path) -> None:
@@ -286,13 +260,7 @@ def test_a_save_that_a_crash_undid_is_made_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damaged", "kept"),
-    [
-        ([], [4, 5]),
-        ([5], [3, 4, 5]),
-        ([4, 5], [2, 3, 4, 5]),
-        ([1, 3, 4, 5], [2, 3, 4, 5]),
-    ],
+    ("damaged", "kept"), [([], [4, 5]), ([5], [3, 4, 5]), ([4, 5], [2, 3, 4, 5]), ([1, 3, 4, 5], [2, 3, 4, 5])]
 )
 def test_two_whole_checkpoints_are_always_kept(tmp_path: Path, damaged: list[int], kept: list[int]) -> None:
     for step in range(1, 6):
@@ -306,33 +274,91 @@ def test_two_whole_checkpoints_are_always_kept(tmp_path: Path, damaged: list[int
     assert [step_of(path) for path in checkpoints(tmp_path)] == [1, *kept]
 
 
-def test_a_whole_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[Path] = []
-    really = checkpoint._has_own_digest
-    monkeypatch.setattr(checkpoint, "_has_own_digest", lambda path: read.append(path) or really(path))
-    for step in (1, 2, 3):
-        save(path_of(tmp_path, step), {}, RUN)
-        checkpoint.prune(tmp_path, keep=())
-    assert read == []  # each was read back when it was written
-    for path in checkpoints(tmp_path):
-        os.utime(path, ns=(7, 7))  # of another process, then
-    checkpoint.prune(tmp_path, keep=())
-    checkpoint.prune(tmp_path, keep=())
-    assert read == list(reversed(checkpoints(tmp_path)))
-
-
 @pytest.mark.skipif(
     not Path("/proc/self/clear_refs").exists(), reason="only Linux tells the highest use of memory since"
 )
 def test_saving_holds_no_second_copy(tmp_path: Path) -> None:
     state = {str(i): torch.full((1_000_000,), float(i)) for i in range(24)}  # 4 MB each
     state["turned"] = torch.ones(1_000, 1_000).T
-    Path("/proc/self/clear_refs").write_bytes(b"5")  # the highest so far is forgotten
-    before = highest_memory()
+    memory = PeakMemory()
+    before = memory.bytes() or 0
     save(path_of(tmp_path, 1), state, RUN)
-    assert highest_memory() - before < 12e6  # one tensor that is not contiguous, and what hashing takes
+    assert (memory.bytes() or 0) - before < 12e6  # one tensor that is not contiguous, and what hashing takes
 
 
-def highest_memory() -> int:
-    status = Path("/proc/self/status").read_text("utf-8")
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1_024
+# The mean of checkpoints
+
+
+def states(n: int) -> list[dict[str, Tensor]]:
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"matrix": (3, 5), "bias": (7,), "scalar": ()}
+
+    def one() -> dict[str, Tensor]:
+        return {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+
+    return [one() for _ in range(n)]
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_it_is_the_mean_tensor_by_tensor(n: int) -> None:
+    many, before = states(n), states(n)
+    found = average(iter(many))
+    assert found.keys() == many[0].keys()
+    for name, tensor in found.items():
+        exact = torch.stack([state[name].double() for state in many]).mean(0)
+        assert torch.equal(tensor, exact.float())
+    assert all(torch.equal(a[name], b[name]) for a, b in zip(many, before, strict=True) for name in a)
+
+
+def test_the_sum_is_kept_in_float64_and_each_tensor_in_its_type() -> None:
+    # 2^24 + 1 does not exist in float32: a float32 sum would lose both ones
+    found = average([{"w": torch.tensor(x)} for x in (2.0**24, 1.0, 1.0, -(2.0**24))])
+    assert found["w"].item() == 0.5
+    kinds = {str(kind): torch.ones(3, dtype=kind) for kind in (torch.float64, torch.float32, torch.bfloat16)}
+    assert {name: str(mean.dtype) for name, mean in average([kinds] * 2).items()} == {name: name for name in kinds}
+
+
+@pytest.mark.parametrize(
+    ("many", "said"),
+    [
+        ([{"w": torch.ones(1)}, {"odd": torch.ones(1)}], r"Checkpoint 2 .* other weights than the first: odd, w\."),
+        ([{"w": torch.zeros(3)}, {"w": torch.ones(1)}], r"2 .* another shape of w .*: expected \[3\], got \[1\]"),
+        ([], "expected at least one checkpoint, got none"),
+    ],
+    ids=["weights", "shapes", "none"],
+)
+def test_what_has_no_mean_is_refused(many: list[dict[str, Tensor]], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        average(many)
+
+
+def write(folder: Path, many: list[dict[str, Tensor]]) -> range:
+    """Checkpoints three updates apart, the last after update 30; returns after which updates."""
+    steps = range(33 - 3 * len(many), 31, 3)
+    for step, state in zip(steps, many, strict=True):
+        others = {"train_loss.total": torch.tensor(step)}
+        save(path_of(folder, step), {"state_dict": {f"model.{k}": v for k, v in state.items()} | others}, RUN)
+    return steps
+
+
+def test_the_mean_of_the_last_leaves_damaged_ones_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    many = states(10)
+    steps = write(tmp_path, many)
+    assert last_mean(tmp_path, RUN, steps)[0] == [*steps]
+    for gone in steps[:6]:
+        path_of(tmp_path, gone).unlink()
+    damaged = path_of(tmp_path, steps[7])
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    found, mean = last_mean(tmp_path, RUN, steps)
+    assert found == [steps[6], steps[8], steps[9]]
+    assert all(torch.equal(mean[name], x) for name, x in average([many[6], many[8], many[9]]).items())
+    assert f"{damaged} is damaged" in capsys.readouterr().out
+
+
+def test_the_checkpoints_that_a_row_names_are_averaged(tmp_path: Path) -> None:
+    many = states(3)
+    steps = write(tmp_path, many)
+    mean = averaged(tmp_path, RUN, steps[1:])
+    assert all(torch.equal(mean[name], x) for name, x in average(many[1:]).items())
+    with pytest.raises(ValueError, match=r"averages 4 checkpoints, but .* lacks step-000000033\S+, step-000000036"):
+        averaged(tmp_path, RUN, range(27, 37, 3))

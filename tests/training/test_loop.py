@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import lightning as L
 import numpy as np
 import pytest
 import torch
@@ -32,10 +34,11 @@ from training.tiny_run import (
 )
 
 from repro.data.batch import DevBatches
-from repro.data.batching import plan_of
+from repro.data.batching import plan_of, share
 from repro.decoding.translate import score_tokens
 from repro.model import bfloat16
-from repro.training import checkpoint, loop
+from repro.training import callbacks, checkpoint, loop
+from repro.training.callbacks import TrainingCost
 from repro.training.checkpoint import averaged
 from repro.training.loop import Every, Fitted
 from repro.training.module import TranslationModule, rate
@@ -92,18 +95,6 @@ def test_a_gpu_of_apples_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.warns(match="GPU available but not used"):
         trainer = loop._trainer(module, data, EVERY, RUN, [], tmp_path, 1, "fp32", None)
     assert type(trainer.accelerator).__name__ == "CPUAccelerator"
-
-
-@pytest.mark.usefixtures("anew")
-def test_lightning_broadcasts_no_signal_in_each_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr("torch.distributed.broadcast", lambda *_, **__: asked.append("of Lightning"))
-    module, data = TranslationModule(HYPER, V, 1), mock.Mock(accumulate=1)
-    trainer = loop._trainer(module, data, EVERY, RUN, [], tmp_path, 1, "fp32", None)
-    trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor()
-    assert not asked
-    type(trainer.fit_loop.epoch_loop)._broadcast_sigterm_tensor(trainer.fit_loop.epoch_loop)  # what it would do
-    assert asked == ["of Lightning"]
 
 
 def test_an_out_of_memory_error_on_dev_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +333,7 @@ def test_lines_are_on_the_disk_before_the_checkpoint_that_counts_them(tmp_path: 
             self.lines = len(self)
 
     journal, seen, save = Synced(), [], checkpoint.save
-    with mock.patch.object(checkpoint, "save", lambda *of: (seen.append((len(journal), journal.lines)), save(*of))[1]):
+    with mock.patch.object(loop, "save", lambda *of: (seen.append((len(journal), journal.lines)), save(*of))[1]):
         train(tmp_path, journal, steps=6, every=EACH)  # checkpoints after 3, 4 and 6, the line of dev after the last
     assert seen == [(3, 3), (4, 4), (6, 6)]
     assert journal.lines == len(journal) == 7
@@ -379,3 +370,69 @@ def test_a_loss_that_is_no_number_ends_the_run_and_keeps_its_checkpoint(tmp_path
     before = train(tmp_path / "before", every=at_its_end, watch=poison, average_every=1)
     assert "norm of the parameters is nan after step 5; no checkpoint was written" in str(before.diverged)
     assert checkpoint.checkpoints(tmp_path / "before") == []
+
+
+# What training has cost: the seconds of its steps and nothing else, by a clock that the test plays
+
+
+FEW_STEPS, STOP = 12, 7
+SOURCE, TARGET = (side.lengths for side in text(67, seed=0))
+PLAN = list(islice(plan_of(SOURCE, TARGET, budget=BUDGET, data_hash="data", seed=1).updates(), FEW_STEPS))
+
+
+class Whole(Journal):
+    """A journal that keeps the tokens per second, too."""
+
+    def append(self, kind: str, step: int, **numbers: float) -> None:
+        self[kind, step] = numbers
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A micro-batch takes one second, a batch of dev a hundred, a checkpoint ten thousand; nothing else takes any."""
+    clock = SimpleNamespace(now=1e6, monotonic=lambda: clock.now)
+    monkeypatch.setattr(callbacks, "time", clock)
+
+    def takes(of: type, name: str, seconds: float) -> None:
+        made = getattr(of, name)
+
+        def slowly(self: Any, *arguments: Any, **named: Any) -> Any:
+            clock.now += seconds
+            return made(self, *arguments, **named)
+
+        monkeypatch.setattr(of, name, slowly)
+
+    takes(TranslationModule, "training_step", 1.0)
+    takes(TranslationModule, "validation_step", 100.0)
+    takes(L.Trainer, "save_checkpoint", 10_000.0)
+    return clock
+
+
+def slots(first: int, last: int) -> int:
+    """Places of the micro-batches of these updates, by their longest sentences; an empty one has one place a side."""
+    parts = [share(update.sentences, part, MICRO) for update in PLAN[first:last] for part in range(MICRO)]
+    return sum(len(part) * int(SOURCE[part].max() + TARGET[part].max()) if len(part) else 2 for part in parts)
+
+
+def real_tokens(first: int, last: int) -> int:
+    return sum(int(SOURCE[one.sentences].sum() + TARGET[one.sentences].sum()) for one in PLAN[first:last])
+
+
+def test_seconds_are_those_of_steps_and_places_those_of_micro_batches(tmp_path: Path, clock: SimpleNamespace) -> None:
+    # two validations, checkpoints at 4, 6, 7, 8 and 12, and a stop in between
+    options: dict[str, Any] = {"steps": FEW_STEPS, "every": Every(log=5, validate=6, checkpoint=4), "average": 1}
+    journal = Whole()
+    first = train(tmp_path, journal, stop_at=STOP, **options)
+    assert (first.cost.seconds, first.cost.slots) == (MICRO * STOP, slots(0, STOP))
+    clock.now += 1e9
+    last = train(tmp_path, journal, **options)
+    assert (last.cost.seconds, last.cost.slots) == (MICRO * FEW_STEPS, slots(0, FEW_STEPS))
+    assert last.cost.tokens_per_second == real_tokens(0, FEW_STEPS) / (MICRO * FEW_STEPS)
+    for begin, end in ((0, 5), (5, 10), (10, 12)):
+        line = journal["train", end]
+        assert line["tokens_per_second"] == real_tokens(begin, end) / (MICRO * (end - begin))
+        assert line["padding"] == pytest.approx(1 - real_tokens(begin, end) / slots(begin, end), rel=1e-12)
+
+
+def test_a_cost_of_nothing_has_rate_zero() -> None:
+    assert (TrainingCost().tokens_per_second, TrainingCost().padding) == (0.0, 0.0)

@@ -12,15 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from repro.model.config import Hyper
 from repro.model.rivals.attention_rnn import Additive, AskedByNewState, AskedByToken, Dot, ScaledDot, SoftAlignment
-from repro.model.rivals.recurrent import (
-    GRU,
-    LSTM,
-    BothWays,
-    Simple,
-    StaticLast,
-    StaticMean,
-    backwards,
-)
+from repro.model.rivals.recurrent import GRU, LSTM, BothWays, Simple, StaticLast, StaticMean, backwards
 from repro.model.rivals.size import widest
 
 HYPER = Hyper(n_layers=2, d_model=6, d_ff=32, n_heads=3, d_k=2, d_v=2, dropout=0.0)
@@ -187,13 +179,3 @@ def test_the_recursion_by_its_equations(kind: Any) -> None:
             torch.testing.assert_close(found[b, i], r, rtol=0, atol=1e-12)
         torch.testing.assert_close(maps[b, 0], torch.tensor(rows).double(), rtol=0, atol=1e-6)
     assert looked.keys.shape == (2, 4, model.width)
-
-
-def test_a_search_keeps_one_memory_a_sentence() -> None:
-    model = SoftAlignment(HYPER, 11, unit=GRU)
-    with torch.no_grad():
-        state = model.start(SOURCE).reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
-        _, state = model.advance(torch.tensor([3, 4, 5, 3, 4, 5]), state)
-    assert [part.shape[0] for part in state.own] == [6, 6]  # c and s; a GRU has no cell
-    assert [part.shape[0] for part in state.shared] == [2, 2, 2]  # h, keys, mask
-    assert (state.width, state.position) == (3, 1)
