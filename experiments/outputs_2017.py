@@ -6,8 +6,8 @@ Run:   python experiments/outputs_2017.py --data-dir FOLDER          (a minute; 
 import sys
 from collections.abc import Sequence
 
-from repro.pages.build import build_outputs_2017, write
-from repro.results.measured import found_outputs, save, score_outputs
+from repro.pages.build import build_measured, write
+from repro.results.measured import Outputs2017, found_outputs, save, score_outputs
 from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options, check_place, refuse_published
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)
-    print(*write(build_outputs_2017(options.results_dir)), sep="\n")
+    print(*write(build_measured(options.results_dir, Outputs2017)), sep="\n")
     return 0
 
 

@@ -8,8 +8,8 @@ Run:   python experiments/table1.py                        (about five minutes, 
 import sys
 from collections.abc import Sequence
 
-from repro.pages.build import build_layers, write
-from repro.results.measured import LAYER_COSTS_FOLDER, Grid, save
+from repro.pages.build import build_measured, write
+from repro.results.measured import LAYER_COSTS_FOLDER, Grid, Measured, save
 from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options, check_place, check_threads, refuse_published
 
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     measured = measure_layers(QUICK if options.quick else GRID, threads=options.threads)
     save(options.results_dir, measured)
-    print(*write(build_layers(options.results_dir)), sep="\n")
+    print(*write(build_measured(options.results_dir, Measured)), sep="\n")
     return 0
 
 

@@ -15,7 +15,7 @@ from repro.claims.catalogue import CLAIMS, LISTED, STATEMENTS
 from repro.claims.evidence import evidence_of
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, judge, verdicts_of_print
 from repro.claims.layers import verdicts
-from repro.pages import claims, of_others, readme, table1, tables
+from repro.pages import claims, measured, readme, tables
 from repro.pages.columns import has_part, sheet
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.pages.tables import is_like_others, page_of_table
@@ -24,7 +24,7 @@ from repro.render.markdown import markdown
 from repro.render.page import Page, Table, is_generated
 from repro.render.terminal import terminal
 from repro.results.frame import FIGURES, ResultSet, noted_rows, record_folders
-from repro.results.measured import FOLDER_2017, LAYER_COSTS_FOLDER, Measured, Outputs2017, load
+from repro.results.measured import Measured, load
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import BASE
@@ -68,8 +68,10 @@ def _pages_of_scale(data: ScaleData) -> Documents:
     if not data.evidence.is_exploration:
         for of, verdicts in ((claims.OF_PAPER, data.judged), (claims.OF_TEXTS, data.stated)):
             made[of.name] = Document(claims.page(data, of), claims.sheet(verdicts))
-    links = _pages(result_set.folder.parent, frames)
-    made[readme.NAME] = Document(readme.page_of_scale(data, links, pictures, pages))
+    others = {f"../{of.place}": of.title for kind, of in measured.PAGES.items() if load(result_set.folder.parent, kind)}
+    titles = {name: page.title.removesuffix(f" at scale {data.runs.scale}") for name, page in pages.items()}
+    found = {name: readme.found_in(page) for name, page in pages.items()}
+    made[readme.NAME] = Document(readme.page_of_scale(data, others | titles, pictures, found))
     if gallery := readme.figures_page(data, pictures):
         made[FIGURES] = Document(gallery)
     return {result_set.folder / name: document for name, document in made.items()}
@@ -81,29 +83,10 @@ def brief(page: Page) -> Page:
     return replace(page, blocks=(*page.blocks[:end], page.blocks[-1]))
 
 
-def _pages(results: Path, tables: Iterable[str]) -> list[str]:
-    """The pages of tables, as the page of the scale links to them: those that are no scale's own come first."""
-    shared = {
-        f"../{LAYER_COSTS_FOLDER}/{table1.NAME}": load(results, Measured),
-        f"../{FOLDER_2017}/{of_others.OUTPUTS}": load(results, Outputs2017),
-    }
-    return [*(place for place, there in shared.items() if there), *tables]
-
-
-def build_layers(results: Path) -> Documents:
-    """Table 1 from the measurements under `results`; nothing where there are none."""
-    if (measured := load(results, Measured)) is None:
-        return {}
-    document = Document(table1.page(measured), table1.sheet(measured), is_article=True)
-    return {results / LAYER_COSTS_FOLDER / table1.NAME: document}
-
-
-def build_outputs_2017(results: Path) -> Documents:
-    """The page of published translations from their scores under `results`; nothing where there are none."""
-    if (scored := load(results, Outputs2017)) is None:
-        return {}
-    document = Document(of_others.outputs_page(scored), of_others.outputs_sheet(scored), is_article=True)
-    return {results / FOLDER_2017 / of_others.OUTPUTS: document}
+def build_measured(results: Path, *kinds: type) -> Documents:
+    """The pages of what was measured at no scale and is kept under `results`: of these kinds of measurements."""
+    found = [(measured.PAGES[kind], load(results, kind)) for kind in kinds]
+    return {results / of.place: Document(of.page(one), of.sheet(one), is_article=True) for of, one in found if one}
 
 
 def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
@@ -112,15 +95,15 @@ def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
     The printed numbers of a row are noted only at scales that ran it. They are the same at all, so all scales are read.
     """
     results = result_set.folder.parent
-    measured, tests = load(results, Measured), tested.read_outcomes(results)
+    layers, tests = load(results, Measured), tested.read_outcomes(results)
     noted = [noted_rows(folder) for folder in scales(results)]
     if result_set.own:  # one's own results may lack both, then the published ones are used
-        measured = measured or load(PUBLISHED, Measured)
+        layers = layers or load(PUBLISHED, Measured)
         tests = tests if tests.ran else tested.read_outcomes(PUBLISHED)
         noted = [*map(noted_rows, scales(PUBLISHED)), *noted]
     printed = {f"{table}/{row}": one.paper for rows in (*noted, result_set.rows) for (table, row), one in rows.items()}
     of_print = verdicts_of_print(printed, (*CLAIMS, *STATEMENTS))
-    return {**of_print, **tested.verdicts_of_tests(LISTED, tests), **(verdicts(measured) if measured else {})}
+    return {**of_print, **tested.verdicts_of_tests(LISTED, tests), **(verdicts(layers) if layers else {})}
 
 
 def verdicts_of(result_set: ResultSet) -> dict[str, str]:
@@ -180,7 +163,7 @@ def scales(results: Path) -> list[Path]:
 
 def build_pages(results: Path, result_sets: Iterable[ResultSet]) -> Documents:
     """Every page made from the files under `results`; the verdicts of each scale are computed once for all pages."""
-    made = build_layers(results) | build_outputs_2017(results)
+    made = build_measured(results, *measured.PAGES)
     known: list[ScaleData] = []
     for result_set in result_sets:
         if data := scale_data(result_set, judged_without_runs(result_set)):

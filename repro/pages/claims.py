@@ -14,9 +14,8 @@ from repro.claims.catalogue import B0, BLEU, LOG_PPL, SCALE_ORDER, TABLE3, Claim
 from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, OUTCOMES, SEEDS, Outcome
 from repro.claims.evidence import Evidence, why_apart
 from repro.claims.judge import TOO_FEW, Found, Judged, may_judge, may_judge_sizes, to_base
-from repro.pages.columns import comma_separated, marked, numbers, rules_between, tabled, with_minus
+from repro.pages.columns import comma_separated, marked, numbers, rules_between, tabled, to_project, with_minus
 from repro.pages.scale_data import ScaleData
-from repro.pages.words import to_project
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.render.text import several
 from repro.results.details import RATIO, length_decides

@@ -11,7 +11,7 @@ from repro.claims.evidence import Apart, Evidence, why_apart
 from repro.claims.judge import Judged
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
-from repro.render.page import Column, Formula, Inline, Listing, Strong, Table, joined, plain
+from repro.render.page import Block, Column, Formula, Inline, Link, Listing, Strong, Table, Text, joined, plain
 from repro.render.text import sheet_text
 from repro.results.frame import BESIDE, DataFrame, Series, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
@@ -19,6 +19,7 @@ from repro.results.record import BASE, LENGTH
 
 TABLE_3 = "table3"  # all of Table 3 on one page: base, the groups (A) to (E), big
 PARTS = "table3_"  # the prefix of its experiment files
+EXPLORED = "explored"  # the key in the `attrs` of a frame that says that no run of its scale is evidence
 MINUS = "\N{MINUS SIGN}"
 MISSING = "missing"
 EXPLORATORY = "exploratory"
@@ -34,6 +35,16 @@ HEADINGS = {  # for the fields of Hyper: those that the paper writes as symbols 
 def has_part(table: str) -> bool:
     """Whether an experiment's rows belong to Table 3: those of the base and of its parts do."""
     return table == BASE or table.startswith(PARTS)
+
+
+def to_project(*, own: bool) -> str:
+    """The way from a page of a scale to the project's folder."""
+    return "../../.." if own else "../.."
+
+
+def reading(*, own: bool) -> Text:
+    """The link to the meaning of all signs in tables."""
+    return Text((Link("How to read the tables", f"{to_project(own=own)}/docs/usage.md#how-to-read-the-tables"), "."))
 
 
 def marked(*parts: str | Inline) -> tuple[Inline, ...]:
@@ -343,3 +354,88 @@ def scored(frame: DataFrame, score: str, name: str) -> Listing:
     texts = zip(labels(frame), spreads(frame, score, 1, none=""), strict=True)
     told = [f"{listed_rows([row])} {text}" for row, text in texts if text]
     return Listing(((Strong(name), f": {counted(told)}."),) if told else ())
+
+
+# The anchor: scores that the authors of its recipe published
+
+
+ANCHOR, RECIPE, CORPUS = "anchor", "tiny", "multi30k_tok"
+PUBLISHED = {  # the prefix of our columns -> the test set, and BLEU of one model on it
+    "test": ("test_2016_flickr", 41.02),
+    "further/test_2017_flickr": ("test_2017_flickr", 33.36),
+}
+OF_TEST = "test/n-grams"  # the prefix of the columns below; no score of a task has this name
+# the components of BLEU in per cent, with those of the published model on test
+NGRAMS = {"1-grams": 71.0, "2-grams": 47.5, "3-grams": 34.3, "4-grams": 24.5, "brevity": 99.9}
+FEWEST = 3  # runs that a row needs for an interval
+ABOUT_ANCHOR = (
+    "Published is the text-only Transformer-tiny of Wu et al. (2021) on the same lower-cased text, in BLEU of tokens; "
+    "ours is sacreBLEU, of tokens of its own. docs/deviations.md says what their recipe does and ours does not. "
+    "Theirs is one model, so the outcome is whether it lies where one more run of ours would: at 95 % the mean ± t s "
+    "√(1 + 1/n), over three runs or more. So it is asked since 28 November 2026, when most of the runs were known; "
+    "before, whether it lies in the interval of the mean. BLEU is the precision of n-grams times brevity, the penalty "
+    "for short translations. Their search divides log p by length and the paper's pays less for length; theirs is "
+    "python -m repro translate RUN TEXT --search fairseq."
+)
+
+
+def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
+    """The published scores beside ours, and whether one more run might reach them; empty for other tables and texts."""
+    if (rows := _of_recipe(frame)).empty:
+        return ()
+    beside = {place: of for place in PUBLISHED if (of := _beside(rows, place))}
+    side = ""
+    for place, end, sign in (("below", "_max", -1), ("above", "_min", 1)):
+        if beside and all(sign * (rows[f"{of}/bleu{end}"].iloc[0] - PUBLISHED[of][1]) > 0 for of in beside):
+            side = f"All scores of ours lie {place} the published ones. "
+    of_sets = (
+        Column(PUBLISHED[place][0], heading, [text], is_words=heading == "outcome")
+        for place, of in beside.items()
+        for heading, text in of.items()
+    )
+    parts = [
+        Column("test_2016_flickr, % (published)", name, [f"{ours} ({theirs:.1f})"])
+        for name, theirs in NGRAMS.items()
+        if f"{OF_TEST}/{name}" in rows
+        for ours in spreads(rows.dropna(subset=[f"{OF_TEST}/{name}"]), f"{OF_TEST}/{name}", 1)
+    ]
+    return Text(side + ABOUT_ANCHOR), Table((Column("", "row", [RECIPE]), *of_sets, *parts))
+
+
+def anchor_found(frame: DataFrame) -> Listing:
+    """Where the published scores lie relative to ours, one line per test set; empty for other tables and texts."""
+    told = ((name, _beside(_of_recipe(frame), place)) for place, (name, _) in PUBLISHED.items())
+    said = ": {ours} BLEU, published {published}: {outcome}."
+    return Listing(tuple((Strong(name), said.format_map(of)) for name, of in told if of))
+
+
+def _of_recipe(frame: DataFrame) -> DataFrame:
+    """The row of the recipe, where it was run on its text."""
+    is_there = (frame["table"] == ANCHOR) & (frame["row"] == RECIPE) & (frame["n"] > 0)
+    return frame[is_there & (CORPUS in frame.attrs["corpora"])]
+
+
+def _beside(rows: DataFrame, place: str) -> dict[str, str]:
+    """Our score on a test set and the published one, by the headings of the columns; empty where not all runs have it.
+
+    One more run lies in the 95 % interval with which the published score is compared.
+    """
+    score, (_, published) = f"{place}/bleu", PUBLISHED[place]
+    if rows.empty or score not in rows or rows[score].isna().any():
+        return {}
+    scored = rows.assign(n=rows.get(f"{place}/n", rows["n"]))
+    row = scored.iloc[0]
+    if row["n"] < FEWEST:
+        more, outcome = "", f"not judged: {row['n']:.0f} of {FEWEST} runs"
+    else:
+        reach = row[f"{score}_half_width"] * math.sqrt(1 + row["n"])
+        low, high = row[score] - reach, row[score] + reach
+        more = f"{low:.1f} to {high:.1f}"
+        outcome = "below it" if high < published else "above it" if low > published else "as one more run"
+    return {
+        "ours": spreads(scored, score, 1)[0],
+        "one more run": more,
+        "published": f"{published:.1f}",
+        "difference": numbers([row[score] - published], "+.1f")[0],
+        "outcome": outcome,
+    }

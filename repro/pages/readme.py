@@ -12,11 +12,9 @@ from itertools import takewhile
 from repro.claims.blocks import ALPHA
 from repro.claims.decisions import OF_SIGN, OF_SIZE, OUTCOMES, Outcome
 from repro.claims.judge import Judged, may_judge, place_of_scale
-from repro.pages import of_others, table1
 from repro.pages.claims import ABOUT, OF_PAPER, OF_TEXTS, RULES, agreement, group_of, outcomes, settles, told_counts
-from repro.pages.columns import numbers, rules_between, tabled, with_minus
+from repro.pages.columns import numbers, reading, rules_between, tabled, with_minus
 from repro.pages.scale_data import ScaleData
-from repro.pages.words import reading
 from repro.render.page import (
     Block,
     Column,
@@ -67,47 +65,42 @@ OF_A_TABLE = {  # by the prefix of the file's name, which ends with the table's 
     "operations_": "Dev loss of the rows of {} over updates and over FLOPs of training",
     "fading_": "BLEU of the rows of {} by the length of the source and by the position in the translation",
 }
-ELSEWHERE = {
-    table1.NAME: "Table 1: layers",
-    of_others.OUTPUTS: "Published translations of newstest2017",
-}  # not of one scale
 FIGURES_LINK = Link(f"{FIGURES}.md", FIGURES, to_page=True)
 
 
-def page_of_scale(data: ScaleData, names: Sequence[str], pictures: Collection[str], tables: Mapping[str, Page]) -> Page:
-    """The page of one scale: what was found, two pictures, and links to the pages of its tables, by their `names`.
+def page_of_scale(
+    data: ScaleData, titles: Mapping[str, str], pictures: Collection[str], found: Mapping[str, Iterable[Words]]
+) -> Page:
+    """The page of one scale: what was found, two pictures, and links to the pages of its tables, by their `titles`.
 
-    Without verdicts, for exploration, the findings with which the pages of `tables` begin are listed.
+    Without verdicts, for exploration, what was `found` on the page of each table is listed.
     """
     runs = data.runs
     count = f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {' '.join(runs.took)} in all. "
+    links = sorted((Link(title, place, to_page=True) for place, title in titles.items()), key=lambda link: link.text)
+    beside = "Beside each page stand its table as LaTeX and all its numbers as CSV, under the same name."
+    explored = [
+        (Link(name, name, to_page=True), ": ", *inlines(line)) for name, lines in found.items() for line in lines
+    ]
     return Page(
         made_from("the records beside it"),
         blocks(
             Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
             Text(agreement(data)),
-            _found_in(tables) if data.evidence.is_exploration else outcomes(data.judged),
+            Listing(tuple(explored)) if data.evidence.is_exploration else outcomes(data.judged),
             Text((count, *_standing(data))),
             _pictures_shown(pictures),
             Heading("Tables"),
-            Listing(tuple(_links(names, tables, runs.scale))),
+            Listing(((*joined([(link,) for link in links], "; "), "."), beside)),
             reading(own=data.result_set.own),
         ),
     )
 
 
-def _found_in(tables: Mapping[str, Page]) -> Listing:
-    """The findings with which each page of a table begins."""
-    before = {name: takewhile(lambda block: not isinstance(block, Table), of.blocks) for name, of in tables.items()}
-    return Listing(
-        tuple(
-            (Link(name, name, to_page=True), ": ", *inlines(item))
-            for name, blocks_before in before.items()
-            for lines in blocks_before
-            if isinstance(lines, Listing)
-            for item in lines.items
-        )
-    )
+def found_in(page: Page) -> list[Words]:
+    """The findings with which the page of a table begins."""
+    before = takewhile(lambda block: not isinstance(block, Table), page.blocks)
+    return [item for lines in before if isinstance(lines, Listing) for item in lines.items]
 
 
 def figures_page(data: ScaleData, pictures: Collection[str]) -> Page | None:
@@ -134,14 +127,6 @@ def _standing(data: ScaleData) -> Words:
         ".",
     )
     return "A page of this scale shows ", Strong(data.runs.claim), ".", *more
-
-
-def _links(names: Sequence[str], tables: Mapping[str, Page], scale: str) -> Iterable[Words]:
-    """Links to the tables, by title."""
-    titles = {name: page.title.removesuffix(f" at scale {scale}") for name, page in tables.items()} | ELSEWHERE
-    links = [Link(titles[place.rpartition("/")[2]], place, to_page=True) for place in names]
-    yield *joined([(link,) for link in sorted(links, key=lambda link: link.text)], "; "), "."
-    yield "Beside each page stand its table as LaTeX and all its numbers as CSV, under the same name."
 
 
 def _captions(there: Collection[str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """The data behind the pages and the report of one scale: records as frames, and verdicts, computed once."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,12 +8,10 @@ from pathlib import Path
 from repro.claims.catalogue import CLAIMS, STATEMENTS
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, evidence_of, read_published
 from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, judge
-from repro.pages.columns import PARTS, TABLE_3, has_systems, tell_exploration
-from repro.pages.of_others import with_ngrams
-from repro.pages.words import EXPLORED
+from repro.pages.columns import ANCHOR, EXPLORED, NGRAMS, OF_TEST, PARTS, TABLE_3, has_systems, tell_exploration
 from repro.results.artifacts import read_further
 from repro.results.details import SPLIT, with_brackets, with_comparisons, with_further, with_lengths, with_parts
-from repro.results.frame import DataFrame, ResultSet
+from repro.results.frame import DataFrame, ResultSet, runs_in, spread_each, whole, widened
 from repro.results.record import BASE, Record, path
 from repro.results.sentences import read_brackets, read_counts, read_places
 
@@ -105,5 +104,24 @@ def _with_details(frame: DataFrame, records: Sequence[Record], results: Path) ->
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)
     frame = with_lengths(with_further(frame, records, results), records, results)
-    frame = with_ngrams(frame, records, results)
+    frame = _with_ngrams(frame, records, results)
     return with_comparisons(with_parts(frame, records, results), records) if has_systems(frame) else frame
+
+
+def _with_ngrams(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
+    """The frame with the components of BLEU on test; empty where a run has no counts; other tables get no columns."""
+    if ANCHOR not in {*frame["table"]}:
+        return frame
+    lines = []
+    for runs in runs_in(frame, records):
+        kept = whole(read_counts(results, run, "test") if run.table == ANCHOR else None for run in runs)
+        parts = [bleu_parts(*map(float, of.summands.sum(axis=0))) for of in kept]
+        lines.append(spread_each({f"{OF_TEST}/{name}": [of[i] for of in parts] for i, name in enumerate(NGRAMS)}))
+    is_there = any(line[f"{OF_TEST}/brevity"] is not None for line in lines)
+    return widened(frame, lines, dtype=float) if is_there else frame
+
+
+def bleu_parts(hypothesis: float, reference: float, *grams: float) -> list[float]:
+    """Precisions and brevity of one run, in per cent, from its lengths and its n-grams, the right ones first."""
+    precisions = [100 * right / of for right, of in zip(grams[:4], grams[4:], strict=True)]
+    return [*precisions, 100 * math.exp(min(0.0, 1 - reference / hypothesis))]

@@ -1,23 +1,61 @@
 """The page of an experiment's table: scores, what the rows are, how they learned, other test sets, how it was made.
 
 Table 2 has the systems that the paper prints beside our runs, and the cost column worked out again; Table 3 whole has
-the paper's columns, without differences; Table 4 has the printed parsers. Paper: Tables 2 to 4, section 6.3.
+the paper's columns, without differences; Table 4 has the printed parsers; that of the anchor the scores that the
+authors of its recipe published. Paper: Tables 2 to 4, section 6.3.
 """
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.claims.judge import Judged
 from repro.corpora.treebanks import TREEBANKS
 from repro.pages import columns
 from repro.pages.claims import ABOUT, OF_TEXTS
-from repro.pages.columns import DELTA, PARTS, TABLE_3, numbers, row_column, spreads, tabled
-from repro.pages.of_others import anchor_found, anchor_section
-from repro.pages.words import about_settings, by_chance, by_length, ending, opening, to_project, told_apart
+from repro.pages.columns import (
+    DELTA,
+    EXPLORED,
+    FEWEST,
+    HEADINGS,
+    NAMED,
+    PARTS,
+    TABLE_3,
+    anchor_found,
+    anchor_section,
+    marked,
+    numbers,
+    reading,
+    row_column,
+    spreads,
+    tabled,
+    to_project,
+    unused,
+)
 from repro.paper import TABLE_2, TABLE_4, Pair, System, computed_flops
-from repro.render.page import Better, Block, Column, Heading, Link, Listing, Page, Table, Text, Worse, blocks, made_from
+from repro.render.page import (
+    COMMAND,
+    Better,
+    Block,
+    Code,
+    Column,
+    Heading,
+    Link,
+    Listing,
+    Page,
+    Table,
+    Text,
+    Words,
+    Worse,
+    blocks,
+    made_from,
+)
 from repro.results.comparable import SCORERS
+from repro.results.departures import Departure
 from repro.results.details import DECIDES, EMPTY, F1_THIRDS, KEPT, LENGTHS, OVERS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
-from repro.results.frame import DataFrame
+from repro.results.frame import CONFIDENCE, COSTS, DataFrame
+from repro.results.labels import AT_PAPER_SIZE, both, command_of, listed_rows
+from repro.results.places import RETIRED
 from repro.results.record import BASE
 
 TABLE_2_NAME = "table2"
@@ -35,16 +73,20 @@ ABOUT_CURVES = (
 ABOUT_FURTHER = (
     "Test sets that lay beside the text of a run; no verdict is read from them. n is the number of seeds scored on one."
 )
-ABOUT_PRINTED = columns.marked(
+ABOUT_PRINTED = marked(
     "Newstest2014, as printed. **FLOPs** are those printed, and again **worked out** as GPUs x days x the sustained "
     "rate that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. What Deep-Att ran on is not "
     "known, and ConvS2S's GPUs and days are fitted: chosen because they give its printed costs, they confirm nothing. "
     "For English-French, section 6.1 and the NeurIPS version print 41.0 for the big model where this table has 41.8."
 )
-ABOUT_OURS = columns.marked(
+ABOUT_OURS = marked(
     "BLEU on the test set of this scale, read once. **FLOPs** are counted from the matrix products of the real tokens "
     "trained on, not from time and a rate. The first line is the base model of Table 3, whose checkpoints are not "
     "averaged; **averaged** is the number of checkpoints whose mean is scored, **apart** the updates between them."
+)
+EXPLORATION = "Exploration: no run of this scale counts as evidence, so a table of it settles nothing."
+ABOUT_SETTINGS = marked(
+    "A row shows what it changes of the base. **(In brackets)** is the value at the paper's own size."
 )
 
 
@@ -107,6 +149,126 @@ def _under_letters(frame: DataFrame) -> Column:
     return row._replace(texts=[f"{letter}{name}" for letter, name in zip(under, row.texts, strict=True)])
 
 
+# Sections of any page
+
+
+def opening(frame: DataFrame, lines: Listing) -> tuple[Block, ...]:
+    """The beginning of a page: what was found, and what the scale may show. For exploration this comes first."""
+    if frame.attrs.get(EXPLORED):
+        return Text(EXPLORATION), lines
+    may = frame.attrs["shared"].get(("settings", "claim"))
+    return lines, Text(f"A table of this scale shows {may}." if may else "")
+
+
+def about_settings(frame: DataFrame) -> Text:
+    """What the cells of the settings mean, and every setting of the base row if it was run."""
+    if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
+        return Text(ABOUT_SETTINGS)
+    pairs = {
+        name: (frame[name].iloc[0], frame[name + AT_PAPER_SIZE].iloc[0])
+        for name in HEADINGS
+        if name not in unused(frame)
+    }
+    said = [(", ", HEADINGS[name], f" {both(*pair, name)}") for name, pair in pairs.items() if pair[0] is not None]
+    return Text((*ABOUT_SETTINGS, " Base row: ", *[*itertools.chain.from_iterable(said)][1:], "."))
+
+
+def by_length(
+    frame: DataFrame, groups: Mapping[str, Mapping[str, str]], ruled: Iterable[int] = ()
+) -> tuple[Block, ...]:
+    """Scores by thirds, group by group and heading by heading, where every run has them."""
+    scores = [score for of in groups.values() for score in of.values()]
+    if not {*scores} <= {*frame.columns} or frame[scores[0]].isna().all():
+        return ()
+    shown = [Column(group, name, spreads(frame, of, 1)) for group, all_ in groups.items() for name, of in all_.items()]
+    return Heading("By length"), tabled([row_column(frame), *shown], ruled)
+
+
+def departure_notes(frame: DataFrame) -> Text | Listing:
+    """A line for each rule of the paper's recipe that the runs depart from."""
+    if not frame["n"].sum() and not frame["diverged"].sum():
+        return Text("No run to compare with it.")
+    found: list[Departure] = frame.attrs["departures"]
+    lines = []
+    for name, paper, here, everywhere in found:
+        rows = {text: listed_rows(of) if len(of) <= NAMED else f"{len(of)} rows" for text, of in here.items()}
+        done = "; ".join(text if everywhere else f"{text} ({of})" for text, of in rows.items())
+        lines.append(f"{name}: {done}. Paper: {paper}.")
+    return Listing(tuple(lines)) if lines else Text("None: every run follows it.")
+
+
+def ending(frame: DataFrame, name: str, scale: str) -> Iterator[Block]:
+    """The end of a table's page: departures, notes, how it was made, by the command of `name`, and made again."""
+    yield Heading("Departures from the paper's recipe")
+    yield departure_notes(frame)
+    if frame.attrs["notes"]:
+        yield Heading("Notes")
+        yield Listing(tuple(frame.attrs["notes"]))
+    yield Heading("How it was made")
+    made: Words = (Code(command_of(name, scale)), " leaves a record of each run; ")
+    if scale in RETIRED:
+        made = ("These runs were made by an earlier version, and no command of today makes them again; ",)
+    yield Text((*made, Code(COMMAND), f" made this page from {frame['n'].sum()} of them."))
+    yield facts(frame)
+    yield Heading("How reproducible these runs are")
+    by_badge: dict[str, list[str]] = {}
+    for line in frame.attrs["repeatable"]:
+        badge, _, runs = line.partition(": ")
+        by_badge.setdefault(badge, []).append(runs.removesuffix("."))
+    yield Listing(tuple(f"{badge}: {'. '.join(runs)}." for badge, runs in by_badge.items()) or ("No run yet.",))
+    yield reading(own=frame.attrs["own"])
+
+
+def facts(frame: DataFrame) -> Listing:
+    """What all runs of a table share beside settings, which records have, and their cost on average and together."""
+    shared = {key: value for key, value in frame.attrs["shared"].items() if key[0] != "settings"}
+    said = {key: f"{key[1]} {value}".strip() for key, value in shared.items()}
+    lines = [
+        f"{heading}: {', '.join(text for _, text in group)}"
+        for heading, group in itertools.groupby(said.items(), key=lambda item: item[0][0])
+    ]
+    n = frame["n"].astype(float)
+    total = {name: float((frame[f"cost/{name}"] * n).sum()) for name in COSTS}
+    each = {name: value / max(n.sum(), 1) for name, value in total.items()}
+    cost = (
+        f"{each['train_seconds']:,.0f} s training and {each['decode_seconds']:,.0f} s decoding per run, "
+        f"{each['tokens_per_second']:,.0f} tokens per second, {100 * each['padding']:.1f} % padding; together "
+        f"{(total['train_seconds'] + total['decode_seconds']) / 3600:,.1f} h, {total['flops']:.1e} FLOPs, "
+        f"{total['gpu_hours']:,.1f} GPU hours"
+    )
+    return Listing((*lines, f"cost: {cost}"))
+
+
+def further_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]:
+    """Scores on other test sets of the rows that have any, under a heading; empty where no run has."""
+    counts = [name for name in frame.columns if name.startswith("further/") and name.endswith("/n")]
+    if not counts:
+        return ()
+    shown = [row_column(frame)]
+    for count in counts:
+        of = count.removesuffix("/n")
+        group, scored = of.removeprefix("further/"), frame.assign(n=frame[count].fillna(0).astype(int))
+        shown.append(Column(group, "n", numbers(frame[count], ".0f")))
+        for score, scorer in SCORERS.items():
+            shown.append(Column(group, scorer, spreads(scored, f"{of}/{score}", 1, none="")))
+    return Heading("Other test sets"), tabled(shown, ruled), Text(ABOUT_FURTHER)
+
+
+def length_columns(frame: DataFrame) -> list[Column]:
+    """Share of empty translations, length, and its difference to the base if any; none where no row has counts."""
+    if RATIO not in frame:
+        return []
+    shown = [
+        Column(OF_TRANSLATIONS, "empty (%)", spreads(frame, EMPTY, 1)),
+        Column(OF_TRANSLATIONS, "length", spreads(frame, RATIO, 3)),
+    ]
+    if RATIO_TO_BASE in frame and frame[RATIO_TO_BASE].notna().any():
+        texts = numbers(frame[RATIO_TO_BASE], "+z.3f")
+        told = [f"{text}, decides" if is_so == 1 else text for text, is_so in zip(texts, frame[DECIDES], strict=True)]
+        shown.append(Column(OF_TRANSLATIONS, DELTA, told))
+    return shown
+
+
 # Sections of systems before the Transformer
 
 
@@ -143,39 +305,6 @@ def _along_training(frame: DataFrame) -> tuple[Block, ...]:
         shown.append(Column(f"over {over}", "cross at", texts(f"along/{over}/crossings")))
         shown.append(Column(f"over {over}", "at the end", numbers(frame[f"along/{over}/gap"], "+.3f")))
     return Heading("Dev loss along the training"), tabled(shown), Text(ABOUT_CURVES)
-
-
-# Sections of any table
-
-
-def further_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]:
-    """Scores on other test sets of the rows that have any, under a heading; empty where no run has."""
-    counts = [name for name in frame.columns if name.startswith("further/") and name.endswith("/n")]
-    if not counts:
-        return ()
-    shown = [row_column(frame)]
-    for count in counts:
-        of = count.removesuffix("/n")
-        group, scored = of.removeprefix("further/"), frame.assign(n=frame[count].fillna(0).astype(int))
-        shown.append(Column(group, "n", numbers(frame[count], ".0f")))
-        for score, scorer in SCORERS.items():
-            shown.append(Column(group, scorer, spreads(scored, f"{of}/{score}", 1, none="")))
-    return Heading("Other test sets"), tabled(shown, ruled), Text(ABOUT_FURTHER)
-
-
-def length_columns(frame: DataFrame) -> list[Column]:
-    """Share of empty translations, length, and its difference to the base if any; none where no row has counts."""
-    if RATIO not in frame:
-        return []
-    shown = [
-        Column(OF_TRANSLATIONS, "empty (%)", spreads(frame, EMPTY, 1)),
-        Column(OF_TRANSLATIONS, "length", spreads(frame, RATIO, 3)),
-    ]
-    if RATIO_TO_BASE in frame and frame[RATIO_TO_BASE].notna().any():
-        texts = numbers(frame[RATIO_TO_BASE], "+z.3f")
-        told = [f"{text}, decides" if is_so == 1 else text for text, is_so in zip(texts, frame[DECIDES], strict=True)]
-        shown.append(Column(OF_TRANSLATIONS, DELTA, told))
-    return shown
 
 
 # Table 2
@@ -340,3 +469,58 @@ def at_the_end(frame: DataFrame, name: str = "") -> Page:
         texts = [mark(f"{text}") for mark, text in zip(marks, dev[ours].texts, strict=True)]
         dev[ours] = dev[ours]._replace(texts=texts)
     return Page("", blocks(Table((row_column(frame), *dev)), by_chance(frame), notes))
+
+
+def by_chance(frame: DataFrame) -> tuple[Text, ...]:
+    """How much single runs of these rows differ between seeds, by the published runs, and what narrows that down.
+
+    It stands below a table of one's own in which a row has one or two runs; from three on the interval shows it.
+    Nothing where no row of the table is published with three or more runs.
+    """
+    if "published/n" not in frame or not frame["n"].between(1, FEWEST - 1).any():
+        return ()
+    apart = (frame["published/dev/bleu_max"] - frame["published/dev/bleu_min"])[frame["published/n"] >= FEWEST].dropna()
+    if apart.empty:
+        return ()
+    low, high = (f"{end:.0f}" if apart.min() >= 1 else f"{end:.1f}" for end in (apart.min(), apart.max()))
+    told = f"{low} to {high}" if low != high else f"about {low}"
+    again = Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + SEEDS - 1}")
+    signs = {
+        "better": "better than the base beyond chance",
+        "worse": "worse than the base beyond chance",
+        "": "not told apart from the base by so few runs",
+    }
+    compared = told_apart(frame)
+    named = {words: [row for (_, row), of in compared.items() if of == sign] for sign, words in signs.items()}
+    said = (f"{', '.join(rows)}: {words}. " for words, rows in named.items() if rows)
+    return (Text((*said, f"Single runs of these rows differ by {told} BLEU by chance; ", again, " narrows it.")),)
+
+
+def told_apart(frame: DataFrame) -> dict[tuple[str, str], str]:
+    """Which rows, by table and name, are "better" or "worse" than the base beyond chance by published spreads, or "".
+
+    Rows with enough runs for an interval of their own are left out. A difference over n common seeds is beyond chance
+    if it exceeds t sqrt((s^2 + s_base^2) / n), with s from the published seeds of each row, at 95 % for all rows of the
+    table together (Bonferroni).
+    """
+    if "published/n" not in frame:
+        return {}
+    from scipy.special import stdtrit
+
+    runs = frame["published/n"]
+    deviation = frame["published/dev/bleu_half_width"] / stdtrit(runs - 1, (1 + CONFIDENCE) / 2) * runs**0.5
+    whole = frame.copy()  # in one block: pandas warns of a column more where many were added one by one
+    rows = whole.assign(variance=deviation**2)[(frame["n"] > 0) & (runs >= FEWEST)]
+    if (rows["row"] != BASE).all():
+        return {}
+    base = rows[rows["row"] == BASE].iloc[0]
+    common = rows["seeds"].map(lambda seeds: len({*seeds.split()} & {*base["seeds"].split()}))
+    compared = rows[(rows["row"] != BASE) & common.between(1, FEWEST - 1)]  # with more it has an interval of its own
+    fewest = compared["published/n"].clip(upper=base["published/n"])
+    t = stdtrit(fewest - 1, 1 - (1 - CONFIDENCE) / 2 / max(len(compared), 1))
+    bounds = t * ((compared["variance"] + base["variance"]) / common[compared.index]) ** 0.5
+    names, differences = zip(compared["table"], compared["row"], strict=True), compared["dev/bleu_to_base"]
+    return {
+        name: "" if abs(difference) <= bound else "better" if difference > 0 else "worse"
+        for name, difference, bound in zip(names, differences, bounds, strict=True)
+    }

@@ -13,8 +13,8 @@ import pytest
 from paper_runs import paper_run
 
 from repro.claims.layers import ROWS, compare, growth, judged_growth, median_interval, order, power_law, verdicts
-from repro.pages.build import build_layers, texts, write
-from repro.pages.table1 import columns, page
+from repro.pages.build import build_measured, texts, write
+from repro.pages.measured import layers_columns, layers_page
 from repro.render.markdown import markdown
 from repro.results.measured import (
     LAYER_COSTS_FOLDER,
@@ -285,7 +285,7 @@ def test_without_lengths_beyond_half_of_every_d_and_all_recurrences_nothing_is_s
 
 
 def test_printed_and_counted_stand_side_by_side() -> None:
-    shown = {(column.group, column.heading): column.texts for column in columns(as_printed())}
+    shown = {(column.group, column.heading): column.texts for column in layers_columns(as_printed())}
     assert shown["", "layer"] == [row.label for row in ROWS]
     assert shown["exponent counted", "n"] == ["2.00", "1.00", "1.00", "1.00", "1.00"]
     assert shown["exponent counted", "d"] == ["1.00", "2.00", "2.00", "2.00", "1.00"]
@@ -296,7 +296,7 @@ def test_printed_and_counted_stand_side_by_side() -> None:
 
 
 def test_the_page_has_the_table_the_verdicts_and_where_they_come_from() -> None:
-    text = markdown(page(as_printed()))
+    text = markdown(layers_page(as_printed()))
     for said in (
         "**C24**",
         "**holds here**",
@@ -309,17 +309,17 @@ def test_the_page_has_the_table_the_verdicts_and_where_they_come_from() -> None:
         assert said in text
     assert "not committed" not in text
     dirty = dataclasses.replace(as_printed(), stamp={**STAMP, "dirty": True})
-    assert "not committed" in markdown(page(dirty))
+    assert "not committed" in markdown(layers_page(dirty))
 
 
 def test_its_files_are_a_function_of_the_measurements_in_every_format(tmp_path: File) -> None:
     import pandas as pd
 
-    assert build_layers(tmp_path) == {}, "without measurements there is no table"
+    assert build_measured(tmp_path, Measured) == {}, "without measurements there is no table"
     file = tmp_path / LAYER_COSTS_FOLDER / "measured.json"
     save(tmp_path, as_printed())
-    written = write(build_layers(tmp_path))
-    assert {one: one.read_text("utf-8") for one in written} == texts(build_layers(tmp_path))
+    written = write(build_measured(tmp_path, Measured))
+    assert {one: one.read_text("utf-8") for one in written} == texts(build_measured(tmp_path, Measured))
     md, tex, sheet = written
     assert "O(n<sup>2</sup> d)" in md.read_text("utf-8")
     formulas = tex.read_text("utf-8")
@@ -332,4 +332,4 @@ def test_its_files_are_a_function_of_the_measurements_in_every_format(tmp_path: 
     assert list(frame.loc[frame["layer"] == "dilated", "law"]) == ["O(log_k(n))"]
     file.write_text(file.read_text("utf-8").replace('"path": 8', '"path": 9', 1), "utf-8")
     with pytest.raises(ValueError, match=rf"^{file}: edited by hand or damaged.* run experiments/table1\.py again\.$"):
-        build_layers(tmp_path)
+        build_measured(tmp_path, Measured)

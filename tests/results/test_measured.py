@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from repro.decoding.bleu import sacrebleu_score
-from repro.pages.of_others import outputs_page, outputs_sheet
+from repro.pages.measured import outputs_page, outputs_sheet
 from repro.render.markdown import markdown
 from repro.results.measured import Outputs2017, found_outputs, load, save, score_outputs
 
