@@ -19,7 +19,7 @@ from command import new_parser, save, show
 
 from repro.decoding.ctranslate import load, translate_ctranslate2
 from repro.decoding.search import PAPER_SEARCH, Search
-from repro.figures.checkpoints import dev_pairs
+from repro.figures.trained import dev_pairs
 from repro.model.layers import NORM_EPS
 from repro.results.provenance import provenance
 from repro.runs.export import FORMATS, export_run

@@ -132,7 +132,7 @@ ARROWS = (
     Arrow(
         "records, checkpoints -> figures",
         "Figures 1 and 2 are drawn from the model's own modules, 3 to 5 from a checkpoint, the others from records.",
-        "figures/draw figures/architecture figures/attention_maps figures/forest",
+        "figures/draw figures/architecture figures/attention_maps figures/scores",
     ),
     Arrow(
         "records -> a report in the browser",

@@ -1,22 +1,130 @@
-"""The encoder-decoder, drawn from the operations of the model itself. Paper: figure 1.
+"""Figures 1 and 2 of the paper, drawn from the operations that our model executes.
 
-`stacks` finds what the picture shows, `paint_architecture` draws it. Adding, removing or renaming a sub-layer of
-`repro.model` changes the picture.
+A model runs once, and each operation is written down with the module that asked for it and what it read. Of these,
+`stacks` finds what figure 1 shows: adding, removing or renaming a sub-layer of `repro.model` changes the picture.
+`scaled_dot_product` and `multi_head` find the boxes of figure 2. Their order is that of our code: it scales q before
+the product, which gives the same numbers as scaling the scores, on a smaller tensor.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyBboxPatch
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+from matplotlib.path import Path
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from repro.figures import style
-from repro.figures.trace import Call, Trace, trace, words
+from repro.figures.style import Drawn
+from repro.model.attention import MultiHeadAttention, attention
 from repro.model.transformer import Transformer
+
+# ---- what a model does when it runs
+
+
+class Call(NamedTuple):
+    """One call of a module."""
+
+    path: str  # its name in the model, "encoder.0.feed_forward"
+    kind: str  # its class
+    reads: tuple[int, ...]  # the steps that made its tensors, in the order of its arguments
+
+
+class TracedStep(NamedTuple):
+    """One operation on tensors that depends on the model's inputs."""
+
+    name: str  # "linear", "matmul", "softmax"
+    calls: tuple[int, ...]  # the module calls it happened in, outermost first: places in `Trace.calls`
+    reads: tuple[int, ...]  # earlier steps; -1 is the first input, -2 the second
+
+
+class Trace(NamedTuple):
+    """All calls and operations, in order."""
+
+    calls: list[Call]
+    steps: list[TracedStep]
+
+
+# names of operators -> the functions that are the same operation
+_SAME = {"__matmul__": "matmul", "__add__": "add", "__radd__": "add", "__mul__": "mul", "__rmul__": "mul"}
+# functions that only inspect a tensor, or return a view of it, and so compute nothing
+_SILENT = {"transpose", "__getitem__", "squeeze", "unsqueeze", "detach", "to", "view", "contiguous", "dim", "size"}
+
+
+class _Recorder(TorchFunctionMode):
+    """Records each operation; PyTorch calls `__torch_function__` for every one of them."""
+
+    def __init__(self, inputs: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.trace = Trace([], [])
+        self.stack: list[int] = []
+        self.kept: list[Any] = list(inputs)  # kept alive, since an id is unique only while its tensor lives
+        self.made_by = {id(tensor): -1 - i for i, tensor in enumerate(inputs)}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        reads = self.sources((*args, *(kwargs or {}).values()))
+        if not reads or name == "__get__":
+            return result
+        name = _SAME.get(name, name)
+        made = [item for item in _tensors(result) if self.made_by.get(id(item)) is None or name.endswith("_")]
+        if not made:
+            return result
+        place = reads[0] if name in _SILENT else len(self.trace.steps)
+        if name not in _SILENT:
+            self.trace.steps.append(TracedStep(name=name, calls=tuple(self.stack), reads=reads))
+        self.kept += made
+        self.made_by |= dict.fromkeys(map(id, made), place)
+        return result
+
+    def sources(self, values: Iterable[Any]) -> tuple[int, ...]:
+        """The steps that made these tensors; parameters and masks made from nothing have none."""
+        return tuple(self.made_by[id(item)] for item in _tensors(values) if id(item) in self.made_by)
+
+    def enter(self, path: str, module: nn.Module, args: tuple[Any, ...]) -> None:
+        self.stack.append(len(self.trace.calls))
+        self.trace.calls.append(Call(path=path, kind=type(module).__name__, reads=self.sources(args)))
+
+    def leave(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> None:
+        self.stack.pop()
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [value for value in tree_leaves(values) if isinstance(value, Tensor)]
+
+
+def trace(function: Callable[..., Any], *inputs: Tensor, model: nn.Module | None = None) -> Trace:
+    """Run `function` on `inputs`, without dropout or gradients, and return the trace.
+
+    `model` is the module whose parts are named; by default it is `function`, if that is a module.
+    """
+    root = model or (function if isinstance(function, nn.Module) else nn.Module())
+    recorder = _Recorder(inputs)
+    hooks = []
+    for path, part in root.named_modules():
+        hooks.append(part.register_forward_pre_hook(lambda part, args, path=path: recorder.enter(path, part, args)))
+        hooks.append(part.register_forward_hook(recorder.leave))
+    root.eval()
+    with torch.no_grad(), recorder:
+        function(*inputs)
+    for hook in hooks:
+        hook.remove()
+    return recorder.trace
+
+
+def words(name: str) -> str:
+    """The name of a class or attribute in words: "FeedForward" and "feed_forward" become "Feed Forward"."""
+    spaced = "".join(f" {letter}" if letter.isupper() else letter for letter in name.replace("_", " "))
+    return " ".join(word.capitalize() for word in spaced.split())
+
+
+# ---- figure 1
 
 BELOW, MEMORY = -1, -2  # what a block reads from outside its layer: the layer's input, the encoder's output
 N_TOKENS = (5, 7)  # lengths of the source and target that the model is run on; they differ, to tell masks apart
@@ -34,8 +142,7 @@ OTHER = "#eeeeee"
 HEADINGS = {"encoder": ("Inputs", "Input"), "decoder": ("Outputs\n(shifted right)", "Output")}  # as in the paper
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """One box: a sub-layer, a norm or a sum."""
 
     label: str
@@ -43,8 +150,7 @@ class Block:
     reads: tuple[int, ...]  # earlier blocks of its layer, BELOW or MEMORY
 
 
-@dataclass(frozen=True)
-class Stack:
+class Stack(NamedTuple):
     """One stack, bottom first."""
 
     name: str  # "encoder"
@@ -82,12 +188,12 @@ def _blocks(done: Trace, path: str, masked: set[str]) -> tuple[Block, ...]:
         key: int | tuple[int, int] = (inner[0], 0) if inner else place
         if key not in block_of:
             block_of[key] = len(blocks)
-            kind = done.calls[inner[0]].kind if inner else step.name
-            blocks.append(Block(_label(kind, done.calls[inner[0]].path in masked if inner else False), kind, ()))
+            kind, path_of = (done.calls[inner[0]].kind, done.calls[inner[0]].path) if inner else (step.name, "")
+            blocks.append(Block(_label(kind, path_of in masked), kind, ()))
         block_of[place] = own = block_of[key]
         sources = (_source(done, read, block_of, inputs, path) for read in step.reads)
         reads = [*blocks[own].reads, *(s for s in sources if s is not None and s != own)]
-        blocks[own] = Block(blocks[own].label, blocks[own].kind, tuple(dict.fromkeys(reads)))
+        blocks[own] = blocks[own]._replace(reads=tuple(dict.fromkeys(reads)))
     return tuple(blocks)
 
 
@@ -116,7 +222,7 @@ def _entry(call: Call) -> str:
     return f"{kind}\nEncoding" if "positions" in call.path else words(call.path)
 
 
-def _head(model: Transformer, source: torch.Tensor) -> tuple[str, ...]:
+def _head(model: Transformer, source: Tensor) -> tuple[str, ...]:
     """The operations after the last decoder layer when the model writes its next token."""
     with torch.no_grad():
         cache = model.start(source)
@@ -125,8 +231,7 @@ def _head(model: Transformer, source: torch.Tensor) -> tuple[str, ...]:
     return tuple(_label(step.name, False) for step in done.steps[last + 1 :])
 
 
-# ---- on paper, in points of 1/72 inch
-
+# figure 1 on paper, in points of 1/72 inch
 WIDE, GAP, FORK, AROUND = 94, 14, 13, 14  # a box; space under it; more of it under an attention; a residual's detour
 APART = 206  # between the middles of the columns
 MARGIN = 11  # of the frame around a layer
@@ -149,18 +254,15 @@ def boxes(blocks: Sequence[Block]) -> list[tuple[Block, int]]:
     return found
 
 
-def paint_architecture(figure: Figure, drawn: tuple[Stack, Stack]) -> None:
-    """Paint figure 1: the stacks side by side, and the encoder's output going to the decoder."""
+def draw_architecture(model: Transformer) -> Drawn:
+    """Figure 1: the stacks side by side, as high as the taller one, and the encoder's output going to the decoder."""
+    encoder, decoder = stacks(model)
+    trial = Pen(style.canvas(style.figure("", 1)))  # they are drawn to be measured
+    height = max(_column(trial, 0, 1, column, (0, 0))[1] for column in (encoder, decoder)) + 24
+    figure, left = style.figure("figure1_architecture", height / 72, 6.4), 126.0
     pen = Pen(style.canvas(figure))
-    left = 126.0
-    memory = _column(pen, left, -1, drawn[0], None)
-    _column(pen, left + APART, 1, drawn[1], memory)
-
-
-def height(drawn: tuple[Stack, Stack]) -> float:
-    """The height of the taller stack, in points."""
-    pen = Pen(style.canvas(Figure()))  # it is drawn to be measured
-    return max(_column(pen, 0, 1, column, (0, 0))[1] for column in drawn) + 24
+    _column(pen, left + APART, 1, decoder, _column(pen, left, -1, encoder, None))
+    return [figure]
 
 
 @dataclass
@@ -277,3 +379,176 @@ def _bring(pen: Pen, memory: tuple[float, float], x: float, low: float) -> None:
     pen.line((from_x, top - MARGIN), (from_x, top + GAP), (gutter, top + GAP), (gutter, level), head=False)
     for end in (x - 0.3 * WIDE, x):
         pen.line((gutter, level), (end, level), (end, low))
+
+
+# ---- figure 2
+
+LABELS = {  # operations as the paper's figure calls them
+    "matmul": "MatMul",
+    "mul": "Scale",
+    "softmax": "SoftMax",
+    "linear": "Linear",
+    "split": "Split",
+    "unflatten": "Heads apart",
+    "flatten": "Concat",
+    "add": "Add",
+}
+ATTENTION = "Scaled Dot-Product\nAttention"
+COLOUR = {
+    "MatMul": "#e3d4ee",
+    "Scale": "#f6ebb0",
+    "Mask (opt.)": "#fbe0e1",
+    "SoftMax": "#cbe7cf",
+    "Linear": "#dddff1",
+    "Concat": "#f6ebb0",
+    ATTENTION: "#e3d4ee",
+}
+
+
+class Operation(NamedTuple):
+    """One box."""
+
+    label: str
+    reads: tuple[int, ...]  # earlier boxes; -1 is the first input, -2 the second
+
+
+def scaled_dot_product() -> list[Operation]:
+    """The left half: the operations of `attention` with a mask; those that it skips without one are optional."""
+    q, k, v = (torch.ones(1, 1, n, 2) for n in (3, 5, 5))
+    with_mask = trace(attention, q, k, v, torch.zeros(3, 5)).steps
+    without = trace(attention, q, k, v).steps
+    optional = [step.name for step in with_mask]
+    for step in without:
+        optional.remove(step.name)
+    operations = []
+    for step in with_mask:
+        masks = -4 in step.reads
+        label = "Mask" if masks else LABELS.get(step.name, step.name)
+        reads = tuple(read for read in step.reads if read != -4)
+        operations.append(Operation(f"{label} (opt.)" if masks and step.name in optional else label, reads))
+    return operations
+
+
+def multi_head() -> list[Operation]:
+    """The right half: the operations of `MultiHeadAttention`, with those of `attention` in one box."""
+    layer = MultiHeadAttention(d_model=6, n_heads=2, d_k=3, d_v=4)
+    steps = trace(layer, torch.ones(1, 3, 6), torch.ones(1, 5, 6)).steps
+    q, k, v = (torch.ones(1, 1, n, 2) for n in (3, 5, 5))
+    return _folded(steps, trace(attention, q, k, v).steps)
+
+
+def _folded(steps: Sequence[TracedStep], inner: Sequence[TracedStep]) -> list[Operation]:
+    """The operations, with the first occurrence of the sequence `inner` folded into one."""
+    names, wanted = [step.name for step in steps], [step.name for step in inner]
+    begin = next((i for i in range(len(names)) if names[i : i + len(wanted)] == wanted), len(names))
+    inside = range(begin, begin + len(wanted))
+    place: dict[int, int] = {}
+    operations: list[Operation] = []
+    for i, step in enumerate(steps):
+        reads = tuple(read if read < 0 else place[read] for read in step.reads)
+        if i in inside and i > begin:
+            before = operations[-1].reads
+            new = tuple(read for read in reads if read not in before and read != len(operations) - 1)
+            operations[-1] = Operation(ATTENTION, before + new)
+        else:
+            operations.append(Operation(ATTENTION if i == begin else LABELS.get(step.name, step.name), reads))
+        place[i] = len(operations) - 1
+    return operations
+
+
+# figure 2 on paper, in points of 1/72 inch
+RISE, TALL, BOX, FOOT = 33.0, 17.0, 66.0, 20.0  # from a box to the next, a box, the inputs
+BEHIND = 20.0  # additional space under a box that stands on h boxes
+ASIDE = 76.0  # between boxes side by side
+
+
+def levels(operations: Sequence[Operation]) -> list[int]:
+    """The level of each operation: one above the highest that it reads."""
+    found: list[int] = []
+    for operation in operations:
+        found.append(1 + max((found[read] if read >= 0 else 0 for read in operation.reads), default=0))
+    return found
+
+
+def places(operations: Sequence[Operation], inputs: Sequence[float]) -> list[float]:
+    """The centre of each box: above what it reads, and side by side where several would share a place."""
+    heights, found = levels(operations), [0.0] * len(operations)
+    for level in range(1, max(heights, default=0) + 1):
+        here = [i for i, height in enumerate(heights) if height == level]
+        for i in here:
+            sources = [found[read] if read >= 0 else inputs[-1 - read] for read in operations[i].reads]
+            found[i] = sum(sources) / len(sources)
+        for i in here:
+            same = [j for j in here if abs(found[j] - found[i]) < 1]
+            if len(same) > 1:
+                for n, j in enumerate(same):
+                    found[j] += ASIDE * (n - (len(same) - 1) / 2)
+    return found
+
+
+def draw_operations() -> Drawn:
+    """Figure 2: both halves, inputs at the bottom; high enough for the taller half."""
+    left, right = scaled_dot_product(), multi_head()
+    height = max(map(max, map(_heights, (left, right)))) + TALL + 54
+    figure, width = style.figure("figure2_attention", height / 72), 72 * style.WIDTH
+    pen = Pen(style.canvas(figure))
+    _half(pen, "Scaled Dot-Product Attention", left, {"Q": 0.17 * width, "K": 0.26 * width, "V": 0.35 * width}, height)
+    _half(pen, "Multi-Head Attention", right, {"Q": 0.6 * width, "K, V": 0.81 * width}, height)
+    return [figure]
+
+
+def _half(pen: Pen, title: str, operations: Sequence[Operation], named: dict[str, float], height: float) -> None:
+    """Draw one half above the centres of its inputs, which are `named`."""
+    inputs = [*named.values()]
+    xs, ys = places(operations, inputs), _heights(operations)
+    pen.text(sum(inputs) / len(inputs), height - 16, title, fontsize=11.5, linespacing=None)
+    for name, x in named.items():
+        pen.text(x, FOOT, name, fontsize=11, style="italic", linespacing=None)
+    for x, y, operation in zip(xs, ys, operations, strict=True):
+        stacked = operation.label == ATTENTION
+        wide, tall = 104 if stacked else BOX, _tall(operation)
+        for shift in (9, 4.5, 0) if stacked else (0,):  # h boxes behind each other
+            face = COLOUR.get(operation.label, OTHER)
+            pen.rounded(x - wide / 2 + shift, y + shift, wide, tall, 3, face, zorder=3)
+        pen.text(x, y + tall / 2 - 0.5, operation.label, zorder=4)
+        if stacked:
+            pen.text(x + wide / 2 + 16, y + tall / 2 + 4, "h", ha="left", fontsize=11, style="italic", linespacing=None)
+        begins = [
+            (xs[read], ys[read] + _tall(operations[read])) if read >= 0 else (inputs[-1 - read], FOOT + 8)
+            for read in operation.reads
+        ]
+        for begin, end in zip(begins, _ports(x, wide, [begin[0] for begin in begins]), strict=True):
+            _arrow(pen.axes, begin, (end, y))
+    high = ys[-1] + _tall(operations[-1])
+    _arrow(pen.axes, (xs[-1], high), (xs[-1], high + 17))
+
+
+def _tall(operation: Operation) -> float:
+    """The height of a box in points."""
+    return TALL + 11 * operation.label.count("\n")
+
+
+def _heights(operations: Sequence[Operation]) -> list[float]:
+    """The lower edge of each box: what stands on h boxes behind each other stands higher."""
+    rows = levels(operations)
+    stacked = [row for row, operation in zip(rows, operations, strict=True) if operation.label == ATTENTION]
+    return [FOOT + RISE * row - TALL / 2 + BEHIND * sum(row > other for other in stacked) for row in rows]
+
+
+def _ports(x: float, wide: float, sources: Sequence[float]) -> list[float]:
+    """Where arrows from `sources` meet the lower edge of a box, left to right in their order."""
+    order = sorted(range(len(sources)), key=lambda i: sources[i])
+    ends = [x] * len(sources)
+    for n, i in enumerate(order):
+        share = (n - (len(order) - 1) / 2) / len(order)
+        ends[i] = sources[i] if abs(sources[i] - x) < 0.45 * wide else x + 0.8 * wide * share
+    return ends
+
+
+def _arrow(axes: Axes, begin: tuple[float, float], end: tuple[float, float]) -> None:
+    """Draw an arrow straight up, or with one bend to the side just under its end where needed."""
+    bend = end[1] - 8
+    points = [begin, (begin[0], bend), (end[0], bend), end] if abs(begin[0] - end[0]) > 1 else [begin, end]
+    how = "-|>,head_length=3,head_width=1.5"
+    path = FancyArrowPatch(path=Path(points), arrowstyle=how, color=style.INK, lw=0.8, zorder=2, joinstyle="miter")
+    axes.add_patch(path)

@@ -6,7 +6,6 @@ layer but one ("layer 5 of 6"), and each picture names the run.
     H heads    Q queries    K keys
 """
 
-import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,8 +19,8 @@ from numpy.typing import NDArray
 
 from repro.decoding.heads import by_words, entropies
 from repro.figures import style
-from repro.figures.checkpoints import Probe, whose
-from repro.figures.style import Figure
+from repro.figures.style import COLOURS, Drawn, Figure
+from repro.figures.trained import Probe, whose
 from repro.model.transformer import Transformer
 from repro.paper import FIGURE_SENTENCES
 from repro.results.record import BASE, Record
@@ -76,9 +75,6 @@ def map_of_words(about: str, words: list[str], numbers: Sequence[int], weights: 
     return Map(about=about, words=words, pieces=np.bincount(numbers).tolist(), weights=merged)
 
 
-ATTENTION = Probe("attention", "python experiments/table3_A.py --rows base", measure, ((BASE, BASE),))
-
-
 # ---- which heads are shown
 
 
@@ -105,22 +101,26 @@ def most_different(seen: Map) -> tuple[list[int], float]:
 
 CAPTION, WORDS, LINES, CELL = 46.0, 58.0, 118.0, 6.2
 HALVES = (0.02, 0.485), (0.525, 0.99)
+OF_HEADS = (*COLOURS[1:], "#8c510a")  # black is for words
 
 
-def draw_attention(folder: Path, measured: dict[str, Any]) -> list[Path]:
-    """Draw figures 3, 4 and 5 from a stored measurement: all heads at a word, the sharpest, the most different ones."""
+def draw_attention(measured: dict[str, Any]) -> Drawn:
+    """Figures 3, 4 and 5 of a stored measurement: all heads at a word, the sharpest, the most different ones."""
     of: dict[str, Map] = {seen["about"]: seen for seen in measured["maps"]}
-    files = []
-    for name, about, painter in (
+    figures = []
+    for name, about, paint in (
         ("figure3_long_distance", "making", _paint_all_heads),
         ("figure4_sharp_heads", "its", _paint_sharpest),
         ("figure5_different_heads", "its", _paint_different),
     ):
-        cells = len(of[about]["weights"]) if painter is _paint_all_heads else 0
-        paint = functools.partial(painter, measured=measured, seen=of[about])
-        height = _low(cells) + LINES + WORDS + (4 if cells else 22)
-        files += style.save_figure(folder, name, (style.WIDTH, height / 72), paint)
-    return files
+        cells = len(of[about]["weights"]) if paint is _paint_all_heads else 0
+        figures.append(style.figure(name, (_low(cells) + LINES + WORDS + (4 if cells else 22)) / 72))
+        shown, full = paint(figures[-1], of[about])
+        style.note(figures[-1], _caption(measured, of[about], shown, full))
+    return [*figures]
+
+
+ATTENTION = Probe("attention", "python experiments/table3_A.py --rows base", measure, draw_attention, ((BASE, BASE),))
 
 
 def _low(cells: int) -> float:
@@ -152,10 +152,10 @@ class _Rails:
 
 
 def _colour(head: int, opacity: float) -> tuple[str, float]:
-    return style.HEADS[head % len(style.HEADS)], min(1.0, opacity)
+    return OF_HEADS[head % len(OF_HEADS)], min(1.0, opacity)
 
 
-def _paint_all_heads(figure: Figure, measured: dict[str, Any], seen: Map) -> None:
+def _paint_all_heads(figure: Figure, seen: Map) -> tuple[str, float]:
     """Paint lines from one word to all, each head in its colour; under each word a column of squares, one per head."""
     word, heads = seen["words"].index(seen["about"]), range(len(seen["weights"]))
     full = max(max(seen["weights"][head][word]) for head in heads)
@@ -170,10 +170,10 @@ def _paint_all_heads(figure: Figure, measured: dict[str, Any], seen: Map) -> Non
             rails.axes.add_patch(Rectangle((x - CELL / 2, low), CELL, CELL, facecolor=face, **frame))
         at: dict[str, Any] = {"fontsize": 7, "ha": "right", "va": "center", "color": style.SOFT}
         rails.axes.text(rails.xs[0] - 8, low + CELL / 2, f"{head + 1}", **at)
-    _caption(figure, measured, seen, f"All {len(heads)} heads, query word “{seen['about']}”.", full)
+    return f"All {len(heads)} heads, query word “{seen['about']}”.", full
 
 
-def _paint_sharpest(figure: Figure, measured: dict[str, Any], seen: Map) -> None:
+def _paint_sharpest(figure: Figure, seen: Map) -> tuple[str, float]:
     """Paint the whole map of the sharpest head, then both sharpest heads from the query word."""
     word, sharp = seen["words"].index(seen["about"]), sharpest(seen)
     heads = [head for head, _ in sharp]
@@ -186,18 +186,17 @@ def _paint_sharpest(figure: Figure, measured: dict[str, Any], seen: Map) -> None
     _titles(figure, f"head {heads[0] + 1}, all words", f"“{seen['about']}”: heads {named}")
     nats = ", ".join(f"{head + 1} ({abs(entropy):.2f} nats)" for head, entropy in sharp)
     even = f"all words alike would be {np.log(len(seen['words'])):.2f}."
-    _caption(figure, measured, seen, f"The heads with the lowest entropy at “{seen['about']}”: {nats}; {even}", full)
+    return f"The heads with the lowest entropy at “{seen['about']}”: {nats}; {even}", full
 
 
-def _paint_different(figure: Figure, measured: dict[str, Any], seen: Map) -> None:
+def _paint_different(figure: Figure, seen: Map) -> tuple[str, float]:
     """Paint the whole maps of the two heads that differ most."""
     heads, apart = most_different(seen)
     full = max(max(map(max, seen["weights"][head])) for head in heads)
     for head, span in zip(heads, HALVES, strict=False):
         _Rails(figure, seen, span).draw(head, range(len(seen["words"])), full)
     _titles(figure, *(f"head {head + 1}, all words" for head in heads))
-    shown = f"The two heads whose maps differ most: {apart:.0%} of their weight lies on other words."
-    _caption(figure, measured, seen, shown, full)
+    return f"The two heads whose maps differ most: {apart:.0%} of their weight lies on other words.", full
 
 
 def _titles(figure: Figure, *titles: str) -> None:
@@ -205,14 +204,13 @@ def _titles(figure: Figure, *titles: str) -> None:
         figure.text(sum(span) / 2, 1 - 6 / 72 / figure.get_figheight(), title, ha="center", va="top", fontsize=10.5)
 
 
-def _caption(figure: Figure, measured: dict[str, Any], seen: Map, shown: str, full: float) -> None:
-    """Write what is shown, and from which run; `full` is the weight that is drawn solid."""
+def _caption(measured: dict[str, Any], seen: Map, shown: str, full: float) -> str:
+    """What is shown, and from which run; `full` is the weight that is drawn solid."""
     commit, n_words = measured["commit"][:12] + ", with changes" * measured["dirty"], len(seen["words"])
-    style.note(
-        figure,
+    return (
         f"Encoder layer {measured['layer']} of {measured['n_layers']}. {shown} Weights of our own model, not "
         f"the paper’s: scale {measured['scale']}, corpus {measured['corpus']} {measured['pair']}, row "
         f"{measured['row']}, seed {measured['seed']}, run {measured['run']}, commit {commit}. {n_words} words in "
         f"{sum(seen['pieces'])} tokens, merged: keys summed, queries averaged. Lines: weights above 1/{n_words}, "
-        f"solid at {full:.2f}.",
+        f"solid at {full:.2f}."
     )

@@ -12,11 +12,11 @@ from functools import cache as once
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from repro.claims.evidence import Evidence, evidence_of, read_published
-from repro.figures import curves, forest, quality, style
-from repro.figures.checkpoints import Probe, measured, runs_of_rows
+from repro.figures import curves, scores, style
+from repro.figures.style import Drawn
 from repro.model.config import BASE as PAPER_BASE
 from repro.pages.columns import has_part
 from repro.results.frame import FIGURES, ResultSet, load_records, noted_rows, record_folders
@@ -27,23 +27,26 @@ from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 
-Figures = dict[str, Callable[[], list[Path]]]  # name -> function that makes the figure and returns its files
+if TYPE_CHECKING:
+    from repro.figures.trained import Probe
+
 MAKE_ALL = "python experiments/all_tables.py"
 
 
 def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[list[Path], list[str]]:
     """Make the figures of a scale; returns the files, and a sentence for each figure that was skipped."""
     files, skipped = list[Path](), list[str]()
-    for name, figure in _figures_of(results, scale, runs, cache).items():
-        try:
-            files += figure()
-        except ValueError as error:
-            skipped.append(f"{name}: {error}")
+    with style.house():
+        for name, figures in _figures_of(results, scale, runs, cache).items():
+            try:
+                files += [style.save(results / scale / FIGURES, made) for made in figures()]
+            except ValueError as error:
+                skipped.append(f"{name}: {error}")
     return files, skipped
 
 
-def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
-    """The figures of a scale; data that several of them need is read once."""
+def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> dict[str, Callable[[], Drawn]]:
+    """The functions that make the figures of a scale, by name; data that several of them need is read once."""
     from repro.figures import attention_maps, heads, lab, trained  # they import PyTorch: --help does not wait for it
 
     place = results / scale
@@ -52,52 +55,50 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
         raise ValueError(
             f"Unknown scale {scale!r}; expected one of {', '.join(SCALES)}, or a folder of {results}.{published}"
         )
-    to, at_scale = place / FIGURES, f"--scale {scale}"
+    at_scale = f"--scale {scale}"
     of = once(lambda table: load_records(place / table))  # the records of a table, each file read once
     tables = [folder.name for folder in record_folders(place) if folder.name != BASE]
 
-    def found(probe: Probe) -> Any:
-        """The measurement of the runs that are here, or else the one under results."""
-        return measured(to, probe, runs_of_rows(probe.rows, of, runs), runs, cache, scale=scale)
+    def of_weights(probe: "Probe") -> Drawn:
+        """Of the measurement of the runs that are here, or else of the one under results."""
+        here = trained.runs_of_rows(probe.rows, of, runs)
+        return probe.draw(trained.measured(place / FIGURES, probe, here, runs, cache, scale=scale))
 
-    def of_weights(probe: Probe, height: float, paint: Callable[..., None]) -> list[Path]:
-        return style.save_figure(to, probe.name, (style.WIDTH, height), partial(paint, measured=found(probe)))
-
-    def learned(table: str) -> list[Path]:
+    def learned(table: str) -> Drawn:
         """With the base if it does the same task: parsing and translation are not compared."""
         base = [record for record in of(BASE) if any(record.about == other.about for other in of(table))]
-        return curves.draw_curves(to, table, [*base, *of(table)])
+        return curves.draw_curves(table, [*base, *of(table)])
 
-    def of_systems(draw: Callable[..., list[Path]], table: str, *more: Path) -> list[Path]:
+    def of_systems(draw: Callable[..., Drawn], table: str, *more: Path) -> Drawn:
         """Only if rows have systems of their own, whose updates cost more or less, and which forget differently."""
         if not any(record.system and has_sentences(record) for record in of(table)):
             return []
-        return draw(to, table, [*of(BASE), *of(table)], *more)
+        return draw(table, [*of(BASE), *of(table)], *more)
 
     def third() -> list[Record]:
         """The records of Table 3; other tables ask other questions, on other text."""
         return [record for name in dict.fromkeys((BASE, *filter(has_part, tables))) for record in of(name)]
 
-    figures: Figures = {
-        "figures 1 and 2": partial(_of_modules, to),
-        "figures 3 to 5": lambda: attention_maps.draw_attention(to, found(attention_maps.ATTENTION)),
-        **{title: partial(style.save_figure, to, *picture) for title, picture in lab.PICTURES.items()},
-        "head similarity": lambda: heads.draw_similarity(to, of(BASE), results),
+    figures: dict[str, Callable[[], Drawn]] = {
+        "figures 1 and 2": _of_modules,
+        "figures 3 to 5": partial(of_weights, attention_maps.ATTENTION),
+        **lab.PICTURES,
+        "head similarity": lambda: heads.draw_similarity(of(BASE), results),
         "soft alignment": lambda: heads.draw_alignments(
-            to, of(heads.TABLE), of(BASE), results, command=f"{heads.COMMAND} {at_scale}"
+            of(heads.TABLE), of(BASE), results, command=f"{heads.COMMAND} {at_scale}"
         ),
-        "activations": partial(of_weights, trained.ACTIVATIONS, 5.0, trained.paint_activations),
-        "gradients of the first word": partial(of_weights, trained.GRADIENTS, 3.75, trained.paint_gradients),
+        "activations": partial(of_weights, trained.ACTIVATIONS),
+        "gradients of the first word": partial(of_weights, trained.GRADIENTS),
         **{f"curves of {table}": partial(learned, table) for table in tables},
         **{f"operations of {table}": partial(of_systems, curves.draw_over_operations, table) for table in tables},
         **{f"fading of {table}": partial(of_systems, curves.draw_fading, table, results) for table in tables},
-        "differences": lambda: forest.draw_differences(
-            to, third(), _evidence(place, of), results, command=f"{MAKE_ALL} {at_scale}"
+        "differences": lambda: scores.draw_differences(
+            third(), _evidence(place, of), results, command=f"{MAKE_ALL} {at_scale}"
         ),
-        "quality and cost": lambda: quality.draw_quality(to, third(), command=f"{MAKE_ALL} {at_scale}"),
+        "quality and cost": lambda: scores.draw_quality(third(), command=f"{MAKE_ALL} {at_scale}"),
     }
-    if forest.TEXT_SIZES_TABLE in tables:
-        figures["sizes of text"] = lambda: forest.draw_text_sizes(to, chain.from_iterable(map(of, (BASE, *tables))))
+    if scores.TEXT_SIZES_TABLE in tables:
+        figures["sizes of text"] = lambda: scores.draw_text_sizes(chain.from_iterable(map(of, (BASE, *tables))))
     return figures
 
 
@@ -129,22 +130,16 @@ def _main(arguments: Sequence[str] | None) -> int:
     return 0
 
 
-def _of_modules(to: Path) -> list[Path]:
-    """Draw figures 1 and 2, which are derived from the model's modules.
+def _of_modules() -> Drawn:
+    """Figures 1 and 2, which are derived from the model's modules.
 
     The model is a narrow base, which is fast to build; the pictures do not show widths.
     """
-    from repro.figures import architecture, operations
+    from repro.figures import architecture
     from repro.model.transformer import Transformer
 
-    drawn = architecture.stacks(Transformer(replace(PAPER_BASE, d_model=16, d_ff=32, d_k=2, d_v=2), vocab_size=11))
-    size, paint = (6.4, architecture.height(drawn) / 72), partial(architecture.paint_architecture, drawn=drawn)
-    halves = operations.scaled_dot_product(), operations.multi_head()
-    of_operations = partial(operations.paint_operations, left=halves[0], right=halves[1])
-    return [
-        *style.save_figure(to, "figure1_architecture", size, paint),
-        *style.save_figure(to, "figure2_attention", operations.paper_size(*halves), of_operations),
-    ]
+    narrow = Transformer(replace(PAPER_BASE, d_model=16, d_ff=32, d_k=2, d_v=2), vocab_size=11)
+    return [*architecture.draw_architecture(narrow), *architecture.draw_operations()]
 
 
 def _evidence(place: Path, of: Callable[[str], list[Record]]) -> Evidence:

@@ -11,7 +11,6 @@ heads with the same attention have a cosine of 1.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from numpy.typing import NDArray
 from repro.decoding.heads import entropies
 from repro.figures import style
 from repro.figures.attention_maps import merged_to_words
-from repro.figures.checkpoints import told_runs, whose
-from repro.figures.style import Axes, Figure
+from repro.figures.style import Axes, Drawn, Figure
+from repro.figures.trained import told_runs, whose
 from repro.results.artifacts import seen_sentences
 from repro.results.frame import interval
 from repro.results.record import Record
@@ -62,12 +61,7 @@ class Aligned:
         return np.asarray(entropies(self.heads).mean((0, 1)))
 
 
-@dataclass(frozen=True)
-class Compared:
-    """One run of each system, on the same sentences."""
-
-    runs: tuple[Record, Record]
-    sentences: list[tuple[Aligned, Aligned]]
+Both = list[tuple[Aligned, Aligned]]  # the same sentences by a run of each system
 
 
 def aligned_sentences(records: Sequence[Record], results: Path) -> Iterator[tuple[Record, list[Aligned]]]:
@@ -82,7 +76,9 @@ def aligned_sentences(records: Sequence[Record], results: Path) -> Iterator[tupl
         yield record, found
 
 
-def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str) -> Compared:
+def compared_alignments(
+    rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str
+) -> tuple[tuple[Record, Record], Both]:
     """The run of soft alignment with the lowest seed, and a run of the base, of the same seed if possible.
 
     Raises ValueError, which names the command to run, where a run is missing.
@@ -99,20 +95,11 @@ def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results:
         same = {(one.about, *one.source): one for one in theirs}
         both = [(one, same[key]) for one in own if (key := (one.about, *one.source)) in same]
         if both:
-            return Compared((record, other), both[:MOST])
+            return (record, other), both[:MOST]
     raise ValueError(
         f"no run of committed code of the base row left its attention weights on the sentences of {ROW}, run "
         f"{record.run}. Run `{command}`."
     )
-
-
-def draw_alignments(
-    to: Path, rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str
-) -> list[Path]:
-    """Draw both systems. Raises ValueError where a run is missing."""
-    found = compared_alignments(rows, base, results, command=command)
-    size = style.WIDTH, alignments_height(found)
-    return style.save_figure(to, "soft_alignment", size, partial(paint_alignments, found=found))
 
 
 # in points of 1/72 inch
@@ -123,17 +110,21 @@ PANEL = (72 * style.WIDTH - 2 * (LABELS + GAP + STRIP + RIGHT)) / 2
 LETTER = 0.53  # of the size of a face: how wide a letter is, and a little more
 
 
-def alignments_height(found: Compared) -> float:
-    """Inches of the picture."""
-    return (TOP + ROOM + sum(_above(pair[0]) + BELOW + LINE * _n_rows(pair) for pair in found.sentences)) / 72
+def draw_alignments(rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str) -> Drawn:
+    """The picture of both systems. Raises ValueError where a run is missing."""
+    return [paint_alignments(*compared_alignments(rows, base, results, command=command))]
 
 
-def paint_alignments(figure: Figure, found: Compared) -> None:
-    """Paint both systems side by side for each sentence: target by source words, and the entropy of each row."""
-    width, height = (72 * inches for inches in figure.get_size_inches())
-    most = max(math.log(len(one.source)) for one, _ in found.sentences) * 1.04
+def paint_alignments(runs: Sequence[Record], sentences: Both) -> Figure:
+    """Both systems side by side for each sentence: target by source words, and the entropy of each row."""
+    width, height = (
+        72 * style.WIDTH,
+        TOP + ROOM + sum(_above(pair[0]) + BELOW + LINE * _n_rows(pair) for pair in sentences),
+    )
+    figure = style.figure("soft_alignment", height / 72)
+    most = max(math.log(len(one.source)) for one, _ in sentences) * 1.04
     top = height - TOP
-    for n, pair in enumerate(found.sentences):
+    for n, pair in enumerate(sentences):
         top -= _above(pair[0])
         for side, one in enumerate(pair):
             left = LABELS + side * (LABELS + PANEL + GAP + STRIP + RIGHT)
@@ -145,10 +136,11 @@ def paint_alignments(figure: Figure, found: Compared) -> None:
             _paint_entropies(strip, one, most)
             if n == 0:
                 middle, n_heads = (left + (PANEL + GAP + STRIP) / 2) / width, math.prod(one.heads.shape[:2])
-                title = found.runs[side].row + (f", mean of its {n_heads} heads" if n_heads > 1 else "")
+                title = runs[side].row + (f", mean of its {n_heads} heads" if n_heads > 1 else "")
                 figure.text(middle, 1 - 4 / height, title, ha="center", va="top", fontsize=10.5)
         top -= LINE * _n_rows(pair) + BELOW
-    style.note(figure, _about(found))
+    style.note(figure, _about(runs, sentences))
+    return figure
 
 
 def _face(one: Aligned) -> float:
@@ -191,13 +183,13 @@ def _paint_entropies(axes: Axes, one: Aligned, most: float) -> None:
     axes.set_xlabel("entropy (nats)", fontsize=6.5, labelpad=1)
 
 
-def _about(found: Compared) -> str:
-    sentences = ", ".join(one.about for one, _ in found.sentences)
+def _about(runs: Sequence[Record], sentences: Both) -> str:
+    places = ", ".join(one.about for one, _ in sentences)
     return (
-        f"Columns: words of the source, from above {sentences}. Rows: words as each system wrote them. White is 0, "
+        f"Columns: words of the source, from above {places}. Rows: words as each system wrote them. White is 0, "
         "darkest blue 1. Bars: the entropy of a row as it is drawn; dotted: a look at all words alike. Orange: the "
         "mean of the heads’ own entropies; heads that look at different words are flat on average. Weights of tokens: "
-        f"keys summed, queries averaged; kept in a byte each. {told_runs([*map(whose, found.runs)])}"
+        f"keys summed, queries averaged; kept in a byte each. {told_runs([*map(whose, runs)])}"
     )
 
 
@@ -246,31 +238,28 @@ def alike_heads(records: Iterable[Record], results: Path) -> list[Alike]:
     return sorted(found, key=lambda one: [*KINDS].index(one.kind))
 
 
-def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[Path]:
-    """Draw the encoder's heads of one run, pair by pair, and the means of all runs for each kind of attention."""
+def draw_similarity(records: Sequence[Record], results: Path) -> Drawn:
+    """The encoder's heads of one run, pair by pair, and the means of all runs for each kind of attention."""
     found = alike_heads(records, results)
     if not found:
         raise ValueError(
             "no run of committed code of the base row left its attention weights (a file .inside.gz beside its "
             "record). Type the command of a run again, where its checkpoints still are."
         )
-
-    def paint(figure: Figure) -> None:
-        left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
-        _paint_heads(left, found[0])
-        _paint_means(right, found)
-        shown = found[0].record
-        spread = " with its 95 % t-interval" if sum(one.kind == found[0].kind for one in found) > 2 else ""
-        style.note(
-            figure,
-            f"Cosine of the weights of two heads, mean over {found[0].n_sentences} sentences; heads that look at the "
-            f"same have 1. Left: scale {shown.scale}, row {shown.row}, seed {shown.seed}.\n"
-            f"Right: a small mark for each run, and above them their mean{spread}.\n"
-            "A decoder's first words have few others to look at, which makes its heads alike.",
-        )
-        figure.tight_layout(rect=(0, 0.13, 1, 1), w_pad=2)
-
-    return style.save_figure(to, "head_similarity", (style.WIDTH, 3.6), paint)
+    figure, shown = style.figure("head_similarity", 3.6), found[0].record
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
+    _paint_heads(left, found[0])
+    _paint_means(right, found)
+    spread = " with its 95 % t-interval" if sum(one.kind == found[0].kind for one in found) > 2 else ""
+    style.note(
+        figure,
+        f"Cosine of the weights of two heads, mean over {found[0].n_sentences} sentences; heads that look at the "
+        f"same have 1. Left: scale {shown.scale}, row {shown.row}, seed {shown.seed}.\n"
+        f"Right: a small mark for each run, and above them their mean{spread}.\n"
+        "A decoder's first words have few others to look at, which makes its heads alike.",
+    )
+    figure.tight_layout(rect=(0, 0.13, 1, 1), w_pad=2)
+    return [figure]
 
 
 def _paint_heads(axes: Axes, one: Alike) -> None:

@@ -7,7 +7,7 @@ Bahdanau et al. (2015).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from repro.figures import style
-from repro.figures.style import Figure
+from repro.figures.style import Drawn
 from repro.model.ablations.batch_norm import TokenBatchNorm
 from repro.model.ablations.codes import FastSinusoids, OneHotPositions, ScalarPositions, SlowSinusoids
 from repro.model.attention import scaled_scores, softmax_of_seen
@@ -48,8 +48,9 @@ def masked() -> tuple[Array, NDArray[np.bool_], Array]:
     return scores[0, 0].numpy(), (bias < 0).numpy(), weights[0, 0].numpy()
 
 
-def paint_mask(figure: Figure) -> None:
-    """Paint three squares: scores; scores with later words masked; weights, each row with sum one."""
+def draw_mask() -> Drawn:
+    """Three squares: scores; scores with later words masked; weights, each row with sum one."""
+    figure = style.figure("mask", 2.75)
     scores, hidden, weights = masked()
     largest = float(np.abs(scores).max())
     panels = (
@@ -68,6 +69,7 @@ def paint_mask(figure: Figure) -> None:
         axes.set_title(title)
         axes.spines[:].set_visible(False)
     figure.tight_layout(w_pad=1.0)
+    return [figure]
 
 
 def _number(value: float, hidden: bool, *, is_weight: bool) -> tuple[str, str]:
@@ -102,15 +104,14 @@ def shared_cells() -> Array:
     return np.stack(found)
 
 
-def paint_norms(figure: Figure) -> None:
-    """Paint a batch of three sentences twice, with the cells that share a mean with one cell."""
+def draw_norms() -> Drawn:
+    """A batch of three sentences twice, with the cells that share a mean with one cell."""
+    figure = style.figure("norms", 4.9, 5.6)
     found = shared_cells()
     _, n_sentences, length, width = found.shape
     apart = length + 0.7  # from one sentence to the next
-    panels = figure.subplots(1, 2)
-    for axes, cells, title in zip(
-        panels, found, ("layer normalisation", "batch normalisation, in training"), strict=True
-    ):
+    titles = "layer normalisation", "batch normalisation, in training"
+    for axes, cells, title in zip(figure.subplots(1, 2), found, titles, strict=True):
         for b, t, d in np.ndindex(n_sentences, length, width):
             x, y, is_pad = d, -(b * apart + t), t >= REAL[b]
             face = style.COLOURS[1] if cells[b, t, d] else "#f4f4f4" if is_pad else style.PALE
@@ -132,6 +133,7 @@ def paint_norms(figure: Figure) -> None:
         "Over the batch a token meets those of other sentences, and in a decoder those that come later.",
     )
     figure.tight_layout(rect=(0, 0.1, 1, 1))
+    return [figure]
 
 
 # ---- saturation: section 3.2.1
@@ -172,8 +174,9 @@ def saturation(widths: Sequence[int] = WIDTHS) -> Array:
     return np.array(rows).T
 
 
-def paint_saturation(figure: Figure) -> None:
-    """Paint how scores spread and the softmax's gradient vanishes as d_k grows, unless scores are scaled."""
+def draw_saturation() -> Drawn:
+    """How scores spread and the softmax's gradient vanishes as d_k grows, unless scores are scaled."""
+    figure = style.figure("softmax_saturation", 2.8)
     variance, plain, scaled = saturation()
     left, right = figure.subplots(1, 2)
     first, second = style.COLOURS[1:3]
@@ -192,24 +195,20 @@ def paint_saturation(figure: Figure) -> None:
     figure.tight_layout(w_pad=2)
     for axes in (left, right):  # their places come from logarithms, whose last digit differs between processors
         axes.set_position([round(part, 6) for part in axes.get_position().bounds])
+    return [figure]
 
 
 # ---- the softmax of two equal scores and one twice as large: section 3.2.1
 
 
-def two_and_twice(a: Array) -> tuple[Array, Array, Array]:
-    """For softmax([a, a, 2a]): the weight of one of the equal two, that of the third, and the norm of the Jacobian."""
+def draw_sharpness() -> Drawn:
+    """Weights and gradient while all scores grow by one factor: gaps between scores saturate a softmax."""
+    figure = style.figure("softmax_of_unequal", 2.7)
+    a = np.linspace(0, 10, 201)
     scores = np.stack([a, a, 2 * a], axis=-1)
     exponents = np.exp(scores - scores.max(-1, keepdims=True))
-    p = exponents / exponents.sum(-1, keepdims=True)
-    return p[..., 0], p[..., 2], jacobian_norm(scores)
-
-
-def paint_sharpness(figure: Figure) -> None:
-    """Paint weights and gradient while all scores grow by one factor: gaps between scores saturate a softmax."""
-    a = np.linspace(0, 10, 201)
-    one, twice, jacobian = two_and_twice(a)
-    alike = jacobian_norm(np.stack([a, a, a], axis=-1))
+    one, _, twice = (exponents / exponents.sum(-1, keepdims=True)).T
+    jacobian, alike = jacobian_norm(scores), jacobian_norm(np.stack([a, a, a], axis=-1))
     left, right = figure.subplots(1, 2)
     left.plot(a, twice, color=style.COLOURS[1], label="of $2a$")
     left.plot(a, one, color=style.COLOURS[2], ls=style.DASHES[1], label="of each $a$")
@@ -223,6 +222,7 @@ def paint_sharpness(figure: Figure) -> None:
     for axes in (left, right):
         axes.grid(True)
     figure.tight_layout(w_pad=2)
+    return [figure]
 
 
 # ---- codes of positions: section 3.5
@@ -242,8 +242,9 @@ def codes() -> dict[str, Array]:
     return {name: kind(CODE_WIDTH)(0, LENGTH).double().numpy() for name, kind in kinds.items()}
 
 
-def paint_codes(figure: Figure) -> None:
-    """Paint heat maps of the encodings, and how similar that of one position is to those around it."""
+def draw_codes() -> Drawn:
+    """Heat maps of the encodings, and how similar that of one position is to those around it."""
+    figure = style.figure("position_codes", 4.0)
     found = codes()
     grid = figure.add_gridspec(2, len(found), height_ratios=(1, 1.05), hspace=0.62, wspace=0.22)
     for i, (name, code) in enumerate(found.items()):
@@ -263,6 +264,7 @@ def paint_codes(figure: Figure) -> None:
     axes.grid(True)
     figure.legend(loc="lower center", ncols=len(found), handlelength=3)
     figure.subplots_adjust(left=0.08, right=0.98, top=0.93, bottom=0.2)
+    return [figure]
 
 
 # ---- where the source enters a decoder
@@ -276,21 +278,12 @@ PLACES = ("first state", *(f"step {t + 1}" for t in range(len(WRITTEN))))
 SAME = 1e-5  # tolerance for shares of two steps that are the same
 
 
-@dataclass(frozen=True)
-class Entrances:
-    """The share of each source word in what the decoder sees of the source; 0 where it sees nothing."""
+def entrances(model: Simple, source: Sequence[int], written: Sequence[int]) -> Array:
+    """The share of each source word in what a decoder sees of the source, 0 where it sees nothing: [1 + T, S].
 
-    first: Array  # [S] shares in the first state
-    steps: Array  # [T, S] shares in each step, with the state before it held fixed
-
-    @property
-    def is_same(self) -> bool:
-        """Whether all steps see the source in the same way."""
-        return bool(np.abs(self.steps - self.steps[0]).max() < SAME)
-
-
-def entrances(model: Simple, source: Sequence[int], written: Sequence[int]) -> Entrances:
-    """Find the shares by the gradients of the first state and of each step's output with respect to the memory."""
+    First in the first state, then in each step, with the state before it held fixed. Found by the gradients of the
+    first state and of each step's output with respect to the memory.
+    """
     ids = torch.tensor([source])
     memory = model.eval().encode(ids).detach().requires_grad_()
     model.encode = lambda source: memory  # type: ignore[method-assign]  # this model is thrown away
@@ -304,38 +297,32 @@ def entrances(model: Simple, source: Sequence[int], written: Sequence[int]) -> E
         norms = gradient[0].norm(dim=-1).double().numpy()
         return np.asarray(norms / max(norms.sum(), 1e-30))
 
-    first, steps = share_of(torch.cat(state.own, dim=-1)), []
+    shares = [share_of(torch.cat(state.own, dim=-1))]
     for id in written:
         held = replace(state, own=tuple(part.detach() for part in state.own))
         seen, _ = model.advance(torch.tensor([id]), held)
-        steps.append(share_of(seen))
+        shares.append(share_of(seen))
         with torch.no_grad():
             _, state = model.advance(torch.tensor([id]), state)
-    return Entrances(first, np.stack(steps))
+    return np.stack(shares)
 
 
-def three_decoders() -> dict[str, Entrances]:
-    """The decoders of three systems of the ladder, with seeded, untrained weights."""
-    found = {}
-    for name, kind in (("simple", Simple), ("static, mean", StaticMean), ("soft alignment", SoftAlignment)):
+def draw_decoders() -> Drawn:
+    """The shares in the decoders of three systems of the ladder, with seeded, untrained weights; 0 is blank."""
+    figure = style.figure("where_the_source_enters", 2.6)
+    kinds = {"simple": Simple, "static, mean": StaticMean, "soft alignment": SoftAlignment}
+    for axes, (name, kind) in zip(figure.subplots(1, len(kinds), sharey=True), kinds.items(), strict=True):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(8)
             model = kind(NARROW, 23).double()
-        found[name] = entrances(model, range(3, 3 + len(SOURCE)), range(10, 10 + len(WRITTEN)))
-    return found
-
-
-def paint_decoders(figure: Figure) -> None:
-    """Paint, for each decoder, the share of each source word in the first state and in each step; 0 is blank."""
-    found = three_decoders()
-    for axes, (name, seen) in zip(figure.subplots(1, len(found), sharey=True), found.items(), strict=True):
-        shares = np.vstack([seen.first, seen.steps])
+        shares = entrances(model, range(3, 3 + len(SOURCE)), range(10, 10 + len(WRITTEN)))
         axes.imshow(np.where(shares > 0, shares, np.nan), cmap="Blues", vmin=0, vmax=1)
         for (row, column), share in np.ndenumerate(shares):
             if share > 0:
                 colour = "white" if share > 0.6 else style.INK
                 axes.text(column, row, f"{share:.2f}", ha="center", va="center", fontsize=8, color=colour)
-        when = "at the start" if not seen.steps.any() else f"each step {'the same' if seen.is_same else 'another'}"
+        is_same = np.abs(shares[2:] - shares[1]).max() < SAME
+        when = f"each step {'the same' if is_same else 'another'}" if shares[1:].any() else "at the start"
         axes.set_title(f"{name}: {when}", fontsize=9.5)
         axes.set_xticks(range(len(SOURCE)), SOURCE)
         axes.set_yticks(range(len(PLACES)), PLACES)
@@ -343,13 +330,14 @@ def paint_decoders(figure: Figure) -> None:
         axes.spines[:].set(visible=True, color=style.PALE)
     style.note(figure, "The share of each source word in what a decoder’s first state and each of its steps see of it.")
     figure.tight_layout(rect=(0, 0.06, 1, 1))
+    return [figure]
 
 
-PICTURES: dict[str, tuple[str, tuple[float, float], style.Paint]] = {  # file, inches, and what paints it
-    "softmax saturation": ("softmax_saturation", (style.WIDTH, 2.8), paint_saturation),
-    "mask": ("mask", (style.WIDTH, 2.75), paint_mask),
-    "norms": ("norms", (5.6, 4.9), paint_norms),
-    "softmax of unequal scores": ("softmax_of_unequal", (style.WIDTH, 2.7), paint_sharpness),
-    "position codes": ("position_codes", (style.WIDTH, 4.0), paint_codes),
-    "where the source enters": ("where_the_source_enters", (style.WIDTH, 2.6), paint_decoders),
+PICTURES = {
+    "softmax saturation": draw_saturation,
+    "mask": draw_mask,
+    "norms": draw_norms,
+    "softmax of unequal scores": draw_sharpness,
+    "position codes": draw_codes,
+    "where the source enters": draw_decoders,
 }

@@ -1,14 +1,20 @@
-"""How every figure looks, and how it becomes a file: a Times-like face, eight colours, no date in the bytes."""
+"""How every figure looks, and how it becomes a file: a Times-like face, eight colours, no date in the bytes.
+
+A figure is written as matplotlib's SVG in half the room, with the same look: nothing that is not seen, and nothing said
+twice.
+"""
 
 import re
+import string
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree import ElementTree
 
-from repro.figures.slim import slim
 from repro.storage.atomic import write_bytes, write_text
 
 if TYPE_CHECKING:
@@ -17,15 +23,10 @@ if TYPE_CHECKING:
 else:  # matplotlib is imported when something is drawn
     Axes = Figure = Any
 
-Paint = Callable[[Figure], None]
-
 WIDTH = 7.0  # inches, the text width of a page
-MOST = 16  # lines of one picture that can be told apart
-UNNAMED: dict[str, Any] = {"Date": None, "Creator": None}  # either would change the bytes
-INK, SOFT, GREY, PALE = "#1a1a1a", "#6b6b6b", "#a6a6a6", "#d9d9d9"
+INK, SOFT, PALE = "#1a1a1a", "#6b6b6b", "#d9d9d9"
 # Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is left out, as paper does not show it
 COLOURS = ("#1a1a1a", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f4fa0")
-HEADS = (*COLOURS[1:], "#8c510a")  # for attention heads; black is for words
 # dashes, by which the same lines can be told apart in grey
 DASHES: tuple[Any, ...] = (
     "-",
@@ -44,19 +45,6 @@ def look(i: int) -> dict[str, Any]:
     """Colour, dashes and marker of line number `i`, from 0; of the first 16 no two share two of the three."""
     lap, at = divmod(i, len(COLOURS))
     return {"color": COLOURS[at], "ls": DASHES[at ^ lap % 2], "marker": MARKERS[at ^ 2 * (lap % 2)]}
-
-
-def looks(rows: Sequence[str], drawn: Collection[str]) -> dict[str, dict[str, Any]]:
-    """The look of each of the `drawn` rows, with its label: the same in all pictures of the table that has all `rows`.
-
-    Raises ValueError if there are more rows than a reader can tell apart.
-    """
-    if len(rows) > MOST:
-        raise ValueError(
-            f"its {len(rows)} rows cannot be told apart in one picture, which has {MOST} lines at most. The report for "
-            "the browser shows them: `python -m repro report --html`."
-        )
-    return {row: look(rows.index(row)) | {"label": symbols(row)} for row in drawn}
 
 
 _HOUSE: dict[Any, Any] = {
@@ -85,43 +73,58 @@ _HOUSE: dict[Any, Any] = {
 }
 
 
-@contextmanager
-def house() -> Iterator[None]:
-    """Use matplotlib with our settings and none of the user's, until the end of the block."""
-    import matplotlib
+def house() -> AbstractContextManager[None]:
+    """Until the end of the block matplotlib has our settings, and none of the user's."""
+    import matplotlib.style
 
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_HOUSE)
-        yield
+    return matplotlib.style.context(_HOUSE, after_reset=True)
 
 
-def save_figure(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> list[Path]:
-    """Write a figure of `size` inches as `name`.svg, and return that file; the same input gives the same bytes."""
-    write_bytes(folder / f"{name}.svg", svg(size, paint))
-    return [folder / f"{name}.svg"]
+def figure(name: str, height: float, width: float = WIDTH) -> Figure:
+    """An empty figure of so many inches, which is saved as `name`.
 
-
-def svg(size: tuple[float, float], paint: Paint) -> bytes:
-    """The figure as a file's bytes."""
-    file = BytesIO()  # matplotlib writes an SVG in pieces of a few bytes
-    with house():
-        painted(size, paint).savefig(file, format="svg", metadata=UNNAMED)
-    return slim(file.getvalue())
-
-
-def painted(size: tuple[float, float], paint: Paint) -> Figure:
-    """A figure outside of pyplot: no window, no shared state, but text can be measured."""
+    It is made outside of pyplot, so there is no window and no shared state, but text can be measured.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
+    made = Figure(figsize=(width, height), label=name)
+    FigureCanvasAgg(made)
+    return made
+
+
+class Numbers(NamedTuple):
+    """The numbers of a figure, which are saved beside it."""
+
+    name: str
+    columns: Sequence[str]
+    rows: Iterable[Sequence[Any]]
+
+
+Drawn = list[Figure | Numbers]
+
+
+def save(folder: Path, made: Figure | Numbers) -> Path:
+    """Write a figure as SVG, or numbers as CSV to six digits, so that processors agree; returns the file."""
+    if isinstance(made, Numbers):
+        from pandas import DataFrame
+
+        file, frame = folder / f"{made.name}.csv", DataFrame([*made.rows], columns=[*made.columns])
+        write_text(file, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    else:
+        write_bytes(file := folder / f"{made.get_label()}.svg", svg(made))
+    return file
+
+
+def svg(made: Figure) -> bytes:
+    """A figure as a file's bytes, in the look of `house`; the same input gives the same bytes."""
     from matplotlib.layout_engine import PlaceHolderLayoutEngine
 
-    figure = Figure(figsize=size)
-    FigureCanvasAgg(figure)
-    paint(figure)
-    if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine):  # left behind by `tight_layout`: it moves
-        figure.set_layout_engine(None)  # nothing any more, but would make matplotlib draw the figure twice
-    return figure
+    if isinstance(made.get_layout_engine(), PlaceHolderLayoutEngine):  # left behind by `tight_layout`: it moves
+        made.set_layout_engine(None)  # nothing any more, but would make matplotlib draw the figure twice
+    file = BytesIO()  # matplotlib writes an SVG in pieces of a few bytes
+    made.savefig(file, format="svg", metadata={"Date": None, "Creator": None})  # either would change the bytes
+    return slim(file.getvalue())
 
 
 def canvas(figure: Figure) -> Axes:
@@ -131,28 +134,6 @@ def canvas(figure: Figure) -> Axes:
     axes.set(xlim=(0, 72 * width), ylim=(0, 72 * height))
     axes.set_axis_off()
     return axes
-
-
-def legend_below(figure: Figure, looks: Iterable[Mapping[str, Any]], *, w_pad: float, **how: Any) -> None:
-    """Add a legend under all panels, in as many columns as there is room for; the figure grows by its height."""
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], **look) for look in looks]
-    for across in range(5, 0, -1):
-        legend = figure.legend(handles=handles, loc="lower center", ncols=across, **how)
-        box = legend.get_window_extent()
-        if box.width <= figure.bbox.width:
-            break
-        if across > 1:
-            legend.remove()
-    legend.get_title().set_multialignment("center")
-    figure.tight_layout(w_pad=w_pad, h_pad=0.4)
-    height, place = figure.get_figheight(), figure.subplotpars
-    foot = box.y1 / figure.dpi  # inches
-    figure.set_figheight(height + foot)
-    figure.subplots_adjust(
-        bottom=(place.bottom * height + foot) / (height + foot), top=(place.top * height + foot) / (height + foot)
-    )
 
 
 def note(figure: Figure, text: str) -> None:
@@ -174,10 +155,93 @@ def symbols(text: str) -> str:
     return re.sub(indexed, formula, text.replace("$", r"\$"))
 
 
-def save_numbers(folder: Path, name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
-    """Write the numbers of a picture as `name`.csv, floats to six digits, so that processors agree."""
-    from pandas import DataFrame
+# ---- the same picture in half the room
 
-    file, frame = folder / f"{name}.csv", DataFrame([*rows], columns=list(columns))
-    write_text(file, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-    return file
+DIGITS = 2  # behind the point: a hundredth of a point is not seen
+SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
+POINTED = re.compile(r"url\(#([^)]*)\)")
+PLAIN_SHIFT = re.compile(r"translate\((\S+)[ ,]0\)")
+NUMBERS = ("d", "x", "y", "width", "height")
+
+
+def slim(picture: bytes) -> bytes:
+    """The picture again: coordinates of two digits, short names, each style and each attribute once."""
+    root = ElementTree.fromstring(picture)
+    for metadata in root.findall(f"{SVG}metadata"):
+        root.remove(metadata)
+    # what something points at keeps a name, in the order of the picture
+    pointed = [link[1:] for one in root.iter() if (link := one.get(LINK, "")).startswith("#")]
+    pointed += [name for one in root.iter() for value in one.attrib.values() for name in POINTED.findall(value)]
+    names = _short(dict.fromkeys(pointed))
+    looks = Counter(style for one in root.iter() if (style := one.get("style")))
+    classes = _short(style for style, times in looks.items() if times > 1)
+    for one in root.iter():
+        for name in NUMBERS:
+            if name in one.attrib and one is not root:
+                one.set(name, _path(one.attrib[name]) if name == "d" else NUMBER.sub(_rounded, one.attrib[name]))
+        _move(one)
+        _rename(one, names)
+        if (style := one.get("style")) in classes:
+            one.set("class", classes[one.attrib.pop("style")])
+    sheet = root.find(f"{SVG}defs/{SVG}style")
+    if sheet is not None:
+        sheet.text = "\n".join([sheet.text or "", *(f".{name}{{{style}}}" for style, name in classes.items())])
+    _flatten(root)
+    ElementTree.register_namespace("", SVG[1:-1])
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def _short(names: Iterable[str]) -> dict[str, str]:
+    """A name of one or two letters for each."""
+    letters = string.ascii_letters
+    short = [*letters, *(a + b for a in letters for b in letters)]
+    return dict(zip(names, short, strict=False))
+
+
+def _rounded(number: re.Match[str]) -> str:
+    value = round(float(number[0]), DIGITS) + 0.0  # no minus before a zero
+    return f"{value:.{DIGITS}f}".rstrip("0").rstrip(".")
+
+
+def _path(path: str) -> str:
+    """A path without what may be left out: a command that is repeated, a blank before a sign."""
+    made, last = [], ""
+    for command, numbers in re.findall(r"([MLQCZz])([^MLQCZz]*)", NUMBER.sub(_rounded, path)):
+        goes_on = command == last in "LQC" or last + command == "ML"
+        made += [" " if goes_on else command, " ".join(numbers.split())]
+        last = command
+    return "".join(made).replace(" -", "-")
+
+
+def _move(one: ElementTree.Element) -> None:
+    """Round where it stands; a letter that is only shifted to the right has an x instead."""
+    if transform := one.get("transform"):
+        moved = re.sub(r"translate\([^)]*\)", lambda found: NUMBER.sub(_rounded, found[0]), transform)
+        one.set("transform", moved)
+        if one.tag == f"{SVG}use" and (shift := PLAIN_SHIFT.fullmatch(moved)) and "x" not in one.attrib:
+            one.set("x", shift[1])
+            del one.attrib["transform"]
+
+
+def _rename(one: ElementTree.Element, names: dict[str, str]) -> None:
+    if LINK in one.attrib:
+        link = one.attrib.pop(LINK)
+        one.set("href", f"#{names[link[1:]]}" if link.startswith("#") else link)
+    if name := one.attrib.pop("id", None):
+        one.attrib |= {"id": names[name]} if name in names else {}
+    for key, value in one.attrib.items():
+        one.set(key, POINTED.sub(lambda found: f"url(#{names[found[1]]})", value))
+
+
+def _flatten(one: ElementTree.Element) -> None:
+    """Take the content out of groups that say nothing, and put each element on a line of its own."""
+    inside: list[ElementTree.Element] = []
+    for child in one:
+        _flatten(child)
+        inside += child if child.tag == f"{SVG}g" and not child.attrib else [child]
+    one[:] = inside
+    if inside:
+        one.text = "\n"
+    for child in inside:
+        child.tail = "\n"

@@ -1,4 +1,4 @@
-"""Pictures of trained weights: activations between sub-layers, and gradients of the first word that is written.
+"""Measurements of trained weights, each kept in a file that outlasts the checkpoints, and two pictures of them.
 
 Activations: mean and variance before and after training, with norms and without. The first weights are drawn from the
 run's seed, the last come from its checkpoints. Paper: section 3.1.
@@ -11,11 +11,11 @@ et al. (2014), section 1.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,23 +23,117 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from repro.data.batch import Batch, make_batch
+from repro.data.shards import Encoded
+from repro.data.tokenizer import Tokenizer
 from repro.figures import style
-from repro.figures.checkpoints import Probe, dev_pairs, sides_of, told_runs, whose
-from repro.figures.style import Axes, Figure
+from repro.figures.style import Axes, Drawn
 from repro.model.config import Hyper
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
 from repro.results.record import BASE, Record
 from repro.runs.load import open_run, system_of
+from repro.runs.outputs import at_hand
+from repro.storage import signed_json
 
 Array = NDArray[np.float64]
+FORMAT = 1
 N_SENTENCES = 64  # the first of dev, for activations
 STACKS = {"encoder": ("self-attention", "feed-forward"), "decoder": ("self-attention", "source", "feed-forward")}
 WHEN = {"first": "first step", "last": "last step"}
 FEWEST, MOST = 32, 256  # sentences of one length, for gradients
 
 Moments = dict[str, list[tuple[float, float]]]  # by stack: mean and variance of the embedding and after each sub-layer
+
+
+# ---- measuring
+
+
+class Probe(NamedTuple):
+    """Something that is measured of checkpoints."""
+
+    name: str  # of its file
+    command: str  # which trains the runs
+    measure: Callable[[Sequence[Record], Path, Path], Any]  # of records, their runs and the cache
+    draw: Callable[[Any], Drawn]  # of what was measured
+    rows: tuple[tuple[str, str], ...]  # table and row of each run
+
+
+def runs_of_rows(wanted: Sequence[tuple[str, str]], of: Callable[[str], Sequence[Record]], runs: Path) -> list[Record]:
+    """For each row a finished run whose folder is in `runs`; an empty list if a row has none.
+
+    For the first row it is the run of the lowest seed. For the others it is that of the same seed, if there is one;
+    they must have read the same text in the same tokens. Runs of uncommitted code are not compared, but one may be
+    shown by itself.
+    """
+    found: list[Record] = []
+    for table, row in wanted:
+        fitting = [
+            record
+            for record in of(table)
+            if record.row == row
+            and record.status == "finished"
+            and not (record.stamp["dirty"] and len(wanted) > 1)
+            and (runs / record.run / "record.json").is_file()
+            and all((record.corpus, record.tokenizer) == (other.corpus, other.tokenizer) for other in found[:1])
+        ]
+        if not fitting:
+            return []
+        found.append(min(fitting, key=lambda record: (bool(found) and record.seed != found[0].seed, record.seed)))
+    return found
+
+
+def dev_pairs(record: Record, cache: Path) -> list[tuple[str, str]]:
+    """The lines of dev on which a run was scored. Raises ValueError where they are not available."""
+    if (corpus := at_hand(record, cache)) is None:
+        name = record.corpus["name"]
+        raise ValueError(
+            f"expected the text of run {record.run}, {name} {record.pair}, in {cache}, found none. Give the "
+            f"--cache-dir of that run, or run {record.table} again."
+        )
+    return list(corpus.dev.pairs())
+
+
+def sides_of(pairs: Sequence[tuple[str, str]], tokenizer: Tokenizer) -> tuple[Encoded, Encoded]:
+    """Sources and targets as ids, each with its end symbol."""
+    source, target = (Encoded(*tokenizer.encode(list(side))) for side in zip(*pairs, strict=True))
+    return source, target
+
+
+def measured(to: Path, probe: Probe, records: Sequence[Record], runs: Path, cache: Path, *, scale: str) -> Any:
+    """The measurement of the records' runs, or else the one in `to`. Raises ValueError that names the command to run.
+
+    It is measured once, and again for other runs. It names its `run`, or each of its `runs`, as `whose` does.
+    """
+    file, command = to / f"{probe.name}.json", f"{probe.command} --scale {scale}"
+    advice = f"Restore it from git, or delete it and run `{command}`."
+    kept = signed_json.read(file, "a measurement", FORMAT, advice) if file.exists() else None
+    ids = [record.run for record in records]
+    if ids and (kept is None or [one["run"] for one in kept.get("runs", [kept])] != ids):
+        kept = {"format": FORMAT, **probe.measure(records, runs, cache)}
+        signed_json.write(file, kept)
+    if kept is None:
+        raise ValueError(f"no {file}, and no finished run with its checkpoints to make it from. Run `{command}`.")
+    return kept
+
+
+def told_runs(runs: Sequence[Mapping[str, Any]]) -> str:
+    """The runs behind the numbers, for a caption."""
+    each = "; ".join(f"{one['row']} seed {one['seed']}, run {one['run']}, commit {one['commit'][:12]}" for one in runs)
+    return f"Scale {runs[0]['scale']}, corpus {runs[0]['corpus']} {runs[0]['pair']}: {each}."
+
+
+def whose(record: Record) -> dict[str, Any]:
+    """The facts about a run that are stored with a measurement."""
+    return {
+        "row": record.row,
+        "seed": record.seed,
+        "scale": record.scale,
+        "corpus": record.corpus["name"],
+        "pair": record.pair,
+        "run": record.run,
+        "commit": record.stamp["commit"] or "none",
+    }
 
 
 # ---- activations
@@ -101,16 +195,9 @@ def measure_activations(records: Sequence[Record], runs: Path, cache: Path) -> d
     return {"runs": [*map(whose, records)], "sentences": len(pairs), "moments": found}
 
 
-ACTIVATIONS = Probe(
-    "activations",
-    'python experiments/lab_parts.py --rows base "no norm"',
-    measure_activations,
-    ((BASE, BASE), ("lab_parts", "no norm")),
-)
-
-
-def paint_activations(figure: Figure, measured: dict[str, Any]) -> None:
-    """Paint the encoder above, the decoder below; mean left, variance right."""
+def draw_activations(measured: Mapping[str, Any]) -> Drawn:
+    """The encoder above, the decoder below; mean left, variance right."""
+    figure = style.figure("activations", 5.0)
     panels = figure.subplots(2, 2, sharey="col")
     for (left, right), stack in zip(panels, STACKS, strict=True):
         for moment, axes in enumerate((left, right)):
@@ -135,6 +222,7 @@ def paint_activations(figure: Figure, measured: dict[str, Any]) -> None:
         f"step: the weights that the seed draws; last: those that are scored. {told_runs(measured['runs'])}",
     )
     figure.tight_layout(rect=(0, 0.17, 1, 1), w_pad=2)
+    return [figure]
 
 
 def _name_layers(axes: Axes, stack: str, n: int) -> None:
@@ -149,6 +237,15 @@ def _name_layers(axes: Axes, stack: str, n: int) -> None:
     for layer in range(n_layers):
         axes.axvline(0.5 + layer * parts, color=style.PALE, lw=0.7, zorder=0)
     axes.grid(True, axis="y")
+
+
+ACTIVATIONS = Probe(
+    "activations",
+    'python experiments/lab_parts.py --rows base "no norm"',
+    measure_activations,
+    draw_activations,
+    ((BASE, BASE), ("lab_parts", "no norm")),
+)
 
 
 # ---- gradients
@@ -198,22 +295,18 @@ def measure_gradients(records: Sequence[Record], runs: Path, cache: Path) -> dic
     return {"runs": [*map(whose, records)], "norms": norms}
 
 
-GRADIENTS = Probe(
-    "source_gradients",
-    'python experiments/ladder.py --rows base simple "soft alignment"',
-    measure_gradients,
-    (("ladder", "simple"), ("ladder", "soft alignment"), (BASE, BASE)),
-)
-
-
-def paint_gradients(figure: Figure, measured: dict[str, Any]) -> None:
-    """Paint one line per system: norms left, shares right."""
-    norms = np.array(measured["norms"])  # [runs, B, S]
+def draw_gradients(measured: Mapping[str, Any]) -> Drawn:
+    """One line per system with its quartiles: norms left, shares right."""
+    norms, figure = np.array(measured["norms"]), style.figure("source_gradients", 3.75)  # [runs, B, S]
     left, right = figure.subplots(1, 2)
+    n, length = norms.shape[1:]
     for i, (run, of) in enumerate(zip(measured["runs"], norms, strict=True)):
         for axes, values in ((left, of), (right, of / of.sum(1, keepdims=True))):
-            _paint_quartiles(axes, values, i, run["row"])
-    n, length = norms.shape[1:]
+            low, median, high = np.percentile(values, (25, 50, 75), axis=0)
+            places, colour = np.arange(1, length + 1), style.COLOURS[i + 1]
+            axes.fill_between(places, low, high, color=colour, alpha=0.16, lw=0)
+            how: dict[str, Any] = {"ls": style.DASHES[i], "marker": style.MARKERS[i], "ms": 3.6, "label": run["row"]}
+            axes.plot(places, median, color=colour, **how)
     right.axhline(1 / length, color=style.SOFT, lw=0.8, ls=style.DASHES[2], zorder=1)
     for axes, title in ((left, "norm of the gradient"), (right, "share of the sentence’s sum")):
         axes.set(title=title, xlabel="position in the source (tokens)", yscale="log", xlim=(0.5, length + 0.5))
@@ -229,11 +322,13 @@ def paint_gradients(figure: Figure, measured: dict[str, Any]) -> None:
         f"{told_runs(measured['runs'])}",
     )
     figure.tight_layout(rect=(0, 0.235, 1, 1), w_pad=2)
+    return [figure]
 
 
-def _paint_quartiles(axes: Axes, values: Array, i: int, row: str) -> None:
-    low, median, high = np.percentile(values, (25, 50, 75), axis=0)
-    places = np.arange(1, values.shape[1] + 1)
-    colour = style.COLOURS[i + 1]
-    axes.fill_between(places, low, high, color=colour, alpha=0.16, lw=0)
-    axes.plot(places, median, color=colour, ls=style.DASHES[i], marker=style.MARKERS[i], ms=3.6, label=row)
+GRADIENTS = Probe(
+    "source_gradients",
+    'python experiments/ladder.py --rows base simple "soft alignment"',
+    measure_gradients,
+    draw_gradients,
+    (("ladder", "simple"), ("ladder", "soft alignment"), (BASE, BASE)),
+)

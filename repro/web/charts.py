@@ -12,8 +12,7 @@ import altair as alt
 from markupsafe import Markup
 
 from repro.claims.catalogue import BLEU, LOG_PPL, Endpoint
-from repro.figures.forest import AXES, ComparedRow, differences_to_base
-from repro.figures.quality import points
+from repro.figures.scores import AXES, ComparedRow, differences_to_base, points
 from repro.pages.columns import PARTS, comma_separated, has_part
 from repro.pages.scale_data import ScaleData
 from repro.results.details import bands
@@ -219,7 +218,7 @@ def _costs(data: ScaleData) -> Lines:
             "high": round(point.high, 3),
             "run": keys[point.table, point.row],
         }
-        for point in points(translating, "bleu")
+        for point in points(translating)
     ]
 
 

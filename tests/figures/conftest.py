@@ -1,15 +1,14 @@
-"""Records as short as a sentence, for figures that are made from records, and the figures as they are painted."""
+"""Records as short as a sentence, for figures that are made from records, and the words of a picture."""
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from paper_runs import paper_run
 
 from repro.decoding.heads import rounded_weights
@@ -60,13 +59,10 @@ def a_record() -> Callable[..., Record]:
     return record
 
 
-@pytest.fixture
-def painted(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures that a test draws, in their order."""
-    figures: list[Figure] = []
-    paint = style.painted
-    monkeypatch.setattr(style, "painted", lambda size, act: figures.append(paint(size, act)) or figures[-1])
-    return figures
+@pytest.fixture(autouse=True, scope="module")
+def house() -> Iterator[None]:
+    with style.house():
+        yield
 
 
 @pytest.fixture

@@ -34,21 +34,17 @@ Make = Callable[..., Record]
     ],
 )
 def test_what_is_missing_is_said_with_its_command(
-    draw: Any, table: str, dirty: bool, said: str, a_record: Make, tmp_path: Path
+    draw: Any, table: str, dirty: bool, said: str, a_record: Make
 ) -> None:
     with pytest.raises(ValueError, match=f"{said}.*Run `python experiments/{table}.py --scale laptop`"):
-        draw(tmp_path, table, [a_record("base", dirty=dirty)])
-    assert not list(tmp_path.iterdir())
+        draw(table, [a_record("base", dirty=dirty)])
 
 
-def test_over_operations_a_row_whose_updates_cost_twice_reaches_twice_as_far(
-    a_record: Make, tmp_path: Path, painted: list[Figure]
-) -> None:
+def test_over_operations_a_row_whose_updates_cost_twice_reaches_twice_as_far(a_record: Make) -> None:
     dev = {"step": [10, 20], "nll": [5.0, 3.0]}
     runs = [a_record("base", dev=dev, flops=4e9), a_record("ByteNet", dev=dev, flops=8e9)]
-    [picture] = draw_over_operations(tmp_path, "ladder", runs)
-    assert picture.name == "operations_ladder.svg"
-    ends = [[line.get_xdata()[-1] for line in axes.get_lines()] for axes in painted[0].axes]
+    [figure] = draw_over_operations("ladder", runs)
+    ends = [[line.get_xdata()[-1] for line in axes.get_lines()] for axes in figure.axes]
     assert ends == [[20, 20], [4e9, 8e9]]
 
 
@@ -118,16 +114,13 @@ def test_the_picture_says_what_its_bars_are(parts: list[tuple[float, ...]], told
     assert _told([(part,) for part in parts]) == told
 
 
-def test_the_picture_of_thirds_has_a_line_for_each_row_that_has_counts(
-    left: tuple[Path, list[Record]], tmp_path: Path, painted: list[Figure]
-) -> None:
+def test_the_picture_of_thirds_has_a_line_for_each_row_that_has_counts(left: tuple[Path, list[Record]]) -> None:
     results, records = left
-    [picture] = draw_fading(tmp_path, "ladder", records, results)
-    assert picture.name == "fading_ladder.svg"
-    for axes, begin in zip(painted[0].axes, (0, 3), strict=True):
+    [figure] = draw_fading("ladder", records, results)
+    for axes, begin in zip(figure.axes, (0, 3), strict=True):
         lines = [line.get_ydata() for line in axes.get_lines() if line.get_marker() not in ("_", "None")]
         rows = fading_rows(records, results).values()
         for line, parts in zip(lines, rows, strict=True):
             assert line == pytest.approx([sum(part) / len(part) for part in parts[begin : begin + 3]])
     with pytest.raises(ValueError, match=r"no run has its counts .* Run `python experiments/ladder.py --scale lab`"):
-        draw_fading(tmp_path, "ladder", records[4:], results)
+        draw_fading("ladder", records[4:], results)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from repro.figures.checkpoints import whose
 
 from repro.figures import draw, lab
 from repro.figures.attention_maps import map_of_words
+from repro.figures.style import Numbers
+from repro.figures.trained import whose
 from repro.results.record import Record, path, signature_of
 from repro.runs.parsing import SCORES, Parsing
 from repro.storage import signed_json
@@ -49,6 +50,11 @@ def drawn_in(results: Path, make: Make) -> tuple[Path, list[Path], list[str]]:
         record.save(path(results, record))
     signed_json.write(results / "laptop/figures/attention.json", {"format": 1, **measurement(make())})
     return results, *draw.draw_figures(results, "laptop", results / "nowhere", results / "nowhere")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def house() -> None:
+    """The command enters the look of figures by itself."""
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +97,7 @@ def test_a_disk_that_fails_is_no_figure_that_was_skipped(tmp_path: Path) -> None
 
 def only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the drawings that stand on nothing."""
-    monkeypatch.setattr(draw, "_of_modules", lambda to: [])
+    monkeypatch.setattr(draw, "_of_modules", list)
     monkeypatch.setattr(lab, "PICTURES", {})
 
 
@@ -120,12 +126,12 @@ def test_a_damaged_record_costs_its_own_figures_only(
     monkeypatch: pytest.MonkeyPatch, a_record: Make, tmp_path: Path
 ) -> None:
     only(monkeypatch)
-    monkeypatch.setattr(draw.curves, "draw_curves", lambda to, table, records: [to / table])
+    monkeypatch.setattr(draw.curves, "draw_curves", lambda table, records: [Numbers(table, ["n"], [[1]])])
     for record in (a_record("base"), a_record("h=1"), a_record("h=4", table="table3_B")):
         record.save(path(tmp_path, record))
     (tmp_path / "laptop/table3_B/h=4-seed1.json").write_text("{}", "utf-8")
     made, skipped = draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
-    assert made == [tmp_path / "laptop/figures/table3_A"]
+    assert made == [tmp_path / "laptop/figures/table3_A.csv"]
     assert [sentence.partition(":")[0] for sentence in skipped] == [
         "figures 3 to 5",
         "head similarity",
@@ -182,10 +188,8 @@ def test_trees_are_not_held_against_translations(
     monkeypatch.setattr(draw, "load_records", lambda folder: runs.get(folder.name, []))
     (tmp_path / "laptop").mkdir()
     shown: dict[str, list[str]] = {}
-    monkeypatch.setattr(
-        draw.curves, "draw_curves", lambda to, table, of: shown.update({table: [r.row for r in of]}) or []
-    )
-    monkeypatch.setattr(draw.curves, "draw_over_operations", lambda to, table, of: pytest.fail(table))
-    monkeypatch.setattr(draw.curves, "draw_fading", lambda to, table, of, results: pytest.fail(table))
+    monkeypatch.setattr(draw.curves, "draw_curves", lambda table, of: shown.update({table: [r.row for r in of]}) or [])
+    monkeypatch.setattr(draw.curves, "draw_over_operations", lambda table, of: pytest.fail(table))
+    monkeypatch.setattr(draw.curves, "draw_fading", lambda table, of, results: pytest.fail(table))
     draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
     assert shown == {"table3_A": ["base", "h=1"], "table4": ["WSJ only"]}

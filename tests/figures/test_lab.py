@@ -6,25 +6,18 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
 
 from repro.figures import lab, style
-from repro.figures.lab import NARROW, SOURCE, WRITTEN, Entrances, entrances, three_decoders
+from repro.figures.lab import NARROW, SOURCE, WRITTEN, entrances
 from repro.model.embedding import sinusoids
 from repro.model.rivals.attention_rnn import SoftAlignment
 from repro.model.rivals.recurrent import Simple, StaticLast, StaticMean
-
-
-def painted(title: str) -> Figure:
-    """One of the pictures."""
-    _, size, paint = lab.PICTURES[title]
-    with style.house():
-        return style.painted(size, paint)
 
 
 def test_weights_are_the_softmax_of_what_the_mask_leaves() -> None:
@@ -34,7 +27,7 @@ def test_weights_are_the_softmax_of_what_the_mask_leaves() -> None:
         np.testing.assert_allclose(weights[q, : q + 1], seen / seen.sum())
         assert not weights[q, q + 1 :].any()
         assert hidden[q].tolist() == [k > q for k in range(len(lab.WORDS))]
-    figure = painted("mask")
+    [figure] = lab.draw_mask()
     shown = [np.ma.filled(axes.images[0].get_array(), np.nan) for axes in figure.axes]
     np.testing.assert_array_equal(np.isnan(shown[1]), hidden)
     np.testing.assert_allclose(shown[2], weights)
@@ -48,17 +41,18 @@ def test_a_layer_norm_asks_its_token_and_a_batch_norm_every_real_token() -> None
         assert layer[b, t, d] == ((b, t) == (1, 1))
         assert batch[b, t, d] == (d == 2 and t < lab.REAL[b])
     blue = to_rgba(style.COLOURS[1])
-    shown = [[cell.get_facecolor() == blue for cell in axes.patches] for axes in painted("norms").axes]
+    shown = [[cell.get_facecolor() == blue for cell in axes.patches] for axes in lab.draw_norms()[0].axes]
     assert shown == [layer.ravel().tolist(), batch.ravel().tolist()]
 
 
 def test_two_equal_scores_and_one_twice_as_large() -> None:
-    one, twice, jacobian = lab.two_and_twice(np.array([0.0, np.log(2.0), 800.0]))
-    np.testing.assert_allclose(one, [1 / 3, 1 / 4, 0], atol=1e-12)
-    np.testing.assert_allclose(twice, [1 / 3, 1 / 2, 1], atol=1e-12)
-    p = np.array([1 / 4, 1 / 4, 1 / 2])
-    np.testing.assert_allclose(jacobian[1], np.linalg.norm(np.diag(p) - np.outer(p, p)))
-    assert jacobian[2] == 0
+    [figure] = lab.draw_sharpness()
+    (twice, one), (jacobian, alike) = ([line.get_ydata() for line in axes.get_lines()] for axes in figure.axes)
+    for i, a in ((0, 0.0), (40, 2.0), (200, 10.0)):
+        p = np.exp([a, a, 2 * a]) / np.exp([a, a, 2 * a]).sum()
+        np.testing.assert_allclose([one[i], twice[i]], p[1:])
+        np.testing.assert_allclose(jacobian[i], np.linalg.norm(np.diag(p) - np.outer(p, p)))
+    np.testing.assert_allclose(alike, np.linalg.norm(np.eye(3) / 3 - 1 / 9))
 
 
 def test_codes_are_those_of_the_rows_of_the_lab() -> None:
@@ -67,7 +61,7 @@ def test_codes_are_those_of_the_rows_of_the_lab() -> None:
     found = lab.codes()
     assert {*found} - {"sinusoids"} <= rows
     np.testing.assert_allclose(found["sinusoids"], sinusoids(lab.LENGTH, lab.CODE_WIDTH), atol=1e-5)
-    lines = {line.get_label(): line for line in painted("position codes").axes[-1].get_lines()}
+    lines = {line.get_label(): line for line in lab.draw_codes()[0].axes[-1].get_lines()}
     assert lines["scalar"].get_xdata()[lab.FROM] == 0
     shown = {name: dict(zip(line.get_xdata(), line.get_ydata(), strict=True)) for name, line in lines.items()}
     assert shown["sinusoids"][0] == 1  # of the largest
@@ -116,12 +110,13 @@ def test_the_picture_of_saturation_has_the_same_bytes_on_every_processor(tmp_pat
     program = f"""if True:
         from pathlib import Path
         from repro.figures import lab, style
-        style.save_figure(Path({str(tmp_path / "other")!r}), *lab.PICTURES["softmax saturation"])
+        with style.house():
+            style.save(Path({str(tmp_path / "other")!r}), *lab.draw_saturation())
     """
     numpy = importlib.import_module("numpy._core._multiarray_umath")
     features = " ".join(name for name in numpy.__cpu_dispatch__ if numpy.__cpu_features__[name])
     subprocess.run([sys.executable, "-c", program], env=os.environ | {"NPY_DISABLE_CPU_FEATURES": features}, check=True)
-    [file] = style.save_figure(tmp_path, *lab.PICTURES["softmax saturation"])
+    file = style.save(tmp_path, *lab.draw_saturation())
     assert (tmp_path / "other" / file.name).read_bytes() == file.read_bytes()
 
 
@@ -130,37 +125,37 @@ def test_the_picture_of_saturation_has_the_same_bytes_on_every_processor(tmp_pat
 S, T = len(SOURCE), len(WRITTEN)
 
 
-def of(kind: type[Simple]) -> Entrances:
+def of(kind: type[Simple]) -> Any:
     torch.manual_seed(3)
     return entrances(kind(NARROW, 23).double(), range(3, 3 + S), range(10, 10 + T))
 
 
 def test_a_simple_decoder_has_the_last_state_and_nothing_after() -> None:
-    found = of(Simple)
-    np.testing.assert_array_equal(found.first > 0, [False] * (S - 1) + [True])
-    assert not found.steps.any()
+    np.testing.assert_array_equal(of(Simple) > 0, [[False] * (S - 1) + [True], *[[False] * S] * T])
 
 
 def test_a_static_context_is_the_same_at_each_step() -> None:
-    found = of(StaticMean)
-    np.testing.assert_allclose(found.steps, np.full((T, S), 1 / S))
-    np.testing.assert_array_equal(found.first > 0, [True] + [False] * (S - 1))  # the end of what was read backwards
-    assert found.is_same
-    both_ends = of(StaticLast).steps > 0
-    np.testing.assert_array_equal(both_ends, [[True, *[False] * (S - 2), True]] * T)
+    first, *steps = of(StaticMean)
+    np.testing.assert_allclose(steps, np.full((T, S), 1 / S))
+    np.testing.assert_array_equal(first > 0, [True] + [False] * (S - 1))  # the end of what was read backwards
+    np.testing.assert_array_equal(of(StaticLast)[1:] > 0, [[True, *[False] * (S - 2), True]] * T)
 
 
 def test_soft_alignment_sees_every_word_at_each_step_and_each_time_otherwise() -> None:
-    found = of(SoftAlignment)
-    assert (found.steps > 0).all()
-    np.testing.assert_allclose(found.steps.sum(1), 1)
-    assert not found.is_same
+    steps = of(SoftAlignment)[1:]
+    assert (steps > 0).all()
+    np.testing.assert_allclose(steps.sum(1), 1)
+    assert np.abs(steps - steps[0]).max() > 1e-5
 
 
-def test_the_picture_shows_the_shares_of_three_decoders() -> None:
+def test_the_picture_shows_the_shares_of_three_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    monkeypatch.setattr(lab, "entrances", lambda *of: found.append(entrances(*of)) or found[-1])
     before = torch.random.get_rng_state()
-    figure, found = painted("where the source enters"), three_decoders().values()
+    [figure] = lab.draw_decoders()
     assert torch.equal(torch.random.get_rng_state(), before)
-    assert [of.is_same for of in found] == [True, True, False]
     shown = [np.ma.filled(axes.images[0].get_array(), 0) for axes in figure.axes]
-    np.testing.assert_allclose(shown, [np.vstack([of.first, of.steps]) for of in found])
+    np.testing.assert_allclose(shown, found)
+    assert [axes.get_title().partition(": ")[2] for axes in figure.axes] == [
+        "at the start", "each step the same", "each step another",
+    ]  # fmt: skip

@@ -1,6 +1,6 @@
-"""What is measured of trained weights: against layers called by hand, and against finite differences."""
+"""What is measured of trained weights, of which runs and when: against layers called by hand and finite differences."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,18 +14,23 @@ from torch import Tensor
 
 from repro.data.batch import make_batch
 from repro.data.shards import Encoded
-from repro.figures import style, trained
-from repro.figures.checkpoints import Probe
+from repro.figures import heads, trained
 from repro.figures.trained import (
     ACTIVATIONS,
     GRADIENTS,
     STACKS,
+    Probe,
+    dev_pairs,
     gradient_norms,
     length_shown,
     measure_activations,
     measure_gradients,
+    measured,
     moments,
+    runs_of_rows,
+    told_runs,
     watched_stream,
+    whose,
 )
 from repro.model.ablations.norms import NoNorm, PreNorm
 from repro.model.build import build
@@ -35,8 +40,9 @@ from repro.model.rivals.attention_rnn import SoftAlignment
 from repro.model.rivals.recurrent import Simple
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
+from repro.results.places import experiment_files
 from repro.results.record import Record
-from repro.runs.load import Trained
+from repro.runs.load import Trained, experiment
 from repro.training.module import TranslationModule
 
 IDS = {
@@ -166,8 +172,7 @@ def test_a_line_is_a_row_at_a_step_and_no_two_labels_touch(n_layers: int) -> Non
         for _ in ACTIVATIONS.rows
     ]  # fmt: skip
     content = measurement(ACTIVATIONS, sentences=64, moments=some)
-    with style.house():
-        figure: Any = style.painted((style.WIDTH, 5.0), partial(trained.paint_activations, measured=content))
+    [figure] = trained.draw_activations(content)
     lines = {line.get_label(): line.get_ydata() for line in figure.axes[3].get_lines() if "," in line.get_label()}
     assert [*lines] == ["base, first step", "base, last step", "no norm, first step", "no norm, last step"]
     np.testing.assert_allclose(lines["no norm, first step"], np.array(some[1]["first"]["decoder"])[:, 1])
@@ -227,8 +232,7 @@ def test_sentences_of_one_length_and_the_first_token_of_their_references(
 def test_a_line_is_the_median_and_no_two_labels_touch() -> None:
     norms = np.random.default_rng(7).uniform(1e-6, 1e-2, (len(GRADIENTS.rows), 33, 55))
     content = measurement(GRADIENTS, norms=norms.tolist())
-    with style.house():
-        figure: Any = style.painted((style.WIDTH, 3.75), partial(trained.paint_gradients, measured=content))
+    [figure] = trained.draw_gradients(content)
     left, right = figure.axes
     for axes, values in ((left, norms[2]), (right, norms[2] / norms[2].sum(1)[:, None])):
         [line] = [line for line in axes.get_lines() if line.get_label() == "base"]
@@ -239,3 +243,114 @@ def test_a_line_is_the_median_and_no_two_labels_touch() -> None:
         assert axes.get_yscale() == "log"
     texts = [text for axes in figure.axes for text in (*axes.get_xticklabels(), axes.title, axes.xaxis.label)]
     assert_words_stand_apart(figure, [*texts, *figure.legends[0].get_texts(), *figure.texts])
+
+
+# ---- which runs are measured, when, and what is said where they are gone
+
+Make = Callable[..., Record]
+ROWS = ("ladder", "simple"), ("base", "base")
+
+
+def place(runs: Path, record: Record) -> Record:
+    """The folder of a finished run."""
+    (runs / record.run).mkdir(exist_ok=True)
+    (runs / record.run / "record.json").touch()
+    return record
+
+
+def chosen(records: list[Record], runs: Path) -> list[int]:
+    """Numbers of the runs of both rows, by their places in `records`."""
+    found = runs_of_rows(ROWS, lambda table: [one for one in records if one.table == table], runs)
+    return [next(i for i, one in enumerate(records) if one is run) for run in found]
+
+
+def test_the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text(a_record: Make, tmp_path: Path) -> None:
+    def simple(seed: int, row: str = "simple", **other: Any) -> Record:
+        return a_record(row, seed, table="ladder", run=f"{seed + 100:016x}", **other)
+
+    elsewhere = {**a_record().tokenizer, "sha256": "0" * 64}
+    records = [
+        simple(5),
+        simple(4),
+        simple(3),  # whose folder is gone
+        simple(2, dirty=True),
+        simple(1, status="diverged"),
+        simple(0, "simple, source reversed"),
+        a_record("base", 4, tokenizer=elsewhere),
+        a_record("base", 6),
+        a_record("base", 7),
+    ]
+    for record in records:
+        if record is not records[2]:
+            place(tmp_path, record)
+    assert chosen(records, tmp_path) == [1, 7]
+    records.append(place(tmp_path, a_record("base", 4, run="f" * 16)))
+    assert chosen(records, tmp_path) == [1, 9]  # of the same seed
+    records.insert(0, place(tmp_path, a_record("base", 3, run="e" * 16)))
+    assert chosen(records, tmp_path) == [2, 10]  # though that of 3 is lower
+    assert chosen(records[:1], tmp_path) == []
+
+
+def test_a_run_of_uncommitted_code_is_shown_alone_and_not_compared(a_record: Make, tmp_path: Path) -> None:
+    runs = {
+        "base": [a_record("base", 2), a_record("base", 1, dirty=True)],
+        "ladder": [a_record("simple", 1, table="ladder")],
+    }
+    for record in (*runs["base"], *runs["ladder"]):
+        place(tmp_path, record)
+    assert runs_of_rows(ROWS[1:], runs.__getitem__, tmp_path) == runs["base"][1:]
+    assert runs_of_rows(ROWS, runs.__getitem__, tmp_path) == [*runs["ladder"], runs["base"][0]]
+
+
+def test_runs_are_measured_once_and_others_anew(a_record: Make, tmp_path: Path) -> None:
+    file, seen = tmp_path / "numbers.json", []
+
+    def measure(records: Sequence[Record], runs: Path, cache: Path) -> dict[str, Any]:
+        assert (runs, cache) == (tmp_path / "runs", tmp_path / "cache")
+        seen.append([one.seed for one in records])
+        return {"runs": [*map(whose, records)], "numbers": [0.5] * len(seen)}
+
+    def kept(records: list[Record]) -> Any:
+        probe = Probe("numbers", "make it", measure, list, ())
+        return measured(tmp_path, probe, records, tmp_path / "runs", tmp_path / "cache", scale="laptop")
+
+    with pytest.raises(ValueError, match=r"no .*numbers.json, and no finished run .* Run `make it --scale laptop`\."):
+        kept([])
+    first, second = [a_record("base", 1)], [a_record("base", 2)]
+    for records, times in ((first, 1), (first, 1), (second, 2), ([], 2)):
+        found = kept(records)
+        assert found["numbers"] == [0.5] * times
+    assert seen == [[1], [2]]
+    assert told_runs(found["runs"]).endswith(f": base seed 2, run {second[0].run}, commit 121212121212.")
+    text = file.read_text("utf-8")
+    for damaged, said in (
+        (text.replace("0.5", "0.6"), "edited by hand"),
+        (text.replace('"format": 1', '"format": 7'), "expected a measurement of format 1, got 7"),
+        (text[:100], ""),
+        ("[]", "expected a measurement of format 1, got"),
+    ):
+        file.write_text(damaged, "utf-8")
+        with pytest.raises(ValueError, match=rf"numbers.json: {said}.* delete it and run `make it --scale laptop`"):
+            kept(second)
+
+
+def test_a_measurement_of_one_run_is_kept_as_well(a_record: Make, tmp_path: Path) -> None:
+    first, second = (a_record("base", seed) for seed in (1, 2))
+    probe = Probe("one", "make it", lambda of, runs, cache: {"run": of[0].run, "seed": of[0].seed}, list, ())
+    for records, seed in (([first], 1), ([first], 1), ([], 1), ([second], 2)):
+        found = measured(tmp_path, probe, records, tmp_path, tmp_path, scale="laptop")
+        assert found["seed"] == seed
+
+
+def test_text_that_is_not_here_is_named(a_record: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(trained, "at_hand", lambda record, cache: None)
+    with pytest.raises(ValueError, match=r"text of run 0{15}1, grammar en-de, in .* Give the --cache-dir"):
+        dev_pairs(a_record(), tmp_path)
+
+
+def test_rows_that_are_measured_stand_in_their_experiment() -> None:
+    rows = {row.name for row in experiment(experiment_files() / "ladder.py")["ROWS"]}
+    wanted = (*trained.GRADIENTS.rows, (heads.TABLE, heads.ROW))
+    of_table = {row for table, row in wanted if table == "ladder"}
+    assert len(of_table) == 2
+    assert of_table <= rows

@@ -14,7 +14,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest, _bootstrap_resample
 from table_records import run as of_table
 
-from repro.figures.forest import draw_text_sizes
+from repro.figures.scores import draw_text_sizes
+from repro.figures.style import save
 from repro.pages.columns import DELTA, row_column, tabled
 from repro.pages.tables import OF_TRANSLATIONS, length_columns
 from repro.results import details
@@ -363,11 +364,10 @@ def test_other_languages_and_other_corpora_are_none_of_these_texts() -> None:
 
 
 def test_a_row_on_two_texts_is_drawn_with_its_numbers(tmp_path: Path) -> None:
-    picture, numbers = draw_text_sizes(tmp_path, RUNS)
-    lines = list(csv.reader(numbers.read_text("utf-8").splitlines()))
+    _, numbers = draw_text_sizes(RUNS)
+    lines = list(csv.reader(save(tmp_path, numbers).read_text("utf-8").splitlines()))
     ours = "the paper's weights"
     assert [line[:4] for line in lines[1:]] == [["h=1", ours, "3000", "3"], ["h=1", ours, "6000", "2"]]
     assert [line[6] for line in lines[1:]] == ["-3", "1"]
-    assert picture.name == "text_sizes.svg"
     with pytest.raises(ValueError, match="`python experiments/lab_text.py`"):
-        draw_text_sizes(tmp_path, RUNS[:4])
+        draw_text_sizes(RUNS[:4])

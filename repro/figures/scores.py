@@ -1,27 +1,30 @@
-"""How far each row of Table 3 is from the base, beside what the paper prints. Paper: Table 3.
+"""Scores of rows: how far each is from the base, by the size of its text too, and what quality costs. Paper: Table 3.
 
 A difference is positive where the row is better. It is the same as for the verdicts (`repro/claims/to_base.py`): same
 runs, same interval over seeds. In BLEU it also has an interval over sentences, if the translations are kept; the wider
 of the two shows whether there were too few seeds or too few sentences.
 """
 
-import functools
-from collections.abc import Iterable, Mapping, Sequence
+import statistics
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from repro.claims.catalogue import BLEU, LOG_PPL, Endpoint
+from repro.claims.decisions import MIN_RUNS
 from repro.claims.evidence import Evidence
 from repro.claims.judge import ToBase, to_base
 from repro.figures import style
-from repro.figures.style import Axes, Figure, save_numbers
+from repro.figures.style import Axes, Drawn, Figure, Numbers
 from repro.pages.tables import TABLE_2_NAME
-from repro.results.details import OnText, bleu_over_sentences, on_texts
+from repro.results.details import bleu_over_sentences, on_texts, rows_of
+from repro.results.frame import interval
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 from repro.results.sentences import read_counts
 
-NAME = "differences"
 ENDPOINTS = (LOG_PPL, BLEU)
 COLUMNS = (  # of the numbers beside the picture
     *("row", "endpoint", "n", "n of base", "row less base", "low", "high"),
@@ -107,10 +110,8 @@ def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, re
     return Difference(found.value, (len(ours), len(others)), found.over_seeds, drawn and drawn[1:3], paper)
 
 
-def draw_differences(
-    folder: Path, records: Sequence[Record], evidence: Evidence, results: Path, *, command: str
-) -> list[Path]:
-    """Draw log PPL and BLEU, a line per row, and write the numbers. Raises ValueError that names the command to run."""
+def draw_differences(records: Sequence[Record], evidence: Evidence, results: Path, *, command: str) -> Drawn:
+    """Log PPL and BLEU, a line per row, and the numbers. Raises ValueError that names the command to run."""
     if not (lines := differences_to_base(records, evidence, results)):
         raise ValueError(f"no finished runs of committed code of the base and of another row. Run `{command}`.")
     nothing = (None, None)
@@ -122,22 +123,10 @@ def draw_differences(
         for line in lines
         for endpoint, one in line.found.items()
     ]
-    return [
-        *style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines)),
-        save_numbers(folder, NAME, COLUMNS, numbers),
-    ]
-
-
-def size(lines: Sequence[ComparedRow]) -> tuple[float, float]:
-    """Width and height in inches; the height depends on the number of lines."""
-    groups = len({line.table for line in lines})
-    return style.WIDTH, LINE * len(lines) + HEAD * groups + ABOVE + BELOW
-
-
-def _paint(figure: Figure, lines: Sequence[ComparedRow]) -> None:
     places, heads, bottom = _places(lines)
+    height = LINE * len(lines) + HEAD * len(heads) + ABOVE + BELOW
+    figure = style.figure("differences", height)
     left, right = figure.subplots(1, 2, sharey=True)
-    height = figure.get_size_inches()[1]
     figure.subplots_adjust(left=0.30, right=0.985, wspace=0.10, top=1 - ABOVE / height, bottom=BELOW / height)
     for axes, endpoint in ((left, LOG_PPL), (right, BLEU)):
         for place, line in zip(places, lines, strict=True):
@@ -148,7 +137,10 @@ def _paint(figure: Figure, lines: Sequence[ComparedRow]) -> None:
         axes.tick_params(axis="y", length=0, labelleft=False)
         axes.spines["left"].set_visible(False)
         axes.margins(x=0.06)
-        _bands(axes, heads, bottom)
+        # a pale background behind every other group
+        tops = [place + 0.6 * HEAD for place in heads.values()]
+        for top, low in [*zip(tops, [*tops[1:], bottom], strict=True)][::2]:
+            axes.axhspan(low, top, color="#f5f5f5", lw=0, zorder=0)
     for place, line in zip(places, lines, strict=True):
         at = {"transform": left.get_yaxis_transform(), "va": "center", "fontsize": 9}
         left.text(-0.19, place, style.symbols(line.name), ha="right", **at)
@@ -157,6 +149,7 @@ def _paint(figure: Figure, lines: Sequence[ComparedRow]) -> None:
         text = ABOUT.get(table, table)
         left.text(-0.86, place, text, transform=left.get_yaxis_transform(), va="center", fontsize=9, fontweight="bold")
     _legend(figure, lines)
+    return [figure, Numbers("differences", COLUMNS, numbers)]
 
 
 def _places(lines: Sequence[ComparedRow]) -> tuple[list[float], dict[str, float], float]:
@@ -169,14 +162,6 @@ def _places(lines: Sequence[ComparedRow]) -> tuple[list[float], dict[str, float]
         places.append(-(at + LINE / 2))
         at += LINE
     return places, heads, -(at + 0.06)
-
-
-def _bands(axes: Axes, heads: dict[str, float], bottom: float) -> None:
-    """Draw a pale background behind every other group."""
-    tops = [place + 0.6 * HEAD for place in heads.values()]
-    for i, (top, low) in enumerate(zip(tops, [*tops[1:], bottom], strict=True)):
-        if i % 2 == 0:
-            axes.axhspan(low, top, color="#f5f5f5", lw=0, zorder=0)
 
 
 def _mark(axes: Axes, place: float, found: Difference) -> None:
@@ -219,8 +204,8 @@ TEXT_SIZES_COLUMNS = (
 WEIGHTS = {"found": ("the paper's weights", "-"), "of_mean": ("mean of the last checkpoints", "--")}
 
 
-def draw_text_sizes(folder: Path, records: Iterable[Record]) -> list[Path]:
-    """Draw each row that was trained on several texts, minus the base on each, and write the numbers.
+def draw_text_sizes(records: Iterable[Record]) -> Drawn:
+    """Each row that was trained on several texts, minus the base on each, and the numbers.
 
     Raises ValueError where no row was.
     """
@@ -237,14 +222,7 @@ def draw_text_sizes(folder: Path, records: Iterable[Record]) -> list[Path]:
         for name, (said, _) in WEIGHTS.items()
         if (worth := getattr(one, name))
     ]
-    paint = functools.partial(_paint_text_sizes, found=found)
-    return [
-        *style.save_figure(folder, "text_sizes", (style.WIDTH, 3.7), paint),
-        save_numbers(folder, "text_sizes", TEXT_SIZES_COLUMNS, cells),
-    ]
-
-
-def _paint_text_sizes(figure: Figure, found: Mapping[str, Sequence[OnText]]) -> None:
+    figure = style.figure("text_sizes", 3.7)
     panels = figure.subplots(1, 2)
     sizes = sorted({one.pairs for of in found.values() for one in of})
     for axes, (score, (title, sign)) in zip(panels, PANELS.items(), strict=True):
@@ -263,3 +241,88 @@ def _paint_text_sizes(figure: Figure, found: Mapping[str, Sequence[OnText]]) -> 
     lines, names = panels[0].get_legend_handles_labels()
     figure.legend(lines, names, loc="upper center", ncols=2)
     figure.tight_layout(rect=(0, 0, 1, 0.86), w_pad=1.5)
+    return [figure, Numbers("text_sizes", TEXT_SIZES_COLUMNS, cells)]
+
+
+# ---- the cost of quality: BLEU over training operations, for rows of Table 3 that differ in them
+
+SAME_COST = 0.02  # relative difference to the base below which a row costs the same
+
+
+@dataclass(frozen=True)
+class Point:
+    """One row in the picture."""
+
+    table: str
+    row: str
+    n: int
+    flops: float  # of one training, mean over seeds
+    mean: float
+    low: float  # end of the 95 % t-interval for three or more seeds, else the mean
+    high: float
+    label: str = ""  # the name with its value at this scale, too long for the picture itself
+
+    @property
+    def is_hollow(self) -> bool:
+        """Whether it has too few runs for an interval."""
+        return self.n < MIN_RUNS
+
+
+def points(records: Iterable[Record]) -> list[Point]:
+    """The rows of all tables that have finished runs, base first."""
+    tables: dict[str, list[Record]] = {}
+    for record in records:
+        tables.setdefault(record.table, []).append(record)
+    found = []
+    for table in sorted(tables, key=lambda name: (name != BASE, name)):
+        for row, runs in rows_of(tables[table]).items():
+            values = [value for run in runs if (value := run.score("dev", "bleu")) is not None]  # as finished runs have
+            mean, half_width = interval(values)
+            low, high = mean - (half_width or 0.0), mean + (half_width or 0.0)
+            flops = statistics.fmean(run.cost["flops"] for run in runs)
+            found.append(Point(table, row, len(runs), flops, mean, low, high, label(row, runs[0].hyper)))
+    return found
+
+
+def of_other_cost(found: Sequence[Point]) -> list[Point]:
+    """The base, and the rows that cost more or less than it; for the others there is no cost to compare."""
+    base = [point.flops for point in found if point.table == BASE]
+    return [point for point in found if point.table == BASE or not base or abs(point.flops / base[0] - 1) > SAME_COST]
+
+
+def draw_quality(records: Sequence[Record], *, command: str) -> Drawn:
+    """Dev BLEU against training FLOPs, a point for each row that differs in them from the base.
+
+    Raises ValueError, which names the command to run, where no row does.
+    """
+    every = points(records)
+    found = of_other_cost(every)
+    if len(found) < 2:
+        there = f", only of {found[0].row}" if found else ""
+        raise ValueError(f"no finished runs of committed code of two rows that differ in cost{there}. Run `{command}`.")
+    figure = style.figure("quality_and_cost", 4.4)
+    axes = figure.subplots()
+    for i, point in enumerate(found):
+        look: dict[str, Any] = style.look(i) | {"ls": "none", "ms": 6.5, "label": style.symbols(point.row)}
+        look |= {"mfc": "white" if point.is_hollow else None, "elinewidth": 0.9, "capsize": 2.5}
+        axes.errorbar(point.flops, point.mean, None if point.is_hollow else point.high - point.mean, **look)
+    axes.set(ylabel="BLEU (dev, sacreBLEU)", xscale="log")
+    axes.set_xlabel(_under("training cost (FLOPs)", found, [point for point in every if point not in found]))
+    axes.margins(0.08)
+    axes.grid(True)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.tight_layout()
+    return [figure]
+
+
+def _under(cost: str, found: Sequence[Point], left_out: Sequence[Point]) -> str:
+    """The axis label, the rows not shown, and the sizes here of rows that are named after the paper's sizes."""
+    others = ", ".join(point.label for point in found if point.label not in ("", point.row))
+    named = f"Rows bear the paper's names: {others}." if others else ""
+    rows = ", ".join(point.label or point.row for point in left_out)
+    same = f"Not shown, for their cost is the base's to {100 * SAME_COST:.0f} %: {rows}." if rows else ""
+    hollow = [point.is_hollow for point in found]
+    bars = ["Points are means over seeds, bars their 95 % t-intervals."] * (not all(hollow))
+    bars += ["Hollow: fewer than three runs."] * any(hollow)
+    lines = [line for said in (" ".join(bars), named, same) for line in textwrap.wrap(said, 95)]
+    return "\n".join([cost, *([""] if lines else []), *map(style.symbols, lines)])
