@@ -125,8 +125,7 @@ RULES = {
         "Path('x').write_text('y')",
         allowed=(
             "training/cpu_tuning.py",  # turns a switch of the kernel under /proc
-            "storage/folder_cache.py",  # a lock, which holds nothing; a whole folder that takes its name in one step
-            "tracking/client.py",  # a lock, which holds nothing
+            "storage/folder_cache.py",  # a whole folder that takes its name in one step
             "training/checkpoint.py",  # a damaged checkpoint loses its name
             "figures/style.py",  # into a file that atomic.py has opened
         ),

@@ -15,10 +15,9 @@ python -m repro publish laptop --replace   also replace records that are publish
 
 import argparse
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from repro.render.text import several
 from repro.results.measured import LAYER_COSTS_FOLDER
@@ -64,8 +63,7 @@ def report(argv: Sequence[str] | None = None) -> int:
         raise ValueError(f"{results}: expected records of finished runs, found none. {how}")
     if options.check:
         return int(_differ(texts))
-    for said in write_changed(texts):
-        print(said)
+    _write_changed(texts)
     return int(failed)
 
 
@@ -95,7 +93,7 @@ def _differ(texts: Mapping[Path, str]) -> bool:
     return bool(differing)
 
 
-def write_changed(texts: Mapping[Path, str]) -> Iterator[str]:
+def _write_changed(texts: Mapping[Path, str]) -> None:
     """Write the files that do not hold their text, and say of each whether it is new, changed or gone.
 
     A file without a text, which no record makes, is deleted.
@@ -105,23 +103,18 @@ def write_changed(texts: Mapping[Path, str]) -> Iterator[str]:
     for file, text in texts.items():
         if not text:
             file.unlink()
-            yield f"gone: {file}"
+            print(f"gone: {file}")
         elif not file.exists() or read(file) != text:
             said = "changed" if file.exists() else "new"
             write_text(file, text)
-            yield f"{said}: {file}"
+            print(f"{said}: {file}")
 
 
 # Among the published ones --------------------------------------------------------------------------------
 
 
-class _Plan(NamedTuple):
-    """What publishing one scale, or the measurement of Table 1, would do."""
-
-    added: list[str]  # what is new, or stays one's own
-    replaced: list[str]  # each thing that is replaced by another: old -> new
-    verdicts: list[str]  # those that change: old -> new
-    write: Callable[[], object]
+# what publishing would do: what is new or stays one's own; what is replaced, old -> new; verdicts that change; do it
+Plan = tuple[list[str], list[str], list[str], Callable[[], object]]
 
 
 def publish(argv: Sequence[str] | None = None) -> int:
@@ -142,25 +135,25 @@ def publish(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     from repro.pages.build import build_all
 
-    plan = (_plan_of_layers if options.scale == LAYER_COSTS_FOLDER else _plan_of_scale)(options)
-    changes = [f"{options.scale}: {line}" for line in (*plan.replaced, *plan.verdicts)]
-    if plan.replaced and not options.replace:
+    plan = _plan_of_layers if options.scale == LAYER_COSTS_FOLDER else _plan_of_scale
+    new, replaced, verdicts, write = plan(options)
+    changes = [f"{options.scale}: {line}" for line in (*replaced, *verdicts)]
+    if replaced and not options.replace:
         how = f"Type the same with --replace if that is meant, or delete yours in {options.source}."
         said = ["What is published would be replaced:", *(f"  {line}" for line in changes)]
         raise ValueError("\n".join([*said, f"Nothing was written. {how}"]))
-    told = [*(f"{options.scale}: {line}" for line in plan.added), *changes]
+    told = [*(f"{options.scale}: {line}" for line in new), *changes]
     print(*(told or [f"{options.scale}: nothing is new."]), sep="\n")
     if options.dry_run:
         print("Nothing was written: --dry-run.")
         return 0
-    plan.write()
-    for line in write_changed(build_all(options.to)):
-        print(line)
+    write()
+    _write_changed(build_all(options.to))
     print(f"The pages under {options.to} are of these records. Look at them, and commit records and pages together.")
     return 0
 
 
-def _plan_of_scale(options: argparse.Namespace) -> _Plan:
+def _plan_of_scale(options: argparse.Namespace) -> Plan:
     from repro.pages.build import verdicts_of
     from repro.results.frame import ResultSet
     from repro.results.publish import added, publish, published_with, refuse_unpublishable, replaced, without_programs
@@ -175,10 +168,10 @@ def _plan_of_scale(options: argparse.Namespace) -> _Plan:
         how = "put the rows into an experiment file, and type its command."
         new.append(f"{several(n_left, 'run')} of rows that a program gave to repro.run stay yours: {how}")
     verdicts = _differing(verdicts_of(there), verdicts_of(published_with(own, there)))
-    return _Plan(new, replaced(own, there), verdicts, partial(publish, own, there))
+    return new, replaced(own, there), verdicts, partial(publish, own, there)
 
 
-def _plan_of_layers(options: argparse.Namespace) -> _Plan:
+def _plan_of_layers(options: argparse.Namespace) -> Plan:
     from repro.claims.layers import verdicts
     from repro.results.measured import Measured, load, save
     from repro.results.publish import layers_to_publish
@@ -186,12 +179,9 @@ def _plan_of_layers(options: argparse.Namespace) -> _Plan:
     mine, theirs = layers_to_publish(options.source, options.to), load(options.to, Measured)
     before, after = ({claim: one[0] for claim, one in verdicts(of).items()} if of else {} for of in (theirs, mine))
     commits = [(of.stamp["commit"] or "none")[:12] for of in (theirs, mine) if of]
-    return _Plan(
-        [] if theirs else ["new: the measurement"],
-        [f"the measurement of commit {' -> '.join(commits)}"] if theirs and mine != theirs else [],
-        _differing(before, after),
-        partial(save, options.to, mine),
-    )
+    new = [] if theirs else ["new: the measurement"]
+    replaced = [f"the measurement of commit {' -> '.join(commits)}"] if theirs and mine != theirs else []
+    return new, replaced, _differing(before, after), partial(save, options.to, mine)
 
 
 def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
