@@ -139,11 +139,6 @@ def test_the_page_of_parsing_is_what_the_records_make(parsing: ModuleType) -> No
         parsing.rendered(text.replace("parsing.py: search", "parsing.py"), parsing.load())
 
 
-def test_both_beams_are_searched_with_both_alphas(parse_search: ModuleType) -> None:
-    found = [(one.beam, one.alpha, one.extra) for one in parse_search.searches(300)]
-    assert found == [(4, 0.6, 300), (4, 0.3, 300), (21, 0.6, 300), (21, 0.3, 300)]
-
-
 def test_an_output_as_long_as_its_limit_was_cut(parse_search: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     source = Encoded(np.array([5, 6, 1, 5, 1], np.uint16), np.array([0, 3, 5]))  # 3 and 2 tokens, the end counted
     monkeypatch.setattr(parse_search, "translate", lambda model, source, search: [(7, 7, 7, 7, 7), (7, 7, 7)])

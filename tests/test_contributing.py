@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from lab_systems import OF_TEXTS
 
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
@@ -92,15 +91,6 @@ def test_the_example_makes_its_table(checkout: Path) -> None:
     table = (results / "feed_forward.md").read_text("utf-8")
     assert "d_ff / 2" in table
     assert "25.4" in table  # the paper's number, beside ours
-
-
-@pytest.mark.slow
-def test_variants_alone_stand_in_a_file_that_is_read_as_theirs(checkout: Path) -> None:
-    """`tests/lab_systems.py` takes each other `lab_*.py` for variants, which keep more than another system does."""
-    ours, followed = ({file.name for file in (root / "experiments").glob("lab_*.py")} for root in (ROOT, checkout))
-    assert followed - ours == {"lab_heads.py"}
-    variant = "from repro.model.ablations."
-    assert all(variant in (checkout / "experiments" / name).read_text("utf-8") for name in followed - {OF_TEXTS})
 
 
 @pytest.mark.slow

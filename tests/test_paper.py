@@ -100,10 +100,3 @@ def test_convs2s_is_the_one_whose_hardware_was_fitted() -> None:
 def test_a_device_without_a_printed_rate_is_refused() -> None:
     with pytest.raises(ValueError, match="expected one of K80, K40, M40, P100, got 'H100'"):
         printed_training_flops(Hardware(n_gpus=1, gpu="H100", days=1))
-
-
-def test_names_are_those_of_one_line() -> None:
-    assert len({line.name for line in TABLE_2}) == len(TABLE_2) == 10
-    assert len({(line.name, line.training) for line in TABLE_4}) == len(TABLE_4) == 12
-    assert {line.name for line in TABLE_2 if line.kind == "ours"} == {*SECONDS_A_STEP}
-    assert {line.members for line in TABLE_2} - {None} <= {line.name for line in TABLE_2 if line.kind == "single"}

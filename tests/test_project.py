@@ -85,11 +85,7 @@ def test_each_declared_package_is_locked_inside_its_range() -> None:
     from packaging.specifiers import SpecifierSet
 
     project = PROJECT["project"]
-    lists = [
-        project["dependencies"],
-        *project["optional-dependencies"].values(),
-        PROJECT["build-system"]["requires"],
-    ]
+    lists = [project["dependencies"], *project["optional-dependencies"].values(), PROJECT["build-system"]["requires"]]
     for name, allowed in map(requirement, itertools.chain(*lists)):
         if name != project["name"]:
             assert SpecifierSet(allowed).contains(constraints()[name].removeprefix("==")), name
@@ -191,10 +187,7 @@ def test_ci_prints_the_command_and_passes_its_exit_code_on(tmp_path: Path) -> No
     assert "expected a code block" in done.stderr
 
 
-GETS = [
-    "apt-get update -qq",
-    "apt-get install -y -qq --no-install-recommends chromium-headless-shell fonts-liberation",
-]
+GETS = ["apt-get update -qq", "apt-get install -y -qq --no-install-recommends chromium-headless-shell fonts-liberation"]
 SKIPS = "Chromium could not be installed: the tests in a browser are skipped."
 
 

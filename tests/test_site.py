@@ -84,7 +84,7 @@ def test_lists_and_tables_get_the_empty_line_that_this_markdown_asks_for(site_bu
 def test_what_belongs_to_a_numbered_item_stays_in_it(site_build: Any) -> None:
     text = ["1. one", "", "   ```", "   x", "   ```", "2. two", "", "   more", "after", "   code"]
     assert site_build.indented(text) == [
-        *("1. one", "", "    ```", "    x", "    ```", "2. two", "", "    more", "after", "   code"),
+        *("1. one", "", "    ```", "    x", "    ```", "2. two", "", "    more", "after", "   code")
     ]
 
 

@@ -29,14 +29,7 @@ def python(code: str, *arguments: object, **more: Any) -> "subprocess.Popen[byte
 
 
 def describe(folder: Path, run: str, **changes: Any) -> None:
-    tags = {
-        "table": "table3_A",
-        "row": "h=1",
-        "seed": 1,
-        "scale": "smoke",
-        "corpus": "grammar",
-        "pair": "en-de",
-    }
+    tags = {"table": "table3_A", "row": "h=1", "seed": 1, "scale": "smoke", "corpus": "grammar", "pair": "en-de"}
     order = changes.pop("order", 1)
     paper = changes.pop("paper", {"ppl": 5.29, "bleu": 24.9})
     write_run(folder, run, tags=tags | changes, params={"n_heads": 1, "d_k": 512}, paper=paper, order=order)
