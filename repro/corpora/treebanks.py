@@ -37,7 +37,6 @@ class Treebank:
     splits: Callable[[Path], Files]  # split -> files of its folder; raises FileNotFoundError if some are missing
     places: Sequence[str] = ()  # where its folder may be, below a folder of data; none: it is generated
     is_here: str = ""  # a subfolder by which it is recognised
-    held_out: Sequence[int] | None = None  # trees of dev and of test, where they are always the same
     silver: Sequence[str] = ()  # folders of silver text, below a folder of data
     only_data_dir: bool = False  # its licence forbids redistribution: only the folder that the user names
     attribution: str = ""  # what its licence asks to be printed with results
