@@ -50,12 +50,12 @@ from repro.data.datamodule import TranslationData
 from repro.decoding.backend import opened
 from repro.decoding.search import PAPER_SEARCH
 from repro.decoding.translate import translate
-from repro.model import compiled, ragged
+from repro.model import attention, compiled, masks
 from repro.model.attention import ScaledDotProduct
 from repro.model.bfloat16 import bfloat16_products
 from repro.model.build import reads_ragged
 from repro.model.config import BASE, Hyper
-from repro.model.ragged import RaggedMask
+from repro.model.masks import RaggedMask
 from repro.results.provenance import provenance
 from repro.runs.table import Row
 from repro.storage import atomic
@@ -148,14 +148,14 @@ def kernel(asked: Asked) -> dict[str, Any]:
             def attended(dtype: torch.dtype, of: Any = (mixing, inputs, spans)) -> list[Tensor]:
                 how, given, who = of
                 q, k, v = (x.bfloat16().to(dtype).requires_grad_() for x in given)
-                heads = ragged.ragged_attention(how, q, k, v, who)
+                heads = attention.ragged_attention(how, q, k, v, who)
                 heads.square().sum().backward()
                 return [x.double() for x in (heads.detach(), q.grad, k.grad, v.grad) if x is not None]
 
             with bfloat16_products(asked.device):
                 pairs = zip(attended(torch.bfloat16), attended(torch.float64), strict=True)
             errors = [float((a - b).norm() / b.norm()) for a, b in pairs]
-            by_kernel = ragged.has_kernel(inputs[0].bfloat16(), width)
+            by_kernel = attention.has_kernel(inputs[0].bfloat16(), width)
             found[f"{width}{' causal' if causal else ''}"] = {
                 "heads": errors[0], "gradients": max(errors[1:]), "way": "kernel" if by_kernel else "padded",
             }  # fmt: skip
@@ -341,10 +341,10 @@ def changes(asked: Asked) -> dict[str, Any]:
 
 
 def _rounds(asked: Asked) -> dict[str, float]:
-    sizes, found, own = asked.sizes, {}, ragged.ROUND
+    sizes, found, own = asked.sizes, {}, masks.ROUND
     try:
         for multiple in sizes.rounds:
-            ragged.ROUND = multiple
+            masks.ROUND = multiple
             for tokens in (max(110, sizes.tokens // 8), sizes.tokens):
                 compiled.begin_run()
                 sides = gpu.text(sizes.pairs // 4, sizes.vocabulary)
@@ -355,7 +355,7 @@ def _rounds(asked: Asked) -> dict[str, float]:
                 )  # fmt: skip
                 found[f"{multiple}, {tokens} tokens"] = 1e3 * seconds / len(done)
     finally:
-        ragged.ROUND = own
+        masks.ROUND = own
     return found
 
 
@@ -371,7 +371,7 @@ def _copies(asked: Asked) -> dict[str, float]:
 
     def one_by_one() -> None:
         for side in (batch.source, batch.decoder_in, batch.target):
-            assert isinstance(side, ragged.Ragged)
+            assert isinstance(side, masks.Ragged)
             for part in (side.ids, side.position, side.ends):
                 part.to(asked.device)
 

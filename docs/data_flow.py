@@ -77,7 +77,7 @@ ARROWS = (
         "`source` [B, S], `decoder_in` [B, T] (padding, then y1 .. yn), `target` [B, T] (y1 .. yn, then the end). "
         "A process takes every n-th sentence of an update, for n = processes x micro-batches. "
         "[With a Trainer of your own](lightning.md).",
-        "data/datamodule data/batch model/ragged",
+        "data/datamodule data/batch",
     ),
     Arrow(
         "Batch -> logits",
@@ -105,7 +105,7 @@ ARROWS = (
         "averaged weights -> translations",
         "The search knows no model: it takes a function from (last tokens [R], state, K) to the K likeliest next tokens "
         "(log-probabilities [R, K], ids [R, K], state). It returns ids in the order of the sentences, and text.",
-        "decoding/translate decoding/beam decoding/topk model/kv_cache",
+        "decoding/translate decoding/beam model/kv_cache",
     ),
     Arrow(
         "translations -> BLEU",

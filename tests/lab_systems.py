@@ -4,7 +4,6 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-from repro.model.rivals.attention_rnn import AskedByNewState, AskedByToken
 from repro.results.provenance import system_text
 from repro.runs.table import Row
 
@@ -25,4 +24,3 @@ READ_ANEW = {"reach r=5", "static", "relative", "relative, clip 2", "relative, s
 
 LADDER: list[Row] = runpy.run_path(str(EXPERIMENTS / "ladder.py"))["ROWS"]
 LADDER_SYSTEMS: dict[str, Any] = {row.name: row.system for row in LADDER if row.system is not None}
-LADDER_SYSTEMS |= {"asked by token": AskedByToken, "asked by new state": AskedByNewState}

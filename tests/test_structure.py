@@ -230,7 +230,7 @@ def test_each_folder_has_a_budget() -> None:
         ("repro.model.layers", "from repro.model.attention import SelfAttention", []),
         ("repro.model.layers", "from repro.data import batch", ["repro.data.batch"]),
         ("repro.data.batch", "def f():\n    import repro.training.loop", ["repro.training.loop"]),
-        ("repro.data.batch", "from repro.model.ragged import pack", []),
+        ("repro.data.batch", "from repro.model.masks import pack", []),
         ("repro.data.batch", "from repro.results.record import Record", ["repro.results.record"]),
         ("repro.training.module", "from repro.model.transformer import Transformer", []),
         ("repro.pages.build", "from repro.experiment import Row", ["repro.experiment"]),

@@ -126,7 +126,7 @@ def _embedded(seen: "Explained") -> tuple[Block, ...]:
 
 def _attention(seen: "Explained", kind: str, options: argparse.Namespace, place: int) -> tuple[Block, ...]:
     """One query of one head, all heads of that query, what stands around it, and all queries of that head."""
-    from repro.decoding.heads import entropies
+    from repro.decoding.inside import entropies
 
     asked = seen.source if kind == "encoder" else seen.read
     keys = seen.read if kind == "decoder" else seen.source

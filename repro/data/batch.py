@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from repro.data.batching import Ints, Plan, plan_of, share
 from repro.data.shards import Side
-from repro.model.ragged import Ragged, pack, paired, shifted
+from repro.model.masks import Ragged, pack, paired, shifted
 from repro.model.special_tokens import PAD
 
 

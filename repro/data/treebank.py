@@ -60,17 +60,6 @@ class Tree:
     def words(self) -> list[str]:
         return [leaf.word for leaf in self.leaves]
 
-    @property
-    def depth(self) -> int:
-        """The largest number of brackets around one word."""
-        deepest, around = 0, list[int]()  # ends of the open brackets
-        for bracket in self.brackets:
-            while around and around[-1] <= bracket.begin:
-                around.pop()
-            around.append(bracket.end)
-            deepest = max(deepest, len(around))
-        return deepest
-
 
 class Bad(NamedTuple):
     """Text that is no tree, where a tree should be."""

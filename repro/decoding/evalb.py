@@ -8,7 +8,7 @@ Here the gold tags decide for both trees, so every sentence counts; `docs/parsin
 """
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -18,7 +18,6 @@ from repro.decoding.search import Named
 VERSION = 1  # raise it when the rules change
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags of words that are left out
 SAME = {"PRT": "ADVP"}  # labels that count as the same
-Key = tuple[str, int, int]  # a label and its span
 SHORT = 40  # the column for short sentences has those of at most so many words, punctuation counted
 
 
@@ -33,7 +32,7 @@ class BracketCounts:
     sentences: int = 0
 
     def __add__(self, other: "BracketCounts") -> "BracketCounts":
-        return BracketCounts(*(mine + its for mine, its in zip(_numbers(self), _numbers(other), strict=True)))
+        return BracketCounts(**{name: mine + getattr(other, name) for name, mine in vars(self).items()})
 
     @property
     def precision(self) -> float:
@@ -64,26 +63,19 @@ class F1Score:
     mended: float  # per cent of the sentences
     scorer: str  # rules, version, number of sentences and their length
 
-    @property
-    def signature(self) -> str:
-        """Everything that the number depends on."""
-        return f"{self.scorer}|mended:{self.mended:.2f}%"
-
 
 def count_brackets(gold: Tree, found: Tree) -> BracketCounts:
     """The counts of one sentence. Only the gold tags decide which words are punctuation."""
-    of_gold, of_found = (Counter(filter(None, keys)) for keys in _both(gold, found))
+    wanted, had = (without_empty_elements(tree) for tree in (gold, found))  # each tree by its own tags
+    if len(wanted.leaves) != len(had.leaves):
+        raise ValueError(
+            f"expected two trees of the same words, got one of {len(wanted.leaves)} and one of {len(had.leaves)}: "
+            "the two must be parallel."
+        )
+    counted = [leaf.tag not in PUNCTUATION for leaf in wanted.leaves]
+    of_gold, of_found = (Counter(_keys(tree, counted)) for tree in (wanted, had))
     matched, n_found, n_gold = (of_gold & of_found).total(), of_found.total(), of_gold.total()
     return BracketCounts(matched, n_found, n_gold, exact=matched == n_found == n_gold, sentences=1)
-
-
-def wrong_brackets(gold: Tree, found: Tree) -> tuple[list[int], list[int]]:
-    """The places of the gold brackets that were not found, and of the predicted brackets that are wrong.
-
-    For trees without empty elements.
-    """
-    of_gold, of_found = _both(gold, found)
-    return _without_partner(of_gold, of_found), _without_partner(of_found, of_gold)
 
 
 def score_trees(
@@ -140,44 +132,13 @@ def n_words(tree: Tree) -> int:
     return sum(leaf.tag != EMPTY_ELEMENT for leaf in tree.leaves)
 
 
-def _both(gold: Tree, found: Tree) -> tuple[list[Key | None], list[Key | None]]:
-    """The keys by which the brackets of both trees are compared."""
-    wanted, had = (without_empty_elements(tree) for tree in (gold, found))  # each tree by its own tags
-    if len(wanted.leaves) != len(had.leaves):
-        raise ValueError(
-            f"expected two trees of the same words, got one of {len(wanted.leaves)} and one of {len(had.leaves)}: "
-            "the two must be parallel."
-        )
-    counted = [leaf.tag not in PUNCTUATION for leaf in wanted.leaves]
-    return _keys(wanted, counted), _keys(had, counted)
-
-
-def _keys(tree: Tree, counted: Sequence[bool]) -> list[Key | None]:
-    """For each bracket its label and its span over the words that count; None if the bracket does not count."""
+def _keys(tree: Tree, counted: Sequence[bool]) -> Iterator[tuple[str, int, int]]:
+    """The label of each bracket that counts, and its span over the words that count."""
     place = [0, *accumulate(counted)]
-    found: list[Key | None] = []
     for label, begin, end in tree.brackets:
-        category = label.partition("-")[0].partition("=")[0]
-        counts = place[begin] < place[end] and label not in OUTER
-        found.append((SAME.get(category, category), place[begin], place[end]) if counts else None)
-    return found
-
-
-def _without_partner(keys: Sequence[Key | None], others: Sequence[Key | None]) -> list[int]:
-    """The places of the keys without a partner among the others; each of the others is partner of one key only."""
-    left = Counter(filter(None, others))
-    alone = []
-    for i, key in enumerate(keys):
-        if key is not None:
-            if left[key]:
-                left[key] -= 1
-            else:
-                alone.append(i)
-    return alone
-
-
-def _numbers(counts: BracketCounts) -> tuple[int, int, int, int, int]:
-    return counts.matched, counts.found, counts.gold, counts.exact, counts.sentences
+        if place[begin] < place[end] and label not in OUTER:
+            category = label.partition("-")[0].partition("=")[0]
+            yield SAME.get(category, category), place[begin], place[end]
 
 
 def _percent(part: int, whole: int) -> float:

@@ -17,7 +17,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from repro.decoding.heads import by_words, entropies
+from repro.decoding.inside import by_words, entropies
 from repro.figures import style
 from repro.figures.style import COLOURS, Drawn, Figure
 from repro.figures.trained import Probe, whose

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.decoding.heads import entropies
+from repro.decoding.inside import entropies
 from repro.figures import style
 from repro.figures.attention_maps import merged_to_words
 from repro.figures.style import Axes, Drawn, Figure

@@ -1,17 +1,18 @@
 """Scaled dot-product attention and multi-head attention. Paper: section 3.2, figure 2.
 
 Shapes: B batch, Q queries, K keys, H heads, E width of one head (d_k for q and k, d_v for v). In a batch without
-padding (`repro/model/ragged.py`) there is no B, and Q and K count the tokens of all sentences.
+padding (`masks.Ragged`) there is no B, and Q and K count the tokens of all sentences.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from repro.model.dropout import Dropout
-from repro.model.ragged import Sees, mixed
+from repro.model.embedding import Dropout
+from repro.model.masks import RaggedMask, Sees, hidden_bias
 
 ALL = slice(None)  # rows of W^Q, W^K and W^V
 
@@ -95,6 +96,79 @@ class ScaledDotProduct(Mixing):
         return attention(q_BHQE, k_BHKE, v_BHKE, bias, dropout)
 
 
+# Sentences without padding
+
+WIDEST = 256  # the widest head of the kernel for unequal lengths, FlashAttention, which needs compute capability 8.0
+
+
+def has_kernel(q: Tensor, d_v: int) -> bool:
+    """Whether the kernel for unequal lengths accepts these queries, with values of width `d_v`."""
+    if not q.is_cuda or q.dtype not in (torch.bfloat16, torch.float16) or max(q.shape[-1], d_v) > WIDEST:
+        return False
+    return bool(torch.cuda.get_device_properties(q.device).major >= 8)
+
+
+def ragged_attention(
+    mixing: Mixing, q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: RaggedMask, dropout: nn.Module | None = None
+) -> Tensor:
+    """Attention in a ragged batch, [H, Q, E]: by a kernel for unequal lengths if possible, else padded.
+
+    The kernel cannot apply dropout to the weights.
+    """
+    if not (mixing.in_kernel and dropout is None and has_kernel(q_HQE, v_HKE.shape[-1])):
+        return _padded_attention(mixing, q_HQE, k_HKE, v_HKE, spans, dropout)
+    from torch.nn.attention.varlen import varlen_attn  # here, as it imports the compiler for seconds, only for GPUs
+
+    d_k, d_v = q_HQE.shape[-1], v_HKE.shape[-1]
+    width = -(-max(d_k, d_v) // 8) * 8  # the kernel needs d_k = d_v, a multiple of 8
+    q, k, v = (_widened(x, width).transpose(0, 1) for x in (q_HQE, k_HKE, v_HKE))
+    heads = varlen_attn(
+        q, k, v, spans.queries, spans.keys, spans.longest_query, spans.longest_key,
+        scale=d_k**-0.5, window_size=(-1, 0 if spans.causal else -1),
+    )  # fmt: skip
+    assert isinstance(heads, Tensor)  # it returns a tuple only if more outputs are requested
+    return heads.transpose(0, 1)[..., :d_v]
+
+
+def _widened(x_HQE: Tensor, width: int) -> Tensor:
+    missing = width - x_HQE.shape[-1]
+    return F.pad(x_HQE, (0, missing)) if missing else x_HQE  # padding by nothing would copy
+
+
+def _padded_attention(
+    mixing: Mixing, q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: RaggedMask, dropout: nn.Module | None
+) -> Tensor:
+    """The same with padding: one row for each sentence, as long as the longest. Nothing here waits for the device."""
+    queries = _grid(spans.queries, spans.longest_query, q_HQE.shape[1])
+    keys = _grid(spans.keys, spans.longest_key, k_HKE.shape[1])
+    places = torch.arange(spans.longest_query, device=q_HQE.device)
+    before = places[:, None] >= torch.arange(spans.longest_key, device=q_HQE.device)
+    may_see = keys.real[:, None, :] & (before if spans.causal else True)  # [B, Q, K]
+    bias = hidden_bias(may_see, q_HQE.dtype)[:, None]
+    q, k, v = (
+        x[:, grid.place].transpose(0, 1) for x, grid in ((q_HQE, queries), (k_HKE, keys), (v_HKE, keys))
+    )  # [B, H, longest, E]
+    heads_BHQE = mixing(q, k, v, bias, dropout)
+    token = torch.arange(q_HQE.shape[1], device=q_HQE.device)
+    sentence = torch.searchsorted(spans.queries[1:], token, right=True, out_int32=True)  # the first to end after it
+    return heads_BHQE.transpose(0, 1)[:, sentence, token - spans.queries[sentence]]
+
+
+@dataclass(frozen=True)
+class _Grid:
+    place: Tensor  # int64 [B, longest] index of each token among the N; an arbitrary one where there is no token
+    real: Tensor  # bool [B, longest] where there is a token
+
+
+def _grid(ends: Tensor, longest: int, n_tokens: int) -> _Grid:
+    begin, end = ends[:-1, None].long(), ends[1:, None].long()
+    place = begin + torch.arange(longest, device=ends.device)
+    return _Grid(place.clamp(max=n_tokens - 1), place < end)
+
+
+# Several heads
+
+
 class MultiHeadAttention(nn.Module):
     """Concat(head_1 .. head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V). Paper: section 3.2.2.
 
@@ -148,7 +222,11 @@ class MultiHeadAttention(nn.Module):
         if self.recorded is not None:
             assert bias is None or isinstance(bias, Tensor), "weights are recorded of padded sentences"
             self.recorded.append(self.mixing.weights(q_BHQE, k_BHKE, bias).detach())
-        heads_BHQE = mixed(self.mixing, q_BHQE, k_BHKE, v_BHKE, bias, self.dropout if self.training else None)
+        dropout = self.dropout if self.training else None
+        if isinstance(bias, RaggedMask):
+            heads_BHQE = ragged_attention(self.mixing, q_BHQE, k_BHKE, v_BHKE, bias, dropout)
+        else:
+            heads_BHQE = self.mixing(q_BHQE, k_BHKE, v_BHKE, bias, dropout)
         made: Tensor = self.output(heads_BHQE.transpose(-3, -2).flatten(-2))
         return made
 

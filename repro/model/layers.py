@@ -10,9 +10,9 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from repro.model.attention import Mixing, MultiHeadAttention, ScaledDotProduct, SelfAttention
-from repro.model.dropout import Dropout
+from repro.model.embedding import Dropout
 from repro.model.kv_cache import LayerCache
-from repro.model.ragged import Sees
+from repro.model.masks import Sees
 
 NORM_EPS = 1e-6  # from the first public code; the paper gives none
 

@@ -2,7 +2,7 @@
 
 Shapes: B batch, S source tokens, T target tokens, R hypotheses in a search, D d_model, V vocabulary.
 Masks are made here from the ids; the layers below receive them ready-made. Training batches may come without
-padding (`repro/model/ragged.py`): then there are N tokens instead of [B, S] and [B, T].
+padding (`masks.Ragged`): then there are N tokens instead of [B, S] and [B, T].
 """
 
 from collections.abc import Callable
@@ -16,12 +16,10 @@ from repro.model import prepacked
 from repro.model.attention import Mixing, MultiHeadAttention, ScaledDotProduct, SelfAttention
 from repro.model.compiled import compile_training
 from repro.model.config import Hyper
-from repro.model.dropout import Dropout
-from repro.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
+from repro.model.embedding import Dropout, LearnedPositions, SinusoidalPositions, TiedEmbedding
 from repro.model.kv_cache import Cache, LayerCache, alike
 from repro.model.layers import DecoderLayer, EncoderLayer, FeedForward, PostNorm
-from repro.model.masks import Padded, padding_bias
-from repro.model.ragged import Ragged, Sees, arranged
+from repro.model.masks import Padded, Ragged, Sees, arranged, padding_bias
 
 
 class Transformer(nn.Module):

@@ -17,16 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from repro.data.tokenizer import Tokenizer
-from repro.decoding.heads import by_words
-from repro.decoding.inside import BEGIN
-from repro.decoding.observed import SearchTree, observe
+from repro.decoding.inside import BEGIN, SearchTree, by_words, observe
 from repro.decoding.search import Search
 from repro.decoding.translate import stepping
 from repro.model.ablations.selection import LinearWeights, seen_keys
 from repro.model.attention import Mixing, softmax_of_seen
 from repro.model.config import Hyper
-from repro.model.masks import Padded
-from repro.model.ragged import Ragged, Sees
+from repro.model.masks import Padded, Ragged, Sees
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.model.transformer import Transformer
 from repro.runs.load import Trained

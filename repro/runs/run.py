@@ -15,10 +15,10 @@ from repro.data.shards import Split
 from repro.decoding import backend as backends
 from repro.decoding.bleu import sacrebleu_score
 from repro.model import compiled
+from repro.model.attention import WIDEST
 from repro.model.build import compile_layers, gradient_norm, reads_ragged
 from repro.model.config import BASE, written
 from repro.model.cost import TextSizes, training_flops
-from repro.model.ragged import WIDEST
 from repro.results import record
 from repro.results.labels import relation
 from repro.results.provenance import Provenance, provenance, system_text
@@ -31,9 +31,9 @@ from repro.runs.run_dir import RunDir
 from repro.storage import atomic
 from repro.storage.journal import Journal, read, read_all
 from repro.storage.lease import Lease, Superseded
+from repro.tracking.client import Tracker
 from repro.tracking.mirror import Mirror
 from repro.tracking.run_folder import PRINTED_SCORES, RECORD, write_run
-from repro.tracking.client import Tracker
 from repro.training import checkpoint, cpu_tuning, loop, stages
 from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule

@@ -20,7 +20,7 @@ from lightning.pytorch.plugins.io import CheckpointIO
 
 from repro.data.datamodule import TranslationData
 from repro.model.bfloat16 import bfloat16_products
-from repro.model.ragged import arranged
+from repro.model.masks import arranged
 from repro.storage.atomic import sweep
 from repro.training import checkpoint
 from repro.training.callbacks import CheckpointCallback, JournalCallback, StopRequested, Watch

@@ -14,7 +14,7 @@ from model.samples import encoded
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from repro.data.batch import Batch, make_batch
-from repro.model.ragged import Ragged
+from repro.model.masks import Ragged
 from repro.model.special_tokens import EOS, PAD
 
 SOURCE = encoded([[5, 6, 7], [], [60_000], [8, 9]])

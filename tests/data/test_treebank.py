@@ -162,7 +162,6 @@ def test_a_treebank_of_dependencies_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_line_by_hand() -> None:
     assert linearised(ANNA) == TOKENS
     assert mended(TOKENS, ANNA.words) == (ANNA, {})
-    assert ANNA.depth == 3
 
 
 @given(any_tree)
@@ -184,7 +183,7 @@ def test_other_white_space_stands_in_words_and_tags(inside: str) -> None:
 
 def test_ten_thousand_deep() -> None:
     one = tree("(S " * DEEP + "(NN a)" + ")" * DEEP)
-    assert one.depth == DEEP
+    assert len(one.brackets) == DEEP
     assert cleaned(one) == one
     assert tree(bracketed(one)) == one
     assert mended(linearised(one), ["a"]).tree == one

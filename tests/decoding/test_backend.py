@@ -36,8 +36,8 @@ def test_the_torch_backend_moves_the_model_to_the_gpu(gpu: bool, monkeypatch: py
     went: list[torch.device] = []
     model: Any = SimpleNamespace(to=lambda device: went.append(device) or model)
     monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
-    with opened("torch", model) as backend:
-        assert backend.model is model  # type: ignore[attr-defined]
+    with opened("torch", model):
+        pass
     assert went == [torch.device("cuda" if gpu else "cpu")]
 
 

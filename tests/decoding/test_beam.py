@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from repro.decoding.beam import Hypothesis, Step, beam_search
-from repro.decoding.observed import Fate, Node, observe, words_to
+from repro.decoding.inside import Fate, Node, observe, words_to
 from repro.decoding.search import PAPER_SEARCH, SEARCHES, LengthNormalised, Search
 from repro.model.special_tokens import EOS, PAD
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from repro.decoding import topk
-from repro.decoding.topk import Softmax, first_largest
+from repro.decoding import translate
+from repro.decoding.translate import Softmax, first_largest
 from repro.model.special_tokens import PAD
 
 
@@ -23,7 +23,7 @@ def sorted_whole(weight: Tensor, hidden: Tensor, k: int) -> tuple[Tensor, Tensor
 @pytest.mark.parametrize("block", [32, 96, 4_096])
 @pytest.mark.parametrize("n_tokens", [13, 32, 33, 64, 1_000])
 def test_the_same_as_sorting_the_whole_softmax(n_tokens: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topk, "BLOCK", block)
+    monkeypatch.setattr(translate, "BLOCK", block)
     generator = torch.Generator().manual_seed(n_tokens)
     weight = 3 * torch.randn(n_tokens, 5, generator=generator)
     softmax = Softmax(weight)
@@ -37,9 +37,9 @@ def test_the_same_as_sorting_the_whole_softmax(n_tokens: int, block: int, monkey
 
 def test_padding_takes_no_group_from_likelier_tokens() -> None:
     """Padding is the likeliest of all, and the k likeliest real tokens are in k other groups."""
-    weight = torch.zeros(6 * topk.GROUP, 1)
+    weight = torch.zeros(6 * translate.GROUP, 1)
     weight[PAD] = 9
-    weight[5 :: topk.GROUP, 0] = torch.arange(1.0, 7.0)
+    weight[5 :: translate.GROUP, 0] = torch.arange(1.0, 7.0)
     value, token = Softmax(weight).top_k(torch.ones(1, 1), 5)
     expected_value, expected_token = sorted_whole(weight, torch.ones(1, 1), 5)
     assert torch.equal(token, expected_token)
@@ -50,9 +50,9 @@ def test_padding_takes_no_group_from_likelier_tokens() -> None:
 def test_no_bit_depends_on_the_size_of_a_group(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     weight, hidden = torch.randn(1_485, 16, generator=generator), torch.randn(50, 16, generator=generator)
-    monkeypatch.setattr(topk, "_group", lambda n_tokens, k: topk.GROUP)
+    monkeypatch.setattr(translate, "_group", lambda n_tokens, k: translate.GROUP)
     largest = Softmax(weight).top_k(hidden, 42)
-    monkeypatch.setattr(topk, "_group", lambda n_tokens, k: size)
+    monkeypatch.setattr(translate, "_group", lambda n_tokens, k: size)
     value, token = Softmax(weight).top_k(hidden, 42)
     assert torch.equal(value, largest[0])
     assert torch.equal(token, largest[1])
@@ -60,7 +60,7 @@ def test_no_bit_depends_on_the_size_of_a_group(size: int, monkeypatch: pytest.Mo
 
 def test_a_wide_search_looks_through_small_groups() -> None:
     sizes = {(1_500, 42): 8, (10_000, 42): 16, (16_384, 42): 32, (3_000, 8): 32, (37_000, 8): 32, (50, 100): 8}
-    assert {of: topk._group(*of) for of in sizes} == sizes
+    assert {of: translate._group(*of) for of in sizes} == sizes
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])

@@ -16,7 +16,7 @@ from repro.data.batch import Batch, make_batch
 from repro.data.shards import Encoded
 from repro.decoding.search import Search
 from repro.decoding.translate import at_once, score_tokens, translate
-from repro.model.ragged import Ragged
+from repro.model.masks import Ragged
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 

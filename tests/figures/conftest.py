@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from paper_runs import paper_run
 
-from repro.decoding.heads import rounded_weights
+from repro.decoding.inside import rounded_weights
 from repro.figures import style
 from repro.model.config import Hyper
 from repro.results.artifacts import packed_inside, write_inside

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch._dynamo.utils import counters
 from torch.nn.attention import varlen
 
-from repro.model import compiled, ragged
+from repro.model import attention, compiled
 from repro.model.attention import ScaledDotProduct
 from repro.model.config import Hyper
-from repro.model.ragged import RaggedMask, pack, paired, ragged_attention
+from repro.model.masks import RaggedMask, pack, paired
 from repro.model.transformer import Transformer
 
 V = 19
@@ -117,7 +117,7 @@ def test_without_a_compiler_the_reason_is_told_once(monkeypatch: pytest.MonkeyPa
 
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch's kernel for unequal lengths as the compiler sees it: an operator, here of zeros with a gradient."""
-    monkeypatch.setattr(ragged, "has_kernel", lambda q, d_v: max(q.shape[-1], d_v) <= ragged.WIDEST)
+    monkeypatch.setattr(attention, "has_kernel", lambda q, d_v: max(q.shape[-1], d_v) <= attention.WIDEST)
 
     def attended(q: Tensor, k: Tensor, v: Tensor, *rest: Any, **options: Any) -> Tensor:
         return q + v.mean() + k.mean()
@@ -132,7 +132,7 @@ def test_the_padded_way_of_a_head_too_wide_is_one_program(causal: bool) -> None:
     mixing = ScaledDotProduct(n_heads=1, d_k=3, d_v=3)
 
     def way(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return ragged_attention(mixing, q, k, v, RaggedMask(ends, ends, 7, 7, causal))
+        return attention.ragged_attention(mixing, q, k, v, RaggedMask(ends, ends, 7, 7, causal))
 
     found = torch.compile(way, backend="eager", fullgraph=True)(q, k, v)  # no part of it waits for the device
     torch.testing.assert_close(found, way(q, k, v))

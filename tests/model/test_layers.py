@@ -8,7 +8,7 @@ from model.samples import drawn, is_glorot, normal, same
 from torch import Tensor, nn
 
 from repro.model.attention import SelfAttention
-from repro.model.dropout import Dropout
+from repro.model.embedding import Dropout
 from repro.model.layers import DecoderLayer, EncoderLayer, FeedForward
 from repro.model.prepacked import can_prepack, prepacked
 

@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.nn.attention import varlen
 
 from repro.data.batch import Batch, make_batch
-from repro.model import ragged
+from repro.model import attention, masks
 from repro.model.attention import ScaledDotProduct
 from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
-from repro.model.ragged import Ragged, RaggedMask, pack, ragged_attention
+from repro.model.masks import Ragged, RaggedMask, pack
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 
@@ -30,7 +30,7 @@ LENGTHS = [5, 1, 3, 7, 2], [2, 6, 4, 1, 3]
 
 @pytest.fixture(autouse=True)
 def _rounded_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ragged, "ROUND", 16)  # 18 and 16 tokens: with and without padding at the end
+    monkeypatch.setattr(masks, "ROUND", 16)  # 18 and 16 tokens: with and without padding at the end
 
 
 def batch(*, packed: bool, sentences: Sequence[int] = range(5)) -> Batch:
@@ -43,7 +43,7 @@ def batch(*, packed: bool, sentences: Sequence[int] = range(5)) -> Batch:
 @given(st.lists(st.integers(0, 9), max_size=9), st.integers(1, 40))
 @settings(max_examples=200)
 def test_what_is_packed_can_be_read_back(lengths: list[int], to: int) -> None:
-    ragged.ROUND = to
+    masks.ROUND = to
     ids = torch.arange(2, 2 + sum(lengths))
     found = pack(ids, torch.tensor(lengths, dtype=torch.int64))
     ends = found.ends.tolist()
@@ -122,7 +122,7 @@ def test_the_kernel_is_asked_for_what_the_padded_way_computes(
 ) -> None:
     kernel = Kernel()
     monkeypatch.setattr(varlen, "varlen_attn", kernel)
-    monkeypatch.setattr(ragged, "has_kernel", lambda q, d_v: True)
+    monkeypatch.setattr(attention, "has_kernel", lambda q, d_v: True)
     ends = torch.tensor([0, 4, 5, 12], dtype=torch.int32)
     other = ends if causal else torch.tensor([0, 2, 8, 11], dtype=torch.int32)
     generator = torch.Generator().manual_seed(0)
@@ -130,10 +130,10 @@ def test_the_kernel_is_asked_for_what_the_padded_way_computes(
     v = torch.randn(3, int(other[-1]), d_v, generator=generator, dtype=torch.float64)
     spans = RaggedMask(ends, other, 7, 7, causal)
     mixing = ScaledDotProduct(n_heads=3, d_k=d_k, d_v=d_v)
-    found = ragged_attention(mixing, q, k, v, spans)
+    found = attention.ragged_attention(mixing, q, k, v, spans)
     assert kernel.width == width
-    monkeypatch.setattr(ragged, "has_kernel", lambda q, d_v: False)
-    torch.testing.assert_close(found, ragged_attention(mixing, q, k, v, spans), rtol=1e-12, atol=1e-12)
+    monkeypatch.setattr(attention, "has_kernel", lambda q, d_v: False)
+    torch.testing.assert_close(found, attention.ragged_attention(mixing, q, k, v, spans), rtol=1e-12, atol=1e-12)
 
 
 class OnCard(Tensor):
@@ -164,15 +164,15 @@ def on_card(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], *shape
 def test_the_kernel_takes_heads_up_to_256_wide_on_cards_from_8_0(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], d_k: int, d_v: int, dtype: torch.dtype, taken: bool
 ) -> None:
-    assert ragged.has_kernel(on_card(monkeypatch, capability, 3, 5, d_k, dtype=dtype), d_v) is taken
+    assert attention.has_kernel(on_card(monkeypatch, capability, 3, 5, d_k, dtype=dtype), d_v) is taken
 
 
 @pytest.mark.parametrize("d_k", [300, 2])
 def test_a_head_that_the_kernel_refuses_goes_the_padded_way(monkeypatch: pytest.MonkeyPatch, d_k: int) -> None:
     monkeypatch.setattr(varlen, "varlen_attn", Kernel())
-    own = ragged.has_kernel
+    own = attention.has_kernel
     card = on_card(monkeypatch, (9, 0), 1, dtype=torch.bfloat16)
-    monkeypatch.setattr(ragged, "has_kernel", lambda q, d_v: own(card.new_empty(q.shape).as_subclass(OnCard), d_v))
+    monkeypatch.setattr(attention, "has_kernel", lambda q, d_v: own(card.new_empty(q.shape).as_subclass(OnCard), d_v))
     model = Transformer(replace(HYPER, n_heads=1, d_k=d_k, d_v=300), V).double()
     for expected, found in zip(losses(model, batch(packed=False)), losses(model, batch(packed=True)), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)

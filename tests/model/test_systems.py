@@ -15,7 +15,7 @@ from repro.model.build import build
 from repro.model.config import LEARNED_POSITIONS
 from repro.model.cost import n_parameters
 from repro.model.counted import counted_flops, counted_parameters
-from repro.model.dropout import Dropout
+from repro.model.embedding import Dropout
 from repro.model.transformer import Transformer
 from repro.runs.scales import SCALES
 
@@ -84,7 +84,6 @@ SOFT = recurrent(4, 64, 96, ways=2, c=192) + 192 * 96  # and the map of what is 
         ("soft alignment", 96, SOFT + 96 * 96 + 96 + 96),
         ("soft alignment, dot", 96, SOFT + 96 * 96),
         ("soft alignment, GRU", 104, recurrent(3, 64, 104, ways=2, c=208) + 104 * 104 + 208 * 104 + 104 + 104),
-        ("asked by token", 96, SOFT + 64 * 96 + 96 + 96),
         # 2 N blocks of 6 w² a side, W_q and W_c, biases; maps between unequal widths alone, here none; then the rest
         ("ConvS2S", 64, 12 * (3 * 64 * 128 + 128) + 6 * (2 * 64 * 65) + 1_024 * 64 + 64 * 65),
         # a block of width w = 2 d: norms 4 d, 2 d, 2 d; down, convolution of 3 d², up; then the three maps
@@ -113,7 +112,6 @@ def asked(source: int, target: int, w: int, *, query: int) -> int:
         ("simple", 4, 160, 1, 0, 0),
         ("soft alignment", 4, 96, 2, 192, asked(11, 13, 96, query=96)),
         ("soft alignment, GRU", 3, 104, 2, 208, asked(11, 13, 104, query=104)),
-        ("asked by token", 4, 96, 2, 192, asked(11, 13, 96, query=64)),
     ],
 )
 def test_operations_of_recurrent_systems_are_those_of_the_arithmetic(

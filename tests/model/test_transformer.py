@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from repro.model.attention import MultiHeadAttention
 from repro.model.config import Hyper
-from repro.model.dropout import Dropout
+from repro.model.embedding import Dropout
 from repro.model.kv_cache import Cache
+from repro.model.masks import pack, paired
 from repro.model.prepacked import can_prepack
-from repro.model.ragged import pack, paired
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
 

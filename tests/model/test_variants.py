@@ -32,8 +32,8 @@ from repro.model.cost import n_parameters
 from repro.model.counted import counted_flops, counted_parameters
 from repro.model.embedding import TiedEmbedding
 from repro.model.loss import smoothed_cross_entropy
+from repro.model.masks import pack, paired
 from repro.model.protocol import MEMBERS, Plain, PlainState, refuse_incomplete
-from repro.model.ragged import pack, paired
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 from repro.runs.scales import SCALES

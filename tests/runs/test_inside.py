@@ -12,8 +12,7 @@ import torch
 from looked_inside import HYPER, LINES, RUN, its_record, looked_at
 from torch import Tensor
 
-from repro.decoding.heads import by_words
-from repro.decoding.inside import KINDS
+from repro.decoding.inside import KINDS, by_words
 from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.build import build

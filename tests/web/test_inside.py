@@ -14,7 +14,7 @@ from looked_inside import its_record, looked_at
 from playwright.sync_api import expect
 from report_records import unjudged
 
-from repro.decoding.heads import entropies
+from repro.decoding.inside import entropies
 from repro.render.text import shown
 from repro.results.artifacts import first_sentences, inside_file, packed_inside, read_inside
 from repro.results.record import path

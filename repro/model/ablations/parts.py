@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from repro.model.config import Hyper
-from repro.model.masks import hidden_bias, read_so_far
+from repro.model.masks import Sees, hidden_bias, read_so_far
 from repro.model.protocol import Plain
-from repro.model.ragged import Sees
 from repro.model.transformer import Transformer
 
 

@@ -9,9 +9,8 @@ from torch import Tensor
 from repro.model.ablations.selection import seen_keys
 from repro.model.attention import Mixing
 from repro.model.config import Hyper
-from repro.model.masks import hidden_bias
+from repro.model.masks import Sees, hidden_bias
 from repro.model.protocol import Plain
-from repro.model.ragged import Sees
 from repro.model.transformer import Transformer
 
 

@@ -82,15 +82,10 @@ class SoftAlignment(StaticLast):
         super().__init__(hyper, vocab_size, unit=unit)
 
     def layers(self, unit: type[LSTM] | type[GRU], d_model: int, width: int) -> dict[str, nn.Module]:
-        score = self.made_score(self.d_query(d_model, width), 2 * width, width)
-        return {**super().layers(unit, d_model, width), "score": score}
+        return {**super().layers(unit, d_model, width), "score": self.made_score(width, 2 * width, width)}
 
-    def d_query(self, d_model: int, width: int) -> int:
-        """The width of the query."""
-        return width
-
-    def turn(self, e: Tensor, c: Tensor, state: State, attend: Attend) -> tuple[Tensor, State]:
-        """One step from e(y_{i-1}) [R, D], c_{i-1} [R, 2w] and the unit's state: c_i and the next state."""
+    def turn(self, e: Tensor, state: State, attend: Attend) -> tuple[Tensor, State]:
+        """One step from e(y_{i-1}) [R, D] and the unit's state: c_i [R, 2w] and the next state."""
         c = attend(state[0])
         return c, self.unit.step(torch.cat([e, c], dim=-1), state)
 
@@ -114,10 +109,10 @@ class SoftAlignment(StaticLast):
     def written(self, decoder_in: Tensor, memory: Tensor, source: Tensor, attend: Attend) -> Tensor:
         """All steps in turn, with `attend` mapping each query to its context: r [B, T, D]."""
         e = self.dropout(self.embedding(decoder_in))
-        state, c = self.first_state(memory, source), torch.zeros_like(memory[:, 0])
+        state = self.first_state(memory, source)
         found, states = [], []
         for e_i in e.unbind(dim=1):
-            c, state = self.turn(e_i, c, state, attend)
+            c, state = self.turn(e_i, state, attend)
             found.append(c)
             states.append(state[0])
         r: Tensor = self.dropout(
@@ -138,32 +133,12 @@ class SoftAlignment(StaticLast):
         return {"decoder.0.cross_attention": torch.stack(rows, dim=2)}
 
     def start(self, source: Tensor) -> SearchState:  # type: ignore[override]
-        """c_0 = 0 and the unit's state for each hypothesis; what is attended to for each sentence."""
+        """The unit's state for each hypothesis; what is attended to for each sentence."""
         memory = self.encode(source)
-        own = torch.zeros_like(memory[:, 0]), *self.first_state(memory, source)
-        return SearchState(own, tuple(self.looked_at(memory, source)))
+        return SearchState(self.first_state(memory, source), tuple(self.looked_at(memory, source)))
 
     def advance(self, ids: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:  # type: ignore[override]
         """r [R, D] after `ids` [R]."""
-        e, (c, *unit_state) = self.embedding(ids), state.own
-        c, after = self.turn(e, c, tuple(unit_state), partial(self.attend, Source(*state.shared)))
-        return self.readout(torch.cat([after[0], c, e], dim=-1)), state.after((c, *after))
-
-
-class AskedByToken(SoftAlignment):
-    """The query is the last token: c_i from e(y_{i-1}), whatever was written before it."""
-
-    def d_query(self, d_model: int, width: int) -> int:
-        return d_model
-
-    def turn(self, e: Tensor, c: Tensor, state: State, attend: Attend) -> tuple[Tensor, State]:
-        c = attend(e)
-        return c, self.unit.step(torch.cat([e, c], dim=-1), state)
-
-
-class AskedByNewState(SoftAlignment):
-    """The new state is the query: c_i from s_i, which reads c_{i-1} (input feeding). Luong et al. (2015), section 3."""
-
-    def turn(self, e: Tensor, c: Tensor, state: State, attend: Attend) -> tuple[Tensor, State]:
-        state = self.unit.step(torch.cat([e, c], dim=-1), state)
-        return attend(state[0]), state
+        e = self.embedding(ids)
+        c, after = self.turn(e, state.own, partial(self.attend, Source(*state.shared)))
+        return self.readout(torch.cat([after[0], c, e], dim=-1)), state.after(after)

@@ -13,8 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from repro.model.config import Hyper
-from repro.model.dropout import Dropout
-from repro.model.embedding import TiedEmbedding
+from repro.model.embedding import Dropout, TiedEmbedding
 from repro.model.layers import NORM_EPS
 from repro.model.protocol import Plain
 from repro.model.rivals.convolution import SequenceConvolution

@@ -18,8 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from repro.model.config import Hyper
-from repro.model.dropout import Dropout
-from repro.model.embedding import LearnedPositions, TiedEmbedding
+from repro.model.embedding import Dropout, LearnedPositions, TiedEmbedding
 from repro.model.masks import padding_bias
 from repro.model.protocol import Plain
 from repro.model.rivals.convolution import SequenceConvolution

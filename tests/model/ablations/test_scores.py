@@ -11,7 +11,6 @@ from model.samples import is_glorot, normal
 from torch import Tensor, nn
 
 from repro.model.ablations import scores
-from repro.model.ablations.over_attention import attention_over_attention
 from repro.model.ablations.reach import TwoLevel
 from repro.model.ablations.relative import Relative
 from repro.model.ablations.scores import AdditiveScores, BilinearScores, GaussianKernel, UnscaledDot
@@ -102,17 +101,6 @@ def test_attention_with_a_gaussian_kernel_is_the_smoother_of_nadaraya_and_watson
     mixing = GaussianKernel(n_heads=1, d_k=1, d_v=1, bandwidth=bandwidth)
     found = mixing(x[None, None, :, None], seen[None, None, :, None], y[None, None, :, None], None)
     torch.testing.assert_close(found.flatten(), expected, rtol=0, atol=1e-12)
-
-
-def test_attention_over_attention_by_hand() -> None:
-    ln = math.log
-    # M = D Q^T = [[ln 1, ln 2, ln 3], [ln 5, ln 2, ln 1]]
-    document, query = torch.eye(2, dtype=torch.float64), torch.tensor([[ln(1), ln(5)], [ln(2), ln(2)], [ln(3), ln(1)]])
-    # columns: (1, 5) / 6, (2, 2) / 4, (3, 1) / 4; rows: (1, 2, 3) / 6 and (5, 2, 1) / 8, whose mean is beta
-    beta = [(1 / 6 + 5 / 8) / 2, (2 / 6 + 2 / 8) / 2, (3 / 6 + 1 / 8) / 2]
-    first = beta[0] * 1 / 6 + beta[1] / 2 + beta[2] * 3 / 4
-    found = attention_over_attention(document[None], query.double()[None])[0]
-    torch.testing.assert_close(found, torch.tensor([first, 1 - first], dtype=torch.float64), rtol=0, atol=1e-7)
 
 
 # From scores to weights
