@@ -5,7 +5,7 @@ The printed numbers of systems come from `repro.paper`, those of rows from their
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from repro import paper
 from repro.claims.catalogue import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8, row_of
@@ -18,11 +18,7 @@ PrintedRows = Mapping[str, PaperNumbers]  # "table/row" -> what the paper prints
 BASE_MODEL, BIG_MODEL = (line for line in TABLE_2 if line.kind == "ours")
 
 
-class Checked(NamedTuple):
-    """The result of checking a claim about the paper's own numbers."""
-
-    holds: bool
-    text: str
+Checked = tuple[bool, str]  # whether a claim about the paper's own numbers holds, and by which numbers
 
 
 def _best(pair: Pair, *, singles_only: bool = False) -> System:
@@ -37,21 +33,21 @@ def _two_above_all() -> Checked:
     """The lead of the big model on English-German, section 6.1."""
     ours, best = BIG_MODEL.bleu["en-de"], _best("en-de")
     lead = ours - best.bleu["en-de"]
-    return Checked(lead > 2.0, f"{ours} - {best.bleu['en-de']} ({best.name}) = {lead:.2f}")
+    return (lead > 2.0, f"{ours} - {best.bleu['en-de']} ({best.name}) = {lead:.2f}")
 
 
 def _best_single_french() -> Checked:
     """The big model's two printed scores on English-French against single models, Table 2."""
     best, ours = _best("en-fr", singles_only=True), (BIG_MODEL.bleu["en-fr"], BIG_MODEL.other_bleu["en-fr"])
     theirs = best.bleu["en-fr"]
-    return Checked(min(ours) > theirs, f"{ours[0]} and {ours[1]}, as it is printed, are above {theirs} ({best.name})")
+    return (min(ours) > theirs, f"{ours[0]} and {ours[1]}, as it is printed, are above {theirs} ({best.name})")
 
 
 def _one_french_score() -> Checked:
     """Whether all editions print the same English-French score of the big model, Table 2 and section 6.1."""
     ours, other, best = BIG_MODEL.bleu["en-fr"], BIG_MODEL.other_bleu["en-fr"], _best("en-fr")
     theirs = best.bleu["en-fr"]
-    return Checked(
+    return (
         ours == other,
         f"two editions print two numbers: {ours} in the abstract and Table 2 of one, {other} in the other (NeurIPS) "
         f"and in section 6.1 of both; that is {ours - theirs:+.2f} or {other - theirs:+.2f} against the {theirs} of "
@@ -59,10 +55,15 @@ def _one_french_score() -> Checked:
     )
 
 
+def _above(ours: float, theirs: float, name: str) -> Checked:
+    """Whether one number of ours is above one of another system."""
+    return ours > theirs, f"{ours} against {theirs} ({name})"
+
+
 def _base_above_all() -> Checked:
     """The base model on English-German against all earlier systems, section 6.1."""
-    ours, best = BASE_MODEL.bleu["en-de"], _best("en-de")
-    return Checked(ours > best.bleu["en-de"], f"{ours} against {best.bleu['en-de']} ({best.name})")
+    best = _best("en-de")
+    return _above(BASE_MODEL.bleu["en-de"], best.bleu["en-de"], best.name)
 
 
 def _cheapest() -> System:
@@ -75,7 +76,7 @@ def _costs_less(model: System, other: System, pair: Pair, share: float = 1) -> C
     """Whether the model costs less than this share of what the other costs, Table 2 and section 6.1."""
     ours, theirs = model.flops[pair], other.flops[pair]
     text = f"{ours:.1e} / {theirs:.1e} ({other.name}) = {ours / theirs:.2f}"
-    return Checked(ours / theirs < share, text.replace("e+", "e"))
+    return (ours / theirs < share, text.replace("e+", "e"))
 
 
 def _step_time(model: System) -> Checked:
@@ -83,7 +84,7 @@ def _step_time(model: System) -> Checked:
     steps, printed = paper.PRINTED_STEPS[model.name], paper.SECONDS_A_STEP[model.name]
     hours = 24 * model.hardware["en-de"].days
     seconds = hours * paper.SECONDS_A_DAY / 24 / steps
-    return Checked(
+    return (
         round(seconds, 1) == printed,
         f"{hours:g} hours / {steps:,} steps = {seconds:.3f} s, printed {printed:.1f} s; {steps:,} x {printed:.1f} s = "
         f"{steps * printed * 24 / paper.SECONDS_A_DAY:.1f} hours = {steps * printed / paper.SECONDS_A_DAY:.2f} days",
@@ -102,12 +103,12 @@ def _costs(lines: Sequence[System]) -> Checked:
             if computed is not None and not (pair in line.hardware and line.hardware[pair].fitted):
                 as_printed = as_printed and f"{computed:.1e}" == f"{printed:.1e}"
                 told.append(f"{line.name} {pair} {computed:.1e}, printed {printed:.1e}")
-    return Checked(as_printed, "; ".join(told).replace("e+", "e"))
+    return (as_printed, "; ".join(told).replace("e+", "e"))
 
 
 def _regularisers_are_as_many() -> Checked:
     """How many kinds of regularisation are announced and how many described, section 5.4."""
-    return Checked(
+    return (
         len(paper.REGULARISERS) == paper.N_REGULARISERS,
         f"{paper.N_REGULARISERS} are announced; described are {' and '.join(paper.REGULARISERS)}. Dropout of the "
         "embeddings' sums is told as a part of the first",
@@ -117,14 +118,14 @@ def _regularisers_are_as_many() -> Checked:
 def _longest_wave() -> Checked:
     """The last wavelength of the printed formula, section 3.5."""
     longest, d = 10_000 ** ((BASE_HYPER.d_model - 2) / BASE_HYPER.d_model), BASE_HYPER.d_model
-    return Checked(round(longest) == 10_000, f"the printed formula ends at {longest:,.0f} x 2 pi for d_model {d}")
+    return (round(longest) == 10_000, f"the printed formula ends at {longest:,.0f} x 2 pi for d_model {d}")
 
 
 def _one_head_against_the_best(printed: PrintedRows) -> Checked:
     """How much one head loses against the best setting, section 6.2."""
     best = max((B0, H4, H16, H32), key=lambda row: _printed(printed, row, "bleu"))
     loss = _printed(printed, best, "bleu") - _printed(printed, H1, "bleu")
-    return Checked(
+    return (
         round(loss, 1) == 0.9,
         f"{_printed(printed, best, 'bleu')} ({row_of(best)}) - {_printed(printed, H1, 'bleu')} = {loss:.1f}",
     )
@@ -143,7 +144,7 @@ def _bigger(score: str, printed: Callable[[str], float], sign: int) -> Checked:
         f"though {row_of(large)} has {printed(large)} and {row_of(small)} {printed(small)}" for small, large in against
     ]
     holds = all(sign * (printed(large) - printed(small)) > 0 for small, large in ends)
-    return Checked(holds, f"{score}: {'; '.join([*told, *though])}")
+    return (holds, f"{score}: {'; '.join([*told, *though])}")
 
 
 def _parsers(training: str) -> tuple[PrintedParser, list[PrintedParser]]:
@@ -156,14 +157,14 @@ def _above_berkeley() -> Checked:
     """F1 of training on WSJ alone, compared with the BerkeleyParser, Table 4."""
     ours, earlier = _parsers("WSJ only")
     berkeley = next(line for line in earlier if line.name.startswith("Petrov"))
-    return Checked(ours.f1 > berkeley.f1, f"{ours.f1} against {berkeley.f1} ({berkeley.name})")
+    return _above(ours.f1, berkeley.f1, berkeley.name)
 
 
 def _above_all_parsers_but_one() -> Checked:
     """F1 of semi-supervised training, compared with all earlier parsers, Table 4."""
     ours, earlier = _parsers("semi-supervised")
     better = [f"{line.name}, {line.training}: {line.f1}" for line in earlier if line.f1 > ours.f1]
-    return Checked(len(better) == 1, f"above its {ours.f1} stand {'; '.join(better)}")
+    return (len(better) == 1, f"above its {ours.f1} stand {'; '.join(better)}")
 
 
 def _printed(printed: PrintedRows, row: str, score: Literal["ppl", "bleu"]) -> float:

@@ -167,27 +167,25 @@ def _misplaced(records: Iterable[Record]) -> dict[int, str]:
     the seed's; if two are equally frequent, neither is.
     """
     placed: list[tuple[Record, str, str]] = []  # each with what else decides its order, and its order
+    orders: dict[tuple[str, int], Counter[str]] = {}
     for record in records:
         if record.status == "finished" and record.determinism and (order := record.determinism["order"]):
             setting = [record.settings.get(name) for name in ("batch_tokens", "fill")], record.hyper["steps"]
             world = repr([record.pair, record.corpus["sha256"], record.tokenizer["sha256"], setting])
             placed.append((record, world, order))
-    orders: dict[tuple[str, int], Counter[str]] = {}
-    for record, world, order in placed:
-        orders.setdefault((world, record.seed), Counter())[order] += 1
+            orders.setdefault((world, record.seed), Counter())[order] += 1
     usual: dict[tuple[str, int], str] = {}
-    seeds: dict[tuple[str, str], list[int]] = {}  # the seeds that have an order
-    for (world, seed), counts in orders.items():
+    for place, counts in orders.items():
         (most, n), *others = counts.most_common(2)
         if not others or n > others[0][1]:
-            usual[world, seed] = most
-            seeds.setdefault((world, most), []).append(seed)
+            usual[place] = most
     found: dict[int, str] = {}
     for record, world, order in placed:
-        if order != usual.get((world, record.seed)):
+        seeds = sorted(seed for (of, seed), most in usual.items() if (of, most) == (world, order))
+        if record.seed not in seeds:
             found[id(record)] = "in another order than the other rows of their seed"
-        elif len(twice := seeds[world, order]) > 1:
-            found[id(record)] = f"of seeds that have one order of the data, {', '.join(map(str, sorted(twice)))}"
+        elif len(seeds) > 1:
+            found[id(record)] = f"of seeds that have one order of the data, {', '.join(map(str, seeds))}"
     return found
 
 

@@ -294,7 +294,7 @@ def verdicts_of_print(printed: Mapping[str, PaperNumbers], claims: Iterable[Clai
     for claim in claims:
         if claim.compute and printed.keys() >= {*claim.rows}:
             holds, text = CHECKS[claim.compute](printed)
-            found[claim.id] = (OF_PRINT.yes if holds else OF_PRINT.no, text)
+            found[claim.id] = (OF_PRINT.yes if holds else OF_PRINT.no), text
     return found
 
 

@@ -7,16 +7,15 @@ and 4, Table 1.
 import math
 import re
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from repro.claims.blocks import CONFIDENCE
 from repro.claims.decisions import OF_HOUSE, Outcome
-from repro.results.measured import Count, Measured, ScoringCount, ScoringTime, Steps
+from repro.results.measured import Measured
 
 NEAR = 0.05  # an exponent or ratio this close to the printed one agrees with it: printed exponents are 1 apart
 SAME_ORDER = 10.0  # costs whose ratio lies within this factor of 1 are of the same order
-Scored = TypeVar("Scored", ScoringCount, ScoringTime)
 LABELS = {  # every measured layer
     "self_attention": "self-attention",
     "recurrent": "recurrent",
@@ -42,14 +41,14 @@ class Fit(NamedTuple):
     points: int
 
 
-def power_law(lines: Sequence[Any], value: Callable[[Any], float]) -> Fit:
-    """The exponents of `value` in those of n, d and window that vary between the lines; the value must be positive."""
+def power_law(lines: Sequence[Any], values: Iterable[float]) -> Fit:
+    """The exponents of these positive values in those of n, d and window that vary between the lines."""
     import numpy as np
     from scipy.special import stdtrit
 
     sizes = [name for name in ("n", "d", "window") if len({getattr(line, name) for line in lines} - {None}) > 1]
     x = np.array([[1.0, *(math.log(getattr(line, name)) for name in sizes)] for line in lines])
-    y = np.log([value(line) for line in lines])
+    y = np.log([*values])
     found, _, rank, _ = np.linalg.lstsq(x, y)
     if rank < x.shape[1]:
         raise ValueError(f"Expected sizes {sizes} that vary by themselves, got {len(lines)} points in a line.")
@@ -64,10 +63,10 @@ def power_law(lines: Sequence[Any], value: Callable[[Any], float]) -> Fit:
     return Fit(dict(zip(sizes, exponents, strict=True)), dict(zip(sizes, map(float, half_widths), strict=True)), len(y))
 
 
-QUANTITIES: dict[str, Callable[[Count], float]] = {
-    "operations of the mixing": lambda count: count.mixing_flops,
-    "operations of the layer": lambda count: count.flops,
-    "memory": lambda count: count.saved_bytes,
+QUANTITIES = {
+    "operations of the mixing": "mixing_flops",
+    "operations of the layer": "flops",
+    "memory": "saved_bytes",
 }
 
 
@@ -77,11 +76,12 @@ def fits(measured: Measured) -> dict[tuple[str, str], Fit]:
     found = {}
     for layer in LABELS:
         counts = [count for count in measured.counts if count.layer == layer and count.n in regular]
-        for quantity, value in QUANTITIES.items():
-            if counts and all(value(count) > 0 for count in counts):
-                found[layer, quantity] = power_law(counts, value)
+        for quantity, name in QUANTITIES.items():
+            values = [getattr(count, name) for count in counts]
+            if values and min(values) > 0:
+                found[layer, quantity] = power_law(counts, values)
         if times := [time for time in measured.times if time.layer == layer]:
-            found[layer, "time"] = power_law(times, lambda time: statistics.median(time.seconds))
+            found[layer, "time"] = power_law(times, (statistics.median(time.seconds) for time in times))
     return found
 
 
@@ -96,27 +96,26 @@ class Growth(NamedTuple):
     explained: float  # share of the variance; 1 where nothing varies
 
 
-def growth(lines: Sequence[Any], value: Callable[[Any], int]) -> Growth:
-    """Whether the value is constant, grows with log n (to the base of the window), or with n (n / window).
+def growth(points: Sequence[tuple[int, int | None, int]]) -> Growth:
+    """Whether (n, window, value) is constant, grows with log n (to the base of the window), or with n (n / window).
 
     Without a window the logarithm is natural. Raises ValueError for fewer than three lengths.
     """
     import numpy as np
 
-    values = np.array([float(value(line)) for line in lines])
+    values = [float(value) for _, _, value in points]
     if len(set(values)) == 1:
-        return Growth("1", float(values[0]), 1.0)
-    if (n := len({(line.n, line.window) for line in lines})) < 3:  # two points fit either law exactly
+        return Growth("1", values[0], 1.0)
+    if (n := len({(n, window) for n, window, _ in points})) < 3:  # two points fit either law exactly
         raise ValueError(f"expected at least 3 sizes to tell n from its logarithm, got {n}. Measure more.")
-    laws: dict[str, list[float]] = {
-        "log": [math.log(line.n) / math.log(line.window or math.e) for line in lines],
-        "n": [line.n / (line.window or 1) for line in lines],
+    laws = {
+        "log": [math.log(n) / math.log(window or math.e) for n, window, _ in points],
+        "n": [n / (window or 1) for n, window, _ in points],
     }
-    tried = []
-    for law, x in laws.items():
-        slope, start = np.polyfit(x, values, 1)
-        left = float(((values - start - slope * np.array(x)) ** 2).sum())
-        tried.append(Growth(law, float(slope), 1 - left / float(((values - values.mean()) ** 2).sum())))
+    tried = [
+        Growth(law, float(np.polyfit(x, values, 1)[0]), float(np.corrcoef(x, values)[0, 1]) ** 2)
+        for law, x in laws.items()
+    ]
     return max(tried, key=lambda found: found.explained)
 
 
@@ -129,14 +128,12 @@ def order(law: str, window: str | None) -> str:
 def steps_of(measured: Measured, layer: str) -> Growth:
     """How the number of sequential products grows with n."""
     # a window is part of the layer, not a length: if steps grew with it, no law of n would explain them
-    lines = [Steps(line.layer, line.n, None, line.steps) for line in measured.steps if line.layer == layer]
-    return growth(lines, lambda line: line.steps)
+    return growth([(line.n, None, line.steps) for line in measured.steps if line.layer == layer])
 
 
 def longest_path(measured: Measured, layer: str) -> Growth:
     """How the longest path grows with n and the window."""
-    lines = [line for line in measured.paths if line.layer == layer]
-    return growth(lines, lambda line: line.path)
+    return growth([(line.n, line.window, line.path) for line in measured.paths if line.layer == layer])
 
 
 # Comparing two times
@@ -180,16 +177,11 @@ class Printed(NamedTuple):
     """One line of the table: the printed orders, and where each is measured."""
 
     label: str
-    layer: str  # of the counts, steps and times
+    layer: str  # of the counts and steps
+    connects: str  # the layer whose paths are measured
     complexity: str
     steps: str
     path: str
-    dilated: bool = False  # a variant for which only paths are measured
-
-    @property
-    def connects(self) -> str:
-        """The layer whose paths are measured."""
-        return "dilated" if self.dilated else self.layer
 
     @property
     def exponents(self) -> dict[str, int]:
@@ -199,18 +191,19 @@ class Printed(NamedTuple):
 
 
 ROWS = (
-    Printed("self-attention", "self_attention", "O(n^2 d)", "O(1)", "O(1)"),
-    Printed("recurrent", "recurrent", "O(n d^2)", "O(n)", "O(n)"),
-    Printed("convolutional (dilated)", "convolution", "O(k n d^2)", "O(1)", "O(log_k(n))", dilated=True),
-    Printed("convolutional (contiguous)", "convolution", "O(k n d^2)", "O(1)", "O(n/k)"),  # the text beside the table
-    Printed("self-attention (restricted)", "restricted", "O(r n d)", "O(1)", "O(n/r)"),
+    Printed("self-attention", "self_attention", "self_attention", "O(n^2 d)", "O(1)", "O(1)"),
+    Printed("recurrent", "recurrent", "recurrent", "O(n d^2)", "O(n)", "O(n)"),
+    Printed("convolutional (dilated)", "convolution", "dilated", "O(k n d^2)", "O(1)", "O(log_k(n))"),
+    # the text beside the table
+    Printed("convolutional (contiguous)", "convolution", "convolution", "O(k n d^2)", "O(1)", "O(n/k)"),
+    Printed("self-attention (restricted)", "restricted", "restricted", "O(r n d)", "O(1)", "O(n/r)"),
 )
 WINDOWS = {"convolution": "k", "dilated": "k", "separable": "k", "restricted": "r"}
 
 
 # Verdicts
 
-LayerVerdict = tuple[Outcome, str]  # the evidence in a line
+LayerVerdict = tuple[Outcome, str]  # and the evidence in a line
 
 
 def verdicts(measured: Measured) -> dict[str, LayerVerdict]:
@@ -243,7 +236,7 @@ def _c06(measured: Measured) -> LayerVerdict:
 
 
 def _c11(measured: Measured) -> LayerVerdict:
-    def by_scoring(lines: Sequence[Scored]) -> list[tuple[Scored, Scored]]:
+    def by_scoring(lines: Sequence[Any]) -> list[tuple[Any, Any]]:
         """(additive, dot-product) at each size."""
         dot = {(line.n, line.d_k): line for line in lines if line.scoring == "dot_product"}
         return [(line, dot[line.n, line.d_k]) for line in lines if line.scoring == "additive"]
@@ -285,12 +278,9 @@ def _c22(measured: Measured) -> LayerVerdict:
     if not {*RECURRENCES} <= {layer for layer, _, _ in times} or min(reach.values()) <= 1 / 2:
         return "not judged", "needs all recurrences and n beyond d / 2: python experiments/table1.py measures again"
     counted = {
-        label: _crossovers(measured, layer, value)
-        for label, layer, value in (
-            ("plain step", "recurrent", lambda count: count.mixing_flops),
-            ("gated step", "gated", lambda count: count.mixing_flops),
-            ("whole gated layer", "gated", lambda count: count.flops),
-        )
+        "plain step": _crossovers(measured, "recurrent", "mixing_flops"),
+        "gated step": _crossovers(measured, "gated", "mixing_flops"),
+        "whole gated layer": _crossovers(measured, "gated", "flops"),
     }
     proportional = all(max(points) - min(points) <= NEAR * max(points) for points in counted.values())
     points = ", ".join(f"{statistics.fmean(of):.2f} d ({label})" for label, of in counted.items())
@@ -319,17 +309,14 @@ def _told(times: Times, outcomes: Mapping[Size, int], layer: str) -> str:
     )
 
 
-def _crossovers(measured: Measured, layer: str, value: Callable[[Count], float]) -> list[float]:
+def _crossovers(measured: Measured, layer: str, quantity: str) -> list[float]:
     """For each d the n / d at which self-attention costs as much as the recurrence, also outside the measured sizes.
 
     Both costs are polynomials in n without a constant, a n^2 + b n and c n, so two counts of the first and one of the
     second give the n at which they meet.
     """
-    cost = {
-        (count.layer, count.n, count.d): value(count)
-        for count in measured.counts
-        if count.layer in (layer, "self_attention")
-    }
+    layers = (layer, "self_attention")
+    cost = {(of.layer, of.n, of.d): getattr(of, quantity) for of in measured.counts if of.layer in layers}
     n, m = min(measured.grid["n"]), max(measured.grid["n"])
     points = []
     for d in measured.grid["d"]:
@@ -360,19 +347,14 @@ def _c24(measured: Measured) -> LayerVerdict:
     The costs are in Table 1's terms: the work of self-attention that combines positions, and beside it the feed-forward
     network. They are also compared with the projections included, which the paper's formula leaves out.
     """
-    cost = {
-        (count.layer, count.n, count.d): count
-        for count in measured.counts
-        if count.layer != "separable" or count.window == count.n
-    }
-    whole = [count for key, count in cost.items() if key[0] == "separable"]
-    # the feed-forward network is linear in n, so its cost at one length gives its cost at any other
-    n = min(measured.grid["n"])
-    feed_forward = [cost["feed_forward", n, c.d].flops * c.n / n for c in whole]
-    attention = [cost["self_attention", c.n, c.d] for c in whole]
-    both = list(zip(whole, attention, feed_forward, strict=True))
-    ratios = [(one.mixing_flops + other) / c.flops for c, one, other in both]
-    projected = [(one.flops + other) / c.flops for c, one, other in both]
+    cost = {(of.layer, of.n, of.d): of for of in measured.counts if of.layer != "separable"}
+    n, ratios, projected = min(measured.grid["n"]), [], []
+    for whole in (of for of in measured.counts if (of.layer, of.window) == ("separable", of.n)):
+        # the feed-forward network is linear in n, so its cost at one length gives its cost at any other
+        feed_forward = cost["feed_forward", n, whole.d].flops * whole.n / n
+        attention = cost["self_attention", whole.n, whole.d]
+        ratios.append((attention.mixing_flops + feed_forward) / whole.flops)
+        projected.append((attention.flops + feed_forward) / whole.flops)
     return _holds(min(ratios) >= 1 / SAME_ORDER and max(ratios) <= SAME_ORDER), (
         f"with k = n self-attention and the feed-forward network take {extent(ratios)} times the operations of the "
         f"separable convolution, {extent(projected)} times with attention's projections; “of the same order” is "

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -107,15 +107,13 @@ def read_outcomes(results: Path) -> SuiteRun:
 def verdicts_of_tests(claims: Iterable[Claim], tests: SuiteRun) -> dict[str, tuple[Outcome, str]]:
     """The verdict on each claim by its tests, or that they were not run."""
     outcomes = {one.test: one.outcome for one in tests.ran}
-    return {claim.id: _verdict(claim, outcomes) for claim in claims if claim.tests}
-
-
-def _verdict(claim: Claim, outcomes: Mapping[str, str]) -> tuple[Outcome, str]:
-    failed = [test for test in claim.tests if outcomes.get(test) == "failed"]
-    if failed:
-        return OF_HOUSE.no if claim.holds else "not judged", f"failed: {', '.join(failed)}"
-    if any(outcomes.get(test) != "passed" for test in claim.tests):
-        return "not judged", NOT_RUN
-    if not claim.holds:
-        return OF_HOUSE.no, "its tests pass, and they show the opposite"
-    return OF_HOUSE.yes, "its tests pass"
+    found: dict[str, tuple[Outcome, str]] = {}
+    for claim in claims:
+        if failed := [test for test in claim.tests if outcomes.get(test) == "failed"]:
+            found[claim.id] = OF_HOUSE.no if claim.holds else "not judged", f"failed: {', '.join(failed)}"
+        elif any(outcomes.get(test) != "passed" for test in claim.tests):
+            found[claim.id] = "not judged", NOT_RUN
+        elif claim.tests:
+            opposite = ", and they show the opposite" * (not claim.holds)
+            found[claim.id] = OF_HOUSE.yes if claim.holds else OF_HOUSE.no, f"its tests pass{opposite}"
+    return found
