@@ -19,9 +19,9 @@ from repro.figures import curves, scores, style
 from repro.figures.style import Drawn
 from repro.model.config import BASE as PAPER_BASE
 from repro.pages.columns import has_part
-from repro.results.frame import FIGURES, ResultSet, load_records, noted_rows, record_folders
+from repro.results.frame import FIGURES, ResultSet, noted_rows, record_folders
 from repro.results.places import PUBLISHED
-from repro.results.record import BASE, Record
+from repro.results.record import BASE, Record, load_records
 from repro.results.sentences import has_sentences
 from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options

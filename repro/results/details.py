@@ -133,11 +133,9 @@ def _bleu(summands: Floats) -> float:
 
 # How long translations are. The paper's search (section 6.1) allows a hypothesis to end at once, and a row with such
 # empty translations loses more BLEU than its words deserve.
+
 EMPTY, RATIO = f"{SPLIT}/translations/empty", f"{SPLIT}/translations/length"  # no task has scores of these names
-
-
 RATIO_TO_BASE, DECIDES = f"{RATIO}_to_base", f"{RATIO}_decides"
-Scored = Mapping[int, tuple[float, float]]  # seed -> BLEU and length
 
 
 def with_lengths(frame: DataFrame, records: Iterable[Record], results: Path) -> DataFrame:
@@ -147,35 +145,25 @@ def with_lengths(frame: DataFrame, records: Iterable[Record], results: Path) -> 
     base also the difference of lengths to it over common seeds, and 1 where that decides (`length_decides`).
     """
     lines: list[dict[str, float | None]] = []
-    scored: list[Scored] = []
+    scored: list[Mapping[int, tuple[float, float]]] = []  # for each row, by seed: BLEU and length
     for runs in runs_in(frame, records):
         kept = whole(read_counts(results, record) for record in runs)
-        values = {
-            EMPTY: [100 * float((of.hypothesis == 0).mean()) for of in kept],
-            RATIO: [float(of.hypothesis.sum() / of.reference.sum()) for of in kept],
-        }
-        lines.append(spread_each(values))
-        lengths = zip(runs, values[RATIO], strict=True) if kept else ()
-        scored.append({run.seed: (bleu, of) for run, of in lengths if (bleu := run.score(SPLIT, SCORER)) is not None})
+        empty = [100 * float((of.hypothesis == 0).mean()) for of in kept]
+        lengths = [float(of.hypothesis.sum() / of.reference.sum()) for of in kept]
+        lines.append(spread_each({EMPTY: empty, RATIO: lengths}))
+        known = zip(runs, lengths, strict=True) if kept else ()
+        scored.append({run.seed: (bleu, of) for run, of in known if (bleu := run.score(SPLIT, SCORER)) is not None})
     bases = [{} if i is None else scored[i] for i in frame.attrs["bases"]]
-    if any(bases):
-        for line, of, base in zip(lines, scored, bases, strict=True):
-            line |= _lengths_to_base(of, base if of is not base else {})
+    for line, of, base in zip(lines, scored, bases, strict=True) if any(bases) else ():
+        line |= {RATIO_TO_BASE: None, DECIDES: None}
+        if pairs := common(of, base) if of is not base else ():
+            ours, theirs = (
+                [statistics.fmean(x) for x in zip(*of_row, strict=True)] for of_row in zip(*pairs, strict=True)
+            )
+            (bleu, length), (other, of_other) = ours, theirs
+            decides = length_decides(bleu - other, (bleu, other), (length, of_other))
+            line |= {RATIO_TO_BASE: length - of_other, DECIDES: float(decides)}
     return widened(frame, lines, dtype=float) if any(line[RATIO] is not None for line in lines) else frame
-
-
-def _lengths_to_base(ours: Scored, base: Scored) -> dict[str, float | None]:
-    """The difference of lengths over common seeds, and whether it decides; None where they share no seed."""
-    if not (pairs := common(ours, base)):
-        return {RATIO_TO_BASE: None, DECIDES: None}
-    of_ours, of_base = (
-        [statistics.fmean(column) for column in zip(*of, strict=True)] for of in zip(*pairs, strict=True)
-    )
-    (bleu, length), (other, of_other) = of_ours, of_base
-    return {
-        RATIO_TO_BASE: length - of_other,
-        DECIDES: float(length_decides(bleu - other, (bleu, other), (length, of_other))),
-    }
 
 
 def length_decides(difference: float, bleus: tuple[float, float], lengths: tuple[float, float]) -> bool:
@@ -241,21 +229,6 @@ class Band:
     high: tuple[float, ...]
 
 
-class Comparison(NamedTuple):
-    """The mean dev loss of a row compared with that of another, over the range of both."""
-
-    row: str
-    beside: str
-    over: Over
-    crossings: tuple[float, ...]  # in updates or FLOPs
-    gap: float  # in nats, at the end of the common range; below 0 the row is ahead
-
-    def places(self) -> str:
-        """Where they cross, in words."""
-        form = ",.0f" if self.over == "updates" else ".2g"
-        return ", ".join(format(x, form).replace("e+0", "e").replace("e+", "e") for x in self.crossings) or "nowhere"
-
-
 def rows_of(records: Iterable[Record]) -> dict[str, list[Record]]:
     """Finished runs by row: base first, then the paper's order. As in tables, runs of uncommitted code are left out."""
     rows: dict[str, list[Record]] = {}
@@ -297,44 +270,37 @@ def crossings(one: Band, other: Band) -> tuple[float, ...]:
     return tuple(found)
 
 
-def compared(rows: Sequence[Sequence[Record]]) -> dict[str, list[Comparison]]:
-    """Every row compared with the Transformer that made as many updates, or the base: over updates, then operations.
+def compared(rows: Sequence[Sequence[Record]]) -> dict[str, dict[str, str | float]]:
+    """The columns that compare each row with the Transformer that made as many updates, or the base.
 
-    `rows` has the runs of each row, the base's first. Means are over common seeds; rows without a common seed or a
-    common range are left out.
+    `along/beside` names that row, `along/<over>/crossings` says where the mean dev losses cross, and `along/<over>/gap`
+    is their difference in nats at the end of the common range; below 0 the row is ahead. `rows` has the runs of each
+    row, the base's first. Means are over common seeds; rows without a common seed or a common range are left out.
     """
-    found: dict[str, list[Comparison]] = {}
-    for runs in rows[1:]:
-        for over in OVERS:
-            ours, theirs = ({run.seed: run for run in of} for of in (runs, _reference(runs, rows)))
-            if not (pairs := common(ours, theirs)):
-                continue
-            one, other = (band_of(of, "dev", over) for of in zip(*pairs, strict=True))
-            if one.step and other.step and (shared := _shared(one, other)):
-                gap = float(_gaps(one, other, shared[-1:])[0])
-                made = Comparison(one.row, other.row, over, crossings(one, other), gap)
-                found.setdefault(runs[0].row, []).append(made)
+    found: dict[str, dict[str, str | float]] = {}
+    for runs, over in itertools.product(rows[1:], OVERS):
+        ours, theirs = ({run.seed: run for run in of} for of in (runs, _reference(runs, rows)))
+        if not (pairs := common(ours, theirs)):
+            continue
+        one, other = (band_of(of, "dev", over) for of in zip(*pairs, strict=True))
+        if one.step and other.step and (shared := _shared(one, other)):
+            form = ",.0f" if over == "updates" else ".2g"
+            places = ", ".join(format(x, form).replace("e+0", "e").replace("e+", "e") for x in crossings(one, other))
+            found.setdefault(runs[0].row, {"along/beside": other.row}).update(
+                {
+                    f"along/{over}/crossings": places or "nowhere",
+                    f"along/{over}/gap": float(_gaps(one, other, shared)[-1]),
+                }
+            )
     return found
 
 
 def with_comparisons(frame: DataFrame, records: Iterable[Record]) -> DataFrame:
-    """The frame with the results of `compared`: `along/beside`, `along/<over>/crossings`, `along/<over>/gap`.
-
-    Cells are empty where two curves have no range in common; there are no such columns if no row can be compared.
-    """
+    """The frame with the results of `compared`; no such columns if no row can be compared."""
     rows = [runs for runs in runs_in(frame, records) if runs]  # rows without a run are left out
     found = compared(rows) if rows and rows[0][0].table == BASE else {}
-    if not found:
-        return frame
-    lines: list[dict[str, str | float]] = []
-    for row in frame["row"]:
-        line: dict[str, str | float] = {}
-        for one in found.get(row, ()):
-            line |= {"along/beside": one.beside, f"along/{one.over}/crossings": one.places()}
-            line |= {f"along/{one.over}/gap": one.gap}
-        lines.append(line)
     columns = ["along/beside", *(f"along/{over}/{what}" for over in OVERS for what in ("crossings", "gap"))]
-    return widened(frame, lines, columns=columns)
+    return widened(frame, [found.get(row, {}) for row in frame["row"]], columns=columns) if found else frame
 
 
 def _reference(runs: Sequence[Record], rows: Sequence[Sequence[Record]]) -> Sequence[Record]:

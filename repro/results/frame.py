@@ -14,37 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from repro.results.comparable import (
-    NO_COMMIT,
-    NOT_COMMITTED,
-    facts_of,
-    left_out,
-    mixtures,
-    newest,
-    notes_of,
-    repeatable,
-    run_twice,
-    seeds_of_rows,
-)
+from repro.results import comparable
+from repro.results.comparable import NO_COMMIT, NOT_COMMITTED
 from repro.results.departures import departures
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
-from repro.results.record import (
-    BASE,
-    LAST_MEAN,
-    LATER_SCORES,
-    LENGTH,
-    OF_TOKENS,
-    PROGRAM,
-    SPLITS,
-    TOGETHER,
-    TRANSLATION,
-    PaperNumbers,
-    Record,
-    load,
-    number,
-    path,
-    places,
-)
+from repro.results.record import BASE, PROGRAM, TOGETHER, TRANSLATION, PaperNumbers, Record, load_records, score_columns
 from repro.storage.atomic import make_folder, write_json
 from repro.storage.lock import locked
 
@@ -107,23 +81,6 @@ def record_folders(folder: Path) -> list[Path]:
     files = itertools.chain(folder.glob("*/*.json"), folder.glob(f"*/{TOGETHER}"))
     found = {file.parent for file in files if file.parent.name != FIGURES}
     return sorted(one for one in found if not (one / ROWS_FILE).exists())
-
-
-def load_records(folder: Path) -> list[Record]:
-    """The records of one folder. Raises ValueError that names every invalid file and says what is wrong."""
-    found, faults = [], []
-    for file in places(folder):
-        try:
-            record = load(file)
-        except ValueError as error:
-            faults.append(str(error))
-            continue
-        found.append(record)
-        if file != (place := path(folder.parent.parent, record)):
-            faults.append(f"{file} holds the record that belongs at {place}. Move it there or delete it.")
-    if faults:
-        raise ValueError("\n".join(faults))
-    return found
 
 
 def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
@@ -198,10 +155,10 @@ class ResultSet:
         found, beside = cls.read(folder), published / folder.name
         tables = {of for of, _ in found.rows}
         gone = [one for one in found.everything if one.table in tables and (one.table, one.row) not in found.rows]
-        kept, left = newest([one for one in found.everything if one not in gone])
-        notes = {name: left_out(one for one in left if one.table == name) for name in found.tables}
+        kept, left = comparable.newest([one for one in found.everything if one not in gone])
+        notes = {name: comparable.left_out(one for one in left if one.table == name) for name in found.tables}
         for name in dict.fromkeys(one.table for one in gone):
-            rows = seeds_of_rows(one for one in gone if one.table == name)
+            rows = comparable.seeds_of_rows(one for one in gone if one.table == name)
             notes[name].append(f"Left out: {rows}, which {name}.py has no more.")
         return replace(
             found,
@@ -239,7 +196,7 @@ class ResultSet:
         others = [record for name, of in self.tables.items() if name not in names for record in of]
         published = self.published.frame(tables) if self.published else None
         frame = table(records, base=base, rows=rows, own=self.own, uncommitted=self.uncommitted, published=published)
-        frame.attrs["notes"] += run_twice(records, others)
+        frame.attrs["notes"] += comparable.run_twice(records, others)
         frame.attrs["notes"] += [note for name in (BASE, *sorted(names - {BASE})) for note in self.notes.get(name, ())]
         return frame
 
@@ -288,7 +245,7 @@ def table(
     everything = [*base, *records]
     if len(scales := {record.scale for record in everything}) > 1:
         raise ValueError(f"A table: expected records of one scale, got {', '.join(sorted(scales))}.")
-    if found := [*mixtures(everything)]:  # a mean is over the seeds of one experiment, each of them once
+    if found := [*comparable.mixtures(everything)]:  # a mean is over the seeds of one experiment, each of them once
         raise ValueError("\n".join(found))
     known = {(record.table, record.row): Listed(record.position, record.paper) for record in everything} | dict(rows)
     if not known:
@@ -297,7 +254,7 @@ def table(
     shown = [record for record in everything if own or not record.stamp["dirty"]]
     runs = [[record for record in shown if (record.table, record.row) == key] for key in order]
     listed = [*itertools.chain(*runs)]
-    scores = _scores(shown)
+    scores = score_columns(shown)
     lines = [_line(key, known[key], of, scores) for key, of in zip(order, runs, strict=True)]
     frame = pd.DataFrame(lines, dtype=object)
     numbers = [column for column in frame.columns if "/" in column]
@@ -308,14 +265,14 @@ def table(
     if published is not None:
         frame = _beside(frame, published)
     others = [None if base == i else base for i, base in enumerate(bases)]
-    facts = facts_of(listed)
+    facts = comparable.facts_of(listed)
     frame.attrs = {
         "own": own,
         "corpora": _List(dict.fromkeys(record.corpus["name"] for record in listed)),
         "marks": _List(_mark(key[0], of, uncommitted) if own else "" for key, of in zip(order, runs, strict=True)),
         "shared": _Dict({fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}),
         "departures": _List(departures(listed)),
-        "repeatable": _List(repeatable(listed)),
+        "repeatable": _List(comparable.repeatable(listed)),
         "averaged": _List(sorted({len(record.last_mean["steps"]) for record in listed if record.last_mean})),
         "bases": _List(bases),
         "bleu_to_base": _List(  # of each row its mean difference and half the width of its interval
@@ -323,7 +280,7 @@ def table(
             for of in _pairs(runs, others, "dev/bleu")
         ),
     }
-    frame.attrs["notes"] = _List(notes_of(everything, shown, frame, facts))
+    frame.attrs["notes"] = _List(comparable.notes_of(everything, shown, frame, facts))
     return frame
 
 
@@ -407,17 +364,6 @@ def _mark(table: str, runs: Iterable[Record], uncommitted: Container[str]) -> st
     return NOT_COMMITTED * (table in uncommitted) + NO_COMMIT * unclean
 
 
-def _scores(records: Sequence[Record]) -> list[str]:
-    """The score columns of a table: of tokens, translation and other tasks; newer scores only if a record has them."""
-    tasks = [TRANSLATION, *(record.task for record in records if record.task)]
-    absent = {name for name in LATER_SCORES if all(record.score("dev", name) is None for record in records)}
-    of_tokens = [name for name in OF_TOKENS if name not in absent]
-    names = dict.fromkeys([*of_tokens, *(name for task in tasks for name in task["scores"])])
-    more = [*LAST_MEAN] if any(record.last_mean for record in records) else []
-    of_mean = [LENGTH] if more and any(record.score(more[0], LENGTH) for record in records) else []
-    return [f"{split}/{name}" for split in (*SPLITS, *more) for name in [*names, *(of_mean if split in more else [])]]
-
-
 def _line(key: tuple[str, str], row: Listed, runs: Sequence[Record], scores: Sequence[str]) -> dict[str, Any]:
     """The columns of one row; means and intervals are over its finished runs. Without a run, what is listed of it."""
     finished = sorted((run for run in runs if run.status == "finished"), key=lambda run: run.seed)
@@ -432,9 +378,9 @@ def _line(key: tuple[str, str], row: Listed, runs: Sequence[Record], scores: Seq
     line |= {f"paper/{name}": value for name, value in row.paper.items()}
     for score in scores:
         line |= spread(score, whole(run.score(*score.split("/")) for run in finished))
-    if subsets := whole(run.test_subset for run in finished):
-        for name in ("bleu", "bleu_published"):
-            line |= spread(f"test_subset/{name}", whole(number(subset, name) for subset in subsets))
+    if finished and all(run.test_subset for run in finished):
+        for score in ("test_subset/bleu", "test_subset/bleu_published"):
+            line |= spread(score, whole(run.score(*score.split("/")) for run in finished))
     for name in COSTS:
         values = [vars(run)["cost"][name] for run in finished]
         line[f"cost/{name}"] = statistics.fmean(values) if values else None

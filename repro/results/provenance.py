@@ -17,11 +17,11 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, NotRequired, Self, TypedDict, TypeVar
+from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar
 
 PACKAGE = Path(__file__).parents[1]
 # The folders behind the wall. Whatever else an experiment, a task or a program imports decides nothing that the run's
@@ -85,19 +85,13 @@ class _Code:
             self._begun.pop()
         return self.digests[module]
 
-    def read(self, modules: Iterable[str]) -> Self:
-        """Digest these modules."""
-        for module in modules:
-            self.digest(module)
-        return self
-
     def taken(self, module: str) -> frozenset[str]:
         """Digests of the deciding modules that one outside the wall imports, directly or not, and not all rows use."""
         if module not in self._outside:
             self._outside[module] = frozenset()
             imports = _parsed(file, file.read_bytes(), module)[0] if (file := self._file(module)) else ()
             targets = {self._target(*origin) for _, origin in imports}
-            inside = {self.digest(one) for one in targets if _decides(one)} - {*_ours().digests.values()}
+            inside = {self.digest(one) for one in targets if _decides(one)} - {*_code(()).digests.values()}
             beyond = [self.taken(one) for one in targets if _is_ours(one) and not _decides(one)]
             self._outside[module] = frozenset(inside.union(*beyond))
         return self._outside[module]
@@ -200,36 +194,21 @@ def _decides(module: str) -> bool:
 
 
 @functools.cache
-def _ours() -> _Code:
-    """The deciding code that all rows share."""
-    return _Code().read(ROOTS)
-
-
-@functools.cache
-def _with(parts: tuple[Any, ...]) -> _Code:
-    """The deciding code of a row whose system has these parts: the code that all rows share, and what they import."""
+def _code(parts: tuple[Any, ...], is_of_task: bool = False) -> _Code:
+    """The deciding code that all rows share, with what these parts of a system import; or that of a kind of task."""
     own = dict(sorted((name, folder) for part in parts for name, folder in _modules(part).items()))
-    return _Code(own).read([*ROOTS, *own]) if own else _ours()
+    if is_of_task and _is_ours(*own):  # outside the wall: only what it takes from behind
+        code = _Code(is_of_task=True)
+        code.taken(*own)
+        return code
+    code = _Code(own, is_of_task)
+    for module in (*(() if is_of_task else ROOTS), *own):
+        code.digest(module)
+    return code
 
 
 def _code_of(system: Any) -> _Code:
-    return _with(parts) if (parts := tuple(_named_parts(system))) else _ours()
-
-
-def _code_of_task(task: Any) -> _Code:
-    kind: Any = type(task)
-    return _code_of_kind(kind)
-
-
-@functools.cache
-def _code_of_kind(kind: Any) -> _Code:
-    """The module of a kind of task and what it imports; of ours, outside the wall, only what it takes from behind."""
-    [module] = own = _modules(kind)
-    code = _Code({} if _is_ours(module) else own, is_of_task=True)
-    if not _is_ours(module):
-        return code.read(own)
-    code.taken(module)
-    return code
+    return _code(tuple(_named_parts(system)))
 
 
 def fingerprints(system: Any = None) -> dict[str, str]:
@@ -254,7 +233,7 @@ def _parts(system: Any) -> dict[str, str]:
     """For a row with its own system: the fingerprints of the code that all rows share and of its remaining code."""
     if system is None:
         return {}
-    own = sorted(f"{of} {digest}\n" for of, digest in _code_of(system).alone.items() if of not in _ours().alone)
+    own = sorted(f"{of} {digest}\n" for of, digest in _code_of(system).alone.items() if of not in _code(()).alone)
     return {"shared_fingerprint": fingerprint(), "system_fingerprint": _sha256("".join(own))}
 
 
@@ -263,7 +242,7 @@ def task_digest(task: Any) -> str:
 
     Our own tasks lie outside the wall; for them, SHA-256 of what they import from behind it.
     """
-    code, [module] = _code_of_task(task), _modules(type(task))
+    code, [module] = _code((type(task),), True), _modules(type(task))
     return _sha256("".join(sorted(code.taken(module)))) if _is_ours(module) else _digest(code)
 
 
@@ -293,7 +272,7 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
 
 def committed(system: Any = None, task: Any = None) -> tuple[str | None, str | None]:
     """The commit of the deciding code, and why the code cannot be restored from it alone (None where it can)."""
-    codes = [_code_of(system), *([] if task is None else [_code_of_task(task)])]
+    codes = [_code_of(system), *([] if task is None else [_code((type(task),), True)])]
     files = {module: file for code in codes for module, file in code.files.items()}
     root = PACKAGE.parent
     # a package installed into somebody else's checkout must not take that checkout's commit

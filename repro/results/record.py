@@ -37,6 +37,7 @@ PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # names of rows that are used as f
 SPLITS: tuple[Literal["dev"], Literal["test"]] = ("dev", "test")
 # For each split, the name in score columns of a run's other weights, the mean of its last checkpoints
 LAST_MEAN = {"last_mean_dev": "dev", "last_mean_test": "test"}
+SUBSET = "test_subset"  # the lines of test that form a test set of their own
 # Scores of every task: nats per token, unsmoothed; exp(nll); the share of tokens that the model finds most probable.
 OF_TOKENS = ("nll", "ppl", "accuracy")
 LENGTH = "length"  # of translations by the mean of the last checkpoints, see `LastMean`
@@ -219,7 +220,7 @@ class Record:
         if means := self.last_mean:
             parts |= {f"last_mean.{split}": (means[split], hints | {LENGTH: float}, later) for split in SPLITS}
         if self.test_subset is not None:
-            parts["test_subset"] = self.test_subset, {"name": str, "n": int, **own}, frozenset()
+            parts[SUBSET] = self.test_subset, {"name": str, "n": int, **own}, frozenset()
         for where, (part, of_part, optional) in parts.items():
             _check_fields(part, of_part, f"record.{where}", optional)
             _check_ranges(part, f"record.{where}")
@@ -248,10 +249,11 @@ class Record:
     def score(self, split: str, name: str) -> float | None:
         """A score by its name; None where it has no value or the run has no such score.
 
-        `split` is dev or test, or one of the names in `LAST_MEAN` for the mean of the last checkpoints.
+        `split` is dev, test or `SUBSET`, or one of the names in `LAST_MEAN` for the mean of the last checkpoints.
         """
-        of: Mapping[str, Any] = self.scores if split in SPLITS else self.last_mean or {}
-        return number(of.get(LAST_MEAN.get(split, split), {}), name)
+        means: Mapping[str, Any] = self.last_mean or {}
+        parts = {**self.scores, SUBSET: self.test_subset, **{part: means.get(of) for part, of in LAST_MEAN.items()}}
+        return number(parts.get(split) or {}, name)
 
     def __repr__(self) -> str:
         """Which run it is, and its first score on dev, in one line: its content would fill pages."""
@@ -292,6 +294,23 @@ def path(results: Path, record: Record) -> Path:
 def places(folder: Path) -> list[Path]:
     """The places of all records of a folder, sorted."""
     return sorted({*folder.glob("*.json"), *_lines(folder / TOGETHER)})
+
+
+def load_records(folder: Path) -> list[Record]:
+    """The records of one folder. Raises ValueError that names every invalid file and says what is wrong."""
+    found, faults = [], []
+    for file in places(folder):
+        try:
+            record = load(file)
+        except ValueError as error:
+            faults.append(str(error))
+            continue
+        found.append(record)
+        if file != (place := path(folder.parent.parent, record)):
+            faults.append(f"{file} holds the record that belongs at {place}. Move it there or delete it.")
+    if faults:
+        raise ValueError("\n".join(faults))
+    return found
 
 
 def read_bytes(place: Path) -> bytes:
@@ -379,6 +398,17 @@ def signature(named: Named, name: str) -> str | None:
 def without_value(task: TaskFacts) -> Named:
     """The scores of one split of a diverged run, all without a value."""
     return dict.fromkeys([*OF_TOKENS, *_hints_of_scores(task["scores"])])
+
+
+def score_columns(records: Sequence[Record]) -> list[str]:
+    """The score columns of a table, "dev/bleu": of tokens, of all tasks; newer scores only if a record has them."""
+    tasks = [TRANSLATION, *(record.task for record in records if record.task)]
+    absent = {name for name in LATER_SCORES if all(record.score("dev", name) is None for record in records)}
+    of_tokens = [name for name in OF_TOKENS if name not in absent]
+    names = dict.fromkeys([*of_tokens, *(name for task in tasks for name in task["scores"])])
+    more = [*LAST_MEAN] if any(record.last_mean for record in records) else []
+    of_mean = [LENGTH] if more and any(record.score(more[0], LENGTH) for record in records) else []
+    return [f"{split}/{name}" for split in (*SPLITS, *more) for name in [*names, *(of_mean if split in more else [])]]
 
 
 def _hints_of_scores(names: Iterable[str]) -> dict[str, Any]:

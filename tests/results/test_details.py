@@ -22,6 +22,7 @@ from repro.results import details
 from repro.results.details import (
     EMPTY,
     KEPT,
+    OVERS,
     RATIO,
     RESAMPLES,
     THIRDS,
@@ -286,14 +287,12 @@ def test_a_row_is_beside_the_transformer_with_as_many_updates_else_the_base() ->
     equal = [learned("equal", dev={10: 4.5}, system="ByteNet")]
     alone = [replace(longer(learned("alone", dev={20: 3.5}, system="ConvS2S")), hyper={**learned().hyper, "steps": 7})]
     found = compared([base, more, rival, equal, alone])
-    assert {row: {one.beside for one in of} for row, of in found.items()} == {
-        "more": {"base"}, "rival": {"more"}, "equal": {"base"}, "alone": {"base"},
-    }  # fmt: skip
-    over_updates, over_flops = found["rival"]
-    assert (over_updates.over, over_updates.gap, over_updates.places()) == ("updates", -0.25, "18, 60")
-    assert over_flops.places() == "3.6e9, 1.2e10"
+    beside = {"more": "base", "rival": "more", "equal": "base", "alone": "base"}
+    assert {row: of["along/beside"] for row, of in found.items()} == beside
+    said = {"updates/crossings": "18, 60", "updates/gap": -0.25, "FLOPs/crossings": "3.6e9, 1.2e10"}
+    assert {name: found["rival"][f"along/{name}"] for name in said} == said
     # the base ends at 40 updates and 4e9 FLOPs; the longer row is there after 20 updates
-    assert [one.gap for one in found["more"]] == pytest.approx([1.5 - 1.0, 2.0 - 1.0])
+    assert [found["more"][f"along/{over}/gap"] for over in OVERS] == pytest.approx([1.5 - 1.0, 2.0 - 1.0])
 
 
 def test_the_frame_says_it_of_each_row_that_has_a_curve() -> None:

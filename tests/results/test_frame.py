@@ -32,7 +32,7 @@ from repro.results import frame as frames
 from repro.results.comparable import TIMES
 from repro.results.details import compared
 from repro.results.frame import common, difference_over_common, table
-from repro.results.record import Record
+from repro.results.record import Record, load_records
 
 # Numbers
 
@@ -299,7 +299,7 @@ def test_every_file_at_fault_is_named(tmp_path: Path) -> None:
     edited.write_bytes(edited.read_bytes().replace(b"63.0", b"73.0"))
     (folder / "h=4-seed1.json").rename(moved)
     with pytest.raises(ValueError, match="edited by hand or damaged") as error:
-        frames.load_records(folder)
+        load_records(folder)
     assert [line.split(":")[0].split(" ")[0] for line in str(error.value).split("\n")] == [str(edited), str(moved)]
     assert f"belongs at {folder / 'h=4-seed1.json'}" in str(error.value)
 
@@ -385,7 +385,8 @@ def test_on_other_text_a_row_is_compared_with_the_base_of_that_text_and_else_wit
         'Differences on other text than the base\'s are to the base that was trained there: "base, text x 2".'
         in frame.attrs["notes"]
     )
-    found = {row: (of[0].beside, of[0].gap) for row, of in compared([[one] for one in runs]).items()}
+    along = compared([[one] for one in runs])
+    found = {row: (of["along/beside"], of["along/updates/gap"]) for row, of in along.items()}
     assert found == {"h=1": ("base", 0.5), "h=1, text x 2": ("base, text x 2", 0.25)}
 
 
@@ -395,5 +396,5 @@ def test_curves_are_compared_over_the_same_seeds() -> None:
 
     base = [curve("base", 1, 3.0), curve("base", 2, 1.0)]
     found = compared([base, [curve("h=1", 1, 3.5)]])
-    assert [one.gap for one in found["h=1"]] == [0.5, 0.5]
+    assert (found["h=1"]["along/updates/gap"], found["h=1"]["along/FLOPs/gap"]) == (0.5, 0.5)
     assert compared([base, [curve("h=1", 3, 3.5)]]) == {}

@@ -71,7 +71,7 @@ def fingerprint(root: Path) -> str:
 def point_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have this project stamped, as it is now."""
     monkeypatch.setattr(stamp, "PACKAGE", root / "repro")
-    monkeypatch.setattr(stamp, "_ours", functools.cache(stamp._ours.__wrapped__))
+    monkeypatch.setattr(stamp, "_code", functools.cache(stamp._code.__wrapped__))
 
 
 @pytest.fixture

@@ -27,12 +27,12 @@ from repro.results.artifacts import (
     write_further,
     write_inside,
 )
-from repro.results.frame import ResultSet, load_records, note_rows, noted_rows
+from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.measured import LAYER_COSTS_FOLDER, Measured
 from repro.results.measured import load as load_measured
 from repro.results.measured import save as save_measured
 from repro.results.publish import keep_few_insides
-from repro.results.record import Record, load, path, places
+from repro.results.record import Record, load, load_records, path, places
 from repro.results.sentences import read_counts
 from repro.runs.table import Paper, Row, Table, listed
 

@@ -31,8 +31,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget() -> None:
-    for known in (provenance._ours, provenance._with, provenance._code_of_kind):
-        known.cache_clear()
+    provenance._code.cache_clear()
 
 
 def ids(rows: list[Row]) -> dict[str, str]:
