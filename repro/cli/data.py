@@ -186,7 +186,7 @@ def _prepare(options: argparse.Namespace) -> None:
         workers=options.workers,
         tell=print,
     )
-    sizes = ", ".join(f"{split} {numbers['pairs']:,}" for split, numbers in prepared.counts.items())
+    sizes = ", ".join(f"{split} {len(getattr(prepared, split)):,}" for split in ("train", "dev", "test"))
     dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
     print(
         f"{name}-{pair}: {sizes} pairs in {prepared.tokenizer.size:,} tokens, {prepared.seconds:.1f} s{dropped}; "

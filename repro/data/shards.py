@@ -321,16 +321,3 @@ class Prepared:
     repeats: Mapping[str, float]  # shares of text that is also where it should not be
     notes: tuple[str, ...]  # sentences that a reader of the scores must know
     seconds: float  # how long this call took
-
-    @property
-    def counts(self) -> dict[str, dict[str, Any]]:
-        """Pairs, tokens and dropped pairs of each split, for the record."""
-        return {
-            name: {
-                "pairs": len(split),
-                "source_pieces": split.source.n_tokens,
-                "target_pieces": split.target.n_tokens,
-                "dropped": split.dropped,
-            }
-            for name, split in (("train", self.train), ("dev", self.dev), ("test", self.test))
-        }

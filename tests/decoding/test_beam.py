@@ -421,9 +421,24 @@ def test_the_tree_is_that_of_the_search_to_the_bit(width: int, dtype: torch.dtyp
     for seed in range(42):
         search, limit = Search(width, (0.0, 0.6, 2.5)[seed % 3]), 1 + seed % 7
         model = random_model(seed, n_tokens=5, levels=(2, 3, 1000)[seed % 3], memory=2, end=(1.0, 0.1)[seed % 2])
-        step = stepper(model, dtype)
-        found, tree = observe(step, begun(), limit, search)  # refuses a tree that the search does not go along
+        step, read = stepper(model, dtype), []
+
+        def reading(last: Tensor, state: Any, k: int, step: Any = step, read: list[list[int]] = read) -> Any:
+            read.append(last.tolist())
+            return step(last, state, k)
+
+        found, tree = observe(reading, begun(), limit, search)
         assert [found] == beam_search(step, begun(), torch.tensor([limit]), search), "watching changes nothing"
+        if tree.best is not None:
+            end = tree.nodes[tree.best]
+            told = (tuple(words_to(tree, tree.best)), end.log_prob, end.score, end.fate is Fate.ENDED)
+            assert told == (found.ids, found.log_prob, found.score, found.finished)
+        depth: list[int] = []
+        for node in tree.nodes:
+            depth.append(1 if node.parent == -1 else depth[node.parent] + 1)
+        for length, last in enumerate(read[1:], 1):  # the search went on with those that lived, best first
+            lived = [node.token for node, d in zip(tree.nodes, depth, strict=True) if (d, node.fate) == (length, 1)]
+            assert last[: len(lived)] == lived
         for n, node in enumerate(tree.nodes):
             assert node.parent < n
             assert node.parent == -1 or tree.nodes[node.parent].fate is Fate.LIVED
