@@ -23,9 +23,8 @@ from repro.figures.trained import dev_pairs
 from repro.model.layers import NORM_EPS
 from repro.results.provenance import provenance
 from repro.runs.export import FORMATS, export_run
-from repro.runs.line_lengths import as_ids
-from repro.runs.load import Trained, open_run
-from repro.runs.use import check_translates, outputs, score_sentences
+from repro.runs.load import Trained, check_translates, open_run, outputs, score_sentences
+from repro.runs.refused import as_ids
 
 SEARCHES = {
     "greedy": Search(beam=1),

@@ -23,11 +23,10 @@ from repro.decoding.search import Search
 from repro.model.build import build
 from repro.runs.options import Options, Seeds, chosen_scale
 from repro.runs.outputs import brackets_of
-from repro.runs.parsing import PARSING_SEARCH
 from repro.runs.run import Silence
-from repro.runs.run_dir import RunDir, planned
-from repro.runs.session import Session
+from repro.runs.run_dir import RunDir, planned, with_texts
 from repro.runs.table import Table
+from repro.runs.task import PARSING_SEARCH
 from repro.training import stages
 from repro.training.checkpoint import path_of, weights
 from repro.training.loop import Every
@@ -41,10 +40,9 @@ def run_of(options: Options, row: str, seed: int) -> RunDir:
     """The run of a row as the experiment would make it, with its text prepared."""
     found = runpy.run_path(str(EXPERIMENT), run_name=EXPERIMENT.stem)
     tables, scale = [Table(name=found["TABLE"], rows=found["ROWS"], title=found["TABLE"])], chosen_scale(options)
-    [asked] = planned(tables, scale, replace(options, rows=(row,), seeds=Seeds((seed,))))
-    session = Session(scale, options, [asked])
-    session.open_texts([asked.task], print)
-    return session.opened(asked)
+    asked = planned(tables, scale, replace(options, rows=(row,), seeds=Seeds((seed,))))
+    [run] = with_texts(asked, asked, scale, options, print)
+    return run
 
 
 def trained_at(run: RunDir, each: int) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:

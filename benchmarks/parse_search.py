@@ -31,11 +31,10 @@ from repro.results.details import Floats, over_sentences
 from repro.results.provenance import provenance
 from repro.results.record import Record
 from repro.results.sentences import Brackets
-from repro.runs.load import Trained, open_run
+from repro.runs.load import Trained, check_parses, open_run
 from repro.runs.outputs import brackets_of
-from repro.runs.parsing import PARSING_SEARCH, Parsing
 from repro.runs.scales import SCALES
-from repro.runs.use import check_parses
+from repro.runs.task import PARSING_SEARCH, Parsing
 from repro.training import cpu_tuning
 
 BOUND = 6  # most processor time of the last search, in times that of the first

@@ -15,21 +15,18 @@ from types import ModuleType
 from repro.render.text import several
 from repro.results.frame import program_place
 from repro.results.record import PROGRAM, Record
-from repro.runs import command, streams
-from repro.runs.command import code_of, hinted
-from repro.runs.executors.pool import is_worker, serve, this_command
+from repro.runs import command
+from repro.runs.command import Signals, code_of, hinted
 from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
 from repro.runs.machine import HIDE, refuse_cards
 from repro.runs.options import Options, chosen_scale, spelled_out
-from repro.runs.parsing import Parsing
+from repro.runs.pool import is_worker, serve, this_command
 from repro.runs.refused import refuse_systems
-from repro.runs.run_dir import RunDir, planned, shard_of
+from repro.runs.run_dir import RunDir, folder_name, planned, shard_of
 from repro.runs.scales import Scale
-from repro.runs.session import Session
-from repro.runs.signals import Signals
 from repro.runs.table import Paper, Row, Table, printed, printed_f1
-from repro.runs.task import Translation
+from repro.runs.task import Parsing, Translation
 
 # what an experiment file needs
 __all__ = ["Paper", "Parsing", "Row", "Translation", "main", "main_of", "printed", "printed_f1"]
@@ -70,11 +67,11 @@ def made_here(table: Table, options: Options) -> Record:
     [run] = planned([table], scale, options)
     run.task.find(run.entry.scale.corpus, options.data_dir)  # before anything takes time
     if table.name == PROGRAM:
-        named = Session(scale, options, [run])
-        named.open_texts([], lambda said: None)  # the folder's name depends on a text of one's own
-        table = replace(table, first=program_place(options.results_dir / named.scale.name, run.entry.row))
+        folder = options.results_dir / folder_name([run], scale, options)
+        table = replace(table, first=program_place(folder, run.entry.row))
         [run] = planned([table], scale, options)
-    sweep, signals = Sweep(table.name, [table], [run], scale, options), Signals()
+    sweep = Sweep(name=table.name, tables=[table], whole=[run], runs=[run], scale=scale, options=options)
+    signals = Signals()
     threads, products = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:
         code = sweep.run(signals)
@@ -86,8 +83,8 @@ def made_here(table: Table, options: Options) -> Record:
         torch.set_float32_matmul_precision(products)
     if signals.received:
         raise KeyboardInterrupt
-    record = sweep.session.opened(run).finished()
-    if record is None:
+    [run] = sweep.runs
+    if (record := run.finished()) is None:
         raise RuntimeError(f"{table.name}, {run.name} failed with exit code {code}; see above.")
     return record
 
@@ -112,7 +109,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         asked = shard_of(whole, options.shard)
         of = f", shard {options.shard}" if options.shard else ""
         if serves:
-            return serve(Session(scale, options, whole), asked, signals)
+            return serve(asked, whole, scale, options, signals)
         if not asked:
             there = several(len(whole), "run")
             print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {there}.")
@@ -128,7 +125,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             refuse_systems(asked)
             print(f"{name} at scale {scale.name}: {options.processes} processes begin", flush=True)
             return launch(sys.argv, options.processes)
-        streams.outlive_reader()
+        command.outlive_reader()
         if peer is None or peer.is_first:
             # before the slow imports
             they = ", ".join(task.name for task, _ in tasks)
@@ -140,7 +137,17 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
 
         # for a program, no report is made
         again, report = (this_command(), _report) if argv is None else (None, None)
-        return Sweep(name, tables, whole, scale, options, peer, again, report).run(signals)
+        return Sweep(
+            name=name,
+            tables=tables,
+            whole=whole,
+            runs=asked,
+            scale=scale,
+            options=options,
+            peer=peer,
+            again=again,
+            report=report,
+        ).run(signals)
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError) as error:

@@ -55,7 +55,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 # the files that take longest, in order of it: none of them is begun when the others have ended
 LONGEST = (
-    "runs/executors/test_executors.py", "test_library.py", "web/test_mlflow.py", "model/test_variants.py",
+    "runs/test_pool.py", "test_library.py", "web/test_mlflow.py", "model/test_variants.py",
     "web/test_charts.py", "runs/test_sweep.py", "faults/test_training.py", "training/test_group.py",
     "training/test_loop.py", "runs/test_run.py", "test_pretrained.py", "training/test_lightning.py",
     "faults/test_full_disks.py", "test_experiment.py", "cli/test_data.py",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from repro.runs.signals import STOPPING
+from repro.runs.command import STOPPING
 
 
 def places(folder: Path, *more: str) -> list[str]:

@@ -9,7 +9,7 @@ from paper_runs import paper_run
 
 from repro.results.record import Record, path, signature_of
 from repro.results.sentences import Brackets, write_brackets
-from repro.runs.parsing import SCORES, Parsing
+from repro.runs.task import SCORES, Parsing
 
 
 def parser(

@@ -22,11 +22,9 @@ from repro.pages import build
 from repro.results import record
 from repro.results.frame import ResultSet
 from repro.runs.options import Options, chosen_scale
-from repro.runs.run_dir import planned
+from repro.runs.run_dir import planned, with_texts
 from repro.runs.scales import SCALES
-from repro.runs.session import Session
 from repro.runs.table import BASE_ROW, Table
-from repro.runs.task import Translation
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "experiments" / "table3_A.py"
@@ -128,12 +126,11 @@ def test_two_texts_of_ones_own_never_share_a_table(tmp_path: Path) -> None:
         )
         if vocabulary:
             (tmp_path / text / "vocab").write_text(vocabulary, "utf-8")
-        scale, task = chosen_scale(options), Translation("en-de")
-        session = Session(scale, options, planned([Table(name="lab", rows=(), title="")], scale, options))
-        session.open_texts([task], lambda said: None)
-        [corpus] = {corpus.sha256 for corpus, _ in session.texts.values()}
-        assert vocabulary or session.scale.name == f"smoke-folder-1-steps-{corpus[:8]}"
-        names.add(session.scale.name)
+        scale = chosen_scale(options)
+        whole = planned([Table(name="lab", rows=(), title="")], scale, options)
+        [run] = with_texts(whole, whole, scale, options, lambda said: None)
+        assert vocabulary or run.entry.scale.name == f"smoke-folder-1-steps-{run.corpus.sha256[:8]}"
+        names.add(run.entry.scale.name)
     assert len(names) == 4
 
 

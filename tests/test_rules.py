@@ -66,13 +66,12 @@ WRITERS = {  # that may not even be named: who passes os.replace on writes as we
     for name in names.split()
 }
 WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
-    "runs/streams.py": {"os.write"},  # a word to the terminal when the output's reader has gone
+    "runs/command.py": {"os.write"},  # last words to the terminal: of a process, of output whose reader has gone
     "storage/atomic.py": {"os.replace", "os.write", "os.ftruncate"},  # the one place
     "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before atomic.py copies it
     "decoding/backend.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
     "claims/tested.py": {"tempfile.TemporaryDirectory"},  # what pytest reports, before it is read
-    "runs/executors/on_ray.py": {"tempfile.TemporaryDirectory"},  # tables that nobody reads: the sweep makes its own
-    "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal
+    "runs/on_ray.py": {"tempfile.TemporaryDirectory"},  # tables that nobody reads: the sweep makes its own
     "tracking/client.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
     # the last words of a server: no name, gone with it; MLflow's own database, opened to be read
     "cli/tracking.py": {"tempfile.TemporaryFile", "sqlite3.connect"},
@@ -111,13 +110,13 @@ RULES = {
         HALF,
         lambda call: bool(set(mode(call)) & set("wax+")),
         "open(path, 'w')",
-        allowed=("runs/executors/pool.py", "runs/executors/on_ray.py"),  # what a process prints, which only grows
+        allowed=("runs/pool.py", "runs/on_ray.py"),  # what a process prints, which only grows
     ),
     "os.open for writing": Rule(
         HALF,
         lambda call: dotted(call.func) == "os.open" and "O_RDONLY" not in ast.unparse(call),
         "os.open(path, os.O_WRONLY)",
-        allowed=("storage/atomic.py", "runs/streams.py", "render/console.py"),  # the others: /dev/null
+        allowed=("storage/atomic.py", "runs/command.py", "render/console.py"),  # the others: /dev/null
     ),
     "write by name": Rule(
         HALF,

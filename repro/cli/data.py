@@ -23,9 +23,8 @@ from repro.corpora.sources import COLLECTIONS, craft_sources, missing_of_craft
 from repro.corpora.treebanks import TREEBANKS, TREES
 from repro.runs.command import Parser, experiment_command, folder_named, ours
 from repro.runs.options import USUAL, add_options
-from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES
-from repro.runs.task import Task, Translation
+from repro.runs.task import Parsing, Task, Translation
 
 ARCHIVES = "archives"  # folder of downloaded archives, beside that of their texts
 FETCHABLE = f"{', '.join(COLLECTIONS)}; craft, which has trees"

@@ -22,9 +22,8 @@ from repro.results.places import run_folder, run_names
 from repro.results.record import Record
 from repro.runs.command import Parser, ours
 from repro.runs.export import FORMATS, export_run
-from repro.runs.load import finished, open_run
+from repro.runs.load import check_parses, check_translates, finished, open_run, outputs, score_sentences, trees
 from repro.runs.options import add_options
-from repro.runs.use import check_parses, check_translates, outputs, score_sentences, trees
 
 
 def text_file(typed: str) -> Path:

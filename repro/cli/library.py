@@ -18,9 +18,8 @@ from repro.runs.command import experiments
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from repro.runs.load import Trained
+    from repro.runs.load import Attention, SentenceScores, Trained
     from repro.runs.table import Row, Table
-    from repro.runs.use import Attention, SentenceScores
 
 # options of an experiment that apply to one run in this process
 TAKEN = (
@@ -53,7 +52,7 @@ class Loaded:
 
         Raises ValueError for what is no line of text, an impossible search, and a run that parses.
         """
-        from repro.runs.use import check_translates, outputs
+        from repro.runs.load import check_translates, outputs
 
         check_translates(self.record)
         with ONE_AT_A_TIME:
@@ -62,7 +61,7 @@ class Loaded:
     def parse(self, sentences: Iterable[str]) -> list[str]:
         """The tree of each sentence, in brackets; words are separated by spaces. Empty for a blank sentence."""
         from repro.data.treebank import bracketed, tokens_of
-        from repro.runs.use import check_parses, trees
+        from repro.runs.load import check_parses, trees
 
         check_parses(self.record)
         words = [tokens_of(line) for line in _lines(sentences, "sentences")]
@@ -75,14 +74,14 @@ class Loaded:
 
         Raises ValueError for what is no line of text, and for sides of unequal length.
         """
-        from repro.runs.use import score_sentences
+        from repro.runs.load import score_sentences
 
         with ONE_AT_A_TIME:
             return score_sentences(self.trained, _lines(sources, "sources"), _lines(targets, "targets"))
 
     def attention(self, source: str, target: str) -> "Attention":
         """Where each head looks while `target` is read as the output for `source`. Raises ValueError without heads."""
-        from repro.runs.use import attention_of
+        from repro.runs.load import attention_of
 
         [read], [written] = _lines([source], "source"), _lines([target], "target")
         with ONE_AT_A_TIME:

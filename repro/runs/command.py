@@ -1,26 +1,40 @@
-"""What the command lines of the suite share: how options are read, how a command is written down, how it ends."""
+"""What the command lines of the suite share: how options are read, how a command is written down, how it ends.
+
+It ends by itself, by a signal, when the reader of its output stops (`| head`), or when the disk of its output is full
+(`> log`).
+"""
 
 import argparse
 import difflib
+import errno
 import importlib.metadata
+import io
 import os
 import re
+import select
 import shlex
 import shutil
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 from repro.render import console
 from repro.results.places import EXPERIMENTS, PACKAGE, experiment_files
-from repro.runs import streams
-from repro.storage.atomic import DiskError
+from repro.storage.atomic import DiskError, named
 
 DISTRIBUTION = "attention-repro"  # what pip knows this package by
 ALIKE = 0.75  # of two words: base and bse are alike; h=1 and h=5, here and nowhere are not
-FAILED, BAD_INPUT, DISK = 1, 2, 74  # exit codes: failed service, bad input, disk; of runs: `executor.py`
+FAILED, BAD_INPUT, DISK = 1, 2, 74  # exit codes: failed service, bad input, disk; of runs: `pool.py`
+GONE = (errno.EPIPE, errno.EIO)  # errors of a write whose reader has ended or whose terminal was closed
+STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name))
+PARENT = "REPRO_PARENT"  # in the environment of a process that ends with another one: the number of that
+ECHO = 5.0  # seconds in which PyTorch's launcher passes on to its processes what the terminal has sent them already
 
 
 class Parser(argparse.ArgumentParser):
@@ -131,7 +145,7 @@ def code_of(error: Exception) -> int:
 def ended(command: Callable[[], int | None]) -> int:
     """Run a command to its end and return its exit code; that of SIGPIPE if its reader has gone."""
     console.open_streams()
-    streams.end_at_full_disk()
+    _write_through(1, lasting=False)
     try:
         try:
             return command() or 0
@@ -139,7 +153,7 @@ def ended(command: Callable[[], int | None]) -> int:
             if sys.stdout is not None:
                 sys.stdout.flush()  # what is left in the buffer would fail at the very end
     except BrokenPipeError:
-        streams.lead_nowhere(1)
+        _lead_nowhere(1)
         return 128 + signal.SIGPIPE
     except DiskError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -147,3 +161,140 @@ def ended(command: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         return 128 + signal.SIGINT
+
+
+# Its output ----------------------------------------------------------------------------------------
+
+
+def _lead_nowhere(number: int) -> None:
+    """Discard what is still written to this stream."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+class _Stream(io.FileIO):
+    """A stream that ends the command where its disk refuses, by a DiskError that names it.
+
+    One that is `lasting` discards everything once its reader has gone, and drops what its disk does not take.
+    """
+
+    def __init__(self, number: int, lasting: bool) -> None:
+        super().__init__(number, "w", closefd=False)
+        self.lasting, self.has_lost = lasting, False
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        try:
+            with named(Path("/dev", "stdout")):
+                while rest:
+                    if (written := super().write(rest)) is None:  # another process made it non-blocking
+                        select.select([], [self], [])
+                    else:
+                        rest = rest[written:]
+        except OSError as error:
+            if error.errno in GONE if self.lasting else isinstance(error, DiskError):
+                _lead_nowhere(self.fileno())  # what is left in the buffer would fail once more
+            if not self.lasting:
+                raise
+            if not self.has_lost and self.fileno() == 1:
+                said = f"The output cannot be written ({os.strerror(error.errno or 0)}): it has gaps from here on"
+                said = "Nobody reads the output any more" if error.errno in GONE else said
+                with suppress(OSError):  # the other stream may have gone the same way
+                    os.write(2, f"{said}; the runs continue and write their records.\n".encode())
+            self.has_lost = True
+        return memoryview(data).nbytes
+
+
+def outlive_reader() -> None:
+    """From now on, standard output and error drop what nobody reads and what no disk has room for: hours of training
+    must not end because a pager was closed or a log has filled its disk.
+    """
+    for number in (1, 2):
+        _write_through(number, lasting=True)
+
+
+def _write_through(number: int, *, lasting: bool) -> None:
+    """Replace a standard stream, unless there is none or the program replaced it itself."""
+    name = {1: "stdout", 2: "stderr"}[number]
+    now = getattr(sys, name)
+    old = console.beneath(now)
+    buffer = getattr(old, "buffer", None)
+    if old is None or not (isinstance(getattr(buffer, "raw", buffer), _Stream) or old is getattr(sys, f"__{name}__")):
+        return
+    with suppress(OSError):
+        old.flush()
+    raw = _Stream(number, lasting)
+    new = io.TextIOWrapper(
+        raw if isinstance(buffer, io.RawIOBase) else io.BufferedWriter(raw),  # as -u has it
+        encoding=old.encoding,
+        errors=old.errors,
+        line_buffering=old.line_buffering,
+        write_through=old.write_through,
+    )
+    setattr(sys, name, console.Shown(new) if isinstance(now, console.Shown) else new)
+
+
+# Signals -------------------------------------------------------------------------------------------
+
+
+class Signals:
+    """Ctrl-C, SIGTERM and what schedulers send before the end: before training they end the process, as in any command.
+
+    In training the first is answered at once and only sets a flag: the run stops at its next optimizer step, with a
+    checkpoint. A second ends the process. The exit code is 128 plus the signal's number: 130, 143, 129, 138.
+    """
+
+    def __init__(self) -> None:
+        """Raises ValueError outside the main thread: other threads get no signals."""
+        if threading.current_thread() is not threading.main_thread():
+            raise ValueError(
+                "a run handles signals, which reach only the main thread, and this is another one. Start the "
+                "experiment's file as a process of its own: subprocess.run([sys.executable, FILE, ...], check=True)."
+            )
+        self.received, self.since = 0, 0.0
+        self.training = False
+        self.at_once = b"Stopped before training."  # what is said while nothing trains
+        self.children: set[int] = set()  # processes that end when this one is ended at once
+        # a launcher, a sweep or a task of Ray: if it is lost, nothing else can end this process
+        parent = os.environ.pop(PARENT, None)
+        self._parent = int(parent) if parent else os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
+        self._before = {number: signal.getsignal(number) for number in STOPPING}
+        for number, handler in self._before.items():
+            if handler is not signal.SIG_IGN:  # nohup: whoever started us wants it ignored
+                signal.signal(number, self._handle)
+
+    def leave(self) -> None:
+        """Restore what signals did before, for programs that go on after the run."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self.received and "TORCHELASTIC_RUN_ID" in os.environ and now - self.since < ECHO:
+            return
+        if self.received:
+            # not by an exception, which other code may catch or delay: files on the disk are whole at any time
+            _answer(b"Stopped at once; the same command goes on from the last checkpoint.")
+            for child in list(self.children):
+                with suppress(OSError):
+                    os.kill(child, signal.SIGKILL)
+            os._exit(128 + number)
+        self.received, self.since = number, now
+        if not self.training:
+            _answer(self.at_once)
+            sys.exit(128 + number)
+        _answer(b"Stopping after this step, with a checkpoint. A second signal stops at once.")
+
+    def should_stop(self) -> bool:
+        """Whether a signal asked for it, or the process with which this one ends is gone."""
+        return bool(self.received) or self._parent not in (None, os.getppid())
+
+
+def _answer(words: bytes) -> None:
+    """Say it on the terminal now, not through Python's streams, which may be in the middle of a line."""
+    if os.environ.get("RANK", "0") == "0":  # of several processes the first speaks
+        # progress lines go up by their own number of lines before they are drawn again
+        below = b"\n\n" if os.isatty(2) else b"\n"
+        with suppress(OSError):  # nobody is there to read it
+            os.write(2, b"\n" + words + below)

@@ -26,8 +26,7 @@ from repro.model.config import Hyper
 from repro.model.masks import Padded, Ragged, Sees
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.model.transformer import Transformer
-from repro.runs.load import Trained
-from repro.runs.use import PARTS
+from repro.runs.load import PARTS, Trained
 
 Missing = Literal["mask", "scale", "positions", "softmax"]
 ATTENTION = {kind: name.replace(".", ".{}.") for name, kind in PARTS.items()}  # the module, by the number of its layer

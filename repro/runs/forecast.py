@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from repro.corpora.sources import COLLECTIONS
 from repro.model.config import BASE, Hyper, written
@@ -27,12 +27,9 @@ from repro.results.labels import label
 from repro.results.provenance import processor, system_text
 from repro.runs.machine import free_memory, processors, visible
 from repro.runs.options import Options
-from repro.runs.run_dir import still_to_make
+from repro.runs.run_dir import RunDir, still_to_make
 from repro.runs.scales import SCALES, Scale
 from repro.storage import atomic, signed_json
-
-if TYPE_CHECKING:
-    from repro.runs.run_dir import RunDir
 
 USUAL_CARD = "a100"  # where none is named or here, for models of the paper's size
 SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_up")  # no step takes longer for them
@@ -166,7 +163,7 @@ def finished(options: Options) -> list[Known]:
     return [known for _, known in sorted(found, key=lambda one: one[0], reverse=True)]
 
 
-def estimates(runs: "Sequence[RunDir]", options: Options) -> tuple[list[float], bool]:
+def estimates(runs: Sequence[RunDir], options: Options) -> tuple[list[float], bool]:
     """Seconds of each run on the machine that will make it, and whether they rest on runs that finished there."""
     card, known = card_for(options), []
     if card is None and not (known := finished(options)) and (here := this_machine()).is_gpu:
@@ -191,7 +188,7 @@ def card_for(options: Options) -> Card | None:
     return CARDS[USUAL_CARD]
 
 
-def seconds_like(run: "RunDir", known: Sequence[Known]) -> float:
+def seconds_like(run: RunDir, known: Sequence[Known]) -> float:
     """By the newest known run of the same row, else of any, that had about as many operations.
 
     Of a short trial more is scoring and start-up.
@@ -201,13 +198,13 @@ def seconds_like(run: "RunDir", known: Sequence[Known]) -> float:
     return flops / like.rate
 
 
-def hours_of(run: "RunDir", card: Card) -> float:
+def hours_of(run: RunDir, card: Card) -> float:
     """Hours of training a run that as many of these cards share as it has processes."""
     n = run.spec.devices
     return flops_of(run) / (card.rate(run.spec.hyper) * n * card.efficiency(n)) / 3600
 
 
-def flops_of(run: "RunDir") -> float:
+def flops_of(run: RunDir) -> float:
     """Floating-point operations of training a run, as if no slot were padding."""
     scale, hyper = run.entry.scale, run.spec.hyper
     tokens = float(hyper.steps * scale.batch_tokens)
@@ -215,19 +212,19 @@ def flops_of(run: "RunDir") -> float:
     return training_flops(hyper, vocabulary_of(run), text, run.spec.system)
 
 
-def vocabulary_of(run: "RunDir") -> int:
+def vocabulary_of(run: RunDir) -> int:
     """The size of its vocabulary before its text is open; the paper's for one that comes with its text."""
     return run.entry.scale.subwords(run.task.name).size or PAPER_VOCABULARY
 
 
-def _n_parameters(run: "RunDir") -> int:
+def _n_parameters(run: RunDir) -> int:
     return n_parameters(run.spec.hyper, vocabulary_of(run), run.spec.system)
 
 
 # How many at a time ----------------------------------------------------------------------------------------------
 
 
-def memory_of(run: "RunDir") -> int:
+def memory_of(run: RunDir) -> int:
     """Peak resident bytes of a process that makes this run here; on a GPU an upper bound of those of the host.
 
     For each token and layer, the backward pass keeps what enters and leaves the products, norms and dropout of both
@@ -241,7 +238,7 @@ def memory_of(run: "RunDir") -> int:
     return ALWAYS + FLOAT * (COPIES * _n_parameters(run) + activations + logits)
 
 
-def parallelism(runs: "Sequence[RunDir]", options: Options) -> tuple[int, str]:
+def parallelism(runs: Sequence[RunDir], options: Options) -> tuple[int, str]:
     """How many runs at a time, as asked for or as processors, GPUs and memory allow, and why.
 
     Raises ValueError where more were asked for than is possible.
@@ -277,7 +274,7 @@ def makespan(seconds: Sequence[float], jobs: int) -> float:
     return max(free)
 
 
-def ordered(runs: "Sequence[RunDir]", seconds: Sequence[float], jobs: int) -> list[int]:
+def ordered(runs: Sequence[RunDir], seconds: Sequence[float], jobs: int) -> list[int]:
     """The numbers of the runs, seed by seed, so that a stopped sweep has complete seeds; the longest of a seed first.
 
     Of equally long ones those of more heads do: on a processor narrow products take longer than operations tell.
@@ -293,7 +290,7 @@ def ordered(runs: "Sequence[RunDir]", seconds: Sequence[float], jobs: int) -> li
 # Disk -------------------------------------------------------------------------------------------------------------
 
 
-def run_bytes(run: "RunDir", *, in_training: bool = False) -> int:
+def run_bytes(run: RunDir, *, in_training: bool = False) -> int:
     """Bytes of checkpoints and journal that a finished run keeps; with `in_training`, the most until it is scored."""
     scale, hyper = run.entry.scale, run.spec.hyper
     checkpoint = BYTES_A_PARAMETER * _n_parameters(run) + BYTES_A_CHECKPOINT
@@ -302,13 +299,13 @@ def run_bytes(run: "RunDir", *, in_training: bool = False) -> int:
     return checkpoint * (SPARE_CHECKPOINTS + len(scored)) + lines * BYTES_A_LINE
 
 
-def sweep_bytes(runs: "Sequence[RunDir]") -> int:
+def sweep_bytes(runs: Sequence[RunDir]) -> int:
     """Bytes on the disk for runs: `run_bytes` of each, and the most that one of them takes beyond that in training."""
     both = [(run_bytes(run), run_bytes(run, in_training=True)) for run in runs]
     return sum(kept for kept, _ in both) + max((most - kept for kept, most in both), default=0)
 
 
-def check_room(runs: "Sequence[RunDir]", folder: Path) -> str:
+def check_room(runs: Sequence[RunDir], folder: Path) -> str:
     """In words, the disk space that the runs still need and what is free. Raises DiskError where that is too little.
 
     The runs need what each keeps when finished, and for one of them what it takes in training; a run that begins checks
@@ -329,7 +326,7 @@ def check_room(runs: "Sequence[RunDir]", folder: Path) -> str:
 # What a dry run says ---------------------------------------------------------------------------------------------
 
 
-def forecast(table: str, runs: "Sequence[RunDir]", scale: Scale, options: Options) -> str:
+def forecast(table: str, runs: Sequence[RunDir], scale: Scale, options: Options) -> str:
     """Rows, parameters, tokens, operations; and time, memory and disk of the runs that are not finished.
 
     Raises ValueError for more `--jobs` than this machine has memory for.
@@ -359,7 +356,7 @@ def forecast(table: str, runs: "Sequence[RunDir]", scale: Scale, options: Option
     )
 
 
-def _rows(runs: "Sequence[RunDir]", expected: Sequence[float]) -> list[str]:
+def _rows(runs: Sequence[RunDir], expected: Sequence[float]) -> list[str]:
     """A line for each row: what it is, and what one run of it takes."""
     of_rows: dict[tuple[str, str], list[tuple[RunDir, float]]] = {}
     for run, seconds in zip(runs, expected, strict=True):
@@ -405,7 +402,7 @@ def _of_card(card: Card, hours: float, options: Options) -> list[str]:
     ]
 
 
-def _side_by_side(left: "Sequence[RunDir]", seconds: Sequence[float], options: Options, card: Card | None) -> list[str]:
+def _side_by_side(left: Sequence[RunDir], seconds: Sequence[float], options: Options, card: Card | None) -> list[str]:
     """The time until the last run ends, where several are made at a time."""
     if options.on != "here":
         jobs, why = options.jobs or len(left), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
@@ -418,7 +415,7 @@ def _side_by_side(left: "Sequence[RunDir]", seconds: Sequence[float], options: O
     return [f"With {jobs} runs at a time ({why}) about {duration(whole)}{unless}."]
 
 
-def disk_needed(runs: "Sequence[RunDir]") -> str:
+def disk_needed(runs: Sequence[RunDir]) -> str:
     """In words, the disk space that the runs and their text will take."""
     parts = [f"checkpoints at most {size(sweep_bytes(runs))}"]
     archives: dict[str, int] = {}  # two pairs may share some

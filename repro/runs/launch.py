@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 
-from repro.runs.signals import STOPPING
+from repro.runs.command import STOPPING
 from repro.training.run_spec import Peer
 
 ALONE = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}  # the values for a process that no launcher started

@@ -250,7 +250,7 @@ def _scored(
     run: "RunDir", weights: "Mapping[str, Tensor]", texts: "dict[str, Parallel]", watch: Watch
 ) -> dict[str, FurtherTest]:
     from repro.data.shards import Split
-    from repro.runs.line_lengths import as_ids
+    from repro.runs.refused import as_ids
     from repro.training import stages
 
     tokenizer = run.prepared.tokenizer

@@ -9,14 +9,12 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 from repro.render.console import beneath
 from repro.render.text import shown
 from repro.runs.forecast import duration, makespan
-
-if TYPE_CHECKING:
-    from repro.runs.run_dir import RunDir
+from repro.runs.run_dir import RunDir
 
 PLAIN_EVERY = 15.0  # seconds between plain lines
 WHOLE_EVERY = 60.0  # seconds between two that tell of all runs
@@ -90,11 +88,11 @@ class Progress:
         self.lanes.append(Lane(self))
         return self.lanes[-1]
 
-    def finish_run(self, number: int) -> None:
+    def finish_run(self, run: RunDir) -> None:
         """One more run of the table is done."""
         self.n_done += 1
-        if number in self.expected:
-            self.made.append(self.expected.pop(number))
+        if run.number in self.expected:
+            self.made.append(self.expected.pop(run.number))
             self.last_end = time.monotonic()
         self.bars.update(self.table_task, completed=self.n_done)
 
@@ -158,7 +156,7 @@ class Lane(Watched):
 
 
 def overview(
-    runs: "Sequence[RunDir]", expected: Sequence[float], measured: bool, n_workers: int = 1, shard: str | None = None
+    runs: Sequence[RunDir], expected: Sequence[float], measured: bool, n_workers: int = 1, shard: str | None = None
 ) -> str:
     """How many runs are done and begun, and how long what is left will take; finished runs are named when skipped."""
     states, left = Counter[str](), []

@@ -7,7 +7,7 @@ resumed. This module imports no torch, so that runs can be listed without it; `r
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from repro.corpora.catalogue import Corpus
+from repro.corpora.catalogue import CORPORA, Corpus
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
@@ -60,7 +60,7 @@ def planned(tables: Sequence[Table], scale: Scale, options: Options) -> "list[Ru
     if options.pair != USUAL.pair and all((row.task or usual) != usual for _, _, row, _ in rows):
         raise ValueError(f"--pair {options.pair}: no row of the table translates it. Leave the option out.")
     titles = {table.name: table.title for table in tables}
-    found = []
+    found: list[RunDir] = []
     for seed in options.seeds:
         for table, position, row, hyper in rows:
             task = searching_at(row.task or usual, scale)
@@ -90,7 +90,7 @@ def planned(tables: Sequence[Table], scale: Scale, options: Options) -> "list[Ru
                 backend=options.backend,
                 system=row.system,
             )
-            found.append(RunDir(spec=spec, entry=entry, runs=options.runs_dir))
+            found.append(RunDir(number=len(found), spec=spec, entry=entry, runs=options.runs_dir))
     return found
 
 
@@ -107,6 +107,63 @@ def shard_of(asked: "Sequence[RunDir]", shard: str | None) -> "list[RunDir]":
     if not 1 <= i <= n:
         raise ValueError(f"--shard {shard[:40]!r}: expected I/N, two whole numbers with I from 1 to N, such as 1/3.")
     return list(asked[i - 1 :: n])
+
+
+def with_texts(
+    runs: "Sequence[RunDir]", whole: "Sequence[RunDir]", scale: Scale, options: Options, tell: Callable[[str], object]
+) -> "list[RunDir]":
+    """The runs with what they read, opened and prepared once for each task. `whole` is the sweep that they are of."""
+    texts = {task: _prepared(task, scale, options, tell) for task in dict.fromkeys(run.task for run in runs)}
+    name = folder_name(whole, scale, options, {task: corpus for task, (corpus, _) in texts.items()})
+    return [run.opened(*texts[run.task], name) for run in runs]
+
+
+def folder_name(
+    whole: "Sequence[RunDir]", scale: Scale, options: Options, opened: Mapping[Task, Corpus] | None = None
+) -> str:
+    """What the folder of records is called: as the scale; a hash is added of a text of one's own and its vocabulary.
+
+    The text is one of the whole sweep, so that all shards put their records into one folder.
+    """
+    if CORPORA[scale.corpus].folders:
+        return scale.name
+    usual = Translation(options.pair)
+    namesake = usual if usual in [run.task for run in whole] else whole[0].task
+    corpus = (opened or {}).get(namesake) or _corpus(namesake, scale, options)
+    known_by = corpus.sha256
+    if corpus.vocabulary:
+        known_by = hashlib.sha256(known_by.encode() + corpus.vocabulary.read_bytes()).hexdigest()
+    elif corpus.pieces or corpus.in_tokens:
+        known_by = hashlib.sha256(f"{known_by} {corpus.pieces} {corpus.in_tokens}".encode()).hexdigest()
+    return record.short(f"{scale.name}-{known_by[:8]}")
+
+
+def _corpus(task: Task, scale: Scale, options: Options) -> Corpus:
+    read = task.at(scale)
+    return task.open_corpus(read.corpus, sizes=read.grammar, data_dir=options.data_dir, cache=options.cache_dir)
+
+
+def _prepared(task: Task, scale: Scale, options: Options, tell: Callable[[str], object]) -> "tuple[Corpus, Prepared]":
+    from repro.results.comparable import repeated
+
+    read, corpus = task.at(scale), _corpus(task, scale, options)
+    prepared = task.prepare(
+        corpus,
+        subwords=corpus.subwords(read.subwords(task.name), asked=options.vocab_size),
+        cache=options.cache_dir,
+        max_length=read.max_length,
+        rules=read.rules,
+        tell=tell,
+    )
+    sizes = ", ".join(f"{name} {len(getattr(prepared, name)):,}" for name in ("train", "dev", "test"))
+    dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
+    tell(
+        f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} tokens, "
+        f"prepared in {prepared.seconds:.1f} s{dropped}"
+    )
+    for sentence in (*repeated(prepared.repeats), *prepared.notes):
+        tell(f"Note on {corpus.name} {corpus.pair}: {sentence}")
+    return corpus, prepared
 
 
 def made_of(spec: RunSpec) -> dict[str, Any]:
@@ -134,6 +191,7 @@ def made_of(spec: RunSpec) -> dict[str, Any]:
 class RunDir:
     """A run and its folder `runs/<id>/`, which may not exist yet."""
 
+    number: int  # its place in the whole sweep, by which the same command finds it again
     spec: RunSpec
     entry: Entry
     runs: Path

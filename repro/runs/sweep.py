@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
@@ -19,25 +20,22 @@ from repro.results.provenance import is_committed
 from repro.results.record import Record, path
 from repro.results.sentences import has_sentences
 from repro.runs import command
-from repro.runs.executors.executor import BUSY, DIVERGED, Executor, InProcess, Job, JobResult, made_by
-from repro.runs.executors.pool import Pool
+from repro.runs.command import Signals
 from repro.runs.forecast import check_room, duration, estimates, memory_of, ordered, parallelism
-from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.machine import refuse_cards
 from repro.runs.options import USUAL, Options, refuse_published
 from repro.runs.outputs import keep_beside, keep_outputs
+from repro.runs.pool import BUSY, DIVERGED, Executor, JobResult, Pool
 from repro.runs.progress import Progress, overview
-from repro.runs.refused import refuse_systems
-from repro.runs.run_dir import RunDir, shard_of
+from repro.runs.refused import refuse_long_lines, refuse_systems
+from repro.runs.run_dir import RunDir, with_texts
 from repro.runs.scales import Scale
-from repro.runs.session import Session
-from repro.runs.signals import Signals
 from repro.runs.table import Table, listed
 from repro.runs.task import Task
 from repro.storage import atomic
 from repro.storage.lock import locked
 from repro.tracking.client import Tracker
-from repro.tracking.views import View, install_views, view_of
+from repro.tracking.views import install_views, view_of
 from repro.training.run_spec import Peer
 
 if TYPE_CHECKING:
@@ -47,29 +45,29 @@ if TYPE_CHECKING:
 BETWEEN = b"Stopped between runs. What is finished is kept; the same command makes the rest."
 
 
+@dataclass(kw_only=True)
 class Sweep:
-    """The runs of some tables at one scale, or the shard of them that the options ask for.
+    """The runs of some tables at one scale, or the shard of them that the options ask for."""
 
-    `again` is the command line that starts this command again, if there is one. `report`, if given, makes a report for
-    the browser from the folder of results and the cache of generated text, and returns its path.
-    """
+    name: str
+    tables: Sequence[Table]
+    whole: Sequence[RunDir]  # all runs of the tables
+    runs: list[RunDir]  # those to be made, whose texts are opened here
+    scale: Scale
+    options: Options
+    peer: Peer | None = None
+    again: Sequence[str] | None = None  # the command line that starts this command again, if there is one
+    report: Callable[[Path, Path], Path] | None = None  # makes one from the folder of results and the cache of text
 
-    def __init__(
-        self,
-        name: str,
-        tables: Sequence[Table],
-        whole: Sequence[RunDir],
-        scale: Scale,
-        options: Options,
-        peer: Peer | None = None,
-        again: Sequence[str] | None = None,
-        report: Callable[[Path, Path], Path] | None = None,
-    ) -> None:
-        self.name, self.tables, self.options, self.again, self.report = name, tables, options, again, report
-        self.asked = shard_of(whole, options.shard)  # whose text is not open
-        self.results, self.runs, self.cache = options.results_dir, options.runs_dir, options.cache_dir
-        self.peer, self.is_first = peer, peer is None or peer.is_first
-        self.session = Session(scale, options, whole)
+    @property
+    def is_first(self) -> bool:
+        """Whether this process is the one that writes, of those that share each update."""
+        return self.peer is None or self.peer.is_first
+
+    @property
+    def folder(self) -> Path:
+        """Where the records of the open runs are kept."""
+        return self.options.results_dir / self.runs[0].entry.scale.name
 
     def run(self, signals: Signals) -> int:
         """Make all runs, together with the processes that share each update; returns the exit code."""
@@ -82,37 +80,41 @@ class Sweep:
 
     def _run_all(self, signals: Signals, group: "Group | None" = None) -> int:
         self._refuse()
-        started = time.monotonic()
+        options, started, outcomes = self.options, time.monotonic(), list[JobResult]()
         with ExitStack() as at_the_end:
-            progress = at_the_end.enter_context(Progress(self.name, len(self.asked), quiet=not self.is_first))
-            tracker = Tracker(self.options.tracking_uri, runs=self.runs, tell=progress.say)
+            progress = at_the_end.enter_context(Progress(self.name, len(self.runs), quiet=not self.is_first))
+            tracker = Tracker(options.tracking_uri, runs=options.runs_dir, tell=progress.say)
             tracker.look()
-            executor = chosen(self.session, self.asked, self.again, tracker, signals, group)
-            at_the_end.enter_context(executor)
+            executor = at_the_end.enter_context(self._executor(tracker, signals, group))
             if executor.about:
                 progress.say(executor.about)
-            self.session.open_texts(list(dict.fromkeys(run.task for run in self.asked)), progress.say)
-            runs = [self.session.opened(run) for run in self.asked]
-            work = [Job(number=number, run=run) for number, run in enumerate(runs)]
-            self._refuse_runs(runs)
-            expected, measured = estimates(runs, self.options)
-            progress.say(overview(runs, expected, measured, executor.n_workers, self.options.shard))
-            if self.is_first and (to_come := [run for run in runs if not run.finished()]):
-                progress.say(check_room(to_come, self.runs))
-                at_the_end.callback(install_views, tracker, self._views(to_come))
+            self.runs = runs = with_texts(self.runs, self.whole, self.scale, options, progress.say)
+            self._refuse_runs()
+            expected, measured = estimates(runs, options)
+            progress.say(overview(runs, expected, measured, executor.n_workers, options.shard))
+            to_come = [run for run in runs if not run.finished()]
+            if self.is_first and to_come:
+                progress.say(check_room(to_come, options.runs_dir))
+                views = [(run, table) for run in to_come for table in self.tables if table.name in run.entry.tables]
+                at_the_end.callback(
+                    install_views,
+                    tracker,
+                    dict.fromkeys(view_of(run.tags, table.name, table.title) for run, table in views),
+                )
             signals.at_once = BETWEEN
-            progress.expected = {
-                one.number: seconds * one.run.to_train()
-                for one, seconds in zip(work, expected, strict=True)
-                if not one.run.finished()
-            }
-            order = ordered(runs, expected, executor.n_workers)
-            outcomes = []
-            for outcome in made_by(executor, [work[i] for i in order], progress, group):
-                outcomes.append(outcome)
-                self._keep(outcome, progress, tracker)
-                progress.finish_run(next(one.number for one in work if one.run is outcome.run))
-            not_begun = bool(signals.received) and len(outcomes) < len(work)
+            seconds = {run.number: of for run, of in zip(runs, expected, strict=True)}
+            progress.expected = {run.number: seconds[run.number] * run.to_train() for run in to_come}
+            left = []
+            for run in (runs[i] for i in ordered(runs, expected, executor.n_workers)):
+                # processes that share each update skip no run by themselves: they have to agree on it
+                if group is None and (record := run.finished()):
+                    progress.say(f"{run.name}: finished before, in {run.folder}")
+                    self._keep(JobResult(run, record), outcomes, progress, tracker)
+                else:
+                    left.append(run)
+            for outcome in executor.make(left, progress) if left else ():
+                self._keep(outcome, outcomes, progress, tracker)
+            not_begun = bool(signals.received) and len(outcomes) < len(runs)
             if not_begun or any(outcome.code > 128 for outcome in outcomes):
                 return 128 + (signals.received or SIGTERM)  # another process of this run may have received the signal
             if self.is_first:
@@ -121,117 +123,95 @@ class Sweep:
 
     def _refuse(self) -> None:
         """Raise for what would fail after hours, and do so before the slow imports."""
-        if self.options.backend != USUAL.backend:
+        options = self.options
+        if options.backend != USUAL.backend:
             from repro.decoding.ctranslate import check_installed
 
             check_installed()
-        if self.options.on == "here":
-            refuse_cards(self.options.products)
-        refuse_systems(self.asked)
-        refuse_published(self.results)
-        for folder in (self.results, self.runs, self.cache):
+        if options.on == "here":
+            refuse_cards(options.products)
+        refuse_systems(self.runs)
+        refuse_published(options.results_dir)
+        for folder in (options.results_dir, options.runs_dir, options.cache_dir):
             atomic.check_folder(folder)
             atomic.sweep(folder, alone=False)
 
-    def _refuse_runs(self, runs: Sequence[RunDir]) -> None:
+    def _executor(self, tracker: Tracker, signals: Signals, group: "Group | None") -> Executor:
+        """Start what the options ask for. Raises ValueError for impossible options."""
+        options, again = self.options, self.again
+        if options.on == "here":
+            n_jobs, why = parallelism(self.runs, options)
+            if n_jobs == 1 or (again is None and options.jobs is None):
+                return Executor(tracker, signals, group)
+        if again is None:
+            raise ValueError(
+                f"{f'--jobs {options.jobs}' if options.on == 'here' else f'--on {options.on}'}: each run starts the "
+                "experiment's file again, but this was not started from one. Type: python FILE.py and the same options."
+            )
+        if options.on == "here":
+            return Pool(again, options.runs_dir, n_jobs, signals, why)
+        if group:
+            raise ValueError(
+                f"--on {options.on}: the processes of a run share one machine, and are started there. Type the command "
+                "once; a run on several machines is started by torchrun or srun, without --on."
+            )
+        from repro.runs.on_ray import OnRay
+
+        return OnRay(options, max(map(memory_of, self.runs)), len(self.runs), len(self.whole), again, signals)
+
+    def _refuse_runs(self) -> None:
         """Raise for a damaged record, a damaged file beside one, a run that changed, or lines too long for a row."""
-        there = ResultSet.read_own(self.results / self.session.scale.name, PUBLISHED)
-        made_again = {(run.entry.table, run.entry.row, run.spec.seed) for run in runs}  # with the files beside them
+        there = ResultSet.read_own(self.folder, PUBLISHED)
+        made_again = {(run.entry.table, run.entry.row, run.spec.seed) for run in self.runs}  # and the files beside
         others = [one for one in there.everything if (one.table, one.row, one.seed) not in made_again]
-        check_beside(others, self.results)
+        check_beside(others, self.options.results_dir)
         if self.is_first and not self.options.fork:
-            for run in runs:
+            for run in self.runs:
                 run.refuse_if_changed()
         if self.is_first:
-            refuse_long_lines(runs)
+            refuse_long_lines(self.runs)
 
-    def _keep(self, outcome: JobResult, progress: Progress, tracker: Tracker) -> None:
-        """Save the record of a run where tables are made from, and note which rows the tables have."""
-        if outcome.record and self.is_first:
-            of_scale = self.session.scale  # noted after each run: a killed sweep can be published
-            rows = listed(self.tables, of_scale.base, equal_updates=of_scale.equal_updates)
-            note_rows(self.results / of_scale.name, rows)
-            keep_outputs(outcome.run, outcome.record, self.results)
-            outcome.record.save(path(self.results, outcome.record))  # last: where there is a record, there are both
+    def _keep(self, outcome: JobResult, outcomes: list[JobResult], progress: Progress, tracker: Tracker) -> None:
+        """Add it to the outcomes, save its record where tables are made from, and note which rows the tables have."""
+        outcomes.append(outcome)
+        run, record, results = *outcome[:2], self.options.results_dir
+        if record and self.is_first:
+            # noted after each run: a killed sweep can be published
+            note_rows(self.folder, listed(self.tables, self.scale.base, equal_updates=self.scale.equal_updates))
+            keep_outputs(run, record, results)
+            record.save(path(results, record))  # last: where there is a record, there are both
             try:  # these are optional, and the next run may need less
-                keep_beside(outcome.run, outcome.record, self.results, tracker, progress.say)
+                keep_beside(run, record, results, tracker, progress.say)
             except MemoryError as error:  # under `ulimit -v`, say
-                progress.say(f"{outcome.run.name}: files beside its record are missing: out of memory ({error}).")
-            progress.say(_summary(outcome.record))
-
-    def _views(self, runs: Sequence[RunDir]) -> dict[View, None]:
-        """The MLflow views that `python -m repro ui` opens, of the tables that show the runs, each once."""
-        return {
-            view_of(run.tags, table.name, table.title): None
-            for run in runs
-            for table in self.tables
-            if table.name in run.entry.tables
-        }
+                progress.say(f"{run.name}: files beside its record are missing: out of memory ({error}).")
+            progress.say(_summary(record))
+        progress.finish_run(run)
 
     def _close(self, outcomes: Sequence[JobResult], seconds: float, progress: Progress) -> None:
         records = [one.record for one in outcomes if one.record]
-        folder, names = self.results / self.session.scale.name, [table.name for table in self.tables]
+        folder, names, options = self.folder, [table.name for table in self.tables], self.options
         uncommitted = [table.name for table in self.tables if table.file and is_committed(table.file) is False]
         atomic.make_folder(folder)
         with locked(folder):  # of several sweeps, the last to write pages has read all records
             mine = ResultSet.read_own(folder, PUBLISHED, uncommitted)
             written = write_scale(mine) if records else []
-            report = self.report(self.results, self.cache) if written and self.report else None
+            report = self.report(options.results_dir, options.cache_dir) if written and self.report else None
         elsewhere = [one.run.name for one in outcomes if one.code == BUSY]
         failed = [one.run.name for one in outcomes if one.code not in (0, BUSY)]
-        finished = [one for one in outcomes if one.record and one.record.status == "finished"]
+        finished = [(one.run, one.record) for one in outcomes if one.record and one.record.status == "finished"]
         progress.show("\n" + console(mine, names))
-        shard = self.options.shard
-        of_shard = f" of shard {shard} (the tables show every record that is there)" if shard else ""
+        of_shard = f" of shard {options.shard} (the tables show every record that is there)" if options.shard else ""
         said = [
             *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
             *([f"Failed (see above): {', '.join(failed)}."] if failed else []),
             f"{several(len(records), 'run')}{of_shard} in {duration(seconds)}.",
-            *translations([(one.run, one.record) for one in finished if one.record]),
+            *translations(finished),
             *pages(folder if written else None, report),
         ]
         if finished:
-            scale, task, file = self.session.scale.name, self.asked[-1].task, self.tables[0].file
-            typed, is_file = self.options.typed, file is not None
-            said += what_next(self.name, names[0], scale, typed, task, is_file=is_file)
+            task, is_file = self.runs[-1].task, self.tables[0].file is not None
+            said += what_next(self.name, names[0], folder.name, options.typed, task, is_file=is_file)
         progress.say("\n".join(said))
-
-
-def chosen(
-    session: Session,
-    runs: Sequence[RunDir],
-    again: Sequence[str] | None,
-    tracker: Tracker,
-    signals: Signals,
-    group: "Group | None" = None,
-) -> Executor:
-    """Start the executor that the options ask for. Raises ValueError for impossible options.
-
-    `again` is the command line that starts this command again, None where nothing can.
-    """
-    options = session.options
-    in_process = InProcess(tracker, signals, group)
-    on = options.on
-    if on == "here":
-        n_jobs, why = parallelism(runs, options)
-        if n_jobs == 1 or (again is None and options.jobs is None):
-            return in_process
-    if again is None:
-        raise ValueError(
-            f"{f'--jobs {options.jobs}' if on == 'here' else f'--on {on}'}: each run starts the experiment's file "
-            "again, but this was not started from one. Type: python FILE.py and the same options."
-        )
-    if on == "here":
-        return Pool(again, options.runs_dir, n_jobs, signals, why)
-    if group:
-        raise ValueError(
-            f"--on {on}: the processes of a run share one machine, and are started there. Type the command once; a run "
-            "on several machines is started by torchrun or srun, without --on."
-        )
-    from repro.runs.executors.on_ray import OnRay
-
-    numbers = [session.whole.index(run) + 1 for run in runs]
-    return OnRay(options, max(map(memory_of, runs)), numbers, len(session.whole), again, signals)
 
 
 def exit_code(outcomes: Sequence[JobResult]) -> int:
@@ -263,7 +243,7 @@ SHOWN, LONGEST = 3, 74  # sentences, and the places that each takes at most: a l
 ONCE = ("fork", "dry_run", "hardware", "price", "traceback", "shard", "on")
 
 
-def translations(finished: "Sequence[tuple[RunDir, Record]]") -> Iterator[str]:
+def translations(finished: Sequence[tuple[RunDir, Record]]) -> Iterator[str]:
     """The first short sentences of dev, each with what the best of these runs made of it, if one translates."""
     scored = [(run, record) for run, record in finished if has_sentences(record) and (run.folder / "dev.hyp").exists()]
     if not scored:

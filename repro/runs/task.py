@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from repro.corpora.catalogue import Corpus, find, open_corpus
 from repro.corpora.parallel_text import languages
+from repro.corpora.treebanks import TREES, find_trees, open_trees, with_left_out
+from repro.decoding.evalb import parse_scores
 from repro.decoding.search import PAPER_SEARCH, Scorer, Search
 from repro.results.record import TRANSLATION, Named, TaskFacts
 
 if TYPE_CHECKING:
     from repro.data.shards import Prepared
     from repro.runs.scales import Scale
+
+PARSING_SEARCH = Search(beam=21, alpha=0.3, extra=300)  # section 6.3
+# Per cent. `f1_short`: of sentences of at most 40 words. `mended`: sentences whose output was no tree.
+SCORES = ["f1", "precision", "recall", "exact", "f1_short", "mended"]
 
 
 class Task(Scorer, Protocol):
@@ -86,12 +92,54 @@ class Translation:
         return translation_scores(outputs, references, languages(self.pair)[1], are_tokens=in_tokens)
 
 
+@dataclass(frozen=True)
+class Parsing:
+    """From the words of a sentence to its tree, by F1 of brackets: Table 4. Paper: section 6.3.
+
+    With `silver`, it also learns from trees that a parser made.
+    """
+
+    name: ClassVar = TREES
+    command: ClassVar = "parse"
+    silver: bool = False
+    search: Search = field(default=PARSING_SEARCH, repr=False, compare=False)
+
+    @property
+    def facts(self) -> TaskFacts:
+        name = f"repro.runs.parsing.{self!r}"  # as published records have it, whichever file the class is in
+        return TaskFacts(name=name, scores=SCORES, search=PARSING_SEARCH.settings)
+
+    def at(self, scale: "Scale") -> "Scale":
+        """The scale with the text and the vocabulary that it has for trees."""
+        text = scale.trees
+        return replace(
+            scale,
+            corpus=text.corpus,
+            grammar=text.sizes,
+            vocab_size=text.silver_vocab_size if self.silver else text.vocab_size,
+            max_length=text.max_length,
+            extra_length=text.extra_length,
+        )
+
+    def find(self, corpus: str, data_dir: Path | None) -> Path | None:
+        return find_trees(corpus, data_dir, silver=self.silver)
+
+    def open_corpus(self, corpus: str, **where: Any) -> Corpus:
+        return open_trees(corpus, silver=self.silver, **where)
+
+    def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
+        """The ids; trees that could not be read count as dropped from train."""
+        from repro.corpora.prepare import prepare
+
+        prepared = prepare(corpus, **how)
+        return replace(prepared, train=replace(prepared.train, dropped=with_left_out(prepared.train.dropped, corpus)))
+
+    def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
+        """Both sides are lines of brackets and tags; F1 needs only the number of words."""
+        return parse_scores(outputs, references)
+
+
 def searching_at(task: Task, scale: "Scale") -> Task:
     """The task with the scale's limit on outputs, which comparisons ignore."""
     extra, ours = task.at(scale).extra_length, cast("Any", task)
     return replace(ours, search=replace(task.search, extra=extra)) if extra is not None else task
-
-
-def task_in_words(task: object) -> str:
-    """A task as its facts name it: the module of its class, and its fields, so that no two tasks share a name."""
-    return f"{type(task).__module__}.{task!r}"

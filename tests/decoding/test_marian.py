@@ -26,7 +26,7 @@ from repro.decoding.translate import translate
 from repro.model.ablations.norms import PreNorm
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.runs.line_lengths import as_ids
+from repro.runs.refused import as_ids
 
 with_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason='needs transformers: pip install -e ".[dev]"'

@@ -39,7 +39,7 @@ from repro.results.sentences import (
     write_sentences,
 )
 from repro.runs.outputs import brackets_of
-from repro.runs.parsing import Parsing
+from repro.runs.task import Parsing
 
 
 def run(seed: int, **other: Any) -> Record:

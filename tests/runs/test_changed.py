@@ -29,7 +29,7 @@ TAGS = {"table": "base", "row": "base", "seed": 1, "scale": "laptop", "corpus": 
 def run_now(runs: Path = Path()) -> RunDir:
     """As much of a run as its fields need."""
     spec = spec_of(text=TextSpec(corpus="text", data="data", ids="ids", tokenizer="pieces"), hyper=BASE)
-    return RunDir(spec=spec, entry=None, runs=runs, text=(None, None))  # type: ignore[arg-type]
+    return RunDir(number=0, spec=spec, entry=None, runs=runs, text=(None, None))  # type: ignore[arg-type]
 
 
 DECIDES = run_now().decides

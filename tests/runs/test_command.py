@@ -1,18 +1,22 @@
-"""How options are read and written down, and how a command ends whose reader has gone."""
+"""How options are read and written down, and how a command ends: by signals, or because its reader has gone."""
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from own_signals import own_signals
 from typed import ROOT, lines_until_heavy
 
 from repro.runs import command
-from repro.runs.command import command_line
+from repro.runs.command import PARENT, STOPPING, Signals, command_line
 
 
 def test_an_installed_package_names_its_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +95,7 @@ def test_a_command_ends_quietly_with_its_reader(n: int) -> None:
 TRAINS = """
 import sys
 from repro.runs.command import ended
-from repro.runs.streams import outlive_reader
+from repro.runs.command import outlive_reader
 from repro.runs.progress import Progress
 def main():
     outlive_reader()
@@ -149,7 +153,7 @@ def test_training_goes_on_without_room_for_its_output(both: bool, unbuffered: st
 
 
 SHORT_OF_ROOM = """    import resource
-    from repro.runs.streams import outlive_reader
+    from repro.runs.command import outlive_reader
     outlive_reader()
     for limit, word in ((100, "before"), (5, "lost"), (100, "after")):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
@@ -165,11 +169,11 @@ def test_the_output_of_training_goes_on_where_there_is_room_again(tmp_path: Path
     assert done.stderr.startswith(b"The output cannot be written (File too large)")
 
 
-@pytest.mark.parametrize("lasting", ["", "streams.outlive_reader()"])
+@pytest.mark.parametrize("lasting", ["", "command.outlive_reader()"])
 def test_a_pipe_that_does_not_wait_gets_every_line(lasting: str) -> None:
     """Some programs that start others, and some terminals, leave standard output non-blocking."""
     program = PRINTS.format(f"""    import os
-    from repro.runs import streams
+    from repro.runs import command
     os.set_blocking(1, False)
     {lasting}
     for number in range(2_000):
@@ -198,3 +202,122 @@ def test_a_pipe_that_does_not_wait_gets_every_line(lasting: str) -> None:
 )
 def test_the_first_line_comes_before_slow_imports(command: list[str], first: str) -> None:
     assert lines_until_heavy(*command)[0] == first
+
+
+# ---- real signals to this process: the first asks, the second ends, and before training the first does
+
+
+class Ended(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture
+def signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[Signals]:
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.setattr(os, "_exit", end)
+    with own_signals():
+        yield Signals()
+
+
+def test_before_training_it_ends_the_process(signals: Signals, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert stopped.value.code == 128 + signal.SIGTERM
+    assert capfd.readouterr().err == "\nStopped before training.\n"
+
+
+@pytest.mark.parametrize("number", STOPPING)
+def test_in_training_it_asks_and_the_second_ends_it_at_once(
+    signals: Signals, number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    signals.training = True
+    assert not signals.should_stop()
+    os.kill(os.getpid(), number)
+    assert signals.should_stop()
+    assert signals.received == number
+    # the answer is there before anybody has looked at the flag
+    assert capfd.readouterr().err == "\nStopping after this step, with a checkpoint. A second signal stops at once.\n"
+    with pytest.raises(Ended) as ended:
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert ended.value.args == (143,)
+    assert capfd.readouterr().err.startswith("\nStopped at once; ")
+
+
+def test_a_signal_is_obeyed_though_nobody_reads_the_answer(signals: Signals) -> None:
+    signals.training = True
+    reader, writer = os.pipe()
+    os.close(reader)
+    kept = os.dup(2)
+    try:
+        os.dup2(writer, 2)
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Ended):
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        os.dup2(kept, 2)
+        for one in (kept, writer):
+            os.close(one)
+    assert signals.should_stop()
+
+
+def test_on_a_terminal_the_answer_stays_above_lines_that_move(
+    signals: Signals, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals.training = True
+    monkeypatch.setattr(os, "isatty", lambda number: number == 2)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert capfd.readouterr().err.endswith("A second signal stops at once.\n\n")
+
+
+def test_of_several_processes_the_first_answers(
+    signals: Signals, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals.training = True
+    monkeypatch.setenv("RANK", "1")
+    os.kill(os.getpid(), signal.SIGINT)
+    assert signals.should_stop()
+    assert capfd.readouterr().err == ""
+
+
+def test_an_echo_of_the_launcher_is_not_a_second_signal(signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Ctrl-C reaches the processes from the terminal, and again from the launcher that had it too
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    signals.training = True
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signals.received == signal.SIGINT
+    signals.since -= 6.0
+    with pytest.raises(Ended):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_what_is_ignored_stays_ignored(signals: Signals) -> None:
+    signals.leave()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    Signals()
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_signals_need_the_main_thread() -> None:
+    # others get no signals
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="Start the experiment's file as a process of"):
+        pool.submit(Signals).result()
+
+
+def test_a_process_whose_launcher_is_lost_stops(signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    one_of_several = Signals()
+    assert not one_of_several.should_stop()
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    assert one_of_several.should_stop()
+    assert not signals.should_stop()  # of a shell that has ended nothing is concluded
+
+
+def test_a_process_stops_with_the_one_that_was_named(signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    for parent, stops in ((os.getppid(), False), (os.getpid(), True)):
+        monkeypatch.setenv(PARENT, str(parent))
+        assert Signals().should_stop() is stops
+        assert PARENT not in os.environ  # a process that this one starts has another parent

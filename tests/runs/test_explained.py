@@ -19,8 +19,8 @@ from repro.model.ablations.selection import LinearWeights
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 from repro.runs.explained import ATTENTION, LONGEST, Explained, Missing, explained, ids_of, measures, six_answers
-from repro.runs.line_lengths import as_ids
 from repro.runs.load import Trained, open_run
+from repro.runs.refused import as_ids
 
 MISSING: tuple[Missing, ...] = ("mask", "scale", "positions", "softmax")
 SENTENCE, TARGET = LINES[0], LINES[3]

@@ -170,7 +170,7 @@ def test_other_processes_than_were_asked_for_are_refused(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(experiment, "Signals", lambda: None)
     # else it would wait minutes for processes that nobody starts
-    monkeypatch.setattr(experiment.streams, "outlive_reader", lambda: pytest.fail("it begins"))
+    monkeypatch.setattr(experiment.command, "outlive_reader", lambda: pytest.fail("it begins"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="2"):
         experiment.main("table3_A", [], [*asked, "--steps=1"])

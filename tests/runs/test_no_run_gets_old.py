@@ -12,11 +12,10 @@ from lab_systems import LAB, LADDER
 from looked_inside import spec_of
 
 from repro.results import places, provenance
-from repro.runs.parsing import Parsing
 from repro.runs.run_dir import made_of
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW, Paper, Row
-from repro.runs.task import Translation
+from repro.runs.task import Parsing, Translation
 
 NEWEST = "from repro.model.rivals.recurrent import Simple\n\n\nclass Newest(Simple):\n    gradient_norm = 2.0\n"
 
@@ -87,7 +86,7 @@ def test_only_what_lies_behind_the_wall_makes_a_run_old(copy: Path) -> None:
 def test_from_behind_the_wall_a_parser_takes_these_alone() -> None:
     """One import more on the way to them, even inside a function, makes every parser old."""
     code = provenance._code_of_task(PARSER.task)
-    taken = code.taken("repro.runs.parsing")
+    taken = code.taken("repro.runs.task")
     inside = [path.relative_to(places.PACKAGE.parent).with_suffix("") for path in places.PACKAGE.glob("*/**/*.py")]
     names = [".".join(path.parts) for path in inside if path.parts[1] in ("model", "data", "training", "decoding")]
     assert sorted(name for name in names if not name.endswith("__init__") and code.digest(name) in taken) == [

@@ -23,9 +23,9 @@ from repro.results.record import Record
 from repro.results.sentences import read_brackets
 from repro.runs.options import Options, chosen_scale
 from repro.runs.outputs import brackets_of
-from repro.runs.parsing import SCORES
 from repro.runs.scales import SCALES
 from repro.runs.table import Row
+from repro.runs.task import SCORES
 
 ROOT = Path(__file__).parents[2]
 TABLE4 = runpy.run_path(str(ROOT / "experiments" / "table4.py"))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,10 @@ from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results import record
 from repro.results.sentences import faults, read_hypotheses
+from repro.runs.command import Signals
+from repro.runs.run import Run
 from repro.runs.scales import SCALES
-from repro.runs.signals import Signals
+from repro.storage.journal import Journal
 from repro.storage.journal import read as read_journal
 from repro.training import stages
 from repro.training.checkpoint import checkpoints, path_of, step_of, weights
@@ -404,3 +407,26 @@ def test_a_perplexity_that_no_number_holds_counts_as_diverged(
     [done] = [record.load(path) for path in (tmp_path / "results").rglob("*-seed1.json")]
     assert (done.status, done.score("dev", "ppl"), done.score("test", "bleu")) == ("diverged", None, None)
     assert "by hand seed 1 diverged: the perplexity of held-out text is not finite" in capsys.readouterr().out
+
+
+def test_a_curve_has_what_is_a_number(tmp_path: Path) -> None:
+    with Journal(tmp_path / "journal.jsonl", attempt=1, check=lambda: None) as journal:
+        journal.append("train", 1, nll=2.0)
+        journal.append("train", 2, nll=math.nan)  # as a GPU writes it, whose check comes a step late
+    run: Any = SimpleNamespace(dir=SimpleNamespace(folder=tmp_path))
+    assert Run._curve(run, "train") == {"step": [1], "nll": [2.0]}
+
+
+@pytest.mark.parametrize(
+    ("given_up", "expected"),
+    [(None, "malloc: kept, layers: compiled, batches: packed"), ("too many shapes", "malloc: kept, batches: packed")],
+)
+def test_the_record_says_compiled_of_what_was(
+    monkeypatch: pytest.MonkeyPatch, given_up: str | None, expected: str
+) -> None:
+    said: list[str] = []
+    run: Any = SimpleNamespace(dir=SimpleNamespace(name="base seed 1"), progress=SimpleNamespace(say=said.append))
+    monkeypatch.setattr("repro.model.compiled.given_up", lambda: given_up)
+    assert Run._as_it_was(run, "malloc: kept, layers: compiled, batches: packed") == expected
+    assert Run._as_it_was(run, "malloc: kept") == "malloc: kept"
+    assert len(said) == (given_up is not None)

@@ -17,7 +17,7 @@ import psutil
 
 from repro.storage.journal import read
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 TIMED = ("time", "attempt", "tokens_per_second", "seconds", "step_seconds", "data_seconds", "grad_seconds")
 OF_CLOCK = ("train_seconds", "decode_seconds", "tokens_per_second", "peak_memory_bytes", "gpu_hours")  # in the cost
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-SCRIPT = Path(__file__).parents[3] / "docs" / "sweep.sbatch"
+SCRIPT = Path(__file__).parents[2] / "docs" / "sweep.sbatch"
 ODD = 'it\'s "quoted" $(touch broken) `touch broken` % #\n#SBATCH --mem=1'
 
 

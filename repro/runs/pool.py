@@ -1,9 +1,14 @@
-"""Runs made by a pool of processes on this machine: the sweep has a thread for each, which hands it one run at a time.
+"""Makes the runs of a sweep: in this process one after the other, or by a pool of processes on this machine.
 
-A worker is this command, started again. It plans the same runs from the same arguments as the sweep, which therefore
-names one by its number. Messages are lines of JSON on its standard input and output; what else it prints is shown as
-it is, and what libraries write to standard error goes to its log. It stops with a checkpoint when the sweep sends
-SIGTERM or is gone. If a worker dies, another one resumes its run.
+`on_ray.py` has Ray make them. Under Slurm each task of an array is a command of its own, with `--shard`
+(`docs/sweep.sbatch`). None of them keeps a queue: a run without a record is still to be made, and whoever makes it
+holds its lease.
+
+The pool has a thread for each worker, which hands it one run at a time. A worker is this command, started again. It
+plans the same runs from the same arguments as the sweep, which therefore names one by its number. Messages are lines of
+JSON on its standard input and output; what else it prints is shown as it is, and what libraries write to standard error
+goes to its log. It stops with a checkpoint when the sweep sends SIGTERM or is gone. If a worker dies, another one
+resumes its run.
 
     to it    {"number": 7, "run": "<id>"}
     from it  {"ready": true}    {"say": text}    {"begin": what, "total": n}    {"step": done, "numbers": {...}}
@@ -16,25 +21,32 @@ import queue
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.render.console import beneath
-from repro.runs.executors.executor import FAILED, Job, JobResult, attempt, log_file, tail, told
+from repro.results.record import Record
+from repro.runs.command import FAILED, PARENT, Signals, code_of, outlive_reader
+from repro.runs.forecast import check_room
 from repro.runs.machine import refuse_cards, visible
+from repro.runs.options import Options
 from repro.runs.progress import Lane, Progress, Watched
-from repro.runs.session import Session
-from repro.runs.signals import PARENT, Signals
-from repro.runs.streams import outlive_reader
+from repro.runs.run_dir import RunDir, with_texts
+from repro.runs.scales import Scale
 from repro.storage import atomic
+from repro.storage.lease import Superseded
 from repro.tracking.client import Tracker
 
 if TYPE_CHECKING:
-    from repro.runs.run_dir import RunDir
+    from repro.training.group import Group
 
+# exit codes beside those of `command.py`; a signal gives 128 + its number
+DIVERGED, OUT_OF_MEMORY, BUSY = 70, 71, 75
+LOGS = ".workers"  # in the folder of runs
 WORKER = "REPRO_WORKER"  # in the environment of a worker
 MARK = "\x1e"  # begins a message among the lines that a worker prints
 LOOK = 0.5  # seconds between two looks at what a signal asked for
@@ -42,7 +54,103 @@ TIDY_UP = 10.0  # seconds that a worker has to end by itself once nothing more i
 MOST_WORKERS = 3  # that a run may have: then it is left out
 
 
-# The sweep's side --------------------------------------------------------------------------------------------
+class JobResult(NamedTuple):
+    """How one run ended: with a record, or with none and the exit code that says why."""
+
+    run: RunDir
+    record: Record | None
+    code: int = 0
+
+
+class Executor(ExitStack):
+    """Makes runs: this one in this process, others elsewhere. Leaving it ends what it has started."""
+
+    about = ""  # how many runs at a time, where, and why
+    n_workers = 1  # how many runs at a time
+
+    def __init__(self, tracker: Tracker, signals: Signals, group: "Group | None" = None) -> None:
+        """`group` are the processes that share each update, None: this one alone."""
+        super().__init__()
+        self.tracker, self.signals, self.group = tracker, signals, group
+
+    def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
+        """Make the runs in the order given; yields how each ended. An error of one is printed, and others go on.
+
+        When asked to stop, it begins no further run; those in progress end with a checkpoint and a code above 128.
+        Errors that every run would meet are raised: that of an only run, of a disk, of processes that share a run.
+        """
+        lane = progress.lane()
+        for run in runs:
+            self.signals.training = True
+            try:
+                record, code = attempt(run, self.tracker, lane, self.signals.should_stop, self.group)
+            except Exception as error:
+                if len(runs) == 1 or self.group or isinstance(error, OSError):
+                    raise
+                record, code = None, told(error, f"{run.name}: run {run.id}", lane)
+            finally:
+                self.signals.training = False
+            yield JobResult(run, record, code)
+            if code > 128 or (code and self.group):
+                return
+
+
+def told(error: Exception, run: str, watched: Watched) -> int:
+    """Print where an error of a run came from, and say what it is; its exit code."""
+    traceback.print_exc()
+    watched.say(f"{run} failed. {type(error).__name__}: {error}")
+    return code_of(error) if isinstance(error, ValueError | OSError | ImportError) else FAILED
+
+
+def attempt(
+    run: RunDir,
+    tracker: Tracker,
+    watched: Watched,
+    should_stop: Callable[[], bool],
+    group: "Group | None" = None,
+) -> tuple[Record | None, int]:
+    """Make a run. Returns its record and 0, or None and an exit code; `watched` is told the reason.
+
+    Other errors are raised. `group` are the processes that share each update, None: this one alone.
+    """
+    from repro.runs.run import Run, Stopped
+    from repro.training.loop import OutOfMemory
+
+    name = run.name
+    making = Run(dir=run, tracker=tracker, progress=watched, should_stop=should_stop, group=group)
+    try:
+        if group and (done := making.agreed_finished()):
+            watched.say(f"{name}: finished before, in {run.folder}")
+            return done, 0
+        if making.is_first:
+            check_room([run], run.runs)  # others may have filled the disk meanwhile
+        return making.execute(), 0
+    except Stopped as stopped:
+        watched.say(f"{stopped}. The same command resumes there.")
+        return None, 128 + signal.SIGTERM
+    except OutOfMemory as error:
+        watched.say(f"{name}: {error}")
+        return None, OUT_OF_MEMORY
+    except (BlockingIOError, Superseded) as error:
+        if group:
+            raise  # the other processes of this run wait for this one: end them all
+        watched.say(f"{name} is skipped. {error}")
+        return None, BUSY
+
+
+def log_file(runs: Path, name: str) -> Path:
+    """Where a process that makes runs elsewhere prints; its folder is made."""
+    atomic.make_folder(runs / LOGS)
+    return runs / LOGS / f"{name}.log"
+
+
+def tail(log: Path, lines: int = 12) -> str:
+    """The last lines of a log file."""
+    text = log.read_bytes().decode("utf-8", "replace").rstrip() if log.is_file() else ""
+    return "\n".join(f"  | {line}" for line in text.split("\n")[-lines:]) if text else "  (empty)"
+
+
+# The pool: the sweep's side --------------------------------------------------------------------------------------
 
 
 class Worker:
@@ -106,31 +214,31 @@ class Worker:
         return code
 
 
-class Pool(ExitStack):
+class Pool(Executor):
     """An executor with `n_workers` workers, which start at once: they import while the sweep prepares the text.
 
     `command` starts a worker; its log goes below the folder `runs`.
     """
 
     def __init__(self, command: Sequence[str], runs: Path, n_workers: int, signals: Signals, why: str = "") -> None:
-        super().__init__()
-        self.about = f"{n_workers} runs at a time: {why}."
-        self.n_workers, self.signals = n_workers, signals
+        ExitStack.__init__(self)
+        self.about, self.n_workers, self.signals = f"{n_workers} runs at a time: {why}.", n_workers, signals
         self._command, self._runs = command, runs
         self._cards = list(visible())
         self._n_started, self._is_stopping = 0, False
         self._workers = [self._started(place) for place in range(n_workers)]
-        self._lanes: list[Lane | None] = [None] * n_workers
+        self._lanes: list[Lane] = []
         self._idle: queue.SimpleQueue[int] = queue.SimpleQueue()
         for place in range(n_workers):
             self._idle.put(place)
         self.callback(self._end_all)
 
-    def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
+    def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
         """Make the runs in the order given, each as soon as a worker is free."""
         self.signals.training = True
+        self._lanes = [progress.lane() for _ in self._workers]
         with ThreadPoolExecutor(self.n_workers) as threads:
-            going = [threads.submit(self._made, one, progress) for one in work]
+            going = [threads.submit(self._made, run) for run in runs]
             try:
                 while going:
                     if self.signals.should_stop():
@@ -144,30 +252,30 @@ class Pool(ExitStack):
                 raise
         self.signals.training = False
 
-    def _made(self, work: Job, progress: Progress) -> JobResult | None:
+    def _made(self, run: RunDir) -> JobResult | None:
         """Make one run, by as many workers as it takes. None where the sweep stops before the run is begun."""
         if self._ends():
             return None
         place = self._idle.get()
-        lane = self._lanes[place] = self._lanes[place] or progress.lane()
+        lane = self._lanes[place]
         try:
-            code = self._asked(place, lane, work)
+            code = self._asked(place, lane, run)
         finally:
             lane.rest()
             self._idle.put(place)
-        record = work.run.finished() if code == 0 else None
+        record = run.finished() if code == 0 else None
         if code == 0 and record is None:
-            lane.say(f"{work.run.name}: {work.run.folder} has no record. Do all processes use the same folder?")
+            lane.say(f"{run.name}: {run.folder} has no record. Do all processes use the same folder?")
             code = FAILED
-        return JobResult(run=work.run, record=record, code=code)
+        return JobResult(run, record, code)
 
-    def _asked(self, place: int, lane: Lane, work: Job) -> int:
+    def _asked(self, place: int, lane: Lane, run: RunDir) -> int:
         """Have one worker after the other make a run, until one tells how it ended; the exit code."""
         for more in reversed(range(MOST_WORKERS)):
             if self._ends():
                 break
             worker = self._workers[place]
-            code = worker.ask({"number": work.number, "run": work.run.id}, lane)
+            code = worker.ask({"number": run.number, "run": run.id}, lane)
             if code is not None and (code <= 128 or self._ends()):
                 return code
             ended = worker.end()
@@ -175,7 +283,7 @@ class Pool(ExitStack):
             if self._ends():
                 break
             by = f"by signal {signal.Signals(-ended).name}" if ended < 0 else f"with exit code {ended}"
-            said = f"The worker of {work.run.name} ended {by}; log {worker.log}"
+            said = f"The worker of {run.name} ended {by}; log {worker.log}"
             if not worker.is_ready and self._n_started == len(self._workers):  # none has been replaced yet
                 raise OSError(
                     f"{said}\n{tail(worker.log)}\nIt had not begun. Correct that, and type the command again."
@@ -255,37 +363,31 @@ class _Sweep(Watched):
         _tell(step=done, numbers=numbers)
 
 
-def serve(session: Session, runs: "Sequence[RunDir]", signals: Signals) -> int:
+def serve(asked: Sequence[RunDir], whole: Sequence[RunDir], scale: Scale, options: Options, signals: Signals) -> int:
     """Make the runs that the sweep asks for, one after the other, until it asks no more; returns the exit code."""
     outlive_reader()  # where the disk of its log is full, the sweep must still be told
-    from repro.runs import run  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
+    import repro.runs.run  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
 
-    sweep = _Sweep()
-    tracker = Tracker(session.options.tracking_uri, runs=session.options.runs_dir, tell=sweep.say)
+    sweep, runs = _Sweep(), {run.number: run for run in asked}
+    tracker = Tracker(options.tracking_uri, runs=options.runs_dir, tell=sweep.say)
     _tell(ready=True)
     for line in sys.stdin:
-        signals.training = True
-        _tell(ended=_one(session, runs, json.loads(line), tracker, sweep, signals))
+        signals.training, job = True, json.loads(line)
+        name = f"Run {job['run']}"
+        try:
+            name = f"{runs[job['number']].name}: run {job['run']}"
+            refuse_cards(options.products)
+            if runs[job["number"]].text is None:
+                opened = with_texts(asked, whole, scale, options, lambda said: None)  # the sweep tells
+                runs = {run.number: run for run in opened}
+            run = runs[job["number"]]
+            if run.id != job["run"]:
+                raise ValueError(f"it is {run.id} by now: text or code have changed. Type the command again.")
+            code = attempt(run, tracker, sweep, signals.should_stop)[1]
+        except Exception as error:
+            code = told(error, name, sweep)
+        _tell(ended=code)
         signals.training = False
         if signals.should_stop():
             break
     return 128 + signals.received if signals.received else 0
-
-
-def _one(
-    session: Session, runs: "Sequence[RunDir]", job: dict[str, Any], tracker: Tracker, sweep: _Sweep, signals: Signals
-) -> int:
-    """Make one run; returns its exit code. The sweep is told what went wrong."""
-    name = f"Run {job['run']}"
-    try:
-        asked = runs[job["number"]]
-        name = f"{asked.name}: run {job['run']}"
-        refuse_cards(session.options.products)
-        if not session.texts:
-            session.open_texts(list(dict.fromkeys(one.task for one in runs)), lambda said: None)  # the sweep tells
-        run = session.opened(asked)
-        if run.id != job["run"]:
-            raise ValueError(f"it is {run.id} by now: text or code have changed. Type the command again.")
-        return attempt(run, tracker, sweep, signals.should_stop)[1]
-    except Exception as error:
-        return told(error, name, sweep)

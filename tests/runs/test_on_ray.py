@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from runs.executors.typed_sweeps import (
+from runs.typed_sweeps import (
     begin,
     came,
     checkpointed,
@@ -25,9 +25,10 @@ from runs.executors.typed_sweeps import (
 from typed import ROOT
 from waiting import until
 
-from repro.runs.executors import on_ray
-from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Job
-from repro.runs.executors.on_ray import OnRay, make_run
+from repro.runs import on_ray
+from repro.runs.command import FAILED
+from repro.runs.on_ray import OnRay, make_run
+from repro.runs.pool import BUSY, DIVERGED
 
 # the task and the sweep's side, without Ray ---------------------------------------------------------------------
 
@@ -52,7 +53,7 @@ while True:
 
 def test_a_cancelled_task_asks_its_run_to_stop_and_waits_for_it(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text(
-        "import signal, sys; from repro.runs.executors.on_ray import make_run\n"
+        "import signal, sys; from repro.runs.on_ray import make_run\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which a shell's background programs are without
         f"sys.exit(make_run([sys.executable, '-c', {LOOP!r}], '.', 'log', {{}}))"
     )
@@ -84,7 +85,7 @@ def outcome(tmp_path: Path, answer: Any, *, finished: bool = False, received: in
     sweep.options = SimpleNamespace(runs_dir=tmp_path)  # type: ignore[assignment]
     sweep.signals = SimpleNamespace(received=received)  # type: ignore[assignment]
     sweep._ray = SimpleNamespace(get=get, exceptions=Errors)
-    made = sweep._outcome(Job(number=0, run=run), None, SimpleNamespace(say=words.append))  # type: ignore[arg-type]
+    made = sweep._outcome(run, None, SimpleNamespace(say=words.append))  # type: ignore[arg-type]
     return made.code, made.record is not None, "\n".join(words)
 
 

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from repro.render.text import several
-from repro.runs.executors.executor import DIVERGED, FAILED, Job, JobResult, log_file, tail
+from repro.runs.command import FAILED, PARENT, STOPPING, Signals
 from repro.runs.machine import processors
 from repro.runs.options import Options
+from repro.runs.pool import DIVERGED, Executor, JobResult, log_file, tail
 from repro.runs.progress import Progress
-from repro.runs.signals import PARENT, STOPPING, Signals
+from repro.runs.run_dir import RunDir
 
 STORE = 100_000_000  # bytes of shared memory of a Ray that is started here: next to nothing passes through it
 LOOK = 1.0  # seconds between two looks
@@ -91,22 +92,16 @@ def joined() -> Any:
     return ray
 
 
-class OnRay(ExitStack):
-    """An executor that has Ray place the runs. `numbers` are those of its runs in the whole sweep of `n_whole`."""
+class OnRay(Executor):
+    """An executor that has Ray place `n_runs` of the `n_whole` of a sweep, of which each takes so much memory."""
 
     def __init__(
-        self,
-        options: Options,
-        memory: int,
-        numbers: Sequence[int],
-        n_whole: int,
-        again: Sequence[str],
-        signals: Signals,
+        self, options: Options, memory: int, n_runs: int, n_whole: int, again: Sequence[str], signals: Signals
     ) -> None:
         """Join the cluster, or start one. Raises ValueError where that fails or no node has room."""
-        super().__init__()
+        ExitStack.__init__(self)
         self.options, self.signals = options, signals
-        self._numbers, self._n_whole, self._again = numbers, n_whole, again
+        self._n_whole, self._again = n_whole, again
         self._ray = joined()
         self.callback(self._ray.shutdown)
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
@@ -118,12 +113,12 @@ class OnRay(ExitStack):
         if not n_fit:
             self.close()
             raise ValueError(f"--on ray: no node has room for a run, {self._needs}. The nodes have {nodes}.")
-        self.n_workers = min(options.jobs or n_fit, n_fit, len(numbers))
+        self.n_workers = min(options.jobs or n_fit, n_fit, n_runs)
         self.about = f"{several(self.n_workers, 'run')} at a time on Ray, {several(len(nodes), 'node')}."
 
-    def make(self, work: Sequence[Job], progress: Progress) -> Iterator[JobResult]:
+    def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
         """Hand Ray the runs in the order given, `--jobs` at a time or all; yields the outcome of each as it ends."""
-        waiting, going = deque(work), dict[Any, Job]()
+        waiting, going = deque(runs), dict[Any, RunDir]()
         self.signals.training, is_stopping = True, False
         while waiting or going:
             if self.signals.should_stop() and not is_stopping:
@@ -131,18 +126,18 @@ class OnRay(ExitStack):
                 waiting.clear()
                 for reference in going:
                     self._ray.cancel(reference)
-            while waiting and len(going) < (self.options.jobs or len(work)):
-                one = waiting.popleft()
-                going[self._task(one)] = one
+            while waiting and len(going) < (self.options.jobs or len(runs)):
+                run = waiting.popleft()
+                going[self._task(run)] = run
             ended, _ = self._ray.wait([*going], timeout=LOOK) if going else ([], None)
             for reference in ended:
                 yield self._outcome(going.pop(reference), reference, progress)
         self.signals.training = False
 
-    def _task(self, work: Job) -> Any:
+    def _task(self, run: RunDir) -> Any:
         """Submit a run to Ray."""
         words = [*self._again, "--on", "here", "--jobs", "1"]
-        words += ["--shard", f"{self._numbers[work.number]}/{self._n_whole}"]
+        words += ["--shard", f"{run.number + 1}/{self._n_whole}"]
         data = {name: os.environ[name] for name in ("REPRO_DATA",) if name in os.environ}
         task = self._ray.remote(make_run).options(
             num_cpus=self._needs["CPU"],
@@ -152,25 +147,25 @@ class OnRay(ExitStack):
             retry_exceptions=[ChildProcessError],
             scheduling_strategy="SPREAD",
         )
-        return task.remote(words, os.getcwd(), str(self._log(work).absolute()), data)
+        return task.remote(words, os.getcwd(), str(self._log(run).absolute()), data)
 
-    def _log(self, work: Job) -> Path:
-        return log_file(self.options.runs_dir, f"ray-{work.run.id}")
+    def _log(self, run: RunDir) -> Path:
+        return log_file(self.options.runs_dir, f"ray-{run.id}")
 
-    def _outcome(self, work: Job, reference: Any, progress: Progress) -> JobResult:
-        name, log = work.run.name, self._log(work)
+    def _outcome(self, run: RunDir, reference: Any, progress: Progress) -> JobResult:
+        log = self._log(run)
         try:
             code = self._ray.get(reference)
             why = f"its process ended with exit code {code}"
         except self._ray.exceptions.RayError as error:
             code, why = FAILED, f"{type(error).__name__}: {str(error).strip().rpartition(chr(10))[2]}"
         until = time.monotonic() + LATE
-        while (record := work.run.finished()) is None and code in (0, DIVERGED) and time.monotonic() < until:
+        while (record := run.finished()) is None and code in (0, DIVERGED) and time.monotonic() < until:
             time.sleep(LOOK)
         if record:
             log.unlink(missing_ok=True)
-            return JobResult(run=work.run, record=record)
+            return JobResult(run, record)
         if self.signals.received:
-            return JobResult(run=work.run, record=None, code=128 + self.signals.received)
-        progress.say(f"{name} has no record: {why}. The end of {log}:\n{tail(log)}")
-        return JobResult(run=work.run, record=None, code=code or FAILED)
+            return JobResult(run, None, 128 + self.signals.received)
+        progress.say(f"{run.name} has no record: {why}. The end of {log}:\n{tail(log)}")
+        return JobResult(run, None, code or FAILED)
