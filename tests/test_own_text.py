@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from own_signals import own_signals
+from own_signals import own_signals, places
 from text_folders import put, text_folder
 
 from repro.corpora.catalogue import open_corpus
@@ -36,9 +36,8 @@ def _own_signals() -> Iterator[None]:
 
 def trained(folder: Path, text: Path, pair: str, *more: str) -> Record:
     """The record of one row after two steps on the text."""
-    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
-    options = ["--scale=smoke", f"--data-dir={text}", f"--pair={pair}", "--rows", "four", "--steps=1", *places, *more]
-    options.append(f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}")
+    options = ["--scale=smoke", f"--data-dir={text}", f"--pair={pair}", "--rows", "four", "--steps=1"]
+    options += places(folder, *more)
     main("table3_A", [Row("four", lambda base: replace(base, n_heads=4), Paper())], options)
     [made] = (folder / "runs").glob("*/record.json")
     return record.load(made)

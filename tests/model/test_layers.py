@@ -7,10 +7,8 @@ import torch
 from model.samples import drawn, is_glorot, normal, same
 from torch import Tensor, nn
 
-from repro.model.attention import SelfAttention
 from repro.model.embedding import Dropout
 from repro.model.layers import DecoderLayer, EncoderLayer, FeedForward
-from repro.model.prepacked import can_prepack, prepacked
 
 B, S, T = 2, 7, 5
 SIZES = {"d_model": 33, "d_ff": 13, "n_heads": 3, "d_k": 11, "d_v": 11, "dropout": 0.0}
@@ -109,24 +107,3 @@ def test_dropout_falls_on_each_sub_layers_output_before_it_is_added() -> None:
     y = normalised(y + two.dropout.masks[1] * two.cross_attention(y, memory, none), two.norms[1])
     y = normalised(y + two.dropout.masks[2] * two.feed_forward(y), two.norms[2])
     same(two(x, memory, none, none), y, atol=1e-10)
-
-
-@pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)])
-@pytest.mark.parametrize("kind", ["attention", "feed-forward"])
-def test_weights_that_were_laid_out_give_the_same(kind: str, dtype: torch.dtype, close: float) -> None:
-    torch.manual_seed(0)
-    x = torch.randn(2, 5, 16)
-    part = (
-        SelfAttention(d_model=16, n_heads=3, d_k=2, d_v=5) if kind == "attention" else FeedForward(d_model=16, d_ff=7)
-    )
-    for parameter in part.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    if not can_prepack(x, dtype):
-        pytest.skip(f"this processor lays out no {dtype}")
-    with torch.no_grad():
-        expected = part(x)
-        with prepacked(part, dtype):
-            found = part(x)
-        assert torch.equal(part(x), expected)
-    assert found.dtype == dtype
-    torch.testing.assert_close(found.float(), expected, rtol=close, atol=close)

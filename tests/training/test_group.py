@@ -9,11 +9,9 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest import mock
@@ -22,12 +20,14 @@ import pytest
 import torch
 from torch import Tensor
 from training import tiny_run
-from training.tiny_run import EVERY, RUN, Journal, bytes_of, digest, state, train
+from training.tiny_run import RUN, Journal, bytes_of, digest, state, train
 from waiting import free_port
 
+from repro.model.rivals.attention_rnn import SoftAlignment
 from repro.runs.determinism import weights_digest
 from repro.training import checkpoint, group
 from repro.training.group import Group
+from repro.training.loop import Every
 from repro.training.module import TranslationModule
 from repro.training.run_spec import Peer
 
@@ -68,60 +68,38 @@ def test_a_process_that_meets_no_other_says_where_it_waited(monkeypatch: pytest.
 # ---- nodes, each with a folder of its own
 
 FEW: dict[str, Any] = {"steps": 14}
-Trainings = list[tuple[str, dict[str, Any]]]  # the name of their folder, and what differs from the tiny run
-
-
-def trained(folder: Path, journal: Journal, *, every: Mapping[str, int] = {}, system: str = "", **options: Any) -> None:
-    """Train the tiny run with options that can go to another process; its cost is a line, too."""
-    cost = train(
-        folder, journal, every=replace(EVERY, **every), system=resolve_name(system) if system else None, **options
-    ).cost
-    journal.append("cost", cost.steps, **vars(replace(cost, seconds=0, slots=0)))
-
-
-def be_node(
-    folder: Path, number: int, processes: int, port: int, trainings: Trainings
-) -> dict[str, tuple[str, Journal]]:
-    """Make some trainings one after the other; the weights in memory, where they are whole, and the lines of each."""
-    weights: dict[str, str] = {}
-    journals = defaultdict[str, Journal](Journal)
-    peer = replace(FIRST, number=number, node=number, processes=processes, nodes=processes, port=port)
-    with Group(peer) as group:
-        assert [group.told(word if number == 0 else "of its own") for word in WORDS] == [*WORDS]
-        for name, options in trainings:
-            with mock.patch.object(tiny_run, "fit", wraps=tiny_run.fit) as fit:
-                wanted = {"accumulate": 1} | options
-                trained(folder / name, journals[name], devices=processes, group=group, **wanted)
-            weights[name] = weights_digest(fit.call_args.args[0].model.state_dict())
-    return {name: (weights[name], journal) for name, journal in journals.items()}
-
-
-def start_node(folder: Path, number: int, processes: int, port: int, trainings: Trainings) -> "subprocess.Popen[str]":
-    """The same in a process of its own, which prints the weights."""
-    root = Path(__file__).parents[2]
-    environment = os.environ | {
-        "PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": f"{root}:{root / 'tests'}"
-    }  # fmt: skip
-    return subprocess.Popen(
-        [sys.executable, __file__, str(folder), json.dumps([number, processes, port, trainings])],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, cwd=root,
-    )  # fmt: skip
-
-
 SEVEN = {"sentences": 7, "budget": 1_000, "dropout": 0.0, "precision": "fp64", "average": 1, "average_every": 1}
-SHARED: dict[str, Any] = SEVEN | {"steps": 1, "every": {"log": 1, "validate": 1, "checkpoint": 1}}
+SHARED: dict[str, Any] = SEVEN | {"steps": 1, "every": Every(log=1, validate=1, checkpoint=1)}
 HELD_OUT: dict[str, Any] = SHARED | {"budget": 120, "steps": 3, "dev": [300, 9, 40, 7, 12]}
-OLDER: dict[str, Any] = SEVEN | {"steps": 3, "every": {"log": 1, "validate": 3, "checkpoint": 3}}
+OLDER: dict[str, Any] = SEVEN | {"steps": 3, "every": Every(log=1, validate=3, checkpoint=3), "system": SoftAlignment}
 OLDER |= {"d_model": 16, "d_ff": 32, "n_heads": 4, "d_k": 4, "d_v": 4}
-SYSTEM = "repro.model.rivals.attention_rnn:SoftAlignment"
-OF_TWO: Trainings = [
+OF_TWO: list[tuple[str, dict[str, Any]]] = [  # the name of their folder, and what differs from the tiny run
     ("on", FEW),
     *((name, FEW | {"stop_at": 7}) for name in ("one", "two")),
     ("two", FEW),
     ("shares", SHARED | {"accumulate": 4}),
     ("held out", HELD_OUT),
-    ("older", OLDER | {"system": SYSTEM, "accumulate": 4}),
+    ("older", OLDER | {"accumulate": 4}),
 ]
+
+
+def trained(folder: Path, journal: Journal, **options: Any) -> None:
+    """Train the tiny run; its cost is a line, too."""
+    cost = train(folder, journal, **options).cost
+    journal.append("cost", cost.steps, **vars(replace(cost, seconds=0, slots=0)))
+
+
+def be_node(folder: Path, number: int, port: int) -> dict[str, tuple[str, Journal]]:
+    """Make all trainings one after the other; the weights in memory, where they are whole, and the lines of each."""
+    weights: dict[str, str] = {}
+    journals = defaultdict[str, Journal](Journal)
+    with Group(replace(FIRST, number=number, node=number, port=port)) as group:
+        assert [group.told(word if number == 0 else "of its own") for word in WORDS] == [*WORDS]
+        for name, options in OF_TWO:
+            with mock.patch.object(tiny_run, "fit", wraps=tiny_run.fit) as fit:
+                trained(folder / name, journals[name], devices=2, group=group, **{"accumulate": 1} | options)
+            weights[name] = weights_digest(fit.call_args.args[0].model.state_dict())
+    return {name: (weights[name], journal) for name, journal in journals.items()}
 
 
 class Two(NamedTuple):
@@ -146,6 +124,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("OMP_NUM_THREADS", raising=False)  # which Lightning would obey
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
         patch.setattr(TranslationModule, "training_step", counted)
         patch.setattr("warnings.filters", [("ignore", None, Warning, None, 0)])
         trained(folder / "whole", whole, **FEW)
@@ -153,8 +132,11 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
         shutil.copytree(folder / "0" / "on", folder / "1" / "on")
         checkpoint.path_of(folder / "1" / "on", 7).unlink()
         before, port = bytes_of(folder / "1" / "on"), free_port()
-        other = start_node(folder / "1", 1, 2, port, OF_TWO)
-        first = be_node(folder / "0", 0, 2, port, OF_TWO)
+        root = Path(__file__).parents[2]
+        patch.setenv("PYTHONPATH", f"{root}:{root / 'tests'}")
+        command = [sys.executable, "-W", "ignore", __file__, str(folder / "1"), str(port)]
+        other = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=root)
+        first = be_node(folder / "0", 0, port)
         said = other.communicate(timeout=200)[0]
     assert other.returncode == 0, said
     return Two(folder, whole, first, json.loads(said.strip().rpartition("\n")[2]), before, threads)
@@ -215,7 +197,7 @@ def test_two_processes_read_held_out_text_of_which_one_has_nothing(two: Two, tmp
 def test_two_processes_train_a_system_before_the_transformer_as_one_does(two: Two, tmp_path: Path) -> None:
     """Three updates, their gradients cut; of the eight shares of an update one holds no sentence."""
     alone, (_, together) = Journal(), two.first["older"]
-    trained(tmp_path, alone, accumulate=1, system=SYSTEM, **OLDER)
+    trained(tmp_path, alone, accumulate=1, **OLDER)
     lines = [("train", 1), ("train", 2), ("train", 3), ("dev", 3)]
     for line in lines:
         assert together[line]["nll"] == pytest.approx(alone[line]["nll"], rel=1e-9), line
@@ -224,12 +206,7 @@ def test_two_processes_train_a_system_before_the_transformer_as_one_does(two: Tw
         torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-9)
 
 
-def main(folder: str, arguments: str) -> None:
-    """Be one node."""
-    found = be_node(Path(folder), *json.loads(arguments))
-    print(json.dumps({name: weights for name, (weights, _) in found.items()}))
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(*sys.argv[1:])
+    found = be_node(Path(sys.argv[1]), 1, int(sys.argv[2]))
+    print(json.dumps({name: weights for name, (weights, _) in found.items()}))

@@ -69,14 +69,6 @@ def test_a_large_hidden_layer_of_additive_scores_is_made_again_and_changes_nothi
     assert (largest < 2 * 3 * 4 * 7 * 5) == (kept == 0)
 
 
-def test_bilinear_in_a_loop() -> None:
-    mixing, q, k = BilinearScores(**WIDTHS).double(), normal(B, H, Q, E), normal(B, H, K, E)
-    found = mixing.scores(q, k)
-    for b, h, i, j in torch.cartesian_prod(*map(torch.arange, (B, H, Q, K))).tolist():
-        hand = q[b, h, i] @ mixing.between[h] @ k[b, h, j] / math.sqrt(E)
-        torch.testing.assert_close(found[b, h, i, j], hand, rtol=0, atol=1e-12)
-
-
 @torch.no_grad()
 def test_the_matrix_of_bilinear_scores_folds_into_the_queries() -> None:
     bilinear, scaled = (
