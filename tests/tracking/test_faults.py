@@ -102,15 +102,6 @@ def test_another_execution_of_the_run_is_not_mixed_in(new_store: Callable[[], st
     assert same(stored(uri, second), shown(folder))
 
 
-def test_a_run_that_failed_stays_failed(new_store: Callable[[], str], folder: Path) -> None:
-    uri = new_store()
-    thread = Mirror(Tracker(uri), folder, every=0.02)
-    assert thread.close("FAILED")
-    sync(uri, folder)
-    assert thread.run_id is not None
-    assert run_of(uri, thread.run_id).info.status == "FAILED"
-
-
 def test_garbage_at_the_port_is_a_warning(server: TrackingServer) -> None:
     server.fault = lambda handler: handler.wfile.write(b"what?\r\n\r\n") and None
     assert f"MLflow at {server.uri} does not answer (what?" in str(check_store(server.uri))

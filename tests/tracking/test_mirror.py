@@ -122,7 +122,7 @@ def test_a_clock_before_1970_costs_the_times_alone(store: str, tmp_path: Path, m
 
 def test_the_thread_carries_a_run_while_it_is_written(store: str, folder: Path) -> None:
     told: list[str] = []
-    for outcome, first in (("KILLED", 100), ("FINISHED", 200)):  # stopped, then gone on with
+    for outcome, first in (("KILLED", 100), ("FINISHED", 200), ("FAILED", 300)):  # stopped, then gone on with
         with Journal(folder / "journal.jsonl") as journal:
             thread = Mirror(Tracker(store, runs=folder.parent, tell=told.append), folder, every=0.02, sample=0.05)
             for step in range(first, first + 20):
@@ -137,6 +137,8 @@ def test_the_thread_carries_a_run_while_it_is_written(store: str, folder: Path) 
         assert thread.run_id is not None
         assert run_of(store, thread.run_id).info.status == outcome
         assert same(stored(store, thread.run_id), shown(folder))
+    sync(store, folder)
+    assert run_of(store, thread.run_id).info.status == "FAILED"  # and stays so
     assert told == []
     assert {"system/cpu_utilization_percentage", "system/process_memory_megabytes"} <= {p.key for p in shown(folder)}
 

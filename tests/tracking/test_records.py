@@ -41,24 +41,15 @@ def show_record(uri: str, file: Path) -> None:
     shown.settle()
 
 
-def test_scores_of_other_test_sets_come_with_their_record_or_after_it(
-    new_store: Callable[[], str], tmp_path: Path
+def test_a_record_is_a_run_once_whatever_was_sent_of_it_and_comes_after_it(
+    new_store: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    uri, file = new_store(), published(tmp_path)
-    show_record(uri, file)
-    scores: Any = {"nll": 1.0, "bleu": 30.5, "bleu_signature": "s", "bleu_published": None}
-    name = f"{sum(map(ord, 'h=1')) + 1:016x}"
-    write_further(file, name, {"x": FurtherTest("ef" * 32, scores, ["a"])})
-    for _ in range(2):
-        show_record(uri, file)
-    [run] = runs(uri)
-    found = [(one.key, one.value) for one in stored(uri, run.info.run_id) if one.key.startswith("further/")]
-    assert sorted(found) == [("further/x/bleu", 30.5), ("further/x/nll", 1.0)], "each once"
-    assert run.info.status == "FINISHED"
-
-
-def test_a_record_is_a_run_once(new_store: Callable[[], str], tmp_path: Path) -> None:
     uri, file = new_store(), published(tmp_path, position=3)
+    monkeypatch.setattr(connect(uri), "log_batch", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        show_record(uri, file)
+    monkeypatch.undo()
+    assert [len(stored(uri, run.info.run_id)) for run in runs(uri)] == [0]
     for _ in range(2):
         show_record(uri, file)
     [run] = runs(uri)
@@ -70,8 +61,7 @@ def test_a_record_is_a_run_once(new_store: Callable[[], str], tmp_path: Path) ->
         "published": "true",
     }  # fmt: skip
     assert (run.data.params["beam"], run.data.params["n_layers"]) == ("4", "6")
-    found = {(point.key, point.step): point.value for point in stored(uri, run.info.run_id)}
-    assert found == {
+    points = {
         ("train/nll", 5): 4.5, ("train/nll", 10): 3.25, ("dev/nll", 10): 3.5,
         ("paper/ppl", 0): 4.92, ("paper/bleu", 0): 25.8, ("paper/row", 0): 3.0,
         **{
@@ -79,6 +69,15 @@ def test_a_record_is_a_run_once(new_store: Callable[[], str], tmp_path: Path) ->
             for split in ("dev", "test") for name in ("nll", "ppl", "bleu", "bleu_published")
         },
     }  # fmt: skip
+    assert {(point.key, point.step): point.value for point in stored(uri, run.info.run_id)} == points
+    scores: Any = {"nll": 1.0, "bleu": 30.5, "bleu_signature": "s", "bleu_published": None}
+    write_further(file, f"{sum(map(ord, 'h=1')) + 1:016x}", {"x": FurtherTest("ef" * 32, scores, ["a"])})
+    for _ in range(2):
+        show_record(uri, file)
+    [run] = runs(uri)
+    found = [(point.key, point.step, point.value) for point in stored(uri, run.info.run_id)]
+    further = [("further/x/bleu", 0, 30.5), ("further/x/nll", 0, 1.0)]
+    assert sorted(found) == sorted([*((*at, value) for at, value in points.items()), *further]), "each once"
 
 
 def test_of_a_long_curve_some_points_are_shown_and_the_last() -> None:
@@ -87,22 +86,6 @@ def test_of_a_long_curve_some_points_are_shown_and_the_last() -> None:
     found = points_of(paper_run(curves={"train": curve, "dev": CURVES["dev"]}))
     shown = [(point.step, point.value) for point in found if point.key == "train/nll"]
     assert sorted(shown) == [(step, 1 / step) for step in steps[3::4]]
-
-
-def test_a_record_that_was_sent_in_part_is_completed(
-    new_store: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    uri, file = new_store(), published(tmp_path)
-    client = connect(uri)
-    monkeypatch.setattr(client, "log_batch", lambda *_, **__: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        show_record(uri, file)
-    monkeypatch.undo()
-    assert [len(stored(uri, run.info.run_id)) for run in runs(uri)] == [0]
-    show_record(uri, file)
-    [run] = runs(uri)
-    assert (run.info.status, run.data.params["beam"]) == ("FINISHED", "4")
-    assert {point.key for point in stored(uri, run.info.run_id)} >= {"dev/nll", "final/dev_bleu", "paper/row"}
 
 
 def test_a_record_that_is_published_anew_takes_the_place_of_the_old(
