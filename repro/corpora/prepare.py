@@ -327,7 +327,8 @@ def _split(
     if not sum(one["pairs"] for one in facts):
         names = ", ".join(f"{part.source} and {part.target}" for part in parts)
         raise ValueError(f"No pair of {names} is left; dropped: {dict(dropped)}.")
-    shards = Shards(folder, n_shards=len(facts), dtype=np.dtype(facts[0]["dtype"]))
+    dtype: np.dtype[Any] = np.dtype(facts[0]["dtype"])
+    shards = Shards(folder, n_shards=len(facts), dtype=dtype)
     source, target = (Store(shards, side) for side in SIDES)
     return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped), pieces=pieces), facts
 
