@@ -82,13 +82,6 @@ def written_out(source: list[int], target: list[int], budget: int, batch_by: Bat
     return [*batches, batch]
 
 
-def test_a_plan_made_by_hand() -> None:
-    # sorted: 1 2 3 5.  two of 2 fit 6, three of 3 do not; one of 3 fits, two of 5 do not
-    tiny = plan([3, 1, 2, 5], [3, 1, 2, 5], budget=6)
-    assert sorted(batches(tiny)) == [[0], [1, 2], [3]]
-    assert sorted(tiny.target_tokens) == [3, 3, 5]
-
-
 @given(corpora, ways)
 def test_each_sentence_once_and_the_budget_held(corpus: Corpus, batch_by: BatchBy) -> None:
     source, target = corpus

