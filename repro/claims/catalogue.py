@@ -97,25 +97,18 @@ class ByHeart:
     gap: float = 0.1  # nats per token by which its final training loss must lie below dev loss, mean over runs
 
     def met(self, runs: Sequence[Record]) -> tuple[bool, str]:
-        """Whether the row over-fits in these runs of it, and how far, in words."""
-        name, gap = row_of(self.row), _gap(runs)
-        if gap is None:
+        """Whether the row over-fits in these finished runs of it, and how far in their mean, in words."""
+        name, curves = row_of(self.row), [run.curves for run in runs if run.status == "finished"]
+        losses = [(of["dev"]["nll"], of["train"]["nll"]) for of in curves if of["dev"]["nll"] and of["train"]["nll"]]
+        if not losses:
             return False, f"no curves of {name} say whether it over-fits"
+        # of training the mean of the last tenth, since single batches differ
+        seen = [statistics.fmean(train[-max(1, len(train) // 10) :]) for _, train in losses]
+        gap = statistics.fmean(dev[-1] for dev, _ in losses) - statistics.fmean(seen)
         ends = f"its training loss ends below dev's by {gap:.2f} nats per token"
         if gap >= self.gap:
             return True, f"{name} over-fits: {ends}"
         return False, f"nothing to regularise: {name} does not over-fit, {ends}, less than {self.gap:g}"
-
-
-def _gap(runs: Sequence[Record]) -> float | None:
-    """By how much the training loss ends below dev's, in the mean of the finished runs; None without a curve."""
-    losses = [(run.curves["dev"]["nll"], run.curves["train"]["nll"]) for run in runs if run.status == "finished"]
-    # of training the mean of the last tenth, since single batches differ
-    ends = [(dev[-1], statistics.fmean(seen[-max(1, len(seen) // 10) :])) for dev, seen in losses if dev and seen]
-    if not ends:
-        return None
-    dev, train = (statistics.fmean(column) for column in zip(*ends, strict=True))
-    return dev - train
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,8 +51,7 @@ MIN_RUNS = 3  # finished runs per row; with fewer nothing is judged
 MAX_DIVERGED = 1  # diverged runs per row; with more it is unstable
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The outcome, the reason, and the size of difference that could have been found."""
 
     outcome: Outcome
@@ -93,7 +92,7 @@ def sign(estimate: Contrast, printed: float | None, words: OutcomeWords, of: str
             text = f"the other way round: below {high:.3g}"
         elif words == OF_SIGN and printed and most < printed:
             outcome, text = EXCLUDED, f"below {most:.3g}, printed {printed:.3g}"
-        return Verdict(outcome=outcome, reason=f"{of} {text}".strip(), detectable=estimate.detectable(level))
+        return Verdict(outcome, f"{of} {text}".strip(), estimate.detectable(level))
 
     return Trial(yes=2 * estimate.p_above(0.0), no=2 * estimate.p_below(0.0), words=words, verdict=verdict)
 
@@ -103,7 +102,7 @@ def equivalence(estimate: Contrast, margin: float, words: OutcomeWords) -> Trial
 
     def verdict(outcome: Outcome, level: float, _lowest: float) -> Verdict:
         low, high = estimate.interval(2 * level)
-        return Verdict(outcome=outcome, reason=f"between {low:.3g} and {high:.3g}, margin {margin:.3g}")
+        return Verdict(outcome, f"between {low:.3g} and {high:.3g}, margin {margin:.3g}")
 
     inside = max(estimate.p_above(-margin), estimate.p_below(margin))
     outside = min(estimate.p_above(margin), estimate.p_below(-margin))  # on the side of the difference
@@ -121,7 +120,7 @@ def best(leads: Mapping[str, Sequence[Contrast]], words: OutcomeWords) -> Trial:
     def verdict(outcome: Outcome, _level: float, _lowest: float) -> Verdict:
         ahead = {row.split("/", 1)[1]: max(one.value for one in of) for row, of in leads.items()}
         closest = min(ahead, key=ahead.__getitem__)
-        return Verdict(outcome=outcome, reason=f"ahead of the next, {closest}, by {ahead[closest]:.3g}")
+        return Verdict(outcome, f"ahead of the next, {closest}, by {ahead[closest]:.3g}")
 
     named = max(len(of) * min(one.p_above(0.0) for one in of) for of in leads.values())
     other = len(leads) * min(max(one.p_below(0.0) for one in of) for of in leads.values())

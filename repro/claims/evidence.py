@@ -98,12 +98,12 @@ def evidence_of(records: Iterable[Record], rows: Rows = NO_ROWS, before: Publish
     run must have its row's hyper-parameters.
     """
     everything = [*records]
-    known = [record for record in everything if record.run in before.runs and record.claims not in lists()]
-    others = [record for record in everything if record.run not in before.runs or record.claims in lists()]
+    known = [one for one in everything if one.run in before.runs and one.claims not in lists()]
+    others = [one for one in everything if one.run not in before.runs or one.claims in lists()]
     shared = _misplaced(everything) | _copies(others)
-    looked_at = [(record, _set_apart(record, rows) or shared.get(id(record), "")) for record in others]
-    apart = [Apart(record, why) for record, why in looked_at if why]
-    kept, older = newest([record for record, why in looked_at if not why])
+    why = {id(one): _set_apart(one, rows) or shared.get(id(one), "") for one in others}
+    apart = [Apart(one, why[id(one)]) for one in others if why[id(one)]]
+    kept, older = newest([one for one in others if not why[id(one)]])
     cells = by_cell(kept)
     for record in older:
         unlike_newest = ", ".join(differences(cells[record.table, record.row][0], record))

@@ -149,21 +149,15 @@ def judge_suite(suite: Suite, claims: Sequence[Claim], *, is_listed: bool = True
     for one in dict.fromkeys(endpoint for claim in claims for endpoint in claim.endpoints):
         rows = rows_scored(claims, one.split)  # all rows that some claim uses with a score of the same split
         blocks[one.name] = Blocks({row: of for row, of in suite.runs[one.name].items() if row in rows})
-    looks = {
-        (claim.id, one.name): _look(suite, claim, one, blocks[one.name], is_listed=is_listed)
-        for claim in claims
-        for one in claim.endpoints
-    }
-    family = [key for claim in claims if may_judge(suite.scale, claim) for key in _keys(claim)]
-    found = {key: found for key, (found, _) in looks.items()}
-    for key, result in zip(family, decisions.judged([looks[key][1] for key in family]), strict=True):
-        if result:
-            found[key] = replace(found[key], verdict=result[0], level=result[1])
-    return [_combined(claim, [found[key] for key in _keys(claim)], suite) for claim in claims]
-
-
-def _keys(claim: Claim) -> list[tuple[str, str]]:
-    return [(claim.id, one.name) for one in claim.endpoints]
+    asked = [(claim, one) for claim in claims for one in claim.endpoints]
+    looks = [_look(suite, claim, one, blocks[one.name], is_listed=is_listed) for claim, one in asked]
+    family = [i for i, (claim, _) in enumerate(asked) if may_judge(suite.scale, claim)]
+    results = dict(zip(family, decisions.judged([looks[i][1] for i in family]), strict=True))
+    found: dict[str, list[Found]] = {claim.id: [] for claim in claims}
+    for i, (claim, _) in enumerate(asked):
+        result, look = results.get(i), looks[i][0]
+        found[claim.id].append(replace(look, verdict=result[0], level=result[1]) if result else look)
+    return [_combined(claim, found[claim.id], suite) for claim in claims]
 
 
 def may_judge(scale: str, claim: Claim) -> bool:
@@ -199,7 +193,7 @@ def _look(
     found = Found(
         endpoint=endpoint,
         runs=tuple(map(len, runs.values())),
-        verdict=refused or _not_judged("every seed gave the same number"),
+        verdict=refused or Verdict("not judged", "every seed gave the same number"),
         value=estimate.value if estimate else _sum(weights, means),
         interval=estimate.interval() if estimate else None,
         printed=printed,
@@ -238,23 +232,25 @@ def _sum(weights: Sequence[float], values: Sequence[float | None]) -> float | No
 def _refusal(suite: Suite, claim: Claim, runs: Mapping[str, Mapping[int, float]], *, is_listed: bool) -> Verdict | None:
     """Why these rows cannot be judged; None if they can."""
     if not may_judge(suite.scale, claim):
-        return _not_judged(f"needs scale {claim.scale}{' or a larger one' * (claim.scale != SCALE_ORDER[-1])}")
+        return Verdict(
+            "not judged", f"needs scale {claim.scale}{' or a larger one' * (claim.scale != SCALE_ORDER[-1])}"
+        )
     if missing := [row for row, of in runs.items() if not of and not suite.diverged(row)]:
         waiting = {row: f"{suite.waiting.get(row, 0)} of {SEEDS}" for row in missing}
         waiting |= {row: "without this score" for row in missing if row in suite.records}
-        return _not_judged(f"{TOO_FEW}: {', '.join(f'{row_of(row)} {why}' for row, why in waiting.items())}")
+        return Verdict("not judged", f"{TOO_FEW}: {', '.join(f'{row_of(row)} {why}' for row, why in waiting.items())}")
     for row, of in runs.items():
         if (broken := len(suite.diverged(row))) > MAX_DIVERGED:
-            return Verdict(outcome="unstable", reason=f"{broken} of {broken + len(of)} runs of {row_of(row)} diverged")
+            return Verdict("unstable", f"{broken} of {broken + len(of)} runs of {row_of(row)} diverged")
     if len(runs[fewest := min(runs, key=lambda row: len(runs[row]))]) < MIN_RUNS:
-        return _not_judged(f"n = {len(runs[fewest])} ({row_of(fewest)}), {MIN_RUNS} are needed")
+        return Verdict("not judged", f"n = {len(runs[fewest])} ({row_of(fewest)}), {MIN_RUNS} are needed")
     records = {row: suite.records[row] for row in claim.rows if row in suite.records}
     if is_listed and (late := sum(not held(run.claims, claim) for of in records.values() for run in of)):
-        return _not_judged(f"{late} of its runs began before the claim was listed as it stands")
+        return Verdict("not judged", f"{late} of its runs began before the claim was listed as it stands")
     if records and (different := unlike(records)):
-        return _not_judged(f"its rows differ in {', '.join(different)}")
+        return Verdict("not judged", f"its rows differ in {', '.join(different)}")
     is_met, why = claim.needs.met(records[claim.needs.row]) if claim.needs and records else (True, "")
-    return None if is_met else Verdict(outcome="not testable here", reason=why)
+    return None if is_met else Verdict("not testable here", why)
 
 
 def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
@@ -296,10 +292,6 @@ def verdicts_of_print(printed: Mapping[str, PaperNumbers], claims: Iterable[Clai
             holds, text = CHECKS[claim.compute](printed)
             found[claim.id] = (OF_PRINT.yes if holds else OF_PRINT.no), text
     return found
-
-
-def _not_judged(reason: str) -> Verdict:
-    return Verdict(outcome="not judged", reason=reason)
 
 
 # Distances to the base, for figures and for rows that no claim compares
