@@ -1,12 +1,14 @@
 """Programs of benchmarks/: their pages say what the records say; they end, go on after errors and forget nothing."""
 
+import functools
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,15 +23,18 @@ from repro.runs.table import Row
 
 
 @pytest.fixture(scope="module")
-def performance() -> ModuleType:
-    return opened("performance")
+def program() -> Callable[[str], Any]:
+    """The program of a name, read once."""
+    return functools.cache(opened)
 
 
-def test_the_page_is_what_the_records_make(performance: ModuleType) -> None:
+def test_the_page_is_what_the_records_make(program: Any) -> None:
+    performance = program("performance")
     assert performance.PAGE.read_bytes().decode() == performance.page(performance.load())
 
 
-def test_a_gpu_has_its_part_of_the_page(performance: ModuleType) -> None:
+def test_a_gpu_has_its_part_of_the_page(program: Any) -> None:
+    performance = program("performance")
     step = {"milliseconds": 27.54, "pair_tokens_per_second": 912_345.6, "mfu": 0.4567}
     record = {
         "stamp": next(iter(performance.load().values()))["stamp"],
@@ -51,7 +56,8 @@ def test_a_gpu_has_its_part_of_the_page(performance: ModuleType) -> None:
         assert told in page, told
 
 
-def test_the_picture_says_processor_size_spread_and_whose_model(performance: ModuleType) -> None:
+def test_the_picture_says_processor_size_spread_and_whose_model(program: Any) -> None:
+    performance = program("performance")
     records = performance.load()
     panels = [panel for name, record in records.items() for panel in performance.panels_of(name, record)]
     titles = [title for title, _ in panels]
@@ -65,7 +71,8 @@ def test_the_picture_says_processor_size_spread_and_whose_model(performance: Mod
     assert performance.picture(records).startswith(b"\x89PNG")
 
 
-def test_a_wait_is_the_median_of_published_runs(performance: ModuleType) -> None:
+def test_a_wait_is_the_median_of_published_runs(program: Any) -> None:
+    performance = program("performance")
     lines = [line for line in performance.waits() if line.startswith("| `laptop`")]
     assert lines, "no published base run at laptop"
     assert sum(int(line.split(" | ")[2]) for line in lines) == len(
@@ -77,14 +84,10 @@ def test_a_wait_is_the_median_of_published_runs(performance: ModuleType) -> None
 # engines.py: what counts as equal, whose translation is likelier, and what the log says of it
 
 
-@pytest.fixture(scope="module")
-def engines() -> ModuleType:
-    return opened("engines")
-
-
 def test_whose_translation_is_likelier_under_the_penalty_of_the_search(
-    engines: ModuleType, monkeypatch: pytest.MonkeyPatch
+    program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    engines = program("engines")
     known = {"ab": (-4.0, 1), "abcdefg": (-5.0, 7), "x": (-1.0, 1), "y": (-3.0, 1)}
 
     def scored(trained: Any, sources: list[str], targets: list[str]) -> Any:
@@ -122,31 +125,24 @@ def test_the_log_says_what_the_record_says() -> None:
 # parsing.py and parse_search.py
 
 
-@pytest.fixture(scope="module")
-def parsing() -> ModuleType:
-    return opened("parsing")
-
-
-@pytest.fixture(scope="module")
-def parse_search() -> ModuleType:
-    return opened("parse_search")
-
-
-def test_the_page_of_parsing_is_what_the_records_make(parsing: ModuleType) -> None:
+def test_the_page_of_parsing_is_what_the_records_make(program: Any) -> None:
+    parsing = program("parsing")
     text = parsing.PAGE.read_bytes().decode()
     assert parsing.rendered(text, parsing.load()) == text, "run python benchmarks/parsing.py"
     with pytest.raises(ValueError, match="expected one mark"):
         parsing.rendered(text.replace("parsing.py: search", "parsing.py"), parsing.load())
 
 
-def test_an_output_as_long_as_its_limit_was_cut(parse_search: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_output_as_long_as_its_limit_was_cut(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    parse_search = program("parse_search")
     source = Encoded(np.array([5, 6, 1, 5, 1], np.uint16), np.array([0, 3, 5]))  # 3 and 2 tokens, the end counted
     monkeypatch.setattr(parse_search, "translate", lambda model, source, search: [(7, 7, 7, 7, 7), (7, 7, 7)])
     tokenizer = SimpleNamespace(decode=lambda ids: " ".join(map(str, ids)))
     assert parse_search.parsed(None, tokenizer, source, Search(1, 0.0, 2)) == (["7 7 7 7 7", "7 7 7"], 1)
 
 
-def test_times_are_taken_turn_by_turn(parse_search: ModuleType) -> None:
+def test_times_are_taken_turn_by_turn(program: Any) -> None:
+    parse_search = program("parse_search")
     ten = np.full(4, 10)
     first = Brackets(ten, ten, ten, np.array([5, 5, 5, 5]), {})
     better = Brackets(ten, ten, ten, np.array([6, 6, 6, 6]), {})

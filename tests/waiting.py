@@ -1,10 +1,14 @@
-"""What tests wait for that others do, and where these may meet."""
+"""What tests wait for that others do, where these may meet, and what the processor under them can do."""
 
 import os
+import platform
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 
 def until(condition: Callable[[], Any], seconds: float = 240.0, said: Callable[[], object] = lambda: "") -> Any:
@@ -30,3 +34,13 @@ def free_port() -> int:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
     return port
+
+
+CPUINFO = Path("/proc/cpuinfo")
+FLAGS = frozenset(CPUINFO.read_bytes().decode("ascii", "replace").split()) if CPUINFO.exists() else frozenset()
+
+# without these instructions the sum of two 8-bit products is cut off at 16 bits (microsoft/onnxruntime#6004)
+exact_8_bits = pytest.mark.skipif(
+    platform.machine() in ("x86_64", "AMD64") and not {"avx512_vnni", "avx_vnni"} & FLAGS,
+    reason="8-bit products of this processor saturate: it has no VNNI.",
+)

@@ -11,8 +11,8 @@ import torch
 from decoding.conftest import decode
 from decoding.test_ctranslate import pairs, with_library
 from model.samples import NoneOfBfloat16
-from processor import exact_8_bits
 from torch import Tensor
+from waiting import exact_8_bits
 
 from repro.decoding import ctranslate
 from repro.decoding.backend import opened

@@ -15,7 +15,7 @@ import torch
 from decoding.conftest import HYPER, V, decode
 from decoding.test_translate import padded, plain_search
 from model.samples import encoded, with_vectors_drawn
-from processor import exact_8_bits
+from waiting import exact_8_bits
 
 from repro.data.batch import Batch, make_batch
 from repro.decoding import ctranslate

@@ -197,11 +197,4 @@ DEFECTS: tuple[Defect, ...] = (
             "tests/results/test_record.py::test_an_older_row_has_fewer_fields_and_keeps_its_bytes",
         ),
     ),
-    Defect(
-        "brackets are sets: the same twice counts once",
-        "repro/decoding/evalb.py",
-        "of_gold, of_found = (Counter(_keys(tree, counted)) for tree in (wanted, had))",
-        "of_gold, of_found = (Counter({*_keys(tree, counted)}) for tree in (wanted, had))",
-        ("tests/decoding/test_evalb.py::test_the_golden_example_to_the_last_count",),
-    ),
 )

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from paper_runs import that_counts
-from processor import FLAGS
 from table_records import FULL, at_the_end, laptop, own, run, save
+from waiting import FLAGS
 
 from repro.claims import tested
 from repro.claims.catalogue import LISTED

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from kept_sentences import ladder_run
+from kept_sentences import ladder_run, parser
 from paper_runs import changed, paper_run, that_counts, told_apart
-from parser_runs import parser
 from table_records import at_the_end, columns, own, run, save
 
 from repro.pages import tables

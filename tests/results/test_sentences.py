@@ -11,9 +11,8 @@ import pytest
 from data.test_treebank import whole
 from hypothesis import given
 from hypothesis import strategies as st
-from kept_sentences import REFERENCES, hypotheses, leave, splits, with_scores
+from kept_sentences import REFERENCES, hypotheses, leave, parser, splits, with_scores
 from paper_runs import paper_run
-from parser_runs import parser
 from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesTokenizer
 

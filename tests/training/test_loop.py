@@ -196,14 +196,6 @@ def test_kept_are_the_last_ten_of_those_that_the_row_averages_and_the_last_two(t
     assert present == [0, 0, 1, 1, 2, *range(2, 10)]
 
 
-def test_another_runs_checkpoint_stops_the_run(tmp_path: Path) -> None:
-    train(tmp_path, steps=4, run="another")
-    before = bytes_of(tmp_path)
-    with pytest.raises(checkpoint.CheckpointError, match="of run another, expected run 0123456789abcdef"):
-        train(tmp_path)
-    assert bytes_of(tmp_path) == before
-
-
 # A broken run ends where the unbroken one does: same order, same dropout, same moments, same rate.
 
 
