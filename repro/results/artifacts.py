@@ -315,12 +315,11 @@ def weights_of(content: Mapping[str, Any], weights: bytes) -> "list[dict[str, ND
     """The weights of `read_inside` as numbers: for each sentence by kind, [L, H, Q, K], off by at most 1/510."""
     import numpy as np
 
-    rest = BytesIO(weights)
-
-    def numbers(shape: list[int]) -> "NDArray[np.float64]":
-        return np.frombuffer(rest.read(math.prod(shape)), np.uint8).reshape(shape) / 255
-
-    return [{told["kind"]: numbers(told["shape"]) for told in of["attention"]} for of in content["sentences"]]
+    shapes = [told["shape"] for of in content["sentences"] for told in of["attention"]]
+    parts = iter(np.split(np.frombuffer(weights, np.uint8) / 255, np.cumsum([math.prod(shape) for shape in shapes])))
+    return [
+        {told["kind"]: next(parts).reshape(told["shape"]) for told in of["attention"]} for of in content["sentences"]
+    ]
 
 
 def seen_sentences(

@@ -35,22 +35,17 @@ def refuse_unpublishable(own: ResultSet, published: ResultSet, experiments: Path
         raise ValueError("\n".join([f"Nothing of {own.scale} is published:", *(f"  {reason}" for reason in reasons)]))
 
 
-def added(own: ResultSet, published: ResultSet) -> list[str]:
-    """The runs that are new, row by row: new: base (seed 1, 2)."""
-    there = _by_seed(published)
-    new = [record for record in own.everything if _cell(record) not in there]
-    return [f"new: {seeds_of_rows(of)}" for of in by_cell(new).values()]
-
-
-def replaced(own: ResultSet, published: ResultSet) -> list[str]:
-    """The published records that these would replace, each with its differences old -> new."""
-    there, lines = _by_seed(published), []
+def changes(own: ResultSet, published: ResultSet) -> tuple[list[str], list[str]]:
+    """The runs that are new, row by row, and the records that are replaced, each with its differences old -> new."""
+    there = {_cell(record): record for record in published.everything}
+    new = by_cell(record for record in own.everything if _cell(record) not in there)
+    replaced = []
     for record in own.everything:
         if (before := there.get(_cell(record), record)) != record:
-            old, new = _facts(before), _facts(record)
-            changes = [f"{name} {old[name]} -> {new[name]}" for name in old if old[name] != new[name]]
-            lines.append(f"{_of(record)}: {', '.join(changes) or 'other content'}")
-    return lines
+            old, now = _facts(before), _facts(record)
+            told = [f"{name} {old[name]} -> {now[name]}" for name in old if old[name] != now[name]]
+            replaced.append(f"{_of(record)}: {', '.join(told) or 'other content'}")
+    return [f"new: {seeds_of_rows(of)}" for of in new.values()], replaced
 
 
 def published_with(own: ResultSet, published: ResultSet) -> ResultSet:
@@ -65,18 +60,19 @@ def published_with(own: ResultSet, published: ResultSet) -> ResultSet:
 def publish(own: ResultSet, published: ResultSet) -> None:
     """Write accepted records and rows, and the files beside them; `repro.pages.build` makes the pages."""
     results, mine = published.folder.parent, own.folder.parent
-    for table in dict.fromkeys(record.table for record in own.everything):
-        every = [one for one in (*published.everything, *own.everything) if one.table == table]
+    for table, records in ((name, of) for name, of in own.tables.items() if of):
+        folder = published.folder / table
+        every = [*(one for one in published.everything if one.table == table), *records]
         runs = {path(results, one).stem: one.run for one in every}
-        artifacts.publish(published.folder / table, own.folder / table, runs, whole=_is_whole(table))
-    for record in own.everything:
-        copy_inside(path(mine, record), path(results, record), record.run)
-        if not is_exploration(record.table):
-            record.save(path(results, record))  # last, so that a run with a record is complete
-    for table in {record.table for record in own.everything}:
-        keep_few_insides(published.folder / table)
+        artifacts.publish(folder, own.folder / table, runs, whole=_is_whole(table))
+        for record in records:
+            copy_inside(path(mine, record), path(results, record), record.run)
+        keep_few_insides(folder)
         if is_exploration(table):
-            save_together(published.folder / table, own.tables[table])
+            save_together(folder, records)
+        else:
+            for record in records:  # last, so that a run with a record is complete
+                record.save(path(results, record))
     if own.everything:
         note_rows(published.folder, published_with(own, published).rows)
 
@@ -93,10 +89,6 @@ def _is_whole(table: str) -> bool:
 
 def _cell(record: Record) -> tuple[str, str, int]:
     return record.table, record.row, record.seed
-
-
-def _by_seed(published: ResultSet) -> dict[tuple[str, str, int], Record]:
-    return {_cell(record): record for record in published.everything}
 
 
 def _facts(record: Record) -> dict[str, str]:
