@@ -72,14 +72,6 @@ def test_given_pieces_are_kept_in_the_folder_of_the_run(tmp_path: Path, capsys: 
     assert "1 pairs, 5 target tokens" in asked(run, capsys, "score", text, text)
 
 
-@pytest.fixture
-def copy(run: Run, tmp_path: Path) -> Run:
-    """The same, to be changed."""
-    folder = tmp_path / "runs" / run.folder.name
-    shutil.copytree(run.folder, folder)
-    return Run(folder=folder, tokenizer=run.tokenizer, model=run.model)
-
-
 @pytest.mark.parametrize("word", ["latest", "0000"])
 def test_a_run_is_opened_by_a_word_and_named(run: Run, tmp_path: Path, capsys: Said, word: str) -> None:
     text = put(tmp_path / "news.en", "sees\n")
@@ -125,12 +117,13 @@ print({{"lightning", "torch._dynamo", "pandas", "mlflow", "matplotlib", "scipy"}
     assert done.stdout.splitlines()[-1] == "set()"
 
 
-def test_a_run_without_its_own_tokenizer_is_not_opened(copy: Run, tmp_path: Path, capsys: Said) -> None:
-    words = ("translate", put(tmp_path / "news.en", "sees\n"))
-    (copy.folder / "tokenizer.json").unlink()
-    assert "which is not there" in asked(copy, capsys, *words, code=2)
-    put(copy.folder / "tokenizer.json", "damaged")
-    assert "which is damaged" in asked(copy, capsys, *words, code=2)
+def test_a_run_without_its_own_tokenizer_is_not_opened(run: Run, tmp_path: Path, capsys: Said) -> None:
+    copy = shutil.copytree(run.folder, tmp_path / "runs" / run.folder.name)
+    words = ("translate", copy, put(tmp_path / "news.en", "sees\n"))
+    (copy / "tokenizer.json").unlink()
+    assert "which is not there" in typed(capsys, *words, code=2)
+    put(copy / "tokenizer.json", "damaged")
+    assert "which is damaged" in typed(capsys, *words, code=2)
 
 
 def test_each_line_is_translated_and_blank_lines_stay(run: Run, tmp_path: Path, capsysbinary: Any) -> None:

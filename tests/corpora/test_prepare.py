@@ -71,17 +71,8 @@ def test_every_line_comes_back(ready: Prepared) -> None:
             assert all(side.sentence(i)[-1] == EOS for i in range(len(side)))
             assert side.sentence(0).dtype == np.uint16
     assert ready.dev.references == [target for _, target in HELD_OUT]
-    source, target = (len(side.sentence(0)) for side in (ready.test.source, ready.test.target))
-    expected = {"pairs": 1, "source_pieces": source, "target_pieces": target, "dropped": {}}
-    assert ready.counts["test"] == expected
-
-
-@pytest.mark.parametrize("of_none", [{"max_length": 0}, {"workers": 0}])
-def test_numbers_below_1_are_refused_before_any_work(tmp_path: Path, of_none: dict[str, int]) -> None:
-    [name] = of_none
-    with pytest.raises(ValueError, match=f"^{name} must be at least 1, got 0"):
-        prepared(written(tmp_path), **of_none)  # type: ignore[arg-type]
-    assert cached(tmp_path) == {}
+    source = ready.test.source
+    assert (len(ready.test), source.n_tokens, ready.test.dropped) == (1, len(source.sentence(0)), {})
 
 
 def test_long_and_bad_training_pairs_are_dropped_and_counted(tmp_path: Path) -> None:
@@ -392,12 +383,17 @@ def test_killed_at_any_moment_it_goes_on(tmp_path: Path) -> None:
     assert cached(tmp_path / "killed") == cached(tmp_path / "unbroken")  # by one process, not by two
 
 
-def test_sub_words_other_than_those_that_a_text_came_with_are_refused(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_refused_before_any_work(tmp_path: Path) -> None:
+    written(tmp_path)
+    for name, wrong in (("max_length", {"max_length": 0}), ("workers", {"workers": 0})):
+        with pytest.raises(ValueError, match=f"^{name} must be at least 1, got 0"):
+            prepared(tmp_path, **wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"came without sub-words; Subwords\(kind='given'.* do not fit"):
-        prepared(written(tmp_path), subwords=Subwords("given", 0))
+        prepared(tmp_path, subwords=Subwords("given", 0))
     put(tmp_path / "vocab", "eins\nzwei\n")
     with pytest.raises(ValueError, match=r"came with sub-words, those of .*vocab; Subwords.* do not fit"):
         prepared(tmp_path)
+    assert cached(tmp_path) == {}
 
 
 def test_a_worker_that_is_ended_is_named_and_only_one_alone_has_threads() -> None:

@@ -222,3 +222,13 @@ def test_an_ended_process_of_this_machine_is_dead_and_of_another_none_is(monkeyp
 
     monkeypatch.setattr(os, "kill", not_yours)
     assert not is_dead(ended), "it is another user's"
+
+
+def test_a_process_that_ended_and_that_nobody_asked_for_is_dead() -> None:
+    if not (child := os.fork()):
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    try:
+        assert is_dead(this_process() | {"pid": child}) == Path("/proc/self/stat").exists()
+    finally:
+        os.waitpid(child, 0)
