@@ -47,8 +47,11 @@ from repro.training.replay_check import planned_order
 pytestmark = pytest.mark.filterwarnings("ignore:.*does not have many workers")
 
 
+Made = tuple[str, Journal, Fitted]  # the digest of its last checkpoint, its lines, what training gave
+
+
 @pytest.fixture(scope="module")
-def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Journal, Fitted]:
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """The run that nothing happens to: shuffled, three epochs, ragged, dropout, two micro-batches an update."""
     folder, journal = tmp_path_factory.mktemp("unbroken"), Journal()
     with pytest.MonkeyPatch.context() as patch:
@@ -60,7 +63,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Journal, Fi
 EPOCH = plan_of(*(side.lengths for side in text(67, seed=0)), budget=BUDGET).updates_per_epoch
 
 
-def test_the_run_is_a_hard_one(unbroken: tuple[str, Journal, Fitted]) -> None:
+def test_the_run_is_a_hard_one(unbroken: Made) -> None:
     # what the tests below stand on: several epochs, whose ends are no multiples of a checkpoint
     _, journal, fitted = unbroken
     assert STEPS / EPOCH > 2
@@ -70,7 +73,7 @@ def test_the_run_is_a_hard_one(unbroken: tuple[str, Journal, Fitted]) -> None:
     assert journal["dev", 18]["nll"] < journal["dev", 6]["nll"]
 
 
-def check_same(fitted: Fitted, last: str, journal: Journal, unbroken: tuple[str, Journal, Fitted]) -> None:
+def check_same(fitted: Fitted, last: str, journal: Journal, unbroken: Made) -> None:
     """A run has come to the same weights, lines and cost."""
     assert last == unbroken[0]
     assert journal == unbroken[1]
@@ -132,7 +135,7 @@ def test_the_rate_is_that_of_the_optimizer_step(each: Journal) -> None:
     ]
 
 
-def test_a_line_sums_up_the_steps_since_the_line_before(unbroken: tuple[str, Journal, Fitted], each: Journal) -> None:
+def test_a_line_sums_up_the_steps_since_the_line_before(unbroken: Made, each: Journal) -> None:
     _, few, _ = unbroken
     stream = plan_of(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1).updates()
     tokens = [next(stream).target_tokens for _ in range(10)]
@@ -233,9 +236,7 @@ def test_validations_that_were_cut_off_are_made_up_for(tmp_path: Path) -> None:
     assert digest(tmp_path / "broken") == digest(tmp_path / "whole")
 
 
-def test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run(
-    unbroken: tuple[str, Journal, Fitted], tmp_path: Path
-) -> None:
+def test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run(unbroken: Made, tmp_path: Path) -> None:
     journal, few = Journal(), replace(EVERY, checkpoint=100)  # no checkpoint but those of the stops
     for stop in (1, 2, 4, 6, 7, EPOCH, EPOCH + 1, 13, STEPS - 1):
         fitted = train(tmp_path, journal, every=few, stop_at=stop)
@@ -255,7 +256,7 @@ def test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run(
     ids=["between updates", "within updates"],
 )
 def test_killed_again_and_again_it_writes_the_lines_of_the_unbroken_run(
-    unbroken: tuple[str, Journal, Fitted], tmp_path: Path, lives: tuple[tuple[int, int], ...]
+    unbroken: Made, tmp_path: Path, lives: tuple[tuple[int, int], ...]
 ) -> None:
     journal = Journal()
     for micro_batches, newest in lives:
@@ -273,13 +274,13 @@ def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
     assert bytes_of(tmp_path) == before
 
 
-def test_validation_changes_nothing(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+def test_validation_changes_nothing(unbroken: Made, tmp_path: Path) -> None:
     train(tmp_path, every=replace(EVERY, validate=1))
     assert digest(tmp_path) == unbroken[0]
 
 
 def test_a_damaged_checkpoint_is_passed_over(
-    unbroken: tuple[str, Journal, Fitted], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    unbroken: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal = Journal()
     train_and_die(tmp_path, journal, 2 * 9)
@@ -295,7 +296,7 @@ def test_a_damaged_checkpoint_is_passed_over(
     assert (digest(tmp_path), journal) == unbroken[:2]
 
 
-def test_where_all_are_damaged_training_begins_anew(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+def test_where_all_are_damaged_training_begins_anew(unbroken: Made, tmp_path: Path) -> None:
     train_and_die(tmp_path, Journal(), 2 * 9)
     for path in checkpoint.checkpoints(tmp_path):
         path.write_bytes(path.read_bytes()[:100])
@@ -331,7 +332,7 @@ def test_lines_are_on_the_disk_before_the_checkpoint_that_counts_them(tmp_path: 
     assert journal.lines == len(journal) == 7
 
 
-def test_the_reproducibility_report_covers_all_attempts(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+def test_the_reproducibility_report_covers_all_attempts(unbroken: Made, tmp_path: Path) -> None:
     for micro_batches in (2 * 5 + 1, 2 * 6):
         train_and_die(tmp_path, Journal(), micro_batches)
     report = train(tmp_path, Journal()).reproducibility

@@ -33,15 +33,6 @@ def test_each_head_begins_with_a_glorot_matrix_of_its_own() -> None:
         assert is_glorot(matrix, fans, 0, close=0.1)
 
 
-def test_additive_in_a_loop() -> None:
-    mixing, q, k = AdditiveScores(**WIDTHS).double(), normal(B, H, Q, E), normal(B, H, K, E)
-    found = mixing.scores(q, k)
-    assert found.shape == (B, H, Q, K)
-    for b, h, i, j in torch.cartesian_prod(*map(torch.arange, (B, H, Q, K))).tolist():
-        hand = sum(mixing.v[h, e, 0] * torch.tanh(q[b, h, i, e] + k[b, h, j, e]) for e in range(E))
-        torch.testing.assert_close(found[b, h, i, j], hand, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("kept", [0, 2**30])
 def test_a_large_hidden_layer_of_additive_scores_is_made_again_and_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, kept: int
