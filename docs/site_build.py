@@ -207,7 +207,7 @@ def reference_navigation() -> list[Any]:
 
 def formulas() -> str:
     """The report's section of formulas as a page of its own, of what is published at laptop scale."""
-    from repro.web.explorables import explorables_section
+    from repro.web.charts import explorables_section
     from repro.web.report import report_html
 
     return report_html([explorables_section(_published("laptop"))], title="The formulas of the paper", origin=ORIGIN)

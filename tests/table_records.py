@@ -12,7 +12,7 @@ from paper_runs import PAPER_SETTINGS, paper_run
 from repro.model.config import Hyper
 from repro.pages import columns as of_frame
 from repro.pages import tables
-from repro.render.markdown import markdown
+from repro.render.markup import markdown
 from repro.render.page import Column, plain
 from repro.render.terminal import terminal
 from repro.results import frame as frames

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from repro.cli.decode import named_run, parsed, run_parser, warn_of_unseen
 from repro.corpora.parallel_text import as_text
-from repro.render.html import html, whole_table
+from repro.render.markup import html, whole_table
 from repro.render.page import Block, Column, Heading, Page, Table, Text, Verbatim, blocks
 from repro.render.terminal import terminal
 from repro.results.record import Record

@@ -20,7 +20,7 @@ from repro.pages.columns import has_part, sheet
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.pages.tables import is_like_others, page_of_table
 from repro.render.latex import latex
-from repro.render.markdown import markdown
+from repro.render.markup import markdown
 from repro.render.page import Page, Table, is_generated
 from repro.render.terminal import terminal
 from repro.results.frame import FIGURES, ResultSet, noted_rows, record_folders

@@ -1,7 +1,7 @@
 """A page as data: headings, texts, lists, tables and pictures, independent of the format.
 
 Nothing here is Markdown, LaTeX or HTML: a text is what the reader sees, so a name may hold any character. Marked text,
-formulas and links are values of their own. Each format has a writer: `render.markdown`, `render.latex`, `render.html`,
+formulas and links are values of their own. The writers are in `render.markup` (Markdown and HTML), `render.latex` and
 `render.terminal`.
 """
 

@@ -20,12 +20,6 @@ def flat(text: str) -> str:
     return shown(re.sub(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]", " ", text))
 
 
-def markdown_text(text: str) -> str:
-    """The text on one line, with all that means something in Markdown or HTML escaped."""
-    text = re.sub(r"([\\`*{}\[\]#|~$!]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z]))", r"\\\1", flat(text))
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def sheet_text(text: str) -> str:
     """The text, after an apostrophe if a spreadsheet would take it for a formula."""
     return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) or text[:1] in ("\t", "\r", "\n") else text
@@ -35,12 +29,6 @@ def unbroken(text: str) -> str:
     """Keeps a number with its addition, 62.7 ± 0.4, 1 (2) or 6 (1 exploratory), on one line; words may be broken."""
     is_number = re.search(r"\d", text) and not re.search(r"[^\W\d_]", re.sub(r"\(\d+ \w+\)$", "", text))
     return text.replace(" ", NO_BREAK) if is_number else text
-
-
-def raised(escaped: str) -> str:
-    """A formula's escaped text with indices as <sub> and powers as <sup>: HTML that Markdown allows too."""
-    tags = {"_": "sub", "^": "sup"}
-    return re.sub(r"\\?([_^])(\w+)", lambda found: f"<{tags[found[1]]}>{found[2]}</{tags[found[1]]}>", escaped)
 
 
 def aligned(

@@ -12,7 +12,7 @@ record's scores.
 
 A look inside is a line of JSON, then the weights of all heads as bytes, round(255 w). For each sentence: first the
 encoder's weights, then those of the decoder's self-attention, then those of its attention to the source, each [layers,
-heads, queries, keys]. Entropies were computed before rounding. `repro/web/inside.py` shows it in a report. Paper:
+heads, queries, keys]. Entropies were computed before rounding. `repro/web/sentences.py` shows it in a report. Paper:
 figures 3 to 5.
 """
 

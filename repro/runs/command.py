@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from repro.render import console
+from repro.render import terminal
 from repro.results.places import EXPERIMENTS, PACKAGE, experiment_files
 from repro.storage.atomic import DiskError, named
 
@@ -144,7 +144,7 @@ def code_of(error: Exception) -> int:
 
 def ended(command: Callable[[], int | None]) -> int:
     """Run a command to its end and return its exit code; that of SIGPIPE if its reader has gone."""
-    console.open_streams()
+    terminal.open_streams()
     _write_through(1, lasting=False)
     try:
         try:
@@ -218,7 +218,7 @@ def _write_through(number: int, *, lasting: bool) -> None:
     """Replace a standard stream, unless there is none or the program replaced it itself."""
     name = {1: "stdout", 2: "stderr"}[number]
     now = getattr(sys, name)
-    old = console.beneath(now)
+    old = terminal.beneath(now)
     buffer = getattr(old, "buffer", None)
     if old is None or not (isinstance(getattr(buffer, "raw", buffer), _Stream) or old is getattr(sys, f"__{name}__")):
         return
@@ -232,7 +232,7 @@ def _write_through(number: int, *, lasting: bool) -> None:
         line_buffering=old.line_buffering,
         write_through=old.write_through,
     )
-    setattr(sys, name, console.Shown(new) if isinstance(now, console.Shown) else new)
+    setattr(sys, name, terminal.Shown(new) if isinstance(now, terminal.Shown) else new)
 
 
 # Signals -------------------------------------------------------------------------------------------

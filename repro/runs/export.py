@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from repro.corpora.catalogue import CORPORA
-from repro.render.markdown import markdown
+from repro.render.markup import markdown
 from repro.render.page import Code, Column, Heading, Listing, Page, Table, Text, Words, blocks
 from repro.results.record import SPLITS, TRANSLATION, Record, number, signature
 from repro.runs.load import ORIGIN, TENSORS, TOKENIZER, Trained, origin_of

@@ -28,7 +28,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from repro.render.console import beneath
+from repro.render.terminal import beneath
 from repro.results.record import Record
 from repro.runs.command import FAILED, PARENT, Signals, code_of, outlive_reader
 from repro.runs.forecast import check_room

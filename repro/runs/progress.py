@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
-from repro.render.console import beneath
+from repro.render.terminal import beneath
 from repro.render.text import shown
 from repro.runs.forecast import duration, makespan
 from repro.runs.run_dir import RunDir

@@ -10,16 +10,14 @@ from repro.claims.judge import may_judge_sizes
 from repro.pages.build import judged_without_runs, read_results
 from repro.pages.claims import settles, told_counts
 from repro.pages.scale_data import ScaleData, scale_data
-from repro.render.html import html
+from repro.render.markup import html
 from repro.render.page import COMMAND, Link, Listing, Words
 from repro.render.text import several
 from repro.storage.atomic import write_text
-from repro.web.charts import curves_section, differences_section
-from repro.web.explorables import explorables_section
-from repro.web.inside import inside_section
+from repro.web.charts import curves_section, differences_section, explorables_section
 from repro.web.report import Section, report_html
 from repro.web.runs import runs_section
-from repro.web.sentences import sentences_section
+from repro.web.sentences import inside_section, sentences_section
 from repro.web.tables import table3_section, tables_section
 from repro.web.verdicts import claims_section, overview_section, statements_section
 

@@ -1,7 +1,7 @@
 """A report for the browser: sections, joined to one HTML file that needs no server, no request and no other file.
 
 A section is a value that depends neither on its page nor on other sections. Its `body` is HTML, so its maker must
-escape names and sentences (`render/html.py` does it, and so does `markupsafe.escape`). Its `data` is text and numbers,
+escape names and sentences (`render/markup.py` does, and so does `markupsafe.escape`). Its `data` is text and numbers,
 and a script shows it as text (`report.element` in `assets/report.js` never reads HTML). Control characters, also those
 for right-to-left text, are written as escapes, in the page and in the values.
 

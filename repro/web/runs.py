@@ -27,20 +27,12 @@ DECIMALS = {"ppl": 2, "nll": 3, "accuracy": 3}  # of scores, as in tables; perce
 DIGITS = 3  # decimals of a loss in a curve: more cannot be seen on a screen
 
 
-class Pool:
-    """Values that many runs share, each stored once; a run refers to them by number."""
+Pool = dict[str, tuple[int, Any]]  # values that many runs share, each stored once: a run refers to them by number
 
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._known: dict[str, int] = {}
 
-    def place(self, value: Any) -> int:
-        """The number of a value, which is added if it is new."""
-        text = json.dumps(value, sort_keys=True)
-        if text not in self._known:
-            self._known[text] = len(self.values)
-            self.values.append(value)
-        return self._known[text]
+def _place(value: Any, pool: Pool) -> int:
+    """The number of a value, which is added if it is new."""
+    return pool.setdefault(json.dumps(value, sort_keys=True), (len(pool), value))[0]
 
 
 def runs_section(data: ScaleData) -> Section:
@@ -48,7 +40,7 @@ def runs_section(data: ScaleData) -> Section:
     runs, pool = run_keys(data.result_set), Pool()
     values = {
         "runs": {key: _facts(record, data, pool) for key, record in runs.items()},
-        "shared": pool.values,
+        "shared": [value for _, value in pool.values()],
         "base": next((key for key, record in runs.items() if record.table == BASE), None),
     }
     shown = [*runs.values()]
@@ -105,15 +97,18 @@ def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
         "seed": record.seed,
         "status": record.status + ", of uncommitted code" * record.stamp["dirty"],
         "file": f"{record.table}/{place.name if place.exists() else TOGETHER}",
-        "scores": pool.place([[*line] for line in _scores(record)]),
-        "hyper": pool.place(
-            [[SYMBOLS[name], setting(record.hyper[name], name), setting(paper_size[name], name)] for name in SYMBOLS]
+        "scores": _place([[*line] for line in _scores(record)], pool),
+        "hyper": _place(
+            [[SYMBOLS[name], setting(record.hyper[name], name), setting(paper_size[name], name)] for name in SYMBOLS],
+            pool,
         ),
-        "settings": pool.place([[name.replace("_", " "), _written(value)] for name, value in record.settings.items()]),
-        "world": pool.place(_world(record)),
-        "made": pool.place(_made(record)),
-        "badge": pool.place([badge, *(told["against"] if told else [])]),
-        "departures": pool.place([[one.name, next(iter(one.here)), one.paper] for one in departures([record])]),
+        "settings": _place(
+            [[name.replace("_", " "), _written(value)] for name, value in record.settings.items()], pool
+        ),
+        "world": _place(_world(record), pool),
+        "made": _place(_made(record), pool),
+        "badge": _place([badge, *(told["against"] if told else [])], pool),
+        "departures": _place([[one.name, next(iter(one.here)), one.paper] for one in departures([record])], pool),
         "cost": [
             [name.replace("_", " "), _cost(value)] for name, value in vars(record)["cost"].items() if value is not None
         ],
@@ -169,7 +164,7 @@ def _made(record: Record) -> list[list[str]]:
 def _curve(record: Record, kind: str, pool: Pool) -> list[Any]:
     """[number of the steps, losses]: runs of one budget share their steps."""
     curve = vars(record)["curves"][kind]
-    return [pool.place(curve["step"]), [round(value, DIGITS) for value in curve["nll"]]]
+    return [_place(curve["step"], pool), [round(value, DIGITS) for value in curve["nll"]]]
 
 
 OF_BASE = "table3_A"  # the experiment that is named to train the base: every table trains it

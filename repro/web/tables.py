@@ -16,7 +16,7 @@ from repro.pages.claims import MARKS
 from repro.pages.columns import TABLE_3, VERDICT, sheet
 from repro.pages.scale_data import ScaleData
 from repro.pages.tables import page_of_table
-from repro.render.html import html, line_html, whole_table
+from repro.render.markup import html, line_html, whole_table
 from repro.render.page import Heading, Page, Table, Words, plain
 from repro.results.frame import DataFrame, ResultSet
 from repro.results.record import BASE, Record

@@ -11,7 +11,7 @@ from repro.pages import claims
 from repro.pages.claims import exploration, promise
 from repro.pages.columns import with_minus
 from repro.pages.scale_data import ScaleData
-from repro.render.html import html
+from repro.render.markup import html
 from repro.render.page import Column, Table, Text
 from repro.web.report import Section
 from repro.web.tables import SCRIPT, FirstRuns, first_runs, outcome_html, verdict_class

@@ -20,7 +20,7 @@ from repro.claims.evidence import Evidence, Published, evidence_of
 from repro.claims.judge import Found, Judged, judge
 from repro.pages import build, claims
 from repro.pages.scale_data import Summary
-from repro.render.markdown import markdown
+from repro.render.markup import markdown
 from repro.results.details import RATIO
 from repro.results.frame import ResultSet
 from repro.results.record import PaperNumbers, Record, path

@@ -29,7 +29,7 @@ from repro.pages.columns import (
     with_minus,
 )
 from repro.pages.scale_data import bleu_parts
-from repro.render.markdown import markdown
+from repro.render.markup import markdown
 from repro.render.page import Table, plain
 from repro.results import frame as frames
 from repro.results.frame import table

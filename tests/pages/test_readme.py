@@ -19,7 +19,7 @@ from repro.claims.judge import Judged
 from repro.cli import report
 from repro.pages import build
 from repro.pages.readme import page_of_all, settling
-from repro.render.markdown import markdown
+from repro.render.markup import markdown
 from repro.render.page import Heading, Listing, Page, Table, plain
 from repro.results.frame import Listed, ResultSet, note_rows
 from repro.results.record import path

@@ -15,7 +15,7 @@ from paper_runs import paper_run
 from repro.claims.layers import ROWS, compare, growth, judged_growth, median_interval, order, power_law, verdicts
 from repro.pages.build import build_measured, texts, write
 from repro.pages.measured import layers_columns, layers_page
-from repro.render.markdown import markdown
+from repro.render.markup import markdown
 from repro.results.measured import (
     LAYER_COSTS_FOLDER,
     Count,

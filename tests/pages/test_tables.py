@@ -20,7 +20,7 @@ from repro.pages import tables
 from repro.pages.build import build_scale, texts
 from repro.pages.columns import sheet, spreads
 from repro.pages.tables import columns_of_table_2
-from repro.render.markdown import markdown
+from repro.render.markup import markdown
 from repro.render.page import Column, Table, plain
 from repro.render.terminal import terminal
 from repro.render.text import NO_BREAK

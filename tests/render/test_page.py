@@ -16,9 +16,8 @@ from markdown_it.token import Token
 from render.test_latex import faults
 from rich.cells import cell_len
 
-from repro.render.html import html, whole_table
 from repro.render.latex import latex, tex_text
-from repro.render.markdown import markdown
+from repro.render.markup import html, markdown, whole_table
 from repro.render.page import (
     Code,
     Column,

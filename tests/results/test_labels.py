@@ -15,7 +15,7 @@ from repro.model.config import BASE
 from repro.pages import build, tables
 from repro.pages.columns import HEADINGS, sheet
 from repro.render.latex import latex
-from repro.render.markdown import markdown
+from repro.render.markup import markdown
 from repro.render.text import NO_BREAK
 from repro.results import frame as frames
 from repro.results.frame import ResultSet, note_rows, noted_rows

@@ -7,7 +7,7 @@ import pytest
 
 from repro.decoding.bleu import sacrebleu_score
 from repro.pages.measured import outputs_page, outputs_sheet
-from repro.render.markdown import markdown
+from repro.render.markup import markdown
 from repro.results.measured import Outputs2017, found_outputs, load, save, score_outputs
 
 WORDS = ["der", "Hund", "läuft", "heute", "sehr", "schnell", "nach", "Hause", "und", "die", "Katze", "schläft"]

@@ -19,8 +19,8 @@ from repro.render.text import shown
 from repro.results.artifacts import first_sentences, inside_file, packed_inside, read_inside
 from repro.results.record import path
 from repro.runs.outputs import keep_beside
-from repro.web.inside import inside_section
 from repro.web.report import Section, report_html
+from repro.web.sentences import inside_section
 
 
 @pytest.fixture(scope="module")

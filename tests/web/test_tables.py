@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from report_records import HOSTILE, packed_at, scored, unjudged_of, unpacked
+from report_records import HOSTILE, packed_at, unpacked
 
 from repro.pages.scale_data import ScaleData
 from repro.render.text import shown
 from repro.web.files import by_evidence, index_report, lead
-from repro.web.runs import runs_section
 
 REPORT = "laptop/report.html"
 
@@ -147,24 +146,6 @@ def test_nothing_sticks_out_and_every_text_can_be_read(made: Path, opened: Any, 
     ground, ink = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("backgroundColor", "color"))
     assert ground == ("rgb(21, 23, 26)" if dark else "rgb(255, 255, 255)")
     assert ink == ("rgb(230, 228, 223)" if dark else "rgb(26, 26, 26)")
-
-
-@pytest.mark.parametrize("badge", ["L1", None])
-def test_a_run_has_the_decimals_of_the_tables_its_cost_and_what_its_badge_is(tmp_path: Path, badge: str | None) -> None:
-    one = scored("base", "base", 1, 61.23456)
-    looked_at = {"against": [], "replayed": 0, "order": "", "plan": "", "repeated_lines": 0, "weights": ""}
-    cost: Any = one.cost | {"decode_seconds": 1208.6}
-    section = runs_section(
-        unjudged_of([replace(one, cost=cost, determinism=looked_at | {"badge": badge})], tmp_path / "results")
-    )
-    badges = "made again: L1, one CPU process, the same to the bit on such a processor."
-    assert [words in section.body for words in ("badge says", badges)] == [badge == "L1"] * 2
-    (run,) = section.data["runs"].values()
-    assert ["decode seconds", "1,209"] in run["cost"]
-    shown = {name: (dev, test) for name, dev, test, _ in section.data["shared"][run["scores"]]}
-    assert shown["sacreBLEU"] == ("61.2", "61.2")
-    assert all(value == f"{float(value):.2f}" for value in shown["ppl"])
-    assert {len(value.partition(".")[2]) for name, both in shown.items() if name != "ppl" for value in both} <= {1, 3}
 
 
 def test_the_index_begins_with_what_settles_most() -> None:

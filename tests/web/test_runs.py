@@ -1,16 +1,18 @@
-"""The command that makes a record again, for worlds of today, of a text of one's own, and of older code."""
+"""What is said of a run: its numbers, and the command that makes it again, in worlds of today and of older code."""
 
 import shlex
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from paper_runs import paper_run
+from report_records import scored, unjudged_of
 
 from repro.results.record import Record
 from repro.runs.options import Options, Seeds
-from repro.web.runs import again, is_of_today
+from repro.web.runs import again, is_of_today, runs_section
 
 
 def of(scale: str) -> Record:
@@ -58,3 +60,21 @@ def test_a_row_of_a_program_is_run_again_by_its_program() -> None:
         {"scale": "laptop", "seed": 3, "corpus": "folder", "data_dir": "FOLDER"},
     )
     assert """Row("it's mine", ...)""" in told
+
+
+@pytest.mark.parametrize("badge", ["L1", None])
+def test_a_run_has_the_decimals_of_the_tables_its_cost_and_what_its_badge_is(tmp_path: Path, badge: str | None) -> None:
+    one = scored("base", "base", 1, 61.23456)
+    looked_at = {"against": [], "replayed": 0, "order": "", "plan": "", "repeated_lines": 0, "weights": ""}
+    cost: Any = one.cost | {"decode_seconds": 1208.6}
+    section = runs_section(
+        unjudged_of([replace(one, cost=cost, determinism=looked_at | {"badge": badge})], tmp_path / "results")
+    )
+    badges = "made again: L1, one CPU process, the same to the bit on such a processor."
+    assert [words in section.body for words in ("badge says", badges)] == [badge == "L1"] * 2
+    (run,) = section.data["runs"].values()
+    assert ["decode seconds", "1,209"] in run["cost"]
+    shown = {name: (dev, test) for name, dev, test, _ in section.data["shared"][run["scores"]]}
+    assert shown["sacreBLEU"] == ("61.2", "61.2")
+    assert all(value == f"{float(value):.2f}" for value in shown["ppl"])
+    assert {len(value.partition(".")[2]) for name, both in shown.items() if name != "ppl" for value in both} <= {1, 3}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.render.console import Shown, beneath
+from repro.render.terminal import Shown, beneath
 from repro.render.text import shown
 
 ROOT = Path(__file__).parents[2]
