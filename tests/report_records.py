@@ -11,7 +11,7 @@ from typing import Any
 from paper_runs import changed, paper_run, perplexity, told_apart
 
 from repro.claims.evidence import evidence_of
-from repro.pages.scale_data import ScaleData, summary
+from repro.pages.scale_data import ScaleData
 from repro.results.frame import Listed, ResultSet, note_rows
 from repro.results.record import Record, path
 
@@ -43,10 +43,8 @@ def fill(results: Path) -> list[Record]:
 def unjudged(folder: Path) -> ScaleData:
     """The records of a scale with all that its report is made of but verdicts, which take seconds."""
     result_set = ResultSet.read(folder)
-    runs = summary(result_set)
-    assert runs
     evidence = evidence_of(result_set.everything)
-    return ScaleData(result_set=result_set, runs=runs, frames={}, evidence=evidence, judged=[], stated=[])
+    return ScaleData(result_set=result_set, frames={}, evidence=evidence, judged=[], stated=[])
 
 
 def unjudged_of(records: Iterable[Record], results: Path) -> ScaleData:

@@ -116,7 +116,7 @@ def cell(frame: Any, group: str, heading: str, *, nth: int = 0) -> dict[str, str
 
 def page_of(frame: Any, scale: str, name: str) -> str:
     """The page of a table in Markdown."""
-    return markdown(tables.page(frame, scale, name))
+    return markdown(tables.page_of_table(frame, scale, name))
 
 
 def at_the_end(frame: Any) -> str:

@@ -339,8 +339,8 @@ def sheet(judged: Iterable[Judged]) -> str:
             runs, of = " ".join(map(str, found.runs)), found.verdict
             ours = (found.endpoint.name, runs, found.value, *(found.interval or (None, None)))
             values = (*ours, found.printed, found.level, of.detectable, of.outcome)
-            lines.append({**about, **dict(zip(names, values, strict=True)), **verdict, "reason": of.reason})
+            lines.append(about | dict(zip(names, values, strict=True)) | verdict | {"reason": of.reason})
         if not one.found:
             reason = ": ".join(filter(None, [" ".join(claim.tests), one.reason]))
-            lines.append({**about, **dict.fromkeys(names), **verdict, "reason": reason})
+            lines.append(about | dict.fromkeys(names) | verdict | {"reason": reason})
     return comma_separated(lines)

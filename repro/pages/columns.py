@@ -265,16 +265,13 @@ def tell_exploration(frame: DataFrame, evidence: Evidence) -> None:
     This is left out if no run of the scale settles anything: then no verdict could be mistaken for one of these means.
     """
     by_run = {(record.table, record.row, record.seed): Apart(record, why) for record, why in evidence.apart}
-    lines = zip(frame["table"], frame["row"], frame["seeds"], strict=True)
-    runs = [[by_run.get((table, row, int(seed))) for seed in seeds.split()] for table, row, seeds in lines]
+    rows = zip(frame["table"], frame["row"], frame["seeds"], strict=True)
+    runs = [[by_run.get((table, row, int(seed))) for seed in seeds.split()] for table, row, seeds in rows]
     apart = [[run for run in of if run] for of in runs]
     if evidence.records and any(apart):
         frame.attrs["apart"] = [len(of) for of in apart]
-        whole = why_apart([run for of in apart for run in of])
-        frame.attrs["notes"] = [
-            *frame.attrs["notes"],
-            *(f"Exploratory, in means and in no verdict: {line}." for line in whole),
-        ]
+        lines = why_apart([run for of in apart for run in of])
+        frame.attrs["notes"] += [f"Exploratory, in means and in no verdict: {line}." for line in lines]
 
 
 def _joined(about: Collection[Judged]) -> str:
@@ -330,17 +327,12 @@ def found(frame: DataFrame) -> Listing:
         if difference is None:
             continue
         mean, half = difference
-        told = numbers([mean], "+z.1f")[0] + (f" ± {half:.1f}" if half is not None else "")
-        said = f"{listed_rows([name])} {told}" + (f" (paper {paper})" if paper else "")
+        said = f"{listed_rows([name])} {numbers([mean], '+z.1f')[0]}" + (f" ± {half:.1f}" if half is not None else "")
+        said += f" (paper {paper})" * bool(paper)
         side = few if half is None else near if abs(mean) <= half else better if mean > 0 else worse
         groups[side].append((-abs(mean), said))
-    return Listing(
-        tuple(
-            (Strong(side), f", in BLEU on dev: {counted([said for _, said in sorted(rows, key=lambda row: row[0])])}.")
-            for side, rows in groups.items()
-            if rows
-        )
-    )
+    told = {side: [said for _, said in sorted(rows, key=lambda row: row[0])] for side, rows in groups.items() if rows}
+    return Listing(tuple((Strong(side), f", in BLEU on dev: {counted(rows)}.") for side, rows in told.items()))
 
 
 def counted(said: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """The data behind the pages and the report of one scale: records as frames, and verdicts, computed once."""
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,33 +28,30 @@ class Summary:
     took: tuple[str, str]  # the time of training and decoding, as a number and a convenient unit
 
 
-def summary(result_set: ResultSet) -> Summary | None:
-    """The summary of a scale; None where there is no record."""
-    records = sorted(result_set.everything, key=lambda record: (record.table, record.position))
-    if not records:
-        return None
-    hours = sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600
-    minutes = max(round(hours * 60), 1)
-    return Summary(
-        scale=result_set.scale,
-        claim=str(records[0].settings["claim"]),
-        n=len(records),
-        n_rows=len({(record.table, record.row) for record in records}),
-        took=(f"{hours:,.1f}", "hours") if minutes >= 60 else (f"{minutes}", f"minute{'s' * (minutes != 1)}"),
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScaleData:
     """The records of one scale, and all that is computed from them."""
 
     result_set: ResultSet  # its folder also has translations and their counts, beside the records
-    runs: Summary
     frames: "Mapping[str, DataFrame]"  # by table; the whole Table 3 is the last
     evidence: Evidence
     judged: Sequence[Judged]  # the claims of the paper
     stated: Sequence[Judged]  # what teaching texts say
     cache: Path | None = None  # the folder in which text is generated again to be shown; None: no text is shown
+
+    @functools.cached_property
+    def runs(self) -> Summary:
+        """The summary of the runs."""
+        records = sorted(self.result_set.everything, key=lambda record: (record.table, record.position))
+        hours = sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600
+        minutes = max(round(hours * 60), 1)
+        return Summary(
+            scale=self.result_set.scale,
+            claim=str(records[0].settings["claim"]),
+            n=len(records),
+            n_rows=len({(record.table, record.row) for record in records}),
+            took=(f"{hours:,.1f}", "hours") if minutes >= 60 else (f"{minutes}", f"minute{'s' * (minutes != 1)}"),
+        )
 
 
 def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) -> ScaleData | None:
@@ -61,7 +59,7 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
 
     `layers` are the verdicts on the claims about layers.
     """
-    if (runs := summary(result_set)) is None:
+    if not result_set.everything:
         return None
     names = [name for name, records in result_set.tables.items() if records and name != BASE]
     third = {BASE, *result_set.named(PARTS)}
@@ -79,7 +77,6 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
             tell_exploration(frame, evidence)
     return ScaleData(
         result_set=result_set,
-        runs=runs,
         frames=frames,
         evidence=evidence,
         judged=judge(evidence, layers, CLAIMS),

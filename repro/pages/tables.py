@@ -32,7 +32,7 @@ from repro.pages.columns import (
     to_project,
     unused,
 )
-from repro.paper import TABLE_2, TABLE_4, Pair, System, computed_flops
+from repro.paper import TABLE_2, TABLE_4, Pair, computed_flops
 from repro.render.page import (
     COMMAND,
     Better,
@@ -92,9 +92,25 @@ ABOUT_SETTINGS = marked(
 
 def page_of_table(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = ()) -> Page:
     """The page of one table; `judged` are the paper's claims and the statements of other texts."""
-    if is_like_others(name, frame):
-        return page(frame, scale, name, judged)
-    return _page_of_table_2(frame, scale, judged) if name == TABLE_2_NAME else _page_of_parsers(frame, scale, name)
+    if name == TABLE_2_NAME:
+        found, sections = columns.scored(frame, "test/bleu", "BLEU on test"), _sections_of_table_2(frame, judged)
+    elif is_like_others(name, frame):
+        found = Listing((*columns.found(frame).items, *anchor_found(frame).items))
+        sections = _sections(frame, name, judged)
+    else:
+        found, sections = columns.scored(frame, "test/f1", "F1 on test"), _sections_of_parsers(frame, name)
+    whole, titles = name == TABLE_3, ABOUT | {TABLE_2_NAME: "Table 2", TABLE_3: "Table 3"}
+    origin = f"the records in {name}/" + f" and {BASE}/" * ("dev/f1" not in frame)
+    return Page(
+        made_from("the records beside it" if whole else origin),
+        blocks(
+            Heading(f"{titles.get(name, name)} at scale {scale}", 1),
+            _which_text(frame),
+            opening(frame, found),
+            sections,
+            ending(frame, "all_tables" if whole else name, scale),
+        ),
+    )
 
 
 def is_like_others(name: str, frame: DataFrame) -> bool:
@@ -102,36 +118,28 @@ def is_like_others(name: str, frame: DataFrame) -> bool:
     return name != TABLE_2_NAME and "dev/f1" not in frame.columns
 
 
-def page(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = ()) -> Page:
-    """The page of a table in three parts, each with the names of the rows first, and ruled between experiment files."""
-    whole = name == TABLE_3
+def _sections(frame: DataFrame, name: str, judged: Sequence[Judged]) -> Iterator[Block]:
+    """Most tables in three parts, each with the names of the rows first, and ruled between experiment files."""
+    whole, systems = name == TABLE_3, columns.has_systems(frame)
     row = _under_letters(frame) if whole else row_column(frame)
     ruled = columns.rules_between(list(frame["table"]))
     dev = [*columns.columns_of_dev(frame), *columns.columns_of_last_mean(frame)]
     dev = [one for one in dev if not whole or one.heading != DELTA]
-    size = [*columns.setting_columns(frame), *columns.size_columns(frame)]
-    last = [*columns.columns_of_test(frame), *columns.cost_columns(frame), *length_columns(frame)]
-    systems = columns.has_systems(frame)
+    flops = [Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e"))] * systems
+    yield from anchor_section(frame)
+    yield tabled([row, *dev, *columns.verdict_columns(frame, judged)], ruled)
+    yield _stated(name, judged)
+    yield Heading("What the rows are")
+    yield tabled([row, *columns.setting_columns(frame), *columns.size_columns(frame), *flops], ruled)
+    yield about_settings(frame)
     if systems:
-        size.append(Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e")))
-    return Page(
-        made_from("the records beside it" if whole else f"the records in {name}/ and {BASE}/"),
-        blocks(
-            Heading(f"{'Table 3' if whole else ABOUT.get(name, name)} at scale {scale}", 1),
-            opening(frame, Listing((*columns.found(frame).items, *anchor_found(frame).items))),
-            anchor_section(frame),
-            tabled([row, *dev, *columns.verdict_columns(frame, judged)], ruled),
-            _stated(name, judged),
-            Heading("What the rows are"),
-            tabled([row, *size], ruled),
-            about_settings(frame),
-            (_unequal(frame), *_thirds(frame, ruled), *_along_training(frame)) if systems else (),
-            Heading("Test set and time"),
-            tabled([row, *last], ruled),
-            further_section(frame, ruled),
-            ending(frame, "all_tables" if whole else name, scale),
-        ),
-    )
+        yield _unequal(frame)
+        yield from _thirds(frame, ruled)
+        yield from _along_training(frame)
+    yield Heading("Test set and time")
+    test, cost = columns.columns_of_test(frame), columns.cost_columns(frame)
+    yield tabled([row, *test, *cost, *length_columns(frame)], ruled)
+    yield from further_section(frame, ruled)
 
 
 def _stated(name: str, judged: Iterable[Judged]) -> Text:
@@ -313,11 +321,8 @@ def _along_training(frame: DataFrame) -> tuple[Block, ...]:
 def printed_columns() -> list[Column]:
     """The systems of the paper's Table 2."""
 
-    def score(line: System, pair: Pair) -> str:
-        return f"{line.bleu[pair]:g}" if pair in line.bleu else ""
-
     shown = [Column("", "system", [line.name for line in TABLE_2])]
-    shown += [Column("BLEU", pair, [score(line, pair) for line in TABLE_2]) for pair in PAIRS]
+    shown += [Column("BLEU", pair, numbers((line.bleu.get(pair) for line in TABLE_2), "g")) for pair in PAIRS]
     for pair in PAIRS:
         computed = numbers((computed_flops(line, pair) for line in TABLE_2), ".1e")
         shown.append(Column(f"FLOPs {pair}", "printed", numbers((line.flops.get(pair) for line in TABLE_2), ".1e")))
@@ -340,28 +345,18 @@ def columns_of_table_2(frame: DataFrame, judged: Sequence[Judged] = ()) -> list[
     ]
 
 
-def _page_of_table_2(frame: DataFrame, scale: str, judged: Sequence[Judged] = ()) -> Page:
+def _sections_of_table_2(frame: DataFrame, judged: Sequence[Judged]) -> Iterator[Block]:
     """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
-    # what rows set and how large they are, which the paper's Table 2 does not print
-    size = [row_column(frame), *columns.setting_columns(frame), *columns.size_columns(frame)[:2]]
     base = frozenset({int((frame["table"] == BASE).sum())})
-    return Page(
-        made_from(f"the records in {TABLE_2_NAME}/ and {BASE}/"),
-        blocks(
-            Heading(f"Table 2 at scale {scale}", 1),
-            opening(frame, columns.scored(frame, "test/bleu", "BLEU on test")),
-            Heading("Our runs"),
-            tabled([*columns_of_table_2(frame, judged), *length_columns(frame)], base),
-            Text(ABOUT_OURS),
-            Heading("What our rows are"),
-            tabled(size, base),
-            about_settings(frame),
-            Heading("As printed, and the cost column worked out again"),
-            tabled(printed_columns(), columns.rules_between([line.kind for line in TABLE_2])),
-            Text(ABOUT_PRINTED),
-            ending(frame, TABLE_2_NAME, scale),
-        ),
-    )
+    yield Heading("Our runs")
+    yield tabled([*columns_of_table_2(frame, judged), *length_columns(frame)], base)
+    yield Text(ABOUT_OURS)
+    yield Heading("What our rows are")  # and how large, which the paper's Table 2 does not print
+    yield tabled([row_column(frame), *columns.setting_columns(frame), *columns.size_columns(frame)[:2]], base)
+    yield about_settings(frame)
+    yield Heading("As printed, and the cost column worked out again")
+    yield tabled(printed_columns(), columns.rules_between([line.kind for line in TABLE_2]))
+    yield Text(ABOUT_PRINTED)
 
 
 # Table 4: parsers
@@ -414,38 +409,25 @@ def _own_scores(frame: DataFrame) -> list[Column]:
     return shown
 
 
-def _page_of_parsers(frame: DataFrame, scale: str, name: str) -> Page:
-    """The text, our runs on it, their rows; for Table 4 also the printed parsers, ruled by training."""
+def _sections_of_parsers(frame: DataFrame, name: str) -> Iterator[Block]:
+    """Our runs, their rows; for Table 4 also the printed parsers, ruled by training."""
+    yield from (Text(TREEBANKS[of].attribution) for of in _gold(frame) if of in TREEBANKS)  # as licences ask
+    yield Text(ABOUT_TREES)
+    yield Heading("Our runs")
+    yield tabled(_own_scores(frame))
+    yield Text((Link("What the numbers are", f"{to_project(own=frame.attrs['own'])}/docs/parsing.md#the-page"), "."))
+    yield from by_length(frame, {"F1 (dev) by third of sentence length": dict(zip(LENGTHS, F1_THIRDS, strict=True))})
+    yield Heading("What our rows are")
     # not the size with 40,960 word-pieces, as translation has: for trees the paper uses 16,384 and 32,768
     sizes = columns.size_columns(frame)[:1]
-    size = [row_column(frame), *columns.setting_columns(frame), *sizes, *columns.cost_columns(frame)]
-    trained_on = [line.training for line in TABLE_4]
-    printed = (
-        Column("", "parser", [line.name for line in TABLE_4]),
-        Column("", "training", trained_on),
-        Column("", "F1", [f"{line.f1:.1f}" for line in TABLE_4]),
-    )
-    as_printed = tabled(printed, columns.rules_between(trained_on))
-    explained = Link("What the numbers are", f"{to_project(own=frame.attrs['own'])}/docs/parsing.md#the-page")
-    return Page(
-        made_from(f"the records in {name}/"),
-        blocks(
-            Heading(f"{ABOUT.get(name, name)} at scale {scale}", 1),
-            _which_text(frame),
-            opening(frame, columns.scored(frame, "test/f1", "F1 on test")),
-            [Text(TREEBANKS[of].attribution) for of in _gold(frame) if of in TREEBANKS],  # as licences ask
-            Text(ABOUT_TREES),
-            Heading("Our runs"),
-            tabled(_own_scores(frame)),
-            Text((explained, ".")),
-            by_length(frame, {"F1 (dev) by third of sentence length": dict(zip(LENGTHS, F1_THIRDS, strict=True))}),
-            Heading("What our rows are"),
-            tabled(size),
-            about_settings(frame),
-            (Heading("As printed"), as_printed) if name == TABLE_4_NAME else (),
-            ending(frame, name, scale),
-        ),
-    )
+    yield tabled([row_column(frame), *columns.setting_columns(frame), *sizes, *columns.cost_columns(frame)])
+    yield about_settings(frame)
+    if name == TABLE_4_NAME:
+        trained_on = [line.training for line in TABLE_4]
+        names, f1 = [line.name for line in TABLE_4], [f"{line.f1:.1f}" for line in TABLE_4]
+        printed = Column("", "parser", names), Column("", "training", trained_on), Column("", "F1", f1)
+        yield Heading("As printed")
+        yield tabled(printed, columns.rules_between(trained_on))
 
 
 # For a terminal

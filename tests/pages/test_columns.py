@@ -199,16 +199,20 @@ def test_every_page_of_a_table_has_the_column() -> None:
     for name in ("table3_A", "table3", "table2"):
         page = tables.page_of_table(of_rows(("table2", "base en-de"), *HEADS), "laptop", name, of)
         assert markdown(page).count("| sign as printed") == 1
-    without = markdown(tables.page(of_rows(*HEADS), "laptop", "table3_A"))
+    without = markdown(tables.page_of_table(of_rows(*HEADS), "laptop", "table3_A"))
     assert not re.search("verdict|statements", without)
 
 
 def test_statements_on_two_rows_of_a_table_are_linked_from_its_page_alone() -> None:
     one = judged(direction("S1", "", "Four heads are better than one", H4, H1, scale="laptop"), "undetermined")
     link = "What is said of two of these rows, and whether it holds: [statements.md](statements.md)."
-    told = {name: markdown(tables.page(of_rows(*HEADS), "laptop", name, [one])) for name in ("table3_A", "table3")}
+    told = {
+        name: markdown(tables.page_of_table(of_rows(*HEADS), "laptop", name, [one])) for name in ("table3_A", "table3")
+    }
     assert [link in text for text in told.values()] == [True, False]
-    assert link not in markdown(tables.page(of_rows(*HEADS), "laptop", "table3_A", [judged(worse(H1), "undetermined")]))
+    assert link not in markdown(
+        tables.page_of_table(of_rows(*HEADS), "laptop", "table3_A", [judged(worse(H1), "undetermined")])
+    )
 
 
 def test_no_direction_of_the_list_names_a_base_twice() -> None:
@@ -258,7 +262,7 @@ def test_another_text_or_row_has_nothing_published(other: dict[str, str]) -> Non
 
 
 def test_its_page_shows_no_columns_of_a_paper_that_has_no_such_row() -> None:
-    page = markdown(tables.page(table(tried(40.9, 41.0, 41.1), base=[]), "captions-multi30k_tok", "anchor"))
+    page = markdown(tables.page_of_table(table(tried(40.9, 41.0, 41.1), base=[]), "captions-multi30k_tok", "anchor"))
     head = next(line for line in page.split("\n") if line.startswith("| row"))
     assert "paper" not in head
     assert "Δ" not in head

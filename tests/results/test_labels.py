@@ -129,7 +129,7 @@ def test_pages_show_both_sizes_of_a_row_and_both_counts(result_set: ResultSet) -
 def test_latex_the_sheet_and_the_terminal_show_them(result_set: ResultSet) -> None:
     frame = result_set.frame(["table3_C"])
     assert frame is not None
-    tex = latex(tables.page(frame, "laptop", "table3_C"), "it")
+    tex = latex(tables.page_of_table(frame, "laptop", "table3_C"), "it")
     assert "N=2 (here 1)" in tex
     assert "1 (2)" in tex
     assert "at paper size" in tex
