@@ -82,7 +82,8 @@ class SoftAlignment(StaticLast):
         super().__init__(hyper, vocab_size, unit=unit)
 
     def layers(self, unit: type[LSTM] | type[GRU], d_model: int, width: int) -> dict[str, nn.Module]:
-        return {**super().layers(unit, d_model, width), "score": self.made_score(width, 2 * width, width)}
+        score = self.made_score(width, 2 * width, width)  # first, as the order decides which numbers each part draws
+        return {**super().layers(unit, d_model, width), "score": score}
 
     def turn(self, e: Tensor, state: State, attend: Attend) -> tuple[Tensor, State]:
         """One step from e(y_{i-1}) [R, D] and the unit's state: c_i [R, 2w] and the next state."""
