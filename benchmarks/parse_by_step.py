@@ -98,7 +98,7 @@ def main() -> None:
     words, references = first_lines(run.corpus.dev, asked.sentences)
     lines = list(measured(run, asked.each, words, references))
     show(lines, "step", "ppl", "f1", "exact", "mended", "at_limit")
-    of_run = {"table": run.entry.table, "row": asked.row, "seed": asked.seed, "scale": asked.scale}
+    of_run = {"table": run.table, "row": asked.row, "seed": asked.seed, "scale": asked.scale}
     told = of_run | {"sentences": len(words), "search": GREEDY.settings, "threads": 1}
     save(asked.json, {"kind": "parse_by_step", **told, "lines": lines})
 

@@ -65,12 +65,12 @@ def made_here(table: Table, options: Options) -> Record:
         )
     scale = chosen_scale(options)
     [run] = planned([table], scale, options)
-    run.task.find(run.entry.scale.corpus, options.data_dir)  # before anything takes time
+    run.task.find(run.scale.corpus, options.data_dir)  # before anything takes time
     if table.name == PROGRAM:
         folder = options.results_dir / folder_name([run], scale, options)
-        table = replace(table, first=program_place(folder, run.entry.row))
+        table = replace(table, first=program_place(folder, run.row))
         [run] = planned([table], scale, options)
-    sweep = Sweep(name=table.name, tables=[table], whole=[run], runs=[run], scale=scale, options=options)
+    sweep = Sweep(table.name, [table], [run], [run], scale, options)
     signals = Signals()
     threads, products = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:
@@ -114,7 +114,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             there = several(len(whole), "run")
             print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {there}.")
             return 0
-        tasks = dict.fromkeys((run.task, run.entry.scale.corpus) for run in asked)
+        tasks = dict.fromkeys((run.task, run.scale.corpus) for run in asked)
         if options.dry_run:
             _show(name, asked, scale, options)
             return 0
@@ -137,17 +137,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
 
         # for a program, no report is made
         again, report = (this_command(), _report) if argv is None else (None, None)
-        return Sweep(
-            name=name,
-            tables=tables,
-            whole=whole,
-            runs=asked,
-            scale=scale,
-            options=options,
-            peer=peer,
-            again=again,
-            report=report,
-        ).run(signals)
+        return Sweep(name, tables, whole, asked, scale, options, peer, again, report).run(signals)
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError) as error:
@@ -170,7 +160,7 @@ def _show(name: str, asked: Sequence[RunDir], scale: Scale, options: Options) ->
     Raises FileNotFoundError where the folder of the text was named and is not there.
     """
     said = []
-    for corpus, task in dict.fromkeys((run.entry.scale.corpus, run.task) for run in asked if not options.hardware):
+    for corpus, task in dict.fromkeys((run.scale.corpus, run.task) for run in asked if not options.hardware):
         try:
             place = task.find(corpus, options.data_dir)
             said.append(f"Text: {corpus} {task.name} is {f'in {place}' if place else 'generated when it is wanted'}.")

@@ -6,13 +6,12 @@ import runpy
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from own_signals import own_signals, places
+from own_signals import places
 from text_folders import own_text, text_folder
 
 from repro.experiment import Paper, Row, main
@@ -26,6 +25,7 @@ from repro.runs.run_dir import planned, with_texts
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW, Table
 
+pytestmark = pytest.mark.usefixtures("own_signals")
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "experiments" / "table3_A.py"
 
@@ -43,12 +43,6 @@ MADE = ["--rows", "base", "h=4"]
 def inside(folder: Path, *more: str) -> list[str]:
     """The options that keep an experiment inside `folder`, at the smallest scale."""
     return ["--scale=smoke", *places(folder, *more)]
-
-
-@pytest.fixture(autouse=True)
-def _own_signals() -> Iterator[None]:
-    with own_signals():
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +123,8 @@ def test_two_texts_of_ones_own_never_share_a_table(tmp_path: Path) -> None:
         scale = chosen_scale(options)
         whole = planned([Table(name="lab", rows=(), title="")], scale, options)
         [run] = with_texts(whole, whole, scale, options, lambda said: None)
-        assert vocabulary or run.entry.scale.name == f"smoke-folder-1-steps-{run.corpus.sha256[:8]}"
-        names.add(run.entry.scale.name)
+        assert vocabulary or run.scale.name == f"smoke-folder-1-steps-{run.corpus.sha256[:8]}"
+        names.add(run.scale.name)
     assert len(names) == 4
 
 

@@ -206,7 +206,7 @@ def hours_of(run: RunDir, card: Card) -> float:
 
 def flops_of(run: RunDir) -> float:
     """Floating-point operations of training a run, as if no slot were padding."""
-    scale, hyper = run.entry.scale, run.spec.hyper
+    scale, hyper = run.scale, run.spec.hyper
     tokens = float(hyper.steps * scale.batch_tokens)
     text = TextSizes(sentences=tokens / scale.sentence_tokens, source_tokens=tokens, target_tokens=tokens)
     return training_flops(hyper, vocabulary_of(run), text, run.spec.system)
@@ -214,7 +214,7 @@ def flops_of(run: RunDir) -> float:
 
 def vocabulary_of(run: RunDir) -> int:
     """The size of its vocabulary before its text is open; the paper's for one that comes with its text."""
-    return run.entry.scale.subwords(run.task.name).size or PAPER_VOCABULARY
+    return run.scale.subwords(run.task.name).size or PAPER_VOCABULARY
 
 
 def _n_parameters(run: RunDir) -> int:
@@ -230,7 +230,7 @@ def memory_of(run: RunDir) -> int:
     For each token and layer, the backward pass keeps what enters and leaves the products, norms and dropout of both
     stacks. `tests/runs/test_forecast.py` compares the forecast with the peaks of published runs.
     """
-    scale, hyper = run.entry.scale, run.spec.hyper
+    scale, hyper = run.scale, run.spec.hyper
     tokens = min(scale.batch_tokens, scale.device_tokens)
     width = hyper.n_heads * (2 * hyper.d_k + hyper.d_v)
     activations = tokens * hyper.n_layers * (14 * hyper.d_model + 6 * hyper.d_ff + 6 * width)
@@ -292,7 +292,7 @@ def ordered(runs: Sequence[RunDir], seconds: Sequence[float], jobs: int) -> list
 
 def run_bytes(run: RunDir, *, in_training: bool = False) -> int:
     """Bytes of checkpoints and journal that a finished run keeps; with `in_training`, the most until it is scored."""
-    scale, hyper = run.entry.scale, run.spec.hyper
+    scale, hyper = run.scale, run.spec.hyper
     checkpoint = BYTES_A_PARAMETER * _n_parameters(run) + BYTES_A_CHECKPOINT
     lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
     scored = hyper.kept_steps if in_training else hyper.averaged_steps
@@ -332,13 +332,13 @@ def forecast(table: str, runs: Sequence[RunDir], scale: Scale, options: Options)
     Raises ValueError for more `--jobs` than this machine has memory for.
     """
     of, card = f", shard {options.shard}" if options.shard else "", card_for(options)
-    texts = " and ".join(dict.fromkeys(run.entry.scale.corpus for run in runs))
+    texts = " and ".join(dict.fromkeys(run.scale.corpus for run in runs))
     expected, measured = estimates(runs, options)
     numbers = still_to_make(runs)
     left, seconds = [runs[i] for i in numbers], [expected[i] for i in numbers]
     largest, free = max(runs, key=memory_of), atomic.free(options.runs_dir)
     room = "" if options.hardware else f"; {'unknown' if free is None else size(free)} free"
-    memory = f"Memory: {size(memory_of(largest))} for the largest run, {largest.entry.row}."
+    memory = f"Memory: {size(memory_of(largest))} for the largest run, {largest.row}."
     n_done = len(runs) - len(left)
     done = f"Finished before: {n_done}. What is left takes" if n_done else "In all"
     return "\n".join(
@@ -360,17 +360,17 @@ def _rows(runs: Sequence[RunDir], expected: Sequence[float]) -> list[str]:
     """A line for each row: what it is, and what one run of it takes."""
     of_rows: dict[tuple[str, str], list[tuple[RunDir, float]]] = {}
     for run, seconds in zip(runs, expected, strict=True):
-        of_rows.setdefault((run.entry.table, run.entry.row), []).append((run, seconds))
+        of_rows.setdefault((run.table, run.row), []).append((run, seconds))
     lines = [("row", "runs", "steps", "params here", "at paper size", "tokens", "FLOPs", "a run")]
     for (run, seconds), *more in of_rows.values():
-        entry, spec = run.entry, run.spec
+        spec = run.spec
         lines.append(
             (
-                label(entry.row, vars(spec.hyper)),
+                label(run.row, vars(spec.hyper)),
                 f"{1 + len(more)}",
                 f"{spec.hyper.steps:,}",
                 f"{_n_parameters(run) / 1e6:.2f}M",
-                f"{n_parameters(entry.paper_hyper, PAPER_VOCABULARY, spec.system) / 1e6:.1f}M",
+                f"{n_parameters(run.paper_hyper, PAPER_VOCABULARY, spec.system) / 1e6:.1f}M",
                 f"{2 * spec.hyper.steps * spec.batch_tokens:.1e}",
                 f"{flops_of(run):.1e}",
                 duration(seconds),
@@ -419,7 +419,7 @@ def disk_needed(runs: Sequence[RunDir]) -> str:
     """In words, the disk space that the runs and their text will take."""
     parts = [f"checkpoints at most {size(sweep_bytes(runs))}"]
     archives: dict[str, int] = {}  # two pairs may share some
-    for corpus, pair in dict.fromkeys((run.entry.scale.corpus, run.task.name) for run in runs):
+    for corpus, pair in dict.fromkeys((run.scale.corpus, run.task.name) for run in runs):
         if collection := COLLECTIONS.get(f"{corpus}-{pair}"):
             archives |= {source.archive: source.size_at_most for source in collection.sources}
             parts.append(f"{corpus} {pair} {size(collection.text_bytes)} of text, less of ids")

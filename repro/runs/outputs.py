@@ -8,7 +8,6 @@ inside of is the paper's sentences, and of dev where the text is generated: most
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,14 +183,31 @@ def note_beside(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, wa
     texts = _lacking(run, record) if record.status == "finished" else {}
     is_lacking = has_sentences(record) and not is_inside_of(place, record.run)
     has_checkpoints = all(path_of(folder, step).exists() for step in run.spec.hyper.averaged_steps)
-    if not (texts or is_lacking) or not has_checkpoints or (weights := _kept_weights(run, tell)) is None:
+    if not (texts or is_lacking) or not has_checkpoints:
         return
-    with _as_trained(run):
+    import torch
+
+    from repro.training import stages
+    from repro.training.checkpoint import CheckpointError, averaged
+
+    try:
+        weights = averaged(folder, run.id, run.spec.hyper.averaged_steps)
+    except (OSError, CheckpointError) as error:
+        tell(
+            f"{run.name} is finished, and its record stays. Its checkpoints in {folder} cannot be read, so nothing "
+            f"more can be made of them now ({type(error).__name__}: {error})."
+        )
+        return
+    threads = torch.get_num_threads()
+    stages.set_up(run.spec)  # as the process that made the run, so that numbers are the same to the bit
+    try:
         if is_lacking:
             write_inside(place, seen_inside(run, record, weights))
         if texts:
             write_further(place, record.run, _scored(run, weights, texts, watch))
             tracker.ask(lambda: sync(tracker.uri, run.folder))  # the mirror of the training was closed with the record
+    finally:
+        torch.set_num_threads(threads)
 
 
 def keep_beside(run: "RunDir", record: Record, results: Path, tracker: "Tracker", tell: Say) -> None:
@@ -201,36 +217,6 @@ def keep_beside(run: "RunDir", record: Record, results: Path, tracker: "Tracker"
     if not is_inside_of(place, record.run):
         copy_inside(run.folder / RECORD, place, record.run)
     artifacts.copy(run.folder / RECORD, place, record.run)
-
-
-def _kept_weights(run: "RunDir", tell: Say) -> "Mapping[str, Tensor] | None":
-    """The averaged weights; None where a checkpoint cannot be read: `tell` is told, and the record stands."""
-    from repro.training.checkpoint import CheckpointError, averaged
-
-    folder = run.folder / "checkpoints"
-    try:
-        return averaged(folder, run.id, run.spec.hyper.averaged_steps)
-    except (OSError, CheckpointError) as error:
-        tell(
-            f"{run.name} is finished, and its record stays. Its checkpoints in {folder} cannot be read, so nothing "
-            f"more can be made of them now ({type(error).__name__}: {error})."
-        )
-        return None
-
-
-@contextmanager
-def _as_trained(run: "RunDir") -> Iterator[None]:
-    """Use the threads and settings of the process that made the run, so that numbers are the same to the bit."""
-    import torch
-
-    from repro.training import stages
-
-    before = torch.get_num_threads()
-    stages.set_up(run.spec)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 # Other test sets -----------------------------------------------------------------------------------------------

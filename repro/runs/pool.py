@@ -227,16 +227,14 @@ class Pool(Executor):
         self._cards = list(visible())
         self._n_started, self._is_stopping = 0, False
         self._workers = [self._started(place) for place in range(n_workers)]
-        self._lanes: list[Lane] = []
-        self._idle: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for place in range(n_workers):
-            self._idle.put(place)
+        self._idle: queue.SimpleQueue[tuple[int, Lane]] = queue.SimpleQueue()  # places of workers, each with its lane
         self.callback(self._end_all)
 
     def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
         """Make the runs in the order given, each as soon as a worker is free."""
         self.signals.training = True
-        self._lanes = [progress.lane() for _ in self._workers]
+        for place in range(self.n_workers):
+            self._idle.put((place, progress.lane()))
         with ThreadPoolExecutor(self.n_workers) as threads:
             going = [threads.submit(self._made, run) for run in runs]
             try:
@@ -256,13 +254,12 @@ class Pool(Executor):
         """Make one run, by as many workers as it takes. None where the sweep stops before the run is begun."""
         if self._ends():
             return None
-        place = self._idle.get()
-        lane = self._lanes[place]
+        place, lane = self._idle.get()
         try:
             code = self._asked(place, lane, run)
         finally:
             lane.rest()
-            self._idle.put(place)
+            self._idle.put((place, lane))
         record = run.finished() if code == 0 else None
         if code == 0 and record is None:
             lane.say(f"{run.name}: {run.folder} has no record. Do all processes use the same folder?")

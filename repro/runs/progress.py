@@ -88,11 +88,11 @@ class Progress:
         self.lanes.append(Lane(self))
         return self.lanes[-1]
 
-    def finish_run(self, run: RunDir) -> None:
+    def finish_run(self, number: int) -> None:
         """One more run of the table is done."""
         self.n_done += 1
-        if run.number in self.expected:
-            self.made.append(self.expected.pop(run.number))
+        if number in self.expected:
+            self.made.append(self.expected.pop(number))
             self.last_end = time.monotonic()
         self.bars.update(self.table_task, completed=self.n_done)
 

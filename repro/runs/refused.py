@@ -23,7 +23,7 @@ TOLERANCE = 1e-3  # of the largest number of a hidden row: float32 and another o
 
 def refuse_systems(runs: Sequence[RunDir]) -> None:
     """Raise ValueError where a row's own system lacks something that its run would ask for."""
-    own = {(run.entry.table, run.entry.row): run.spec for run in runs if run.spec.system is not None}  # of all seeds
+    own = {(run.table, run.row): run.spec for run in runs if run.spec.system is not None}  # of all seeds
     for (table, row), spec in own.items():
         from repro.decoding import ctranslate
         from repro.model.build import sketched
@@ -144,7 +144,7 @@ def refuse_long_lines(runs: Sequence[RunDir]) -> None:
     """
     looked_at = set()
     for run in runs:
-        spec, row = run.spec, (run.entry.table, run.entry.row)
+        spec, row = run.spec, (run.table, run.row)
         if spec.system is None and not spec.hyper.learned_positions and spec.backend == "torch":
             continue  # the usual case: nothing to check, and no torch to import
         if row in looked_at or run.finished():

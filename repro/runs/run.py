@@ -11,8 +11,6 @@ import torch
 
 from repro.claims.catalogue import catalogue_digest
 from repro.corpora.parallel_text import languages
-from repro.data.shards import Split
-from repro.decoding import backend as backends
 from repro.decoding.bleu import sacrebleu_score
 from repro.model import compiled
 from repro.model.attention import WIDEST
@@ -235,7 +233,7 @@ class Run:
         )
 
     def _train(self, module: TranslationModule, log: loop.Log, conditions: dict[str, Any]) -> loop.Fitted:
-        scale, steps = self.dir.entry.scale, self.dir.spec.hyper.steps
+        scale, steps = self.dir.scale, self.dir.spec.hyper.steps
 
         def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
             if kind == "train":
@@ -279,15 +277,14 @@ class Run:
         model.load_state_dict(weights)
         digest, prepared = determinism.weights_digest(model.state_dict()), self.dir.prepared
         with stages.opened(self.dir.spec, model) as opened:
-            dev = self._score(opened, f"dev{about}", prepared.dev)
-            test = self._score(opened, f"test{about}", prepared.test)
+            dev, test = (
+                stages.score(self.dir.spec, prepared, opened, split, self._translating(f"{name}{about}", len(split)))
+                for name, split in (("dev", prepared.dev), ("test", prepared.test))
+            )
         if not all(math.isfinite(cast("float", one.scores["ppl"])) for one in (dev, test)):
             self.progress.say(f"{self.dir.name}{about or ' diverged'}: the perplexity of held-out text is not finite")
             return None
         return Evaluated(dev, test, digest)
-
-    def _score(self, model: backends.Backend, name: str, split: Split) -> Scored:
-        return stages.score(self.dir.spec, self.dir.prepared, model, split, self._translating(name, len(split)))
 
     def _translating(self, name: str, n: int) -> Callable[[int], None]:
         """A callback that shows how many of n sentences are translated, and raises `Stopped` if the run is to stop."""
@@ -361,7 +358,7 @@ class Run:
 
         Returns the digest of the list of claims as it was when the run began; None where it was not recorded.
         """
-        spec, entry = self.dir.spec, self.dir.entry
+        run, spec = self.dir, self.dir.spec
         return write_run(
             self.dir.folder,
             self.dir.id,
@@ -370,20 +367,20 @@ class Run:
                 **written(vars(spec.hyper)),
                 **self._chosen(),
                 "data": self.dir.prepared.data_hash[:16],
-                "row_changes": relation(vars(entry.scale.base), vars(spec.hyper)),
-                "row_changes_at_paper_size": relation(vars(BASE), vars(entry.paper_hyper)),
+                "row_changes": relation(vars(run.scale.base), vars(spec.hyper)),
+                "row_changes_at_paper_size": relation(vars(BASE), vars(run.paper_hyper)),
                 "parameters_here": self.dir.names["params"]["here"],
                 "parameters_at_paper_size": self.dir.names["params"]["paper_size"],
             },
-            paper={name: entry.paper.get(name) for name in PRINTED_SCORES},
-            order=entry.position,
+            paper={name: run.paper.get(name) for name in PRINTED_SCORES},
+            order=run.position,
             origin={"decides": self.dir.decides, "commit": stamp["commit"]},
             claims=None if self.dir.last_step() else catalogue_digest(),  # a resumed run may have had another
         )
 
     def _chosen(self) -> dict[str, str | int | float]:
         """The settings beside the row's hyper-parameters."""
-        run, spec, scale = self.dir, self.dir.spec, self.dir.entry.scale
+        run, spec, scale = self.dir, self.dir.spec, self.dir.scale
         subwords = run.corpus.subwords(scale.subwords(run.task.name), asked=None)
         cut_to = gradient_norm(spec.system)
         return {

@@ -36,20 +36,6 @@ SAME = ("table", "row", "seed", "scale", "corpus", "pair")  # the tags by which 
 SHORT = 32  # characters of two values that a sentence has room for: no hashes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A run's place in the results: its tables, row and scale, and what the paper prints for it."""
-
-    title: str  # of the table
-    table: str
-    tables: tuple[str, ...]  # all that show the row
-    row: str
-    position: int
-    paper: record.PaperNumbers
-    paper_hyper: Hyper  # the same row at the paper's own base, for its parameter count
-    scale: Scale  # as the task of the run reads it
-
-
 def planned(tables: Sequence[Table], scale: Scale, options: Options) -> "list[RunDir]":
     """The runs of a sweep, whose text is not open yet; seeds are the outer loop, so a stopped sweep has every row.
 
@@ -66,16 +52,6 @@ def planned(tables: Sequence[Table], scale: Scale, options: Options) -> "list[Ru
             task = searching_at(row.task or usual, scale)
             read = task.at(scale)
             refuse_small_updates(read)  # trees are longer than sentences
-            entry = Entry(
-                title=titles.get(table, tables[0].title if tables else table),
-                table=table,
-                tables=(table,) if table in titles else (table, *titles),
-                row=row.name,
-                position=position,
-                paper=row.paper.numbers,
-                paper_hyper=row.at(BASE),
-                scale=read,
-            )
             spec = RunSpec(
                 text=UNOPENED,
                 task=task,
@@ -90,7 +66,20 @@ def planned(tables: Sequence[Table], scale: Scale, options: Options) -> "list[Ru
                 backend=options.backend,
                 system=row.system,
             )
-            found.append(RunDir(number=len(found), spec=spec, entry=entry, runs=options.runs_dir))
+            run = RunDir(
+                number=len(found),
+                spec=spec,
+                runs=options.runs_dir,
+                title=titles.get(table, tables[0].title if tables else table),
+                table=table,
+                tables=(table,) if table in titles else (table, *titles),
+                row=row.name,
+                position=position,
+                paper=row.paper.numbers,
+                paper_hyper=row.at(BASE),
+                scale=read,
+            )
+            found.append(run)
     return found
 
 
@@ -189,12 +178,19 @@ def made_of(spec: RunSpec) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class RunDir:
-    """A run and its folder `runs/<id>/`, which may not exist yet."""
+    """A run, its place in the results, and its folder `runs/<id>/`, which may not exist yet."""
 
     number: int  # its place in the whole sweep, by which the same command finds it again
     spec: RunSpec
-    entry: Entry
     runs: Path
+    title: str  # of the table
+    table: str
+    tables: tuple[str, ...]  # all that show the row
+    row: str
+    position: int
+    paper: record.PaperNumbers
+    paper_hyper: Hyper  # the same row at the paper's own base, for its parameter count
+    scale: Scale  # as the task of the run reads it
     text: "tuple[Corpus, Prepared] | None" = None  # what is read, once it is open
 
     def opened(self, corpus: Corpus, prepared: "Prepared", scale: str) -> "RunDir":
@@ -207,8 +203,8 @@ class RunDir:
             in_tokens=corpus.in_tokens,
             test_subset=corpus.subset.sha256 if corpus.subset else None,
         )
-        entry = replace(self.entry, scale=replace(self.entry.scale, name=scale))
-        return replace(self, spec=replace(self.spec, text=text), entry=entry, text=(corpus, prepared))
+        named = replace(self.scale, name=scale)
+        return replace(self, spec=replace(self.spec, text=text), scale=named, text=(corpus, prepared))
 
     @property
     def corpus(self) -> Corpus:
@@ -225,7 +221,7 @@ class RunDir:
     @property
     def name(self) -> str:
         """How messages name the run."""
-        return f"{self.entry.row} seed {self.spec.seed}"
+        return f"{self.row} seed {self.spec.seed}"
 
     @property
     def task(self) -> Task:
@@ -265,13 +261,13 @@ class RunDir:
     @cached_property
     def names(self) -> dict[str, Any]:
         """What its record says of its row, and of the row at the paper's own base: fields that decide no result."""
-        entry, spec = self.entry, self.spec
+        spec = self.spec
         params: record.Params = {
             "here": n_parameters(spec.hyper, self.prepared.tokenizer.size, spec.system),
-            "paper_size": n_parameters(entry.paper_hyper, PAPER_VOCABULARY, spec.system),
+            "paper_size": n_parameters(self.paper_hyper, PAPER_VOCABULARY, spec.system),
         }
-        of_row = {name: getattr(entry, name) for name in ("table", "row", "position", "paper")}
-        return {**of_row, "scale": entry.scale.name, "params": params}
+        of_row = {name: getattr(self, name) for name in ("table", "row", "position", "paper")}
+        return {**of_row, "scale": self.scale.name, "params": params}
 
     def is_in_hand(self) -> bool:
         """Whether another process is making this run."""
@@ -297,14 +293,14 @@ class RunDir:
     @property
     def tags(self) -> dict[str, str | int]:
         """The names by which the run is found."""
-        entry, spec = self.entry, self.spec
+        spec = self.spec
         return {
-            "title": entry.title,
-            "table": entry.table,
-            "tables": " ".join(entry.tables),
-            "row": entry.row,
+            "title": self.title,
+            "table": self.table,
+            "tables": " ".join(self.tables),
+            "row": self.row,
             "seed": spec.seed,
-            "scale": entry.scale.name,
+            "scale": self.scale.name,
             "corpus": self.corpus.name,
             "pair": self.task.name,
             "text": self.corpus.sha256[:8],
@@ -368,12 +364,12 @@ def still_to_make(runs: "Sequence[RunDir]") -> list[int]:
             made.append(describe(file.parent))
 
     def is_made(run: RunDir) -> bool:
-        entry, of_text = run.entry, vars(UNOPENED)
-        names = {"corpus": entry.scale.corpus, "pair": run.task.name, "seed": str(run.spec.seed)}
+        of_text = vars(UNOPENED)
+        names = {"corpus": run.scale.corpus, "pair": run.task.name, "seed": str(run.spec.seed)}
         return any(
             names.items() <= tags.items()
             # a text of one's own adds its hash
-            and entry.scale.name in (tags["scale"], tags["scale"].rpartition("-")[0])
+            and run.scale.name in (tags["scale"], tags["scale"].rpartition("-")[0])
             and of_text.keys() >= {*differences(found["origin"]["decides"], run.decides)}
             for found in made
             if (tags := found["tags"])

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 BETWEEN = b"Stopped between runs. What is finished is kept; the same command makes the rest."
 
 
-@dataclass(kw_only=True)
+@dataclass
 class Sweep:
     """The runs of some tables at one scale, or the shard of them that the options ask for."""
 
@@ -67,7 +67,7 @@ class Sweep:
     @property
     def folder(self) -> Path:
         """Where the records of the open runs are kept."""
-        return self.options.results_dir / self.runs[0].entry.scale.name
+        return self.options.results_dir / self.runs[0].scale.name
 
     def run(self, signals: Signals) -> int:
         """Make all runs, together with the processes that share each update; returns the exit code."""
@@ -95,7 +95,7 @@ class Sweep:
             to_come = [run for run in runs if not run.finished()]
             if self.is_first and to_come:
                 progress.say(check_room(to_come, options.runs_dir))
-                views = [(run, table) for run in to_come for table in self.tables if table.name in run.entry.tables]
+                views = [(run, table) for run in to_come for table in self.tables if table.name in run.tables]
                 at_the_end.callback(
                     install_views,
                     tracker,
@@ -162,7 +162,7 @@ class Sweep:
     def _refuse_runs(self) -> None:
         """Raise for a damaged record, a damaged file beside one, a run that changed, or lines too long for a row."""
         there = ResultSet.read_own(self.folder, PUBLISHED)
-        made_again = {(run.entry.table, run.entry.row, run.spec.seed) for run in self.runs}  # and the files beside
+        made_again = {(run.table, run.row, run.spec.seed) for run in self.runs}  # and the files beside
         others = [one for one in there.everything if (one.table, one.row, one.seed) not in made_again]
         check_beside(others, self.options.results_dir)
         if self.is_first and not self.options.fork:
@@ -185,7 +185,7 @@ class Sweep:
             except MemoryError as error:  # under `ulimit -v`, say
                 progress.say(f"{run.name}: files beside its record are missing: out of memory ({error}).")
             progress.say(_summary(record))
-        progress.finish_run(run)
+        progress.finish_run(run.number)
 
     def _close(self, outcomes: Sequence[JobResult], seconds: float, progress: Progress) -> None:
         records = [one.record for one in outcomes if one.record]

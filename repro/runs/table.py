@@ -96,7 +96,8 @@ def rows_of(
         if name not in known:
             of = ", ".join(table.name for table in tables)
             raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}{guess(name, known)}")
-    at_scale, twins = [], []
+    found = []
+    seen: dict[tuple[Hyper, Task, str], str] = {}  # of all rows: two that are the same would be the same run
     for of, i, row in placed:
         try:
             hyper, system = row.at(base, equal_updates=equal_updates), system_text(row.system)
@@ -104,10 +105,16 @@ def rows_of(
             if not chosen or row.name in chosen:
                 raise
             continue  # the row was not chosen
-        at_scale.append((of, i, row, hyper))
-        twins.append((f"row {row.name!r} of {of}", hyper, row.task or task, system))
-    _refuse_twins(twins)
-    return [one for one in at_scale if not chosen or one[2].name in chosen]
+        who, decides = f"row {row.name!r} of {of}", (hyper, row.task or task, system)
+        if other := seen.get(decides):
+            raise ValueError(
+                f"{who[0].upper()}{who[1:]} is {other} again: at this scale no hyper-parameter differs. Change "
+                "something in it, or leave it out."
+            )
+        seen[decides] = who
+        if not chosen or row.name in chosen:
+            found.append((of, i, row, hyper))
+    return found
 
 
 def _refuse_names(tables: Sequence[Table]) -> None:
@@ -130,18 +137,6 @@ def _refuse_names(tables: Sequence[Table]) -> None:
                     f"Table {table.name}: expected a name of its own for each row, in one line, and {BASE_ROW.name!r} "
                     f"for none, got {name!r}. Rename the row."
                 )
-
-
-def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task, str]]) -> None:
-    """Raise ValueError for two rows with the same system, hyper-parameters and task: they are the same run."""
-    seen: dict[tuple[Hyper, Task, str], str] = {}
-    for who, hyper, task, of in rows:
-        if other := seen.get((hyper, task, of)):
-            raise ValueError(
-                f"{who[0].upper()}{who[1:]} is {other} again: at this scale no hyper-parameter differs. Change "
-                "something in it, or leave it out."
-            )
-        seen[hyper, task, of] = who
 
 
 def listed(tables: Sequence[Table], base: Hyper, *, equal_updates: bool = False) -> dict[tuple[str, str], Listed]:

@@ -1,4 +1,7 @@
-"""Several processes have one exit code, and it says what happened."""
+"""Several processes have one exit code, and it says what happened; on two nodes they make the run of one.
+
+Nodes are torchrun, started twice on the loopback address.
+"""
 
 import os
 import re
@@ -10,9 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from waiting import until
+from waiting import free_port, until
 
 from repro import experiment
+from repro.results import record
+from repro.results.record import Record
 from repro.runs.launch import ALONE, membership, refuse_other_processes
 from repro.runs.options import USUAL, Options, chosen_scale
 
@@ -48,7 +53,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     def run(what: str) -> "subprocess.Popen[bytes]":
         (tmp_path / "script.py").write_text(SCRIPT)
         command = [sys.executable, "-c", LAUNCH, str(tmp_path / "script.py"), str(tmp_path), what]
-        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
         with open(tmp_path / "said", "wb") as said:
             started.append(subprocess.Popen(command, env=environment, stdout=said, stderr=said, start_new_session=True))
         return started[0]
@@ -199,3 +204,131 @@ def test_rank_0_of_1_starts_its_own_processes(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setenv(name, value)
     experiment.main("table3_A", [], ["--scale=smoke", "--devices=2", f"--runs-dir={tmp_path}"])
     assert started == [2]
+
+
+# ---- one run on two nodes, by the launcher's own command
+
+TABLE3_A = str(ROOT / "experiments" / "table3_A.py")
+SMOKE = ("--scale=smoke", "--rows", "base", "--steps=4")
+LAUNCHER = (sys.executable, "-m", "torch.distributed.run")
+
+
+def environment(**more: str) -> dict[str, str]:
+    left = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    kept = {name: value for name, value in os.environ.items() if name not in left and not name.startswith("SLURM_")}
+    return kept | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | more
+
+
+def typed(folder: Path, *command: str, **more: str) -> "subprocess.Popen[str]":
+    """In a folder and a session of its own."""
+    folder.mkdir(exist_ok=True)
+    with open(folder / "said", "a") as said:
+        return subprocess.Popen(
+            command, cwd=folder, env=environment(**more), stdout=said, stderr=said, text=True, start_new_session=True
+        )
+
+
+def nodes(folder: Path, steps: tuple[int, int] = (4, 4)) -> list["subprocess.Popen[str]"]:
+    """Two torchruns of one process each, as on two machines: what they share is the network."""
+    how = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={free_port()}", "--nproc-per-node=1")
+    return [
+        typed(folder / str(k), *LAUNCHER, *how, f"--node-rank={k}", TABLE3_A, *SMOKE[:-1], f"--steps={n}")
+        for k, n in enumerate(steps)
+    ]
+
+
+def kill(torchrun: int) -> None:
+    """End a node at once: torchrun, and the process that it started, which is in a session of its own."""
+    for process in (torchrun, *processes_of(torchrun)):
+        os.kill(process, signal.SIGKILL)
+
+
+def said(folder: Path) -> str:
+    return "\n".join(path.read_text() for path in sorted(folder.rglob("said")))
+
+
+def made(folder: Path) -> Record:
+    [path] = folder.glob("runs/*/record.json")
+    return record.load(path)
+
+
+def same(found: Record, expected: Record) -> bool:
+    """One run to the bit: its id, its weights, what it read and what it is worth."""
+    return (found.run, found.scores, found.determinism and found.determinism["weights"]) == (
+        expected.run, expected.scores, expected.determinism and expected.determinism["weights"]
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def one_node(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """The same run by two processes of one machine."""
+    folder = tmp_path_factory.mktemp("one")
+    assert typed(folder, sys.executable, TABLE3_A, *SMOKE, "--devices=2").wait(timeout=400) == 0, said(folder)
+    return made(folder)
+
+
+@pytest.mark.faults
+def test_two_nodes_make_the_run_of_one(tmp_path: Path, one_node: Record) -> None:
+    assert [node.wait(timeout=400) for node in nodes(tmp_path)] == [0, 0], said(tmp_path)
+    assert same(made(tmp_path / "0"), one_node)
+    assert list((tmp_path / "1").glob("runs/*")) == []  # the second node writes nothing
+    # what is finished is told, too
+    assert [node.wait(timeout=400) for node in nodes(tmp_path)] == [0, 0], said(tmp_path)
+    assert "finished before" in (tmp_path / "0" / "said").read_text()
+
+
+@pytest.mark.faults
+def test_a_killed_node_ends_the_other_and_the_same_command_goes_on(tmp_path: Path, one_node: Record) -> None:
+    both = nodes(tmp_path)
+    # it trains, or is about to
+    until(lambda: list(tmp_path.glob("0/runs/*/journal.jsonl")), 200, lambda: said(tmp_path))
+    kill(both[0].pid)
+    assert both[1].wait(timeout=130) != 0
+    both[0].wait()
+    assert [node.wait(timeout=400) for node in nodes(tmp_path)] == [0, 0], said(tmp_path)
+    assert same(made(tmp_path / "0"), one_node)
+
+
+@pytest.mark.faults
+def test_torchrun_starts_its_processes_again_and_they_go_on(tmp_path: Path, one_node: Record) -> None:
+    how = (f"--master-port={free_port()}", "--master-addr=127.0.0.1", "--nproc-per-node=2", "--max-restarts=1")
+    torchrun = typed(tmp_path, *LAUNCHER, *how, TABLE3_A, *SMOKE)
+    until(lambda: list(tmp_path.glob("runs/*/journal.jsonl")), 200, lambda: said(tmp_path))  # it trains, or is about to
+    of_first = processes_of(torchrun.pid)
+    os.kill(of_first[1], signal.SIGKILL)
+    assert torchrun.wait(timeout=400) == 0, said(tmp_path)
+    assert len(of_first) == 2
+    assert same(made(tmp_path), one_node)
+
+
+def processes_of(torchrun: int) -> list[int]:
+    """The processes that it started."""
+    return [int(pid) for pid in Path(f"/proc/{torchrun}/task/{torchrun}/children").read_text().split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.faults
+def test_processes_whose_launcher_was_killed_stop_with_a_checkpoint(tmp_path: Path) -> None:
+    command = (sys.executable, TABLE3_A, "--scale=smoke", "--rows", "base", "--steps=400", "--devices=2")
+    launcher = typed(tmp_path, *command)
+    until(lambda: list(tmp_path.glob("runs/*/checkpoints/step-*.safetensors")), 200, lambda: said(tmp_path))
+    started = processes_of(launcher.pid)
+    assert len(started) >= 2
+    launcher.kill()
+    launcher.wait()
+    until(lambda: not any(map(is_alive, started)), 60, lambda: said(tmp_path))
+    assert not list(tmp_path.glob("runs/*/record.json")), "they went on to the end"
+    assert "stopped after step" in said(tmp_path)
+    assert typed(tmp_path, *command).wait(timeout=400) == 0, said(tmp_path)
+
+
+@pytest.mark.faults
+def test_nodes_with_other_commands_are_refused(tmp_path: Path) -> None:
+    assert all(node.wait(timeout=200) for node in nodes(tmp_path, steps=(4, 5)))
+    assert "would make a different run from the first process: hyper.steps 4 there, 5 here" in said(tmp_path / "1")

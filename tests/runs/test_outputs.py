@@ -1,5 +1,10 @@
-"""Translations stand beside their record, are those that were scored, and are scored again where their text is here."""
+"""What stands beside a record: translations that are scored again, other test sets, and what a model does inside."""
 
+import gzip
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,13 +12,39 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from kept_sentences import REFERENCES, hypotheses, with_scores
+from looked_inside import HYPER, LINES, RUN, its_record, looked_at
+from own_signals import own_signals, places
 from paper_runs import paper_run
+from text_folders import text_folder
+from torch import Tensor
 
-from repro.corpora.catalogue import GrammarSizes, open_corpus
+from repro.corpora.catalogue import CORPORA, GrammarSizes, open_corpus
+from repro.decoding.inside import KINDS, by_words
+from repro.decoding.search import Search
+from repro.decoding.translate import translate
+from repro.experiment import main
+from repro.model.build import build
+from repro.model.special_tokens import EOS, PAD
+from repro.pages.tables import further_section
+from repro.render.page import Table
 from repro.results import artifacts
-from repro.results.artifacts import are_of, own_file
-from repro.results.record import Record, path
+from repro.results.artifacts import (
+    Artifact,
+    FurtherTest,
+    are_of,
+    inside_file,
+    is_inside_of,
+    own_file,
+    read_further,
+    read_inside,
+    weights_of,
+    write_further,
+)
+from repro.results.details import with_further
+from repro.results.frame import table
+from repro.results.record import Record, load, path
 from repro.results.sentences import (
     Translated,
     faults,
@@ -23,7 +54,10 @@ from repro.results.sentences import (
     write_sentences,
 )
 from repro.runs import outputs
-from repro.runs.outputs import at_hand, keep_outputs, rescored
+from repro.runs.outputs import at_hand, keep_beside, keep_outputs, rescored, seen_inside
+from repro.tracking.client import connect
+from repro.training.checkpoint import weights as averaged_weights
+from repro.training.run_spec import path_of
 
 LENGTHS = {"dev": [7, 5, 3], "test": [11, 2]}
 SIZES = GrammarSizes(n_train=30, n_dev=3, n_test=2)
@@ -43,25 +77,25 @@ def a_run(folder: Path, seed: int = 1) -> Any:
     )
 
 
-def record(seed: int = 1, **other: Any) -> Record:
+def h1(seed: int = 1, **other: Any) -> Record:
     return with_scores(paper_run("h=1", "table3_A", seed=seed, run=f"{seed:016x}", scale="lab", **other))
 
 
 def test_what_a_run_translated_stands_beside_its_record(tmp_path: Path) -> None:
-    keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
-    assert not list(faults(tmp_path, record()))
-    assert read_hypotheses(path(tmp_path, record()), "test") == hypotheses(1, "test")
-    places = read_places(tmp_path, record(), "dev")
+    keep_outputs(a_run(tmp_path / "run"), h1(), tmp_path)
+    assert not list(faults(tmp_path, h1()))
+    assert read_hypotheses(path(tmp_path, h1()), "test") == hypotheses(1, "test")
+    places = read_places(tmp_path, h1(), "dev")
     assert places is not None
     assert places.source == LENGTHS["dev"]
     assert [len(third.hypothesis) for third in places.thirds] == [3] * 3
-    assert read_places(tmp_path, record(), "test") is None
+    assert read_places(tmp_path, h1(), "test") is None
 
 
 def test_places_of_another_run_are_refused(tmp_path: Path) -> None:
-    keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
+    keep_outputs(a_run(tmp_path / "run"), h1(), tmp_path)
     with pytest.raises(ValueError, match="expected dev of run 0{14}ff, got that of run 0{15}1"):
-        read_places(tmp_path, replace(record(), run=f"{255:016x}"), "dev")
+        read_places(tmp_path, replace(h1(), run=f"{255:016x}"), "dev")
 
 
 def test_what_stands_there_is_not_made_again_unless_it_is_of_another_run(
@@ -70,9 +104,9 @@ def test_what_stands_there_is_not_made_again_unless_it_is_of_another_run(
     made = []
     monkeypatch.setattr(outputs, "Translated", lambda *of, **how: made.append(1) or Translated(*of, **how))
     for _ in range(2):
-        keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
+        keep_outputs(a_run(tmp_path / "run"), h1(), tmp_path)
     assert len(made) == 2, "dev and test, once"
-    other = replace(record(2), seed=1)  # the row again, of other code
+    other = replace(h1(2), seed=1)  # the row again, of other code
     keep_outputs(a_run(tmp_path / "run", seed=2), other, tmp_path)
     assert len(made) == 4
     assert are_of(path(tmp_path, other), other.run)
@@ -83,8 +117,8 @@ def test_what_stands_there_is_not_made_again_unless_it_is_of_another_run(
 
 @pytest.mark.parametrize("why", ["diverged", "no translations", "another task"])
 def test_where_a_run_has_none_those_of_another_do_not_stay(tmp_path: Path, why: str) -> None:
-    keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
-    run, now = a_run(tmp_path / "run"), record()
+    keep_outputs(a_run(tmp_path / "run"), h1(), tmp_path)
+    run, now = a_run(tmp_path / "run"), h1()
     if why == "diverged":
         nothing: Any = {split: dict.fromkeys(now.scores[split]) for split in ("dev", "test")}  # type: ignore[literal-required]
         now = replace(now, status="diverged", scores=nothing)
@@ -106,7 +140,7 @@ def on_grammar(cache: Path, results: Path, shift: int = 0) -> Record:
         lines = [target for _, target in text.pairs()]
         splits[split] = Translated(lines[shift:] + lines[:shift], lines, "en-de", in_tokens=False)
     of = {"name": "grammar", "sha256": corpus.sha256, "n_train": 28, "dropped": {"too long": 2}}
-    made = record(corpus={**paper_run().corpus, **of})
+    made = h1(corpus={**paper_run().corpus, **of})
     made = with_scores(made, splits)
     write_sentences(path(results, made), made.run, splits)
     return made
@@ -146,3 +180,319 @@ def test_text_that_is_not_at_hand_is_not_scored_again(
     elsewhere: Any = {**made.corpus, **corpus}
     assert at_hand(replace(made, corpus=elsewhere), tmp_path / "cache") is None
     assert rescored(replace(made, corpus=elsewhere), tmp_path, tmp_path / "cache") is None
+
+
+# ---- other test sets: scored as test is, kept, made once, shown and published
+
+SIDES = ("en", "de")
+
+
+def launch(folder: Path, *more: str) -> Record:
+    """One update on the text in `folder`; its own results are there too."""
+    options = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=300", "--steps=1"]
+    with own_signals():
+        main("t", [], [*options, *places(folder, *more)])
+    [file] = folder.glob("results/*/base/base-seed1.json")
+    return load(file)
+
+
+def its_run(folder: Path) -> Any:
+    """What the tracker of `launch` has of its run."""
+    client = connect(f"sqlite:///{folder / 'mlflow.db'}")
+    [run] = client.search_runs([one.experiment_id for one in client.search_experiments()])
+    assert run.info.status == "FINISHED"
+    return run
+
+
+def in_mlflow(folder: Path) -> dict[str, float]:
+    """Its scores on other test sets."""
+    return {key: value for key, value in its_run(folder).data.metrics.items() if key.startswith("further/")}
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A run on text with a test set of five pairs, and with these five again under another name; what it said."""
+    known = replace(CORPORA["folder"], further={"again": ("again",), "absent": ("absent",)})
+    sizes = GrammarSizes(n_train=80, n_dev=5, n_test=5)
+    folder = tmp_path_factory.mktemp("first")
+    corpus = open_corpus("grammar", "en-de", data_dir=None, cache=folder / "cache", sizes=sizes)
+    parts = {"train": corpus.train[0], "dev": corpus.dev, "test": corpus.test, "again": corpus.test}
+    text_folder(folder / "text", **{name: [*part.pairs()] for name, part in parts.items()})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(CORPORA, "folder", known)
+        with open(folder / "said", "w") as said, redirect_stdout(said):
+            launch(folder)
+        yield folder
+
+
+@pytest.fixture
+def record(first: Path, tmp_path: Path) -> Record:
+    """The same in a folder of its own."""
+    shutil.copytree(first, tmp_path, dirs_exist_ok=True)
+    [file] = tmp_path.glob("results/*/base/base-seed1.json")
+    return load(file)
+
+
+def test_the_same_text_under_another_name_scores_the_same(record: Record, tmp_path: Path) -> None:
+    tests = read_further(path(tmp_path / "results", record), record.run)
+    assert tests.keys() == {"again"}
+    assert tests["again"].scores == record.scores["test"]
+    of_test = (tmp_path / "runs" / record.run / "test.hyp").read_text("utf-8")
+    assert tests["again"].hypotheses == of_test.split("\n")[:-1]
+    shown = (tmp_path / "results" / record.scale / "table3.md").read_text("utf-8")
+    [line] = [line for line in shown.split("## Other test sets")[1].splitlines() if line.startswith("| base")]
+    bleu = [record.scores["test"][name] for name in ("bleu", "bleu_published")]
+    assert [cell.strip() for cell in line.split("|")[2:-1]] == ["1", *(f"{value:.1f}" for value in bleu)]
+    assert "t  base seed 1, again  5/5" in (tmp_path / "said").read_text()
+    scores = {f"further/again/{name}": value for name, value in tests["again"].scores.items()}
+    assert in_mlflow(tmp_path) == {key: value for key, value in scores.items() if isinstance(value, float)}
+    assert "further/again/bleu" in in_mlflow(tmp_path)
+
+
+def test_another_test_set_is_scored_once_and_again_where_its_text_changed(
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again: list[list[str]] = []
+    text, scored = tmp_path / "text", outputs._scored
+    monkeypatch.setattr(outputs, "_scored", lambda run, by, of, go: again.append([*of]) or scored(run, by, of, go))
+    file = own_file(path(tmp_path / "results", record), "again")
+    first = file.read_bytes()
+    file.write_bytes(first[:-9])
+    launch(tmp_path)
+    assert (file.read_bytes(), again) == (first, []), "the folder of the run has it"
+    for name in ("again", "absent"):  # the one is another text now, the other is new
+        for side in SIDES:
+            (text / f"{name}.{side}").write_bytes((text / f"dev.{side}").read_bytes())
+    ended = its_run(tmp_path).info.end_time
+    launch(tmp_path)
+    assert again == [["again", "absent"]]
+    assert its_run(tmp_path).info.end_time == ended, "it took no longer for what came of it later"
+    tests = read_further(path(tmp_path / "results", record), record.run)
+    assert tests["again"].scores == tests["absent"].scores == record.scores["dev"]
+    nll = record.scores["dev"]["nll"]
+    assert [in_mlflow(tmp_path)[f"further/{name}/nll"] for name in ("again", "absent")] == [nll, nll]
+
+
+def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
+    record: Record, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, folder = path(tmp_path / "results", record), tmp_path / "runs" / record.run
+    files = [own_file(place, "again"), inside_file(place)]
+    for file in (*files, own_file(folder / "record.json", "again"), inside_file(folder / "record.json")):
+        file.unlink()
+    for checkpoint in (folder / "checkpoints").iterdir():
+        checkpoint.write_bytes(checkpoint.read_bytes()[:-9])
+    capsys.readouterr()
+    assert launch(tmp_path) == record
+    said = capsys.readouterr()
+    told = f"Its checkpoints in {folder / 'checkpoints'} cannot be read, so nothing "
+    assert (said.out + said.err).count(told) == 1, "and not once for each of what is left out"
+    assert not any(file.exists() for file in files)
+
+
+def test_a_run_that_is_stopped_at_another_test_set_has_its_record_and_goes_on_later(
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(first / "text", tmp_path / "text")
+    scored = outputs._scored
+
+    def stopped(*of: Any) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        return scored(*of)
+
+    monkeypatch.setattr(outputs, "_scored", stopped)
+    with pytest.raises(SystemExit):
+        launch(tmp_path)
+    [file] = tmp_path.glob("runs/*/record.json")
+    assert not own_file(file, "again").exists()
+    monkeypatch.setattr(outputs, "_scored", scored)
+    record = launch(tmp_path)
+    assert record == replace(load(file), **{"stamp": record.stamp})
+    assert read_further(path(tmp_path / "results", record), record.run).keys() == {"again"}
+
+
+def test_translations_that_do_not_score_what_their_file_says_are_found(
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = open_corpus("folder", "en-de", data_dir=tmp_path / "text", cache=tmp_path / "cache")
+    monkeypatch.setattr(outputs, "at_hand", lambda record, cache: corpus)
+    place = path(tmp_path / "results", record)
+    assert rescored(record, tmp_path / "results", tmp_path / "cache") is None
+    right = read_further(place, record.run)["again"]
+    references = [target for _, target in corpus.test.pairs()]
+    write_further(place, record.run, {"again": right._replace(hypotheses=references)})
+    found = rescored(record, tmp_path / "results", tmp_path / "cache")
+    assert found
+    assert found.startswith("its translations of again score bleu 100.0000, but their file says 0.")
+    write_further(place, record.run, {"again": right._replace(hypotheses=references[:-1])})
+    found = rescored(record, tmp_path / "results", tmp_path / "cache")
+    assert found == "again has 4 translations of 5 sentences"
+
+
+# ---- the file
+
+
+def a_test(bleu: float | None) -> FurtherTest:
+    scores: Any = {"nll": 1.0, "bleu": bleu, "bleu_signature": "s", "bleu_published": None}
+    return FurtherTest("ef" * 32, scores, ["a", "b"])
+
+
+def test_what_is_not_of_the_run_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "x-seed1.json"
+    artifacts.write(place, "again", Artifact({"run": "00000000000000cd"}, {"hypothesis": ["a"]}))
+    with pytest.raises(ValueError, match="expected again of run 00000000000000ab, got that of run"):
+        read_further(place, "00000000000000ab")
+
+
+# ---- the table
+
+
+def test_a_mean_is_over_the_seeds_that_have_it_and_says_how_many(tmp_path: Path) -> None:
+    base = [paper_run(seed=seed, run=f"{seed:016x}") for seed in (1, 2, 3)]
+    other = [paper_run("h=1", "table3_A", seed=1, run="f" * 16)]
+    without = [paper_run("h=16", "table3_A", seed=1, run="e" * 16)]
+    for record, bleu in zip(base[:2], (20.0, 30.0), strict=True):
+        write_further(path(tmp_path, record), record.run, {"x": a_test(bleu)})
+    write_further(path(tmp_path, other[0]), other[0].run, {"x": a_test(7.0), "y": a_test(None)})
+    everything = [*base, *without, *other]
+    frame = with_further(table(everything), everything, tmp_path)
+    of = dict(zip(frame["row"], frame.to_dict("records"), strict=True))
+    assert [of[row]["further/x/n"] for row in ("base", "h=1")] == [2, 1]
+    assert [of[row]["further/x/bleu"] for row in ("base", "h=1")] == [25.0, 7.0]
+    assert [of[row]["further/x/bleu_min"] for row in ("base", "h=1")] == [20.0, 7.0]
+    _, shown, *_ = further_section(frame, [1, 2])
+    assert isinstance(shown, Table)
+    assert shown.ruled == {1}, "below the base, and not below the last row"
+    columns = {(column.group, column.heading): list(column.texts) for column in shown.columns}
+    assert columns["", "row"] == ["base", "h=1 (here 8)"], "rows that were not scored stay away"
+    assert columns["x", "n"] == ["2", "1"]
+    assert columns["x", "sacreBLEU"] == ["25.0 [20.0, 30.0]", "7.0"]
+    assert columns["y", "n"] == ["", "1"]
+    assert columns["y", "sacreBLEU"] == ["", ""]
+
+
+# ---- inside: what is kept is what the model does
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Two updates are enough here for a look at the paper's sentences."""
+    monkeypatch.setattr(outputs, "LEARNED", HYPER.steps)
+    return looked_at(tmp_path / "run")
+
+
+def keep(run: Any, record: Record, results: Path) -> None:
+    nobody: Any = None  # there are no other test sets to score
+    keep_beside(run, record, results, nobody, print)
+
+
+def test_what_is_kept_is_what_the_model_does(run: Any, tmp_path: Path) -> None:
+    record = its_record()
+    keep(run, record, tmp_path)
+    content, data = read_inside(path(tmp_path, record))
+    model, tokenizer = build(None, HYPER, run.prepared.tokenizer.size).eval(), run.prepared.tokenizer
+    model.load_state_dict(averaged_weights(path_of(run.folder / "checkpoints", 2), RUN))
+    assert [one["about"] for one in content["sentences"][:3]] == ["line 2 of dev", "line 4 of dev", "line 6 of dev"]
+    assert {one["about"] for one in content["left_out"]} <= {*outputs.NAMES_OF_PAPER.values()}
+    unpacked = weights_of(content, data)
+    assert len(unpacked) == len(content["sentences"])
+    for one, kept, line in zip(content["sentences"], unpacked, (1, 3, 5), strict=False):
+        ids = run.prepared.dev.source.sentence(line)
+        side: Any = SimpleNamespace(lengths=[len(ids)], sentence=lambda i, ids=ids: ids)
+        [found] = translate(model, side, Search.of(record.settings))
+        assert "".join(one["source"]["tokens"][:-1]) == LINES[line]
+        assert "".join(token for token in one["target"]["tokens"] if token != "</s>") == tokenizer.decode(found)
+        finished = one["target"]["tokens"][-1:] == ["</s>"]
+        decoder_in = torch.tensor([[PAD, *found][: len(found) + finished]])
+        maps = model.attention_maps(torch.tensor([[int(id) for id in ids]]), decoder_in)
+        assert [of["kind"] for of in one["attention"]] == [*KINDS]
+        for of in one["attention"]:
+            layers = [maps[KINDS[of["kind"]].format(n)][0] for n in range(HYPER.n_layers)]
+            expected: Tensor = torch.stack(layers).double()
+            np.testing.assert_allclose(kept[of["kind"]], expected, atol=1 / 510 + 1e-9)
+            entropy = torch.special.entr(expected).sum(-1).mean(-1)
+            np.testing.assert_allclose(of["entropies"], entropy, atol=6e-4)
+        assert tree_says(one["tree"]) == (tokenizer.decode(found), finished)
+
+
+def tree_says(tree: dict[str, Any]) -> tuple[str, bool]:
+    """The translation that the answer of a tree spells, and whether it ended."""
+    words: list[str] = []
+    place = tree["best"]
+    while place >= 0:
+        parent, piece, *_ = tree["nodes"][place]
+        words.insert(0, tree["pieces"][piece])
+        place = parent
+    return "".join(word for word in words if word != "</s>").removeprefix(" "), words[-1] == "</s>"
+
+
+def test_it_is_made_once_and_again_for_another_run(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(outputs, "seen_inside", lambda *of: made.append(1) or seen_inside(*of))
+    record = its_record()
+    place = path(tmp_path, record)
+    for _ in range(2):
+        keep(run, record, tmp_path)
+    first = inside_file(place).read_bytes()
+    assert len(made) == 1
+    inside_file(place).write_bytes(first[:-9])
+    assert not is_inside_of(place, RUN), "damaged"
+    keep(run, record, tmp_path)
+    assert inside_file(place).read_bytes() == first, "the same bytes"
+    assert len(made) == 1, "the folder of the run has it"
+    inside_file(run.folder / "record.json").unlink()
+    inside_file(place).unlink()
+    keep(run, record, tmp_path)
+    assert inside_file(place).read_bytes() == first, "the same bytes"
+    assert len(made) == 2, "of a run that finished before there was such a file"
+    inside_file(run.folder / "record.json").unlink()
+    path_of(run.folder / "checkpoints", 2).unlink()
+    keep(run, record, tmp_path)
+    assert is_inside_of(place, RUN), "what is its own stays when the checkpoint goes"
+    keep(run, replace(record, run="00000000000000cd"), tmp_path)
+    assert not inside_file(place).exists(), "of another run, and nothing to make it from"
+
+
+def test_only_generated_text_is_shown_and_the_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "LEARNED", HYPER.steps)
+    run = looked_at(tmp_path / "run", corpus="multi30k")
+    keep(run, its_record(), tmp_path)
+    content, _ = read_inside(path(tmp_path, its_record()))
+    told = [*content["sentences"], *content["left_out"]]
+    assert sorted(one["about"] for one in told) == sorted(outputs.NAMES_OF_PAPER.values())
+    assert b"dog" not in gzip.decompress(inside_file(path(tmp_path, its_record())).read_bytes())
+
+
+def test_what_has_learned_nothing_is_not_looked_at_on_the_papers_sentences(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "LEARNED", HYPER.steps + 1)
+    keep(run, its_record(), tmp_path)
+    content, _ = read_inside(path(tmp_path, its_record()))
+    assert [one["about"].split()[0] for one in content["sentences"]] == ["line"] * 3
+    assert content["left_out"] == []
+
+
+def test_a_file_is_as_large_as_it_may_be_and_names_what_it_lacks(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "LARGEST", 9_000)
+    keep(run, its_record(), tmp_path)
+    content, _ = read_inside(path(tmp_path, its_record()))
+    assert 0 < inside_file(path(tmp_path, its_record())).stat().st_size <= 9_000
+    assert content["left_out"]
+    assert len(content["sentences"]) + len(content["left_out"]) == 5
+
+
+def test_words_are_made_of_their_tokens() -> None:
+    spelled = {2: "the", 3: " Schr", 4: "ank", 5: ",", 6: " no. 7", 7: "s"}
+    tokenizer: Any = SimpleNamespace(decode=lambda ids: "".join(spelled.get(id, "") for id in ids))
+    found = by_words([2, 3, 4, 5, EOS], tokenizer)
+    assert found == {
+        "tokens": ["the", " Schr", "ank", ",", "</s>"],
+        "words": ["the", "Schrank", ",", "</s>"],
+        "of": [0, 1, 1, 2, 3],
+    }
+    over = by_words([2, 6, 7], tokenizer)
+    assert (over["words"], over["of"]) == (["the", "no. 7s"], [0, 1, 1]), "a token over several words makes one of them"
+    assert by_words([EOS], tokenizer) == {"tokens": ["</s>"], "words": ["</s>"], "of": [0]}

@@ -196,7 +196,8 @@ def bounded(system: Any = WithPlaces, *, finished: bool = False, backend: str = 
     fits = {name: split([2, 9], [13, 2]) for name in ("dev", "test")}
     return SimpleNamespace(
         spec=SimpleNamespace(system=system, hyper=SMOKE.base, backend=backend),
-        entry=SimpleNamespace(table="t", row="x"),
+        table="t",
+        row="x",
         task=SimpleNamespace(search=Search(extra=4)),
         prepared=SimpleNamespace(**fits | splits),
         finished=lambda: finished,

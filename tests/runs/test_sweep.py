@@ -42,7 +42,7 @@ SCALE, EN_DE = SCALES["smoke"], Translation("en-de")
 def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: int = 0) -> Any:
     """What `overview` asks of a run."""
     return SimpleNamespace(
-        entry=SimpleNamespace(row=row),
+        row=row,
         spec=SimpleNamespace(seed=seed, hyper=replace(SCALE.base, steps=40)),
         finished=lambda: done,
         is_in_hand=lambda: in_hand,
@@ -74,7 +74,7 @@ ONE_RUN, TRAINING = run_bytes(BASE), run_bytes(BASE, in_training=True)
 
 def unfinished(*, held: int = 0) -> Any:
     """What `check_room` asks of a run."""
-    return SimpleNamespace(spec=BASE.spec, entry=BASE.entry, task=BASE.task, held=lambda: held)
+    return SimpleNamespace(spec=BASE.spec, scale=BASE.scale, task=BASE.task, held=lambda: held)
 
 
 def test_a_run_keeps_what_was_foretold() -> None:

@@ -151,7 +151,7 @@ def test_seeds_are_outer_and_rows_inner() -> None:
     other = Row("other", steps(0), Paper(), Translation("en-fr"))
     tables = [Table(name="a", rows=[one], title=""), Table(name="b", rows=[other], title="")]
     made = planned(tables, SCALES["paper"], Options(seeds=Seeds((1, 2))))
-    assert [(run.entry.table, run.entry.position, run.name, run.task.name) for run in made] == [
+    assert [(run.table, run.position, run.name, run.task.name) for run in made] == [
         ("base", -1, "base seed 1", "en-de"),
         ("a", 0, "one seed 1", "en-de"),
         ("b", 0, "other seed 1", "en-fr"),

@@ -1,7 +1,13 @@
-"""A changed command is refused field by field, and never where nothing would be lost."""
+"""What decides a run is in its id, and a run that was begun with other things is not taken for it; nothing else is.
+
+What lies outside the wall, and a new rival, makes no run old.
+"""
 
 import hashlib
 import json
+import re
+import shutil
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,16 +15,18 @@ from typing import Any
 
 import pytest
 import torch
+from lab_systems import LAB, LADDER
 from looked_inside import spec_of
 
 from repro.decoding.search import Search
 from repro.model.config import BASE, written
 from repro.model.rivals.convs2s import ConvS2S
-from repro.results import comparable
+from repro.results import comparable, places, provenance
 from repro.runs.options import Options
 from repro.runs.run_dir import RunDir, made_of, planned, refuse_changed
 from repro.runs.scales import SCALES
-from repro.runs.task import Translation
+from repro.runs.table import BASE_ROW, Paper, Row
+from repro.runs.task import Parsing, Translation
 from repro.tracking.run_folder import write_run
 from repro.training.run_spec import TextSpec
 from repro.training.stages import set_up
@@ -29,7 +37,7 @@ TAGS = {"table": "base", "row": "base", "seed": 1, "scale": "laptop", "corpus": 
 def run_now(runs: Path = Path()) -> RunDir:
     """As much of a run as its fields need."""
     spec = spec_of(text=TextSpec(corpus="text", data="data", ids="ids", tokenizer="pieces"), hyper=BASE)
-    return RunDir(number=0, spec=spec, entry=None, runs=runs, text=(None, None))  # type: ignore[arg-type]
+    return replace(planned([], SCALES["laptop"], Options())[0], spec=spec, runs=runs, text=(None, None))  # type: ignore[arg-type]
 
 
 DECIDES = run_now().decides
@@ -132,7 +140,7 @@ def test_the_text_decides_once_it_is_open() -> None:
         run.spec,
         text=TextSpec(corpus="text", data="data", ids="ids", tokenizer="pieces", in_tokens=True, test_subset="part"),
     )
-    assert (opened.corpus, opened.prepared, opened.entry.scale.name) == (corpus, prepared, "smoke-1")
+    assert (opened.corpus, opened.prepared, opened.scale.name) == (corpus, prepared, "smoke-1")
 
 
 def test_the_id_is_made_of_all_fields(tmp_path: Path) -> None:
@@ -149,3 +157,110 @@ def test_a_program_that_has_asked_for_other_numbers_makes_no_run(monkeypatch: py
     monkeypatch.setattr("torch.get_default_dtype", lambda: torch.float64)
     with pytest.raises(ValueError, match=r"default dtype to be torch\.float32, got torch\.float64: .* Type first"):
         set_up(run_now().spec)
+
+
+# What makes no run old --------------------------------------------------------------------
+
+NEWEST = "from repro.model.rivals.recurrent import Simple\n\n\nclass Newest(Simple):\n    gradient_norm = 2.0\n"
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The package in a folder of its own, whose code is what counts."""
+    shutil.copytree(places.PACKAGE, tmp_path / "repro", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "repro")
+    yield tmp_path / "repro"
+    forget()
+
+
+def forget() -> None:
+    provenance._code.cache_clear()
+
+
+def ids_of(rows: list[Row]) -> dict[str, str]:
+    """The run of each row, seed 1, as the code stands now."""
+    forget()
+    found = {}
+    for row in rows:
+        task, hyper = row.task or Translation("en-de"), row.at(SCALES["laptop"].base)
+        decides = made_of(spec_of(task=task, hyper=hyper, system=row.system))
+        found[row.name] = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+    return found
+
+
+def edited(function: str, file: Path) -> None:
+    """Let a function return at once."""
+    text = file.read_text()
+    head = re.search(rf"^( *)def {function}\(.*?\)(?: -> [^\n]*)?:\n", text, re.DOTALL | re.MULTILINE)
+    assert head, f"no function {function} in {file}"
+    file.write_text(f"{text[: head.end()]}{head[1]}    return {function!r}\n{text[head.end() :]}")
+
+
+OUTSIDE = {  # of each floor outside the wall a function that a run passes through, or that tells of it
+    "storage": "atomic.free", "render": "markdown.markdown", "paper": "system", "corpora": "datacard.card",
+    "results": "labels.relation", "tracking": "run_folder.describe", "claims": "arithmetic._two_above_all",
+    "pages": "build.texts", "complexity": "measure.count", "runs": "run.made_for_gpu",
+    "figures": "draw.draw_figures", "web": "report.report_html", "experiment": "main", "cli": "commands.main",
+}  # fmt: skip
+INSIDE = {"model": "loss.smoothed_cross_entropy", "data": "batching.share", "decoding": "search.penalty"} | {
+    "training": "schedule.rate"
+}
+KINDS = [BASE_ROW, *(row for row in LADDER if row.name == "ConvS2S"), LAB[0]]
+PARSER = Row("parser", lambda base: base, Paper(), Parsing())
+
+
+def test_only_what_lies_behind_the_wall_makes_a_run_old(copy: Path) -> None:
+    rows = [*KINDS, PARSER]
+    before = ids_of(rows)
+    for floor, place in OUTSIDE.items():
+        module, _, function = place.rpartition(".")
+        edited(function, copy / floor / f"{module}.py" if module else copy / f"{floor}.py")
+    assert ids_of(rows) == before
+    for floor, place in INSIDE.items():
+        module, _, function = place.partition(".")
+        edited(function, copy / floor / f"{module}.py")
+        after = ids_of(rows)
+        assert not [name for name in after if after[name] == before[name]], floor
+        before = after
+    edited("count_brackets", copy / "decoding/evalb.py")
+    after = ids_of(rows)
+    assert [name for name in after if after[name] != before[name]] == ["parser"]
+
+
+def test_from_behind_the_wall_a_parser_takes_these_alone() -> None:
+    """One import more on the way to them, even inside a function, makes every parser old."""
+    code = provenance._code((type(PARSER.task),), True)
+    taken = code.taken("repro.runs.task")
+    inside = [path.relative_to(places.PACKAGE.parent).with_suffix("") for path in places.PACKAGE.glob("*/**/*.py")]
+    names = [".".join(path.parts) for path in inside if path.parts[1] in ("model", "data", "training", "decoding")]
+    assert sorted(name for name in names if not name.endswith("__init__") and code.digest(name) in taken) == [
+        "repro.data.shards", "repro.data.tokenizer", "repro.data.treebank", "repro.decoding.evalb",
+    ]  # fmt: skip
+
+
+def test_a_new_rival_makes_no_run_old(copy: Path) -> None:
+    rows = [BASE_ROW, *(row for row in LADDER if row.name in ("simple", "ConvS2S")), LAB[0]]
+    before = ids_of(rows)
+    assert len({*before.values()}) == len(rows)
+    (copy / "model/rivals/newest.py").write_text(NEWEST)
+    assert ids_of(rows) == before
+    for row in rows:  # nor does its row: the file of the table decides nothing
+        assert "ladder.py" not in provenance.fingerprints(row.system)
+    of_base = provenance.fingerprints()
+    assert not [file for file in of_base if file.startswith(("model/rivals/", "model/ablations/"))]
+
+
+@pytest.mark.faults
+def test_a_change_of_a_rival_makes_its_own_runs_old_and_those_that_stand_on_it(copy: Path) -> None:
+    before = ids_of([BASE_ROW, *LADDER])
+    file = copy / "model/rivals/convs2s.py"
+    file.write_text(file.read_text().replace("SPREAD = 0.1", "SPREAD = 0.2"))
+    after = ids_of([BASE_ROW, *LADDER])
+    assert {name for name in before if after[name] != before[name]} == {"ConvS2S"}
+    file = copy / "model/rivals/convolution.py"
+    file.write_text(
+        file.read_text().replace("self.dilation = kernel, dilation", "self.dilation = kernel, 2 * dilation")
+    )
+    changed = {name for name, of in ids_of([BASE_ROW, *LADDER]).items() if of != before[name]}
+    of_hybrids = {name for name in before if name.startswith(("encoder: ", "decoder: "))}
+    assert changed == {"ConvS2S", "ByteNet"} | of_hybrids
