@@ -5,7 +5,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from own_signals import own_signals
 
 from repro.storage.lock import WORK, locked
 from repro.tracking.client import connect
@@ -78,6 +79,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def collected_tests(pytestconfig: pytest.Config) -> set[str]:
     """All that was found, what is marked to be left out included: a test file alone finds its own."""
     return pytestconfig.stash[COLLECTED]
+
+
+@pytest.fixture(name="own_signals")
+def _own_signals() -> Iterator[None]:
+    with own_signals():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -19,7 +18,6 @@ import pytest
 import torch
 from cli.test_decode import Run, finished
 from figures.conftest import record
-from own_signals import own_signals
 from paper_runs import perplexity
 from report_records import HOSTILE, fill
 from text_folders import put, text_folder
@@ -53,12 +51,6 @@ def loaded(made: Run) -> Loaded:
     return repro.load(made.folder)
 
 
-@pytest.fixture
-def _own_signals() -> Iterator[None]:
-    with own_signals():
-        yield
-
-
 def test_importing_it_costs_nothing_and_names_what_it_has() -> None:
     code = "import repro, sys; print({'torch', 'pandas', 'numpy'} & set(sys.modules), repro.load.__name__)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
@@ -78,7 +70,7 @@ def quick(tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("repro.runs.sweep.keep_beside", lambda *_: None)
 
 
-@pytest.mark.usefixtures("_own_signals", "quick")
+@pytest.mark.usefixtures("own_signals", "quick")
 def test_every_example_of_the_page_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "python.md").read_text("utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
@@ -102,7 +94,7 @@ def test_every_example_of_the_page_runs(tmp_path: Path, capsys: pytest.CaptureFi
     assert "experiments/own.py" not in page
 
 
-@pytest.mark.usefixtures("_own_signals", "quick")
+@pytest.mark.usefixtures("own_signals", "quick")
 def test_the_notebook_of_first_steps_runs_as_it_is() -> None:
     notebook = json.loads((ROOT / "docs" / "first_steps.ipynb").read_text("utf-8"))
     assert (notebook["nbformat"], notebook["cells"][0]["cell_type"]) == (4, "markdown")
@@ -123,7 +115,7 @@ def own(tmp_path: Path) -> dict[str, Any]:
     return {"scale": "smoke", "steps": 1, "corpus": "folder", "data_dir": text, "vocab_size": 300}
 
 
-@pytest.mark.usefixtures("_own_signals", "quick")
+@pytest.mark.usefixtures("own_signals", "quick")
 def test_rows_of_a_program_stand_in_one_table_in_the_order_of_their_first_runs(own: dict[str, Any]) -> None:
     # the folder is called after the text, which is known only when it was opened: all rows had the first place
     deep = partial(Toy, depth=2)

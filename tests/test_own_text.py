@@ -2,12 +2,11 @@
 
 import gzip
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from own_signals import own_signals, places
+from own_signals import places
 from text_folders import put, text_folder
 
 from repro.corpora.catalogue import open_corpus
@@ -17,6 +16,7 @@ from repro.experiment import Paper, Row, main
 from repro.results import record
 from repro.results.record import Record
 
+pytestmark = pytest.mark.usefixtures("own_signals")
 SUBJECTS = {"the dog": "el perro", "a cat": "un gato", "my sister": "mi hermana", "no child": "ningún niño"}
 VERBS = {"sees": "ve", "hears": "oye", "finds": "encuentra"}
 OBJECTS = {"the house": "la casa", "an apple": "una manzana", "two trees": "dos árboles"}
@@ -26,12 +26,6 @@ PAIRS = [
     for verb in VERBS
     for thing in OBJECTS
 ]
-
-
-@pytest.fixture(autouse=True)
-def _own_signals() -> Iterator[None]:
-    with own_signals():
-        yield
 
 
 def trained(folder: Path, text: Path, pair: str, *more: str) -> Record:
