@@ -25,8 +25,7 @@ from repro.runs.options import Options, Seeds, chosen_scale
 from repro.runs.outputs import brackets_of
 from repro.runs.run import Silence
 from repro.runs.run_dir import RunDir, planned, with_texts
-from repro.runs.table import Table
-from repro.runs.task import PARSING_SEARCH
+from repro.runs.table import PARSING_SEARCH, Table
 from repro.training import stages
 from repro.training.checkpoint import path_of, weights
 from repro.training.loop import Every

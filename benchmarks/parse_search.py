@@ -34,7 +34,7 @@ from repro.results.sentences import Brackets
 from repro.runs.load import Trained, check_parses, open_run
 from repro.runs.outputs import brackets_of
 from repro.runs.scales import SCALES
-from repro.runs.task import PARSING_SEARCH, Parsing
+from repro.runs.table import PARSING_SEARCH, Parsing
 from repro.training import cpu_tuning
 
 BOUND = 6  # most processor time of the last search, in times that of the first

@@ -25,8 +25,7 @@ from repro.runs.pool import is_worker, serve, this_command
 from repro.runs.refused import refuse_systems
 from repro.runs.run_dir import RunDir, folder_name, planned, shard_of
 from repro.runs.scales import Scale
-from repro.runs.table import Paper, Row, Table, printed, printed_f1
-from repro.runs.task import Parsing, Translation
+from repro.runs.table import Paper, Parsing, Row, Table, Translation, printed, printed_f1
 
 # what an experiment file needs
 __all__ = ["Paper", "Parsing", "Row", "Translation", "main", "main_of", "printed", "printed_f1"]

@@ -10,7 +10,7 @@ from paper_runs import paper_run
 from repro.decoding.bleu import translation_scores
 from repro.results.record import Record, path, signature_of
 from repro.results.sentences import Brackets, Translated, write_brackets, write_sentences
-from repro.runs.task import SCORES, Parsing
+from repro.runs.table import SCORES, Parsing
 
 REFERENCES = {
     "dev": ["der Hund läuft heute sehr schnell nach Hause", "die Katze schläft auf dem Sofa", "das ist gut"],

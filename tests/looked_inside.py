@@ -14,7 +14,7 @@ from repro.data.vocabulary import Subwords
 from repro.model.build import build
 from repro.model.config import Hyper
 from repro.results.record import Record
-from repro.runs.task import Translation
+from repro.runs.table import Translation
 from repro.training import checkpoint
 from repro.training.run_spec import UNOPENED, RunSpec, path_of
 

@@ -24,7 +24,7 @@ from repro.corpora.treebanks import TREEBANKS, TREES
 from repro.runs.command import Parser, experiment_command, folder_named, ours
 from repro.runs.options import USUAL, add_options
 from repro.runs.scales import SCALES
-from repro.runs.task import Parsing, Task, Translation
+from repro.runs.table import Parsing, Task, Translation
 
 ARCHIVES = "archives"  # folder of downloaded archives, beside that of their texts
 FETCHABLE = f"{', '.join(COLLECTIONS)}; craft, which has trees"

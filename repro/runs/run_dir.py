@@ -24,8 +24,7 @@ from repro.results.provenance import cleared, fingerprint, system_text, task_dig
 from repro.results.record import TRANSLATION, Record
 from repro.runs.options import USUAL, Options, refuse_small_updates
 from repro.runs.scales import Scale
-from repro.runs.table import Table, rows_of
-from repro.runs.task import Task, Translation, searching_at
+from repro.runs.table import Table, Task, Translation, rows_of, searching_at
 from repro.tracking.run_folder import RECORD, describe, is_training
 from repro.training.run_spec import RECORDED, UNOPENED, RunSpec, TextSpec, checkpoints, step_of
 

@@ -30,8 +30,7 @@ from repro.runs.progress import Progress, overview
 from repro.runs.refused import refuse_long_lines, refuse_systems
 from repro.runs.run_dir import RunDir, with_texts
 from repro.runs.scales import Scale
-from repro.runs.table import Table, listed
-from repro.runs.task import Task
+from repro.runs.table import Table, Task, listed
 from repro.storage import atomic
 from repro.storage.lock import locked
 from repro.tracking.client import Tracker

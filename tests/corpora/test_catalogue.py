@@ -22,7 +22,7 @@ from repro.corpora.prepare import prepare
 from repro.data.tokenizer import train_tokenizer
 from repro.data.vocabulary import SCHEMES, Subwords, whole_words
 from repro.decoding.bleu import split_compounds
-from repro.runs.task import Translation
+from repro.runs.table import Translation
 
 
 def six_files(folder: Path, dev: str = "dev", **changed: bytes) -> Path:

@@ -33,7 +33,7 @@ from repro.corpora.parallel_text import (
 from repro.corpora.prepare import looked_for, prepare, seen_lines
 from repro.data.vocabulary import Subwords
 from repro.runs.run import Run
-from repro.runs.task import Translation
+from repro.runs.table import Translation
 
 SPLITTERS = "a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i\rj"  # str.splitlines() makes ten lines of it
 clean = st.text().filter(lambda line: line.strip() and not {"\n", "\0"} & set(line))

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from repro.results.provenance import fingerprint, task_digest
-from repro.runs.task import Translation
+from repro.runs.table import Translation
 
 for name in ("pandas", "torch._dynamo", "repro.corpora.prepare", "repro.runs.run", "repro.runs.sweep"):
     import_module(name)

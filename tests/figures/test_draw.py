@@ -14,7 +14,7 @@ from repro.figures.attention_maps import map_of_words
 from repro.figures.style import Numbers
 from repro.figures.trained import whose
 from repro.results.record import Record, path, signature_of
-from repro.runs.task import SCORES, Parsing
+from repro.runs.table import SCORES, Parsing
 from repro.storage import signed_json
 
 Make = Callable[..., Record]

@@ -7,7 +7,7 @@ from paper_runs import PAPER_SETTINGS, changed, paper_run, perplexity
 
 from repro.results.departures import departures, rules
 from repro.results.record import Record
-from repro.runs.task import Parsing
+from repro.runs.table import Parsing
 
 CORPUS = paper_run().corpus
 REST_OF_SEARCH = "alpha 0.6, at most input + 50"

@@ -21,8 +21,7 @@ from repro.results import frame as frames
 from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.labels import FIELDS, SYMBOLS, both, command_of, label, relation, system_label
 from repro.results.record import Record, path
-from repro.runs.table import Paper, Row, Table, listed, rows_of
-from repro.runs.task import Translation
+from repro.runs.table import Paper, Row, Table, Translation, listed, rows_of
 
 ROOT = Path(__file__).parents[2]
 HERE = replace(BASE, n_layers=3, dropout=0.2)  # half as deep, twice the dropout
@@ -110,7 +109,7 @@ def test_a_value_and_that_at_the_papers_size() -> None:
 # Every output
 
 
-def test_pages_show_both_sizes_of_a_row_and_both_counts(result_set: ResultSet) -> None:
+def test_every_output_shows_both_sizes_of_a_row_and_both_counts(result_set: ResultSet) -> None:
     page = build.texts(build.build_scale(replace(result_set, own=True)))[result_set.folder / "table3_C.md"]
     base, shallow, dropped = (grid(page, row) for row in ("base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"))
     p_drop = "P<sub>drop</sub>"
@@ -124,9 +123,6 @@ def test_pages_show_both_sizes_of_a_row_and_both_counts(result_set: ResultSet) -
     whole = markdown(tables.page_of_table(frame, "laptop", "table3"))
     assert [grid(whole, "(C) N=2 (here 1)")[name] for name in ("N", *sizes[:2])] == ["1 (2)", "0.31", "35.7"]
     assert "Base row: N 3 (6), d<sub>model</sub> 512, " in whole
-
-
-def test_latex_the_sheet_and_the_terminal_show_them(result_set: ResultSet) -> None:
     frame = result_set.frame(["table3_C"])
     assert frame is not None
     tex = latex(tables.page_of_table(frame, "laptop", "table3_C"), "it")

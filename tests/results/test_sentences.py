@@ -18,27 +18,13 @@ from sacremoses import MosesTokenizer
 
 from repro.corpora.grammar.generate import gold_trees
 from repro.decoding.bleu import sacrebleu_score
-from repro.results import artifacts
+from repro.results import artifacts, sentences
 from repro.results.artifacts import Artifact, are_of, own_file
 from repro.results.details import F1_THIRDS, with_brackets
 from repro.results.frame import table
 from repro.results.record import Record, path
-from repro.results.sentences import (
-    Brackets,
-    NgramCounts,
-    bleu,
-    faults,
-    ngram_counts,
-    read_brackets,
-    read_counts,
-    read_hypotheses,
-    read_places,
-    thirds,
-    write_brackets,
-    write_sentences,
-)
 from repro.runs.outputs import brackets_of
-from repro.runs.task import Parsing
+from repro.runs.table import Parsing
 
 
 def run(seed: int, **other: Any) -> Record:
@@ -56,7 +42,7 @@ def test_bleu_of_sums_is_sacrebleus(counts: tuple[int, ...]) -> None:
     theirs = BLEU.compute_bleu(correct, total, hypothesis, reference, smooth_method="exp").score
     sums = np.array([hypothesis, reference, *correct, *total], dtype=np.float64)
     # beside sums of another text, and of one without a right word: each is scored by itself
-    assert bleu(np.stack([SUMS, sums, NONE_RIGHT])) == pytest.approx([BY_HAND, theirs, 0.0], abs=1e-9)
+    assert sentences.bleu(np.stack([SUMS, sums, NONE_RIGHT])) == pytest.approx([BY_HAND, theirs, 0.0], abs=1e-9)
 
 
 # 4 of 5 words right, 2 of 4 pairs, 1 of 3 triples, no quadruple of 2: smoothed half of one
@@ -66,38 +52,40 @@ NONE_RIGHT = np.array([5, 6, 0, 0, 0, 0, 5, 4, 3, 2], dtype=np.float64)
 
 
 def summands(results: Path, record: Record, *of: str) -> Any:
-    counts = read_counts(results, record, *of)
+    counts = sentences.read_counts(results, record, *of)
     return counts and counts.summands.tolist()
 
 
 def test_counts_come_back_and_give_the_records_bleu(tmp_path: Path) -> None:
     record = run(1)
     leave(tmp_path, [record])
-    assert not list(faults(tmp_path, record))
+    assert not list(sentences.faults(tmp_path, record))
     for split, of in splits(1).items():
-        assert read_hypotheses(path(tmp_path, record), split) == hypotheses(1, split)
-        assert summands(tmp_path, record, split) == ngram_counts(*of[:2], "de").summands.tolist()
+        assert sentences.read_hypotheses(path(tmp_path, record), split) == hypotheses(1, split)
+        assert summands(tmp_path, record, split) == sentences.ngram_counts(*of[:2], "de").summands.tolist()
     whole = BLEU().corpus_score(hypotheses(1, "dev"), [REFERENCES["dev"]]).score
-    assert bleu(np.array(summands(tmp_path, record)).sum(0)) == pytest.approx(whole, abs=1e-9)
-    assert read_counts(tmp_path, run(2)) is None, "seed 2 has none"
+    assert sentences.bleu(np.array(summands(tmp_path, record)).sum(0)) == pytest.approx(whole, abs=1e-9)
+    assert sentences.read_counts(tmp_path, run(2)) is None, "seed 2 has none"
 
 
 def test_generated_text_keeps_its_references_and_no_counts(tmp_path: Path) -> None:
     record, made = run(1), splits(1, source=[7, 5, 3], is_open=True)
-    write_sentences(path(tmp_path, record), record.run, made)
+    sentences.write_sentences(path(tmp_path, record), record.run, made)
     kept = artifacts.read(path(tmp_path, record), "dev")
     assert kept
     assert {*kept.columns} == {"hypothesis", "reference", "source"}
-    assert not list(faults(tmp_path, record))
+    assert not list(sentences.faults(tmp_path, record))
     sides = made["dev"][:2]
-    assert summands(tmp_path, record) == ngram_counts(*sides, "de").summands.tolist()
-    places = read_places(tmp_path, record, "dev")
+    assert summands(tmp_path, record) == sentences.ngram_counts(*sides, "de").summands.tolist()
+    places = sentences.read_places(tmp_path, record, "dev")
     assert places is not None
     assert places.source == [7, 5, 3]
-    assert [one.summands.tolist() for one in places.thirds] == [one.summands.tolist() for one in thirds(*sides, "de")]
+    assert [one.summands.tolist() for one in places.thirds] == [
+        one.summands.tolist() for one in sentences.thirds(*sides, "de")
+    ]
     changed(path(tmp_path, record), reference=["der", "die", "das"])
     with pytest.raises(ValueError, match="dev: expected counts that give the record's BLEU of"):
-        read_counts(tmp_path, record)
+        sentences.read_counts(tmp_path, record)
 
 
 def test_missing_translations_are_named(tmp_path: Path) -> None:
@@ -106,14 +94,14 @@ def test_missing_translations_are_named(tmp_path: Path) -> None:
     file = own_file(path(tmp_path, record), "test")
     kept = file.read_bytes()
     file.unlink()
-    assert list(faults(tmp_path, record)) == ["its translations of test are missing"]
+    assert list(sentences.faults(tmp_path, record)) == ["its translations of test are missing"]
     with pytest.raises(FileNotFoundError, match="expected translations of test beside it, found none"):
-        read_hypotheses(path(tmp_path, record), "test")
+        sentences.read_hypotheses(path(tmp_path, record), "test")
     file.write_bytes(kept)
-    assert not list(faults(tmp_path, record))
+    assert not list(sentences.faults(tmp_path, record))
     other = replace(record, seed=9)
     nothing: Any = {split: dict.fromkeys(record.scores[split]) for split in ("dev", "test")}  # type: ignore[literal-required]
-    assert not list(faults(tmp_path, replace(other, status="diverged", scores=nothing)))
+    assert not list(sentences.faults(tmp_path, replace(other, status="diverged", scores=nothing)))
 
 
 def changed(place: Path, about: dict[str, Any] | None = None, **columns: Any) -> None:
@@ -129,12 +117,12 @@ def test_the_translations_of_another_seed_are_known_as_such(tmp_path: Path) -> N
     leave(tmp_path, [one, other])
     mine, theirs = (path(tmp_path, record) for record in (one, other))
     changed(mine, hypothesis=hypotheses(2, "dev"))
-    assert list(faults(tmp_path, one)) == ["other translations of dev stand beside it than were scored"]
+    assert list(sentences.faults(tmp_path, one)) == ["other translations of dev stand beside it than were scored"]
     for split in ("dev", "test"):
         found = artifacts.read(theirs, split)
         assert found
         artifacts.write(mine, split, found)
-    [said] = faults(tmp_path, one)
+    [said] = sentences.faults(tmp_path, one)
     assert f"expected dev of run {one.run}, got that of run {other.run}. Restore the file from git" in said
     assert are_of(mine, other.run)
 
@@ -151,25 +139,27 @@ def test_counts_that_cannot_be_are_refused(columns: dict[str, Any], complaint: s
     leave(tmp_path, [record])
     fewer: Any = {**record.corpus, "n_dev": 2}
     with pytest.raises(ValueError, match="expected 2 sentences, got 3"):
-        read_counts(tmp_path, replace(record, corpus=fewer))
+        sentences.read_counts(tmp_path, replace(record, corpus=fewer))
     changed(path(tmp_path, record), **columns)
     with pytest.raises(ValueError, match=complaint):
-        read_counts(tmp_path, record)
+        sentences.read_counts(tmp_path, record)
 
 
 def test_counts_are_read_once_and_again_where_the_file_or_the_record_is_another(tmp_path: Path) -> None:
     record = run(1)
     leave(tmp_path, [record])
-    assert read_counts(tmp_path, record) is read_counts(tmp_path, record) is not None
+    assert sentences.read_counts(tmp_path, record) is sentences.read_counts(tmp_path, record) is not None
     with pytest.raises(ValueError, match="expected dev of run f"):
-        read_counts(tmp_path, replace(record, run="f" * 16))
+        sentences.read_counts(tmp_path, replace(record, run="f" * 16))
     changed(path(tmp_path, record), {"run": "e" * 16})
     with pytest.raises(ValueError, match="got that of run e"):
-        read_counts(tmp_path, record)
+        sentences.read_counts(tmp_path, record)
 
 
 def test_summands_count_the_n_grams_there_are() -> None:
-    counts = NgramCounts(np.array([6, 2, 0]), np.array([5, 3, 1]), np.array([[4, 3, 2, 1], [1, 0, 0, 0], [0, 0, 0, 0]]))
+    counts = sentences.NgramCounts(
+        np.array([6, 2, 0]), np.array([5, 3, 1]), np.array([[4, 3, 2, 1], [1, 0, 0, 0], [0, 0, 0, 0]])
+    )
     assert counts.summands.tolist() == [
         [6, 5, 4, 3, 2, 1, 6, 5, 4, 3],
         [2, 3, 1, 0, 0, 0, 2, 1, 0, 0],
@@ -195,18 +185,18 @@ def test_sums_of_counts_give_the_score(language: str, in_tokens: bool) -> None:
         hypotheses, references = (
             [moses.tokenize(line, return_str=True) for line in side] for side in (hypotheses, references)
         )
-    found = ngram_counts(hypotheses, references, language, in_tokens=in_tokens).summands
+    found = sentences.ngram_counts(hypotheses, references, language, in_tokens=in_tokens).summands
     for lines in (slice(None), slice(0, 23)):
         score = sacrebleu_score(hypotheses[lines], references[lines], language, are_tokens=in_tokens)
         sums = found[lines].sum(0)
-        assert bleu(sums) == pytest.approx(score.bleu, abs=1e-9)
+        assert sentences.bleu(sums) == pytest.approx(score.bleu, abs=1e-9)
         assert (sums[0], sums[1]) == (score.hyp_len, score.ref_len)
 
 
 @given(st.lists(st.text("ab1-.,&;'\"<>()%„ \u00a0\t").filter(lambda line: "\n" not in line), min_size=1))
 def test_counts_are_sacrebleus_line_by_line(lines: list[str]) -> None:
     references = [line[1:] + "a a, a." for line in lines]
-    found = ngram_counts(lines, references, "de")
+    found = sentences.ngram_counts(lines, references, "de")
     for i, pair in enumerate(zip(lines, references, strict=True)):
         theirs = BLEU(force=True).corpus_score([pair[0]], [[pair[1]]])
         assert found.correct[i].tolist() == theirs.counts
@@ -214,21 +204,21 @@ def test_counts_are_sacrebleus_line_by_line(lines: list[str]) -> None:
 
 
 def test_characters_are_counted_where_words_have_no_blanks() -> None:
-    found = ngram_counts(["我喜欢狗。"], ["我喜欢猫。"], "zh")
+    found = sentences.ngram_counts(["我喜欢狗。"], ["我喜欢猫。"], "zh")
     assert (found.hypothesis.tolist(), found.correct.tolist()) == ([5], [[4, 2, 1, 0]])
-    parts = thirds(["我喜欢狗。吗"], ["我喜欢猫。吗"], "zh")
+    parts = sentences.thirds(["我喜欢狗。吗"], ["我喜欢猫。吗"], "zh")
     assert [part.correct[0].tolist() for part in parts] == [[2, 1, 0, 0], [1, 0, 0, 0], [2, 1, 0, 0]]
 
 
 def test_an_empty_translation_counts_its_reference() -> None:
-    found = ngram_counts(["", "das ist gut"], ["das ist gut", "das ist gut"], "de")
+    found = sentences.ngram_counts(["", "das ist gut"], ["das ist gut", "das ist gut"], "de")
     assert found.summands.tolist() == [[0, 3, 0, 0, 0, 0, 0, 0, 0, 0], [3, 3, 3, 2, 1, 0, 3, 2, 1, 0]]
 
 
 def test_thirds_by_hand() -> None:
     # 7 words are cut 2, 2, 3; the reference's 8 are cut 2, 3, 3; marks are words of their own
     hypotheses, references = ["a b c d e f ."], ["a b x c d e f ."]
-    first, second, last = thirds(hypotheses, references, "de")
+    first, second, last = sentences.thirds(hypotheses, references, "de")
     assert [(int(one.hypothesis[0]), int(one.reference[0])) for one in (first, second, last)] == [
         (2, 2),
         (2, 3),
@@ -239,11 +229,11 @@ def test_thirds_by_hand() -> None:
 
 def test_thirds_hold_every_token_once_and_short_lines_leave_some_empty() -> None:
     hypotheses, references = read("hyp.de"), read("ref.de")
-    whole = ngram_counts(hypotheses, references, "de")
-    parts = thirds(hypotheses, references, "de")
+    whole = sentences.ngram_counts(hypotheses, references, "de")
+    parts = sentences.thirds(hypotheses, references, "de")
     assert sum(part.hypothesis for part in parts).tolist() == whole.hypothesis.tolist()
     assert sum(part.reference for part in parts).tolist() == whole.reference.tolist()
-    assert [part.hypothesis.tolist() for part in thirds(["a", ""], ["a b", "c"], "de")] == [
+    assert [part.hypothesis.tolist() for part in sentences.thirds(["a", ""], ["a b", "c"], "de")] == [
         [0, 0], [0, 0], [1, 0],
     ]  # fmt: skip
 
@@ -252,14 +242,14 @@ def test_thirds_hold_every_token_once_and_short_lines_leave_some_empty() -> None
 
 
 BRACKETS = {
-    "dev": Brackets(
+    "dev": sentences.Brackets(
         np.array([4, 9, 2, 7, 7]),
         np.array([2, 6, 1, 4, 3]),
         np.array([2, 5, 2, 4, 5]),
         np.array([2, 3, 1, 4, 1]),
         {"a leaf missing": np.array([0, 1, 0, 0, 0]), "never closed": np.array([0, 2, 0, 0, 1])},
     ),
-    "test": Brackets(np.array([3, 3, 3]), np.array([1, 2, 1]), np.array([1, 2, 2]), np.array([1, 1, 1]), {}),
+    "test": sentences.Brackets(np.array([3, 3, 3]), np.array([1, 2, 1]), np.array([1, 2, 2]), np.array([1, 1, 1]), {}),
 }
 
 
@@ -278,7 +268,7 @@ def test_scores_by_hand() -> None:
     }
     # the third, the first; the two of 7 words in their order; the one of 9: parts of 2, 2 and 1
     assert BRACKETS["dev"].by_length() == pytest.approx([100 * 6 / 7, 100 * 10 / 16, 100 * 6 / 11])
-    nothing = Brackets(*(np.zeros(0, np.int64) for _ in range(4)), {})  # type: ignore[arg-type]
+    nothing = sentences.Brackets(*(np.zeros(0, np.int64) for _ in range(4)), {})  # type: ignore[arg-type]
     assert set(nothing.scores().values()) == {0.0}
 
 
@@ -302,15 +292,15 @@ def test_scores_of_counts_are_those_of_the_task() -> None:
 
 def test_brackets_that_were_written_are_read_again_and_what_gives_other_scores_is_refused(tmp_path: Path) -> None:
     record = parser_run(tmp_path)
-    assert repr(read_brackets(tmp_path, record)) == repr(BRACKETS)
-    assert not [*faults(tmp_path, record)]
+    assert repr(sentences.read_brackets(tmp_path, record)) == repr(BRACKETS)
+    assert not [*sentences.faults(tmp_path, record)]
     for column, values, complaint in (
         ("found", [2, 6, 1, 4, 4], "dev: expected brackets that give the record's f1 of"),
         ("right", [3, 2, 1, 4, 1], "dev: expected no more right brackets than were found"),
     ):
         dev = BRACKETS["dev"]._replace(**{column: np.array(values)})
-        write_brackets(path(tmp_path, record), record.run, {**BRACKETS, "dev": dev})
-        [said] = faults(tmp_path, record)
+        sentences.write_brackets(path(tmp_path, record), record.run, {**BRACKETS, "dev": dev})
+        [said] = sentences.faults(tmp_path, record)
         assert complaint in said
 
 
@@ -319,17 +309,17 @@ def test_brackets_of_another_run_and_damaged_files_are_named(tmp_path: Path) -> 
     place = path(tmp_path, record)
     fewer: Any = {**record.corpus, "n_test": 2}
     with pytest.raises(ValueError, match="test: expected 2 sentences, got 3"):
-        read_brackets(tmp_path, replace(record, corpus=fewer))
-    write_brackets(place, "f" * 16, BRACKETS)
+        sentences.read_brackets(tmp_path, replace(record, corpus=fewer))
+    sentences.write_brackets(place, "f" * 16, BRACKETS)
     with pytest.raises(ValueError, match="expected dev of run 0123456789abcdef, got that of run f+"):
-        read_brackets(tmp_path, record)
+        sentences.read_brackets(tmp_path, record)
     file = own_file(place, "dev")
     file.write_bytes(file.read_bytes()[:-9])
-    [said] = faults(tmp_path, record)
+    [said] = sentences.faults(tmp_path, record)
     assert "is damaged" in said
     assert not are_of(place, record.run)
     file.unlink()
-    assert [*faults(tmp_path, record)] == ["its brackets of dev and test are missing"]
+    assert [*sentences.faults(tmp_path, record)] == ["its brackets of dev and test are missing"]
 
 
 def test_a_row_shows_f1_by_length_and_nothing_where_a_run_kept_no_brackets(tmp_path: Path) -> None:

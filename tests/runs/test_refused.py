@@ -34,8 +34,7 @@ from repro.runs.options import Options
 from repro.runs.refused import n_places, refuse_long_lines, refuse_systems
 from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
-from repro.runs.table import Table, rows_of
-from repro.runs.task import Translation
+from repro.runs.table import Table, Translation, rows_of
 
 SMOKE = SCALES["smoke"]
 TASK = Translation("en-de")

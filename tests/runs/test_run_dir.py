@@ -25,8 +25,7 @@ from repro.results import comparable, places, provenance
 from repro.runs.options import Options
 from repro.runs.run_dir import RunDir, made_of, planned, refuse_changed
 from repro.runs.scales import SCALES
-from repro.runs.table import BASE_ROW, Paper, Row
-from repro.runs.task import Parsing, Translation
+from repro.runs.table import BASE_ROW, Paper, Parsing, Row, Translation
 from repro.tracking.run_folder import write_run
 from repro.training.run_spec import TextSpec
 from repro.training.stages import set_up
@@ -230,7 +229,7 @@ def test_only_what_lies_behind_the_wall_makes_a_run_old(copy: Path) -> None:
 def test_from_behind_the_wall_a_parser_takes_these_alone() -> None:
     """One import more on the way to them, even inside a function, makes every parser old."""
     code = provenance._code((type(PARSER.task),), True)
-    taken = code.taken("repro.runs.task")
+    taken = code.taken("repro.runs.table")
     inside = [path.relative_to(places.PACKAGE.parent).with_suffix("") for path in places.PACKAGE.glob("*/**/*.py")]
     names = [".".join(path.parts) for path in inside if path.parts[1] in ("model", "data", "training", "decoding")]
     assert sorted(name for name in names if not name.endswith("__init__") and code.digest(name) in taken) == [

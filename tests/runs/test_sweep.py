@@ -30,7 +30,7 @@ from repro.runs.progress import overview
 from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
 from repro.runs.sweep import LONGEST, pages, translations, what_next
-from repro.runs.task import Parsing, Translation
+from repro.runs.table import Parsing, Translation
 from repro.storage import atomic
 from repro.storage.journal import Journal
 from repro.tracking.client import Tracker

@@ -36,8 +36,7 @@ from repro.runs import load
 from repro.runs.run import COMPILED, PACKED, made_for_gpu
 from repro.runs.run_dir import made_of
 from repro.runs.scales import SCALES
-from repro.runs.table import Table, rows_of
-from repro.runs.task import Translation
+from repro.runs.table import Table, Translation, rows_of
 
 pytestmark = pytest.mark.usefixtures("not_looked_inside")
 EXPERIMENT = '''"""A toy beside the base."""

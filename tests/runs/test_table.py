@@ -18,8 +18,7 @@ from repro.runs.load import experiment
 from repro.runs.options import Options, Seeds
 from repro.runs.run_dir import RunDir, planned, shard_of
 from repro.runs.scales import SCALES
-from repro.runs.table import BASE_ROW, TAKEN, Paper, Row, Table, listed, rows_of
-from repro.runs.task import Translation
+from repro.runs.table import BASE_ROW, TAKEN, Paper, Row, Table, Translation, listed, rows_of
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 TABLES = [experiment(path) for path in sorted(EXPERIMENTS.glob("table3_*.py"))]

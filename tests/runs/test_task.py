@@ -27,8 +27,7 @@ from repro.results.sentences import read_brackets
 from repro.runs.options import Options, chosen_scale
 from repro.runs.outputs import brackets_of
 from repro.runs.scales import SCALES
-from repro.runs.table import Row
-from repro.runs.task import SCORES, Parsing, Task, Translation, searching_at
+from repro.runs.table import SCORES, Parsing, Row, Task, Translation, searching_at
 
 
 def test_translation_is_a_task() -> None:
