@@ -75,8 +75,6 @@ def train(
     every: Every = EVERY,
     stop_at: int = 0,
     watch: Callable[[TranslationModule, str, int], object] = lambda module, kind, step: None,
-    run: str = RUN,
-    seed: int = 1,
     devices: int = 1,
     precision: Any = "fp32",
     group: Group | None = None,
@@ -84,27 +82,17 @@ def train(
     **change: Any,
 ) -> Fitted:
     """Train the tiny run; `change` is what differs from `HYPER`. Something may happen at the end of a step."""
-    module = TranslationModule(replace(HYPER, **change), V, seed, system)
-
-    def watch_module(kind: str, step: int, numbers: dict[str, float]) -> None:
-        watch(module, kind, step)
-
+    module = TranslationModule(replace(HYPER, **change), V, 1, system)
+    sides = text(sentences, seed=0), text(31, seed=1, lengths=dev)
     with same_arithmetic():
         return fit(
             module,
-            TranslationData(
-                text(sentences, seed=0),
-                text(31, seed=1, lengths=dev),
-                budget=budget,
-                data_hash="data",
-                seed=seed,
-                accumulate=accumulate,
-            ),
+            TranslationData(*sides, budget=budget, data_hash="data", seed=1, accumulate=accumulate),
             folder=folder,
-            run=run,
+            run=RUN,
             log=Journal() if journal is None else journal,
             every=every,
-            watch=watch_module,
+            watch=lambda kind, step, numbers: watch(module, kind, step),
             should_stop=lambda: module.trainer.global_step == stop_at,
             devices=devices,
             precision=precision,
