@@ -157,12 +157,8 @@ def test_they_take_no_level_from_a_claim_and_claims_none_from_them() -> None:
 # All lists so far: a claim that comes later voids no run, and no list can be made up
 
 
-def test_the_list_of_today_is_noted() -> None:
-    noted = json.loads(FILE.read_bytes())
-    assert catalogue_digest() in noted, "before any run under it, type: python -m repro.claims.catalogue"
-
-
-def test_a_list_holds_its_claims_as_they_were() -> None:
+def test_the_list_of_today_is_noted_and_a_list_holds_its_claims_as_they_were() -> None:
+    assert catalogue_digest() in json.loads(FILE.read_bytes()), "before any run: python -m repro.claims.catalogue"
     first = CLAIMS[0]
     assert all(held(catalogue_digest(), one) for one in LISTED)
     assert held(catalogue_digest(), replace(first, says="in other words"))

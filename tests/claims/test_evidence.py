@@ -69,16 +69,13 @@ def test_what_does_not_count_is_set_apart_by_name(changed: dict[str, Any], why: 
     assert [(one.record.seed, one.why) for one in found.apart] == [(11, why)]
 
 
-def test_seeds_that_were_looked_at_before_do_not_count() -> None:
+def test_seeds_that_were_looked_at_before_do_not_count_nor_any_after_a_gap() -> None:
     found = evidence_of([run(seed) for seed in range(6, 12)])
     assert seeds(found) == [9, 10, 11]
     assert why_apart(found.apart) == [
         f"3 of seeds below {FIRST_SEED}, whose runs were looked at when scales, claims and analysis were chosen: "
         "h=1 (seed 6, 7, 8)"
     ]
-
-
-def test_after_a_gap_nothing_counts() -> None:
     found = evidence_of([run(12), run(9), run(10), run(13)])
     assert seeds(found) == [9, 10]
     assert why_apart(found.apart) == ["2 after a gap in the seeds, which count from 9 on: h=1 (seed 12, 13)"]

@@ -1,14 +1,18 @@
 """Verdicts are what the records say: suites of which the truth is known, and records with one fault each."""
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmark_files import opened
 from paper_runs import paper_run, perplexity, that_counts, told_apart
 from printed_rows import PRINTED
 
@@ -221,21 +225,18 @@ def judge(records: Sequence[Record], **other: Any) -> list[Judged]:
     return judging.judge(evidence_of(records), **other)
 
 
-def test_records_are_judged() -> None:
-    result = of(judge([*some(B0, 25.8), *some(H1, 24.9)]), "C28b")
+def test_records_are_judged_and_seeds_beyond_those_declared_change_nothing() -> None:
+    declared = [*some(B0, 25.8), *some(H1, 24.9)]
+    result = of(judge(declared), "C28b")
     assert (result.verdict, result.explored) == ("reproduced", None)
     log_ppl, bleu = result.found
     assert bleu.value == pytest.approx(0.9, abs=0.05)
     assert log_ppl.value == pytest.approx(0.009, abs=5e-4)  # a better one is less, and still counts as plus
     assert log_ppl.printed == pytest.approx(math.log(5.29 / 4.92))
     assert bleu.runs == (5, 5)
-
-
-def test_seeds_beyond_those_declared_change_nothing() -> None:
     # the sixth seed of h=1 would turn it round
-    declared = [*some(B0, 25.8), *some(H1, 24.9)]
     more = [*declared, run(H1, FIRST_SEED + SEEDS, bleu=60.0), run(B0, FIRST_SEED + SEEDS, bleu=0.0)]
-    assert of(judge(more), "C28b") == of(judge(declared), "C28b")
+    assert of(judge(more), "C28b") == result
 
 
 def test_runs_that_do_not_count_are_explored() -> None:
@@ -355,3 +356,39 @@ def test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_be
         "BLEU": (21.1, 24.9),
         "BLEU (test)": (34.4, 24.9),
     }
+
+
+# What docs/claims.md says of error rates is what the simulation recorded, of the list of today
+
+
+@pytest.fixture(scope="module")
+def simulation() -> ModuleType:
+    return opened("verdicts")
+
+
+def test_the_page_is_that_of_the_record_and_of_this_list(simulation: ModuleType) -> None:
+    record = json.loads(simulation.RECORD.read_bytes())
+    page = (Path(__file__).parents[2] / "docs" / "claims.md").read_text("utf-8")
+    assert simulation.rendered(page, record) == page, "python benchmarks/verdicts.py --render"
+    assert record["claims"] == catalogue_digest(), "python benchmarks/verdicts.py measures again"
+    promised = {world.name for world in simulation.WORLDS}
+    wrong = {(one["world"], one["shared"]): one["wrong"] for one in record["lines"] if one["world"] in promised}
+    assert len(wrong) == 2 * len(promised)
+    assert max(wrong.values()) <= 0.05
+
+
+def test_pages_are_drawn_as_their_world_says(simulation: ModuleType) -> None:
+    world, random = simulation.World(name="x", size=-2.0), np.random.default_rng(1)
+    assert simulation.truth(world, BLEU, B0) == 25.8
+    assert simulation.truth(world, BLEU, "table3_A/h=1") == pytest.approx(25.8 + 1.8)
+    runs = simulation.drawn(world, random, shared=True)["BLEU"]
+    full = {row: of for row, of in runs.items() if len(of) == SEEDS}
+    assert len(runs) - len(full) == simulation.LOST
+    assert {*runs[B0]} <= {*range(FIRST_SEED, FIRST_SEED + SEEDS)}
+
+
+def test_a_wrong_page_and_a_right_one_are_told_apart(simulation: ModuleType) -> None:
+    found = simulation.count(simulation.World(name="shifted", shift=20.0), 2, 1, shared=True)
+    assert found["wrong"] == 1.0
+    found = simulation.count(simulation.World(name="as printed, and clear", size=60.0), 2, 1, shared=True)
+    assert (found["wrong"], found["found"]["C30a"]) == (0.0, 1.0)

@@ -268,7 +268,7 @@ def test_the_depth_that_connects_all_pairs(name: str, window: int, n: int, layer
     assert not connects_all(STACKS[name](window, layers - 1), n)
 
 
-def test_all_pairs_means_all_pairs() -> None:
+def test_all_pairs_means_all_pairs_and_layers_that_never_connect_are_an_error() -> None:
     # the outputs beyond the first sixteen are asked as well
     class ShortSighted(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -276,19 +276,12 @@ def test_all_pairs_means_all_pairs() -> None:
             return torch.cat([total[:, :-1], x[:, -1:]], dim=1)
 
     assert not connects_all(ShortSighted(), 20)
-
-
-def test_layers_that_never_connect_are_an_error() -> None:
     with pytest.raises(ValueError, match="Expected 6 positions to be connected by at most 6 layers"):
         depth(lambda depth: Convolution(d=2, k=1), 6)
 
 
-def test_the_first_input_is_n_steps_from_the_last_output() -> None:
-    torch.manual_seed(0)
-    assert [steps_to_first(Recurrent(ElmanCell(2)), n) for n in (1, 2, 17)] == [1, 2, 17]
-
-
 def test_paths_are_followed_at_every_length_and_window(measured: Measured) -> None:
+    assert [steps_to_first(Recurrent(ElmanCell(2)), n) for n in (1, 2, 17)] == [1, 2, 17]
     found = {(line.layer, line.n, line.window) for line in measured.paths}
     plain = itertools.product(("self_attention", "recurrent"), TINY.n_paths, [None])
     assert {line.path for line in measured.paths if line.layer == "self_attention"} == {1}

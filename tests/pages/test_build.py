@@ -42,36 +42,35 @@ def test_the_files_are_a_function_of_the_records(tmp_path: Path) -> None:
 
 def test_check_finds_a_missing_file_one_digit_and_line_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save(tmp_path)
-    assert report.main(["--results", str(tmp_path), "--check"]) == 1
+    assert report.report(["--results", str(tmp_path), "--check"]) == 1
     assert not list(tmp_path.glob("*/*.md"))
-    assert report.main(["--results", str(tmp_path)]) == 0
+    assert report.report(["--results", str(tmp_path)]) == 0
     capsys.readouterr()
-    assert report.main(["--results", str(tmp_path), "--check"]) == 0
+    assert report.report(["--results", str(tmp_path), "--check"]) == 0
     assert capsys.readouterr().out == ""
     page, sheet = (tmp_path / "laptop" / f"table3.{kind}" for kind in ("md", "csv"))
     page.write_bytes(page.read_bytes().replace(b"62.0", b"62.9", 1))
-    assert report.main(["--results", str(tmp_path), "--check"]) == 1
+    assert report.report(["--results", str(tmp_path), "--check"]) == 1
     assert re.search(r"^-.*62\.9.*\n\+.*62\.0", capsys.readouterr().out, re.MULTILINE)
     assert b"62.9" in page.read_bytes()
-    assert report.main(["--results", str(tmp_path)]) == 0
+    assert report.report(["--results", str(tmp_path)]) == 0
     assert b"62.9" not in page.read_bytes()
     sheet.write_bytes(sheet.read_bytes().replace(b"\n", b"\r\n"))
-    assert report.main(["--results", str(tmp_path), "--check"]) == 1
+    assert report.report(["--results", str(tmp_path), "--check"]) == 1
 
 
-def test_an_edited_record_stops_the_tables(tmp_path: Path) -> None:
+def test_an_edited_record_stops_the_tables_and_no_results_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = save(tmp_path) / "laptop" / "base" / "base-seed1.json"
     file.write_bytes(file.read_bytes().replace(b"61.0", b"71.0"))
     with pytest.raises(ValueError, match=r"base-seed1\.json: edited by hand"):
-        report.main(["--results", str(tmp_path)])
+        report.report(["--results", str(tmp_path)])
     assert not list(tmp_path.glob("*/*.md"))
-
-
-def test_no_results_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        report.main(["--results", str(tmp_path / "nowhere")])
+        report.report(["--results", str(tmp_path / "nowhere")])
     assert "expected a folder of records, found none" in capsys.readouterr().err
-    assert build.build_scale(frames.ResultSet.read(tmp_path / "laptop")) == {}
+    assert build.build_scale(frames.ResultSet.read(tmp_path / "nowhere")) == {}
 
 
 def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:

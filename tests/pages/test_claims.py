@@ -98,7 +98,7 @@ def test_length_decides_only_where_the_penalty_turns_the_sign() -> None:
         assert cells(text, "C28b")[1][2] == told
 
 
-def test_todays_analysis_is_shown_beside_a_published_verdict() -> None:
+def test_todays_analysis_is_shown_beside_a_published_verdict_and_a_void_one_is_said() -> None:
     claim = next(one for one in CLAIMS if one.id == "C28b")
     one = Judged(claim=claim, verdict="undetermined", reason="", found=(), explored="printed size excluded")
     text = claims.promise([one], "laptop", NOTHING)
@@ -107,9 +107,6 @@ def test_todays_analysis_is_shown_beside_a_published_verdict() -> None:
     assert "**undetermined**; explored: printed size excluded" in shown
     same = page_of([replace(one, found=FOUND, explored="undetermined")])
     assert "explored" not in same
-
-
-def test_void_verdicts_say_so() -> None:
     void = Evidence(before=Published(void="The verdicts are void: run x is missing"))
     assert claims.promise([], "laptop", void).startswith(
         "The verdicts are void: run x is missing. Nothing about trained rows is judged here"

@@ -43,8 +43,17 @@ def made(results: Path) -> dict[Path, str]:
     return build.texts(build.build_scale(ResultSet.read(results / "laptop")))
 
 
-def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
+def test_it_says_what_was_judged_and_every_link_and_picture_is_there(tmp_path: Path) -> None:
     fill(tmp_path)
+    text = made(tmp_path)[tmp_path / "laptop/README.md"]
+    assert "15 runs of 3 rows" in text
+    assert "shows **the sign of large effects**" in text
+    judged = r"- \*\*sign as printed\*\*, \d claims?: .*Keys of size"
+    assert re.search(judged, text.partition("## Tables")[0]), "nine BLEU and 0.9 nats are beyond all noise"
+    assert "![" not in text, "no picture is there"
+    whole = made(tmp_path)[tmp_path / "laptop/table3.md"]
+    assert whole.index("**Worse than the base**, in BLEU on dev: d_k=16") < whole.index("| row")
+    assert re.search(r"\| \(B\) d_k=16 .* sign as printed +\|", whole)
     figures = tmp_path / "laptop" / "figures"
     figures.mkdir()
     for name in ("softmax_saturation", "curves_table3_B", "differences", "figure2_attention"):
@@ -65,19 +74,6 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
     assert shown == ["figure2_attention", "softmax_saturation", "differences", "curves_table3_B"]
     assert "How the rows of table3_B learned" in gallery
     assert tmp_path / "laptop/README.md" in written
-
-
-def test_it_says_what_was_judged(tmp_path: Path) -> None:
-    fill(tmp_path)
-    text = made(tmp_path)[tmp_path / "laptop/README.md"]
-    assert "15 runs of 3 rows" in text
-    assert "shows **the sign of large effects**" in text
-    judged = r"- \*\*sign as printed\*\*, \d claims?: .*Keys of size"
-    assert re.search(judged, text.partition("## Tables")[0]), "nine BLEU and 0.9 nats are beyond all noise"
-    assert "![" not in text, "no picture is there"
-    whole = made(tmp_path)[tmp_path / "laptop/table3.md"]
-    assert whole.index("**Worse than the base**, in BLEU on dev: d_k=16") < whole.index("| row")
-    assert re.search(r"\| \(B\) d_k=16 .* sign as printed +\|", whole)
 
 
 def test_a_page_of_one_run_says_so_and_that_others_are_missing(tmp_path: Path) -> None:
@@ -322,13 +318,13 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_report_writes_it_and_check_finds_it_missing(results: Path) -> None:
-    assert report.main(["--results", str(results)]) == 0
+    assert report.report(["--results", str(results)]) == 0
     whole = results / "README.md"
     [line] = [line for line in whole.read_text("utf-8").split("\n") if line.startswith("| C29a ")]
     assert [cell.strip() for cell in line.split("|")][-3:-1] == ["**sign as printed**", "**opposite sign**"]
-    assert report.main(["--results", str(results), "--check"]) == 0
+    assert report.report(["--results", str(results), "--check"]) == 0
     whole.unlink()
-    assert report.main(["--results", str(results), "--check"]) == 1
+    assert report.report(["--results", str(results), "--check"]) == 1
 
 
 def test_without_a_settled_claim_an_old_page_is_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -336,15 +332,15 @@ def test_without_a_settled_claim_an_old_page_is_deleted(tmp_path: Path, capsys: 
     record = paper_run(scale="laptop")
     record.save(path(results, record))
     whole = results / "README.md"
-    assert report.main(["--results", str(results)]) == 0
+    assert report.report(["--results", str(results)]) == 0
     assert not whole.exists()
     whole.write_text(markdown(shown(LAPTOP)), "utf-8")
     capsys.readouterr()
-    assert report.main(["--results", str(results), "--check"]) == 1
+    assert report.report(["--results", str(results), "--check"]) == 1
     assert "-# What came of the paper's claims" in capsys.readouterr().out
-    assert report.main(["--results", str(results)]) == 0
+    assert report.report(["--results", str(results)]) == 0
     assert not whole.exists()
     whole.write_text("My runs of November.\n", "utf-8")
-    assert report.main(["--results", str(results)]) == 0
-    assert report.main(["--results", str(results), "--check"]) == 0
+    assert report.report(["--results", str(results)]) == 0
+    assert report.report(["--results", str(results), "--check"]) == 0
     assert whole.read_text("utf-8") == "My runs of November.\n"
