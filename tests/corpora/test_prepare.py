@@ -125,6 +125,7 @@ REPEATING = [
     ("a  new line", "a  new line"),
     *TRAIN[:6],
     ("the dog runs", "der Hund rennt" + " weit" * 99),  # too long, so it is not trained on
+    (LONG, LONG),
 ]
 
 
@@ -137,7 +138,7 @@ def test_held_out_text_in_the_training_text_is_counted(tmp_path: Path) -> None:
     seen = {"sources seen": 2, "share": 1.0, "pairs seen": 1, "share of pairs": 0.5, "first lines": [1, 2]}
     assert card["overlap"]["dev"] == {"lines": 2} | seen
     # what is left out is not trained on, so it gives nothing away
-    left_out = prepared(written(tmp_path / "long", REPEATING[-1:] + TRAIN[:6]), max_length=60)
+    left_out = prepared(written(tmp_path / "long", REPEATING[-2:] + TRAIN[:6]), max_length=60)
     assert left_out.repeats == dict.fromkeys(found.repeats, 0.0)
 
 
