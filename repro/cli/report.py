@@ -156,14 +156,14 @@ def publish(argv: Sequence[str] | None = None) -> int:
 def _plan_of_scale(options: argparse.Namespace) -> Plan:
     from repro.pages.build import verdicts_of
     from repro.results.frame import ResultSet
-    from repro.results.publish import changes, publish, published_with, refuse_unpublishable, without_programs
+    from repro.results.publish import publish, published_with, refuse_unpublishable, what_changes, without_programs
     from repro.runs.outputs import rescored
 
     all_own, there = (ResultSet.read(folder / options.scale) for folder in (options.source, options.to))
     own = without_programs(all_own)
     if own.everything or not all_own.everything:
         refuse_unpublishable(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
-    new, replaced = changes(own, there)
+    new, replaced = what_changes(own, there)
     if n_left := len(all_own.everything) - len(own.everything):
         how = "put the rows into an experiment file, and type its command."
         new.append(f"{several(n_left, 'run')} of rows that a program gave to repro.run stay yours: {how}")

@@ -53,22 +53,20 @@ class Rule(NamedTuple):
 
 def departures(records: Iterable[Record]) -> list[Departure]:
     """The rules that some of the runs depart from, with what was done instead."""
-    checked: dict[str, dict[str, list[tuple[str, Rule]]]] = {}  # by name, then by what the paper says
+    seen: dict[tuple[str, str], list[tuple[str, Rule]]] = {}  # by name and what the paper says
     for record in records:
         for rule in rules(record):
-            by_paper = checked.setdefault(rule.name, {})
-            if rule.applies:
-                by_paper.setdefault(rule.paper, []).append((record.row, rule))
-    found = []
-    for name, by_paper in checked.items():
-        for paper, seen in by_paper.items():
-            here: dict[str, list[str]] = {}
-            for row, rule in seen:
-                if not rule.kept and row not in (rows := here.setdefault(rule.here, [])):
-                    rows.append(row)
-            if here:
-                everywhere = len(here) == 1 and not any(rule.kept for _, rule in seen)
-                found.append(Departure(name, paper, here, everywhere))
+            of = seen.setdefault((rule.name, rule.paper), [])
+            of += [(record.row, rule)] if rule.applies else []
+    names, found = [name for name, _ in seen], []
+    for (name, paper), of in sorted(seen.items(), key=lambda item: names.index(item[0][0])):
+        here: dict[str, list[str]] = {}
+        for row, rule in of:
+            if not rule.kept and row not in (rows := here.setdefault(rule.here, [])):
+                rows.append(row)
+        if here:
+            everywhere = len(here) == 1 and not any(rule.kept for _, rule in of)
+            found.append(Departure(name, paper, here, everywhere))
     return found
 
 

@@ -35,7 +35,7 @@ def refuse_unpublishable(own: ResultSet, published: ResultSet, experiments: Path
         raise ValueError("\n".join([f"Nothing of {own.scale} is published:", *(f"  {reason}" for reason in reasons)]))
 
 
-def changes(own: ResultSet, published: ResultSet) -> tuple[list[str], list[str]]:
+def what_changes(own: ResultSet, published: ResultSet) -> tuple[list[str], list[str]]:
     """The runs that are new, row by row, and the records that are replaced, each with its differences old -> new."""
     there = {_cell(record): record for record in published.everything}
     new = by_cell(record for record in own.everything if _cell(record) not in there)

@@ -18,7 +18,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +91,7 @@ def ngram_counts(
 
     `in_tokens` says whether both sides are Moses tokens. Raises ValueError for sides that are not parallel.
     """
-    return _counted(_Cut(target, in_tokens), hypotheses, references)[0]
+    return _counted(hypotheses, references, target, in_tokens)[0]
 
 
 def thirds(
@@ -101,7 +101,7 @@ def thirds(
 
     Of n tokens the k-th third begins at n k // 3. Arguments are those of `ngram_counts`.
     """
-    return _counted(_Cut(target, in_tokens, len(THIRDS)), hypotheses, references)
+    return _counted(hypotheses, references, target, in_tokens, len(THIRDS))
 
 
 @functools.cache
@@ -113,42 +113,27 @@ def _cutter(name: str) -> Callable[[str], list[str]]:
     return functools.lru_cache(maxsize=2**18)(lambda text: tokenise(text.rstrip()).split())
 
 
-class _Cut(NamedTuple):
-    """How sacreBLEU cuts lines into tokens, and each line's tokens into `parts` of one length."""
+def _cut(lines: Sequence[str], target: str, in_tokens: bool, parts: int) -> list[list[str]]:
+    """The tokens of each line by sacreBLEU, those of a line in `parts` of one length."""
+    from repro.decoding.bleu import plain_text, sacrebleu_tokeniser
 
-    target: str
-    in_tokens: bool
-    parts: int = 1
-
-    def __call__(self, lines: Sequence[str]) -> list[list[str]]:
-        from repro.decoding.bleu import plain_text, sacrebleu_tokeniser
-
-        name, n = sacrebleu_tokeniser(self.target), self.parts
-        cut, plain = _cutter(name), (plain_text(line, self.target) if self.in_tokens else line for line in lines)
-        # 13a never looks beyond a blank, so each word is cut only once
-        tokens = [[*chain.from_iterable(map(cut, of.split()))] if name == "13a" else cut(of) for of in plain]
-        return [of[len(of) * k // n : len(of) * (k + 1) // n] for of in tokens for k in range(n)]
-
-
-class _Ngrams(NamedTuple):
-    """The distinct n-grams of one order that a text has; those of two lines are never the same."""
-
-    key: Ints  # [N] sorted: the number of its first n - 1 tokens among those n-grams, then its last token
-    times: Ints  # [N] how often its line has it
-    line: Ints  # [N]
-
-
-class _Indexed(NamedTuple):
-    """The references of a text, as a tree of n-grams in which those of translations are looked up."""
-
-    lengths: Ints  # [S] tokens
-    ids: Mapping[str, int]  # of tokens
-    orders: Sequence[_Ngrams]
+    name = sacrebleu_tokeniser(target)
+    cut, plain = _cutter(name), (plain_text(line, target) if in_tokens else line for line in lines)
+    # 13a never looks beyond a blank, so each word is cut only once
+    tokens = [[*chain.from_iterable(map(cut, of.split()))] if name == "13a" else cut(of) for of in plain]
+    return [of[len(of) * k // parts : len(of) * (k + 1) // parts] for of in tokens for k in range(parts)]
 
 
 @functools.lru_cache(maxsize=16)  # the runs of a table have one text
-def _indexed(cut: _Cut, references: tuple[str, ...]) -> _Indexed:
-    lines, ids = cut(references), dict[str, int]()
+def _indexed(
+    references: tuple[str, ...], *how: Any
+) -> tuple[Ints, Mapping[str, int], Sequence[tuple[Ints, Ints, Ints]]]:
+    """Lengths of references, ids of their tokens, and as a tree the distinct n-grams in which others are looked up.
+
+    Of each order [N]: the sorted keys, each the number of its first n - 1 tokens among those n-grams, then its last
+    token; how often its line has it; its line. Those of two lines are never the same.
+    """
+    lines, ids = _cut(references, *how), dict[str, int]()
     for word in chain.from_iterable(lines):
         ids.setdefault(word, len(ids))
     lengths, line, left, token = _flat(lines, ids)
@@ -158,30 +143,33 @@ def _indexed(cut: _Cut, references: tuple[str, ...]) -> _Indexed:
         key, at, times = np.unique(at * len(ids) + token[begin + n], return_inverse=True, return_counts=True)
         of_line = np.zeros(len(key), np.int64)
         of_line[at] = line[begin]
-        orders.append(_Ngrams(key, times, of_line))
-    return _Indexed(lengths, ids, orders)
+        orders.append((key, times, of_line))
+    return lengths, ids, orders
 
 
-def _counted(cut: _Cut, hypotheses: Sequence[str], references: Sequence[str]) -> list[NgramCounts]:
+def _counted(
+    hypotheses: Sequence[str], references: Sequence[str], target: str, in_tokens: bool = False, parts: int = 1
+) -> list[NgramCounts]:
     """The counts of each part into which lines are cut."""
     if len(hypotheses) != len(references):
         raise ValueError(f"Expected as many references as translations, {len(hypotheses):,}, got {len(references):,}.")
-    text, lines = _indexed(cut, tuple(references)), cut(hypotheses)
-    lengths, line, left, token = _flat(lines, text.ids)
+    lengths_of_references, ids, orders = _indexed(tuple(references), target, in_tokens, parts)
+    lines = _cut(hypotheses, target, in_tokens, parts)
+    lengths, line, left, token = _flat(lines, ids)
     correct = np.zeros((len(lines), ORDERS), np.int64)
     at, begin = line, np.arange(len(token))
-    for n, of in enumerate(text.orders):
+    for n, (key, times, of_line) in enumerate(orders):
         # 1. n + 1 tokens from here, if the first n are in the reference  2. look them up  3. each counts at most as
         # often as the reference has it
         whole = left[begin] > n
         begin, last = begin[whole], token[begin[whole] + n]
-        wanted = np.where(last < 0, -1, at[whole] * len(text.ids) + last)
-        place = np.searchsorted(of.key, wanted)
-        hit = np.append(of.key, -2)[place] == wanted
+        wanted = np.where(last < 0, -1, at[whole] * len(ids) + last)
+        place = np.searchsorted(key, wanted)
+        hit = np.append(key, -2)[place] == wanted
         at, begin = place[hit], begin[hit]
-        clipped = np.minimum(np.bincount(at, minlength=len(of.key)), of.times)
-        np.add.at(correct[:, n], of.line, clipped)
-    return [NgramCounts(*(of[k :: cut.parts] for of in (lengths, text.lengths, correct))) for k in range(cut.parts)]
+        np.add.at(correct[:, n], of_line, np.minimum(np.bincount(at, minlength=len(key)), times))
+    columns = lengths, lengths_of_references, correct
+    return [NgramCounts(*(of[k::parts] for of in columns)) for k in range(parts)]
 
 
 def _flat(lines: Sequence[Sequence[str]], ids: Mapping[str, int]) -> tuple[Ints, Ints, Ints, Ints]:
@@ -288,7 +276,7 @@ def _parts_once(
     found = artifacts.read(place, split, ["hypothesis", "reference", *names], run=run, n=n)
     if found and "reference" in found.columns:
         hypotheses, references = ([*map(str, found.columns[name])] for name in ("hypothesis", "reference"))
-        return _counted(_Cut(target, False, len(parts)), hypotheses, references)
+        return _counted(hypotheses, references, target, parts=len(parts))
     if not found or names[0] not in found.columns:
         return None
     counts = [[np.asarray(found.columns[name], np.int64) for name in _names(part)] for part in parts]

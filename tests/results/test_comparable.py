@@ -9,17 +9,6 @@ import pytest
 from paper_runs import paper_run
 
 from repro.results import comparable
-from repro.results.comparable import (
-    code_name,
-    differences,
-    equal_codes,
-    kind,
-    left_out,
-    listed_classes,
-    mixtures,
-    newest,
-    repeatable,
-)
 from repro.results.frame import table
 from repro.results.record import Record
 
@@ -34,11 +23,13 @@ def split(seed: int, **settings: Any) -> Record:
 def test_devices_and_turns_that_share_an_update_alike_are_one_kind() -> None:
     # one process in two turns and two in one have one id: as two kinds, seeds of one command fell out of their table
     turns, processes = split(1, devices=1, accumulate=2), split(2, devices=2, accumulate=1)
-    assert differences(turns, processes) == []
-    assert newest([turns, processes]) == ([turns, processes], [])
+    assert comparable.differences(turns, processes) == []
+    assert comparable.newest([turns, processes]) == ([turns, processes], [])
     more = split(3, devices=2, accumulate=2)
-    assert differences(turns, more) == differences(processes, more) == ["parts of an update"]
-    assert differences(split(1), split(2, devices=1, accumulate=1)) == [], "a record that says nothing was made by one"
+    assert comparable.differences(turns, more) == comparable.differences(processes, more) == ["parts of an update"]
+    assert comparable.differences(split(1), split(2, devices=1, accumulate=1)) == [], (
+        "a record that says nothing was made by one"
+    )
 
 
 def stamped(name: str, value: object) -> Recipe:
@@ -73,25 +64,25 @@ RECIPES: dict[str, Recipe] = {  # by each name that `kind` gives: a record that 
 
 
 def test_each_difference_has_a_recipe() -> None:
-    assert RECIPES.keys() == kind(paper_run()).keys() - paper_run().hyper.keys()
+    assert RECIPES.keys() == comparable.kind(paper_run()).keys() - paper_run().hyper.keys()
 
 
 @pytest.mark.parametrize("name", [*RECIPES, "learned_positions"])
 def test_whatever_makes_runs_unlike_keeps_them_out_of_one_mean(name: str) -> None:
     one, two = paper_run(seed=1), paper_run(seed=2)
     other = RECIPES[name](two) if name in RECIPES else replace(two, hyper={**two.hyper, name: not two.hyper[name]})
-    assert differences(one, other) == differences(other, one) == [name]
+    assert comparable.differences(one, other) == comparable.differences(other, one) == [name]
 
 
 def test_seeds_of_one_kind_have_a_mean_and_others_are_left_out_with_what_makes_them_again() -> None:
     one, two = paper_run(seed=1), paper_run(seed=2)
-    assert differences(one, two) == []
+    assert comparable.differences(one, two) == []
     assert table([one, two])["n"].tolist() == [2]
     later = stamped("started", "z")(stamped("n_threads", 7)(two))
-    assert newest([one, later]) == ([later], [one])
+    assert comparable.newest([one, later]) == ([later], [one])
     with pytest.raises(ValueError, match="seeds 1 and 2 differ in threads, so they have no mean"):
         table([one, later])
-    [said] = left_out([paper_run(seed=9), two])
+    [said] = comparable.left_out([paper_run(seed=9), two])
     assert "The same command with --seeds 2,9 makes them again." in said
 
 
@@ -103,13 +94,13 @@ CLASSES = [["a", "b", "c"], ["x", "y"]]
 
 def test_a_class_has_one_name_and_a_stranger_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparable, "listed_classes", lambda: CLASSES)
-    assert [code_name(one) for one in "abcxyz"] == ["a", "a", "a", "x", "x", "z"]
-    assert equal_codes("c") == ["c", "a", "b"]
-    assert equal_codes("z") == ["z"]
+    assert [comparable.code_name(one) for one in "abcxyz"] == ["a", "a", "a", "x", "x", "z"]
+    assert comparable.equal_codes("c") == ["c", "a", "b"]
+    assert comparable.equal_codes("z") == ["z"]
 
 
 def test_the_list_is_well_formed() -> None:
-    digests = [digest for one in listed_classes() for digest in one]
+    digests = [digest for one in comparable.listed_classes() for digest in one]
     assert len({*digests}) == len(digests)
     assert {len(digest) for digest in digests} == {64}
     listed = json.loads(comparable.EQUAL_CODE.read_bytes())
@@ -121,10 +112,10 @@ def test_the_list_is_well_formed() -> None:
 def test_records_of_equal_code_may_stand_in_one_cell(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     stamp = {"deciding code": "fingerprint", "code of its system": "system_fingerprint"}[what]
     records = [stamped(stamp, code)(paper_run(seed=seed)) for seed, code in ((1, "a"), (2, "c"))]
-    [said] = mixtures(records)
+    [said] = comparable.mixtures(records)
     assert f"seeds 1 and 2 differ in {what}" in said
     monkeypatch.setattr(comparable, "listed_classes", lambda: CLASSES)
-    assert list(mixtures(records)) == []
+    assert list(comparable.mixtures(records)) == []
 
 
 # How reproducible runs were
@@ -141,7 +132,7 @@ def run(badge: str | None = "L1", *against: str, replayed: int = 2, **stamp: Any
 
 def test_each_badge_processor_and_reason_has_a_line() -> None:
     later = [run("L0", "the processor was another", replayed=0), run(instructions="AVX512"), run(None)]
-    found = repeatable([run(), run(replayed=3), *later])
+    found = comparable.repeatable([run(), run(replayed=3), *later])
     of_l1 = "L1, one CPU process, the same to the bit on such a processor: "
     assert found[:3] == [
         "L0, read what the plan says, the same on every machine: 1 run; AMD EPYC, AVX2; "
@@ -152,11 +143,11 @@ def test_each_badge_processor_and_reason_has_a_line() -> None:
     assert found[3].startswith("No badge, since what was read is not what was planned: 1 run")
     old = paper_run(stamp=paper_run().stamp | {"device": "AMD EPYC"})
     said = "Not checked, from the time before badges: 2 runs; AMD EPYC, instructions not noted."
-    assert repeatable([old, old]) == [said]
+    assert comparable.repeatable([old, old]) == [said]
 
 
 def test_processors_of_one_name_are_told_apart_by_their_model() -> None:
-    found = repeatable([run(cpu="AMD EPYC", cpu_model=model) for model in ("family 25", "family 26", None)])
+    found = comparable.repeatable([run(cpu="AMD EPYC", cpu_model=model) for model in ("family 25", "family 26", None)])
     assert ["family 25" in line for line in found] == [True, False, False]
     assert "; AMD EPYC (family 26), AVX2; " in found[1]
     assert "; AMD EPYC, AVX2; " in found[2]
@@ -164,7 +155,7 @@ def test_processors_of_one_name_are_told_apart_by_their_model() -> None:
 
 def test_a_table_carries_its_lines() -> None:
     frame = table([], base=[run()])
-    assert frame.attrs["repeatable"] == repeatable([run()])
+    assert frame.attrs["repeatable"] == comparable.repeatable([run()])
     told = frame["row"].attrs["repeatable"]
     assert told is frame.attrs["repeatable"], "pandas would copy all that is told with each column"
-    assert repeatable([]) == []
+    assert comparable.repeatable([]) == []

@@ -19,27 +19,6 @@ from repro.figures.style import save
 from repro.pages.columns import DELTA, row_column, tabled
 from repro.pages.tables import OF_TRANSLATIONS, length_columns
 from repro.results import details
-from repro.results.details import (
-    EMPTY,
-    KEPT,
-    OVERS,
-    RATIO,
-    RESAMPLES,
-    THIRDS,
-    Band,
-    bands,
-    bleu_over_sentences,
-    by_length,
-    by_position,
-    compared,
-    crossings,
-    length_decides,
-    on_texts,
-    rows_of,
-    with_comparisons,
-    with_lengths,
-    with_parts,
-)
 from repro.results.frame import table
 from repro.results.record import Record, path
 from repro.results.sentences import NgramCounts, Translated, ngram_counts, write_sentences
@@ -54,7 +33,7 @@ def counts(right: list[int], of: int = 4) -> NgramCounts:
 
 def test_parts_by_length_are_of_the_shortest_and_the_longest_whatever_their_order() -> None:
     # lengths 9 1 5 1 9 5 in this order: the shortest are sentences 1 and 3, of which all is right
-    found = by_length(counts([0, 4, 3, 4, 1, 3]), [9, 1, 5, 1, 9, 5])
+    found = details.by_length(counts([0, 4, 3, 4, 1, 3]), [9, 1, 5, 1, 9, 5])
     assert found[0] == pytest.approx(100)
     middle = (6 / 8 * 4 / 6 * 2 / 4 * (1 / 2) / 2) ** 0.25  # no 4-gram is right: half of one
     assert found[1] == pytest.approx(100 * middle)
@@ -63,17 +42,19 @@ def test_parts_by_length_are_of_the_shortest_and_the_longest_whatever_their_orde
 
 def test_equally_long_sentences_stand_as_they_stood_and_parts_may_differ_by_one() -> None:
     whole = [4, 4, 0, 4, 4, 0, 4]
-    first, second, third = by_length(counts(whole), [3] * 7)  # 3, 2, 2 sentences
-    assert first == pytest.approx(by_position([counts(whole[:3])])[0])
-    assert (second, third) == pytest.approx(tuple(by_position([counts(whole[3:5]), counts(whole[5:])])))
+    first, second, third = details.by_length(counts(whole), [3] * 7)  # 3, 2, 2 sentences
+    assert first == pytest.approx(details.by_position([counts(whole[:3])])[0])
+    assert (second, third) == pytest.approx(tuple(details.by_position([counts(whole[3:5]), counts(whole[5:])])))
 
 
 def test_rows_show_means_and_those_without_counts_nothing(tmp_path: Path) -> None:
     records = [ladder_run(*of, tmp_path, places=of[0] == "One") for of in (("One", 1), ("One", 3), ("Other", 2))]
-    frame = with_parts(table(records), records, tmp_path).set_index("row")
+    frame = details.with_parts(table(records), records, tmp_path).set_index("row")
     one = frame.loc["One"]
-    assert one[THIRDS[0]] == pytest.approx((one[f"{THIRDS[0]}_min"] + one[f"{THIRDS[0]}_max"]) / 2)
-    assert frame.loc["Other", [*THIRDS, KEPT]].isna().all()
+    assert one[details.THIRDS[0]] == pytest.approx(
+        (one[f"{details.THIRDS[0]}_min"] + one[f"{details.THIRDS[0]}_max"]) / 2
+    )
+    assert frame.loc["Other", [*details.THIRDS, details.KEPT]].isna().all()
 
 
 @pytest.mark.parametrize(("firsts", "kept"), [((20.0, 40.0), 37.5), ((20.0, 0.0), np.nan)])
@@ -81,11 +62,11 @@ def test_a_row_keeps_the_mean_of_its_runs_and_nothing_where_one_has_nothing_to_l
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, firsts: tuple[float, ...], kept: float
 ) -> None:
     records = [ladder_run("One", 1, tmp_path), ladder_run("One", 3, tmp_path)]
-    of = iter([{name: first if name == THIRDS[3] else 10.0 for name in THIRDS} for first in firsts])
+    of = iter([{name: first if name == details.THIRDS[3] else 10.0 for name in details.THIRDS} for first in firsts])
     monkeypatch.setattr(details, "bleu_of_parts", lambda record, results: next(of))
-    line = with_parts(table(records), records, tmp_path).set_index("row").loc["One"]
-    assert line[THIRDS[3]] == np.mean(firsts)
-    assert line[KEPT] == pytest.approx(kept, nan_ok=True)
+    line = details.with_parts(table(records), records, tmp_path).set_index("row").loc["One"]
+    assert line[details.THIRDS[3]] == np.mean(firsts)
+    assert line[details.KEPT] == pytest.approx(kept, nan_ok=True)
 
 
 # How long translations are, and how many are empty
@@ -114,12 +95,12 @@ def test_empty_ones_are_counted_and_all_tokens_are_held_against_the_references(t
         run("h=16", 1, [*WHOLE], tmp_path),
         run("h=16", 2, [], tmp_path),
     ]
-    made = with_lengths(table(records), records, tmp_path)
+    made = details.with_lengths(table(records), records, tmp_path)
     found = made.set_index("row")
-    assert found.loc["h=1", EMPTY] == pytest.approx(100 * (1 / 3 + 0) / 2)
-    assert found.loc["h=1", [f"{RATIO}_min", f"{RATIO}_max"]].tolist() == pytest.approx([8 / 17, 1])
-    assert found.loc["h=4", [EMPTY, RATIO]].tolist() == pytest.approx([0, 23 / 17])
-    assert found.loc["h=16", [EMPTY, RATIO]].isna().all(), "one of its runs is not known"
+    assert found.loc["h=1", details.EMPTY] == pytest.approx(100 * (1 / 3 + 0) / 2)
+    assert found.loc["h=1", [f"{details.RATIO}_min", f"{details.RATIO}_max"]].tolist() == pytest.approx([8 / 17, 1])
+    assert found.loc["h=4", [details.EMPTY, details.RATIO]].tolist() == pytest.approx([0, 23 / 17])
+    assert found.loc["h=16", [details.EMPTY, details.RATIO]].isna().all(), "one of its runs is not known"
     names, *others = tabled([row_column(made), *length_columns(made)]).columns
     columns = {column.heading: dict(zip(names.texts, column.texts, strict=True)) for column in others}
     assert {column.group for column in others} == {OF_TRANSLATIONS}
@@ -135,7 +116,7 @@ def test_a_difference_of_lengths_is_over_common_seeds_and_says_where_it_decides(
     records = [run("h=1", 1, wrong, tmp_path), run("h=1", 2, [*WHOLE], tmp_path), run("h=4", 2, [*WHOLE], tmp_path)]
     of_other_text = {**records[0].corpus, "sha256": "cd"}
     records.append(replace(run("other", 1, wrong, tmp_path), corpus=of_other_text))
-    made = with_lengths(table(records, base=base), [*base, *records], tmp_path)
+    made = details.with_lengths(table(records, base=base), [*base, *records], tmp_path)
     assert [column.texts for column in length_columns(made) if column.heading == DELTA] == [["", "+0.059", "", ""]]
 
 
@@ -151,7 +132,7 @@ def test_a_difference_of_lengths_is_over_common_seeds_and_says_where_it_decides(
 def test_length_decides_where_bleu_without_its_penalty_has_the_other_sign(
     bleus: tuple[float, float], lengths: tuple[float, float], decides: bool
 ) -> None:
-    assert length_decides(bleus[0] - bleus[1], bleus, lengths) == decides
+    assert details.length_decides(bleus[0] - bleus[1], bleus, lengths) == decides
 
 
 # On other sentences: against sacreBLEU's own test
@@ -184,11 +165,11 @@ def resampled(hypotheses: list[str]) -> list[float]:
     assert "SACREBLEU_SEED" not in os.environ
     metric = BLEU()
     stats = metric._extract_corpus_statistics(hypotheses, [LINES])
-    return [one.score for one in _bootstrap_resample(stats, metric, RESAMPLES)[1]]
+    return [one.score for one in _bootstrap_resample(stats, metric, details.RESAMPLES)[1]]
 
 
 def test_one_run_of_each_row_is_sacrebleus_own_test() -> None:
-    got = bleu_over_sentences([counted(GOOD[0])], [counted(BAD[0])])
+    got = details.bleu_over_sentences([counted(GOOD[0])], [counted(BAD[0])])
     drawn = np.array(resampled(GOOD[0])) - np.array(resampled(BAD[0]))
     theirs = np.sort(drawn)
     assert got[1:3] == pytest.approx((theirs[25], theirs[974]), abs=1e-5)  # theirs adds in 32 bits
@@ -198,11 +179,11 @@ def test_one_run_of_each_row_is_sacrebleus_own_test() -> None:
     systems = [("other", BAD[0]), ("one", GOOD[0])]
     tested: Any = PairedTest(systems, {"BLEU": BLEU()}, [LINES], test_type="bs")()[1]["BLEU"][1]
     beyond = ((np.abs(drawn) - np.abs(drawn).mean()) > abs(got.value)).sum()
-    assert tested.p_value == pytest.approx((beyond + 1) / (RESAMPLES + 1))
+    assert tested.p_value == pytest.approx((beyond + 1) / (details.RESAMPLES + 1))
 
 
 def test_several_seeds_are_the_mean_of_their_paired_differences_on_the_same_draws() -> None:
-    got = bleu_over_sentences([*map(counted, GOOD)], [*map(counted, BAD)])
+    got = details.bleu_over_sentences([*map(counted, GOOD)], [*map(counted, BAD)])
     pairs = [np.array(resampled(a)) - np.array(resampled(b)) for a, b in zip(GOOD, BAD, strict=True)]
     theirs = np.sort(np.mean(pairs, axis=0))
     assert got[1:3] == pytest.approx((theirs[25], theirs[974]), abs=1e-5)  # theirs adds in 32 bits
@@ -212,7 +193,7 @@ def test_runs_of_two_texts_are_no_pair() -> None:
     whole = counted(GOOD[0])
     fewer = NgramCounts(whole.hypothesis[:-1], whole.reference[:-1], whole.correct[:-1])
     with pytest.raises(ValueError, match="expected runs of one text"):
-        bleu_over_sentences([whole], [fewer])
+        details.bleu_over_sentences([whole], [fewer])
 
 
 # How rows learned
@@ -231,31 +212,33 @@ def learned(
     return replace(record, curves={"train": curve, "dev": curve}, cost=cost)
 
 
-def band(*points: tuple[float, float]) -> Band:
+def band(*points: tuple[float, float]) -> details.Band:
     step, mean = zip(*points, strict=True)
-    return Band("x", 1, step, mean, mean, mean)
+    return details.Band("x", 1, step, mean, mean, mean)
 
 
 def test_mean_and_range_by_hand() -> None:
     runs = [learned("h=1", 1, {10: 4.0, 20: 2.0}), learned("h=1", 2, {10: 5.0, 20: 2.5, 30: 1.0})]
-    assert bands(runs, "dev") == [Band("h=1 (here 8)", 2, (10, 20), (4.5, 2.25), (4.0, 2.0), (5.0, 2.5))]
+    assert details.bands(runs, "dev") == [
+        details.Band("h=1 (here 8)", 2, (10, 20), (4.5, 2.25), (4.0, 2.0), (5.0, 2.5))
+    ]
 
 
 def test_base_comes_first_then_the_papers_order_without_diverged_and_uncommitted_runs() -> None:
     dirty = learned("h=4")
     dirty = replace(dirty, stamp={**dirty.stamp, "dirty": True, "why_dirty": "not committed: x"})
     runs = [learned("b", position=1), learned("a", position=2), learned("base"), learned("c", position=0)]
-    assert list(rows_of([*runs, learned("h=1", 2, status="diverged"), dirty])) == ["base", "c", "b", "a"]
+    assert list(details.rows_of([*runs, learned("h=1", 2, status="diverged"), dirty])) == ["base", "c", "b", "a"]
 
 
 def test_over_operations_the_rival_that_costs_twice_is_behind_all_along() -> None:
     rival = learned("ByteNet", dev={10: 4.0, 20: 4.0, 40: 4.0}, flops=8e9)
-    one, other = bands([learned(), rival], "dev", "FLOPs")
+    one, other = details.bands([learned(), rival], "dev", "FLOPs")
     assert one.step == (1e9, 2e9, 4e9)
     assert other.step == (2e9, 4e9, 8e9)
-    assert crossings(*bands([learned(), rival], "dev")) == (15.0,)
-    assert crossings(one, other) == ()  # both are measured from 2e9 on, and there the base is ahead
-    assert crossings(one, replace(one, mean=(6.0, 2.0, 2.0))) == pytest.approx([1.5e9, 3e9])
+    assert details.crossings(*details.bands([learned(), rival], "dev")) == (15.0,)
+    assert details.crossings(one, other) == ()  # both are measured from 2e9 on, and there the base is ahead
+    assert details.crossings(one, replace(one, mean=(6.0, 2.0, 2.0))) == pytest.approx([1.5e9, 3e9])
 
 
 @pytest.mark.parametrize(
@@ -272,8 +255,8 @@ def test_over_operations_the_rival_that_costs_twice_is_behind_all_along() -> Non
 def test_where_two_curves_cross(gaps: tuple[float, ...], found: tuple[float, ...]) -> None:
     steps = [10.0 * (i + 1) for i in range(len(gaps))]
     one, other = band(*((x, 2.0) for x in steps)), band(*((x, 2.0 - gap) for x, gap in zip(steps, gaps, strict=True)))
-    assert crossings(one, other) == pytest.approx(found)
-    assert crossings(other, one) == pytest.approx(found)
+    assert details.crossings(one, other) == pytest.approx(found)
+    assert details.crossings(other, one) == pytest.approx(found)
 
 
 def longer(record: Record) -> Record:
@@ -286,20 +269,20 @@ def test_a_row_is_beside_the_transformer_with_as_many_updates_else_the_base() ->
     rival = [longer(learned("rival", dev={10: 4.0, 20: 2.5, 80: 0.25}, flops=8e9, system="SoftAlignment"))]
     equal = [learned("equal", dev={10: 4.5}, system="ByteNet")]
     alone = [replace(longer(learned("alone", dev={20: 3.5}, system="ConvS2S")), hyper={**learned().hyper, "steps": 7})]
-    found = compared([base, more, rival, equal, alone])
+    found = details.compared([base, more, rival, equal, alone])
     beside = {"more": "base", "rival": "more", "equal": "base", "alone": "base"}
     assert {row: of["along/beside"] for row, of in found.items()} == beside
     said = {"updates/crossings": "18, 60", "updates/gap": -0.25, "FLOPs/crossings": "3.6e9, 1.2e10"}
     assert {name: found["rival"][f"along/{name}"] for name in said} == said
     # the base ends at 40 updates and 4e9 FLOPs; the longer row is there after 20 updates
-    assert [found["more"][f"along/{over}/gap"] for over in OVERS] == pytest.approx([1.5 - 1.0, 2.0 - 1.0])
+    assert [found["more"][f"along/{over}/gap"] for over in details.OVERS] == pytest.approx([1.5 - 1.0, 2.0 - 1.0])
 
 
 def test_the_frame_says_it_of_each_row_that_has_a_curve() -> None:
     rival = learned("rival", dev={10: 4.0, 20: 4.0, 40: 4.0}, flops=8e9, system="ByteNet")
     silent = learned("silent", dev={}, system="ConvS2S")
     records = [learned(), rival, silent]
-    frame = with_comparisons(made := table(records), records)
+    frame = details.with_comparisons(made := table(records), records)
     [line] = frame[frame["row"] == "rival"].to_dict("records")
     assert (line["along/beside"], line["along/updates/crossings"], line["along/FLOPs/crossings"]) == (
         "base", "15", "nowhere",
@@ -307,8 +290,8 @@ def test_the_frame_says_it_of_each_row_that_has_a_curve() -> None:
     assert (line["along/updates/gap"], line["along/FLOPs/gap"]) == (3.0, 3.0)
     assert list(frame["along/beside"].notna()) == [False, True, False]
     assert frame.attrs == made.attrs
-    assert "along/beside" not in with_comparisons(table([learned(), silent]), [learned(), silent])
-    assert "along/beside" not in with_comparisons(table([rival]), [rival])
+    assert "along/beside" not in details.with_comparisons(table([learned(), silent]), [learned(), silent])
+    assert "along/beside" not in details.with_comparisons(table([rival]), [rival])
 
 
 # On little text and on much: beside the base of the same text and seed, and of no other
@@ -334,7 +317,7 @@ RUNS = [
 
 
 def test_each_row_stands_beside_the_base_of_its_text_and_seed() -> None:
-    [(row, found)] = on_texts(RUNS).items()
+    [(row, found)] = details.on_texts(RUNS).items()
     assert row == "h=1", "as it is called on the first text"
     assert [(one.pairs, one.n) for one in found] == [(3_000, 3), (6_000, 2)]
     mean, half = found[0].found["bleu"]
@@ -352,14 +335,16 @@ def test_by_the_mean_of_the_last_checkpoints_it_is_told_where_every_run_has_it()
 
     [base, other], [row, second] = RUNS[4:6], RUNS[7:9]
     alike = [scored(base, 70.0), scored(other, 80.0), scored(row, 72.0), scored(second, 86.0)]
-    assert [one.of_mean and one.of_mean["bleu"] for one in on_texts([*RUNS[:4], *alike])[row.row]] == [(4.0, None)]
-    assert [one.of_mean for one in on_texts([*RUNS[:4], *alike[:3], second])[row.row]] == [None]
+    assert [one.of_mean and one.of_mean["bleu"] for one in details.on_texts([*RUNS[:4], *alike])[row.row]] == [
+        (4.0, None)
+    ]
+    assert [one.of_mean for one in details.on_texts([*RUNS[:4], *alike[:3], second])[row.row]] == [None]
 
 
 def test_other_languages_and_other_corpora_are_none_of_these_texts() -> None:
     french = on(6_000, "h=1", 1, 90.0, is_base=False, pair="en-fr")
-    assert [one.pairs for one in on_texts([*RUNS[:4], french, *RUNS[9:12]])["h=1"]] == [3_000]
-    assert on_texts(RUNS[4:]) == {}, "without the base"
+    assert [one.pairs for one in details.on_texts([*RUNS[:4], french, *RUNS[9:12]])["h=1"]] == [3_000]
+    assert details.on_texts(RUNS[4:]) == {}, "without the base"
 
 
 def test_a_row_on_two_texts_is_drawn_with_its_numbers(tmp_path: Path) -> None:

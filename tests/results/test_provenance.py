@@ -179,7 +179,7 @@ def test_a_package_without_sources_and_a_circle_of_imports_have_no_fingerprint(t
 def test_our_own_code_that_decides() -> None:
     files = {*stamp.fingerprints()}
     assert {"training/stages.py", "training/cpu_tuning.py", "decoding/beam.py", "data/tokenizer.py"} <= files
-    assert {f"model/{name}.py" for name in ("attention", "loss", "prepacked", "ragged", "config")} <= files
+    assert {f"model/{name}.py" for name in ("attention", "loss", "prepacked", "config")} <= files
     assert {file.partition("/")[0] for file in files} == {*stamp.DECIDING}
 
 

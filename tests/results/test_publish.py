@@ -18,15 +18,6 @@ from pyarrow.parquet import ParquetFile
 from repro.cli import commands, report
 from repro.model.config import BASE
 from repro.results import artifacts
-from repro.results.artifacts import (
-    FurtherTest,
-    are_of,
-    packed_inside,
-    read_further,
-    read_inside,
-    write_further,
-    write_inside,
-)
 from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.measured import LAYER_COSTS_FOLDER, Measured
 from repro.results.measured import load as load_measured
@@ -109,12 +100,18 @@ def test_records_rows_and_pages_stand_among_the_published_ones(
     assert capsys.readouterr().out.startswith("lab: nothing is new.\nThe pages under results are of these records.")
 
 
-def test_more_seeds_of_the_same_code_join_and_a_whole_row_of_other_code_takes_its_place(project: Path) -> None:
-    own(run("x", 1), run("x", 2))
-    assert commands.main(["publish", "lab"]) == 0
-    own(run("x", 2), run("x", 3))
-    assert commands.main(["publish", "lab"]) == 0
+def test_seeds_of_the_same_code_join_some_of_other_code_are_refused_and_a_whole_row_of_it_takes_its_place(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seeds in ((1, 2), (2, 3)):
+        own(*(run("x", seed) for seed in seeds))
+        assert commands.main(["publish", "lab"]) == 0
     assert published() == {f"lab/x-seed{seed}.json": "ef" for seed in (1, 2, 3)}
+    shutil.rmtree("results/own/lab/lab")
+    own(run("x", 1, code="ab", n_threads=2))
+    said = refused(capsys)
+    assert "lab, row 'x', seed 1 differs from the published seed 2, 3 in deciding code, threads" in said
+    assert "Run it with --seeds 2,3 and publish the row whole." in said
     own(*(run("x", seed, code="ab") for seed in (1, 2, 3)))
     assert commands.main(["publish", "lab", "--replace"]) == 0
     assert published() == {f"lab/x-seed{seed}.json": "ab" for seed in (1, 2, 3)}
@@ -126,11 +123,11 @@ def test_records_of_a_question_of_our_own_are_lines_of_one_file(
     monkeypatch.setattr("repro.results.publish.is_exploration", lambda table: table == "lab")
     folder = Path("results/lab/lab")
     own(run("base", 1), run("x", 1), run("x", 2))
-    further = {"more": FurtherTest("ab", {"bleu": 1.5}, ["a b"])}
-    write_further(path(Path("results/own"), run("x", 2)), run("x", 2).run, further)
+    further = {"more": artifacts.FurtherTest("ab", {"bleu": 1.5}, ["a b"])}
+    artifacts.write_further(path(Path("results/own"), run("x", 2)), run("x", 2).run, further)
     assert commands.main(["publish", "lab"]) == 0
     assert [file.name for file in sorted(folder.iterdir())] == ["dev.parquet", "more.parquet", "records.jsonl"]
-    kept = read_further(path(Path("results"), run("x", 2)), run("x", 2).run)
+    kept = artifacts.read_further(path(Path("results"), run("x", 2)), run("x", 2).run)
     assert kept == {"more": further["more"]._replace(hypotheses=[])}, "its scores, which are shown"
     assert load_records(folder) == [run("x", 1), run("x", 2)]
     assert published().keys() == {"base/base-seed1.json"}
@@ -150,16 +147,6 @@ def test_records_of_a_question_of_our_own_are_lines_of_one_file(
     file.write_bytes(lines[:-9])
     with pytest.raises(ValueError, match=r"records.jsonl: line 3 is no record"):
         load_records(folder)
-
-
-def test_some_seeds_of_other_code_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own(run("x", 1), run("x", 2), run("x", 3))
-    assert commands.main(["publish", "lab"]) == 0
-    shutil.rmtree("results/own/lab/lab")
-    own(run("x", 1, code="ab", n_threads=2))
-    said = refused(capsys)
-    assert "lab, row 'x', seed 1 differs from the published seed 2, 3 in deciding code, threads" in said
-    assert "Run it with --seeds 2,3 and publish the row whole." in said
 
 
 def nothing_but_the_package() -> None:
@@ -358,13 +345,13 @@ def test_translations_may_be_older_than_their_keeping_and_stay_though_ones_own_a
     assert commands.main(["publish", "lab"]) == 0
     artifacts.drop(mine)
     assert commands.main(["publish", "lab"]) == 0
-    assert are_of(theirs, run("x", 1).run)
+    assert artifacts.are_of(theirs, run("x", 1).run)
     artifacts.publish(Path("results/lab/lab"), Path("nowhere"), {})
     own(run("x", 2))
     artifacts.drop(mine)
     assert commands.main(["publish", "lab"]) == 0
     assert published().keys() == {"lab/x-seed1.json", "lab/x-seed2.json"}
-    assert not are_of(theirs, run("x", 1).run)
+    assert not artifacts.are_of(theirs, run("x", 1).run)
 
 
 def test_the_published_files_are_what_publishing_writes(tmp_path: Path) -> None:
@@ -401,12 +388,12 @@ def test_what_stands_beside_a_published_record_is_renewed(project: Path, capsys:
     assert commands.main(["publish", "lab"]) == 0
     place = path(Path("results/own"), run("x", 4))
     for number in (1.0, 2.0):
-        further = {"further": FurtherTest("ab", {"bleu": number}, ["a b"])}
-        write_further(place, run("x", 4).run, further)
+        further = {"further": artifacts.FurtherTest("ab", {"bleu": number}, ["a b"])}
+        artifacts.write_further(place, run("x", 4).run, further)
         capsys.readouterr()
         assert commands.main(["publish", "lab"]) == 0
         assert capsys.readouterr().out.startswith("lab: nothing is new.\n")
-        assert read_further(path(Path("results"), run("x", 4)), run("x", 4).run) == further
+        assert artifacts.read_further(path(Path("results"), run("x", 4)), run("x", 4).run) == further
 
 
 def test_of_a_row_of_table_3_the_lowest_seed_shows_one_sentence(tmp_path: Path) -> None:
@@ -416,10 +403,12 @@ def test_of_a_row_of_table_3_the_lowest_seed_shows_one_sentence(tmp_path: Path) 
             place = tmp_path / table / f"{row}-seed{seed}.json"
             place.touch()
             sentences = [{"attention": [{"kind": "encoder", "shape": [1, 1, 1, 2]}]}] * 2
-            write_inside(place, packed_inside({"run": f"{seed}", "sentences": sentences}, bytes([1, 2, 3, 4])))
+            artifacts.write_inside(
+                place, artifacts.packed_inside({"run": f"{seed}", "sentences": sentences}, bytes([1, 2, 3, 4]))
+            )
         keep_few_insides(tmp_path / table)
     kept = {
-        file.name: read_inside(file.with_name(file.name.replace(".inside.gz", ".json")))
+        file.name: artifacts.read_inside(file.with_name(file.name.replace(".inside.gz", ".json")))
         for file in tmp_path.glob("*/*.gz")
     }
     assert {name: (len(content["sentences"]), [*weights]) for name, (content, weights) in kept.items()} == {
