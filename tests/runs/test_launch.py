@@ -65,16 +65,17 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-def test_the_first_to_fail_decides(start: Start, tmp_path: Path) -> None:
-    assert start("sys.exit(70)").wait(timeout=120) == 70, (tmp_path / "said").read_text()
-    assert "Process 1 of 2 ended first, with exit code 70" in (tmp_path / "said").read_text()
+@pytest.mark.parametrize(
+    ("what", "code", "how"),
+    [
+        ("sys.exit(70)", 70, "exit code 70"),
+        pytest.param("os.kill(os.getpid(), signal.SIGKILL)", 137, "signal SIGKILL", marks=pytest.mark.faults),
+    ],
+)
+def test_the_first_to_fail_decides(start: Start, tmp_path: Path, what: str, code: int, how: str) -> None:
+    assert start(what).wait(timeout=120) == code, (tmp_path / "said").read_text()
+    assert f"Process 1 of 2 ended first, with {how}" in (tmp_path / "said").read_text()
     assert (tmp_path / "asked 0").exists()  # the other was ended, and could tidy up
-
-
-@pytest.mark.faults
-def test_a_kill_has_its_code(start: Start, tmp_path: Path) -> None:
-    assert start("os.kill(os.getpid(), signal.SIGKILL)").wait(timeout=120) == 137, (tmp_path / "said").read_text()
-    assert "Process 1 of 2 ended first, with signal SIGKILL" in (tmp_path / "said").read_text()
 
 
 def test_a_signal_is_passed_on(start: Start, tmp_path: Path) -> None:

@@ -167,9 +167,12 @@ def test_a_run_that_another_process_makes_is_skipped_and_the_rest_is_made(
     assert "missing" in (tmp_path / "results/smoke-1-steps/table_y.md").read_text("utf-8")
 
 
-def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
-    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice_and_its_record_needs_no_memory(
+    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def short(*_: object) -> None:
+        raise MemoryError("8 GB")
+
     shutil.copytree(launched, tmp_path, dirs_exist_ok=True)
     [base] = (tmp_path / "runs").iterdir()
     before = (base / "journal.jsonl").read_bytes()
@@ -181,9 +184,11 @@ def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
         return truth(self) if len(asked) > 3 else None
 
     monkeypatch.setattr(RunDir, "finished", finished)
+    monkeypatch.setattr(sweep, "keep_beside", short)
     launch(tmp_path, experiment("table_x"), rows=["base"])
     assert len(asked) == 4
     assert (base / "journal.jsonl").read_bytes() == before
+    assert "base seed 1: files beside its record are missing: out of memory (8 GB)." in capsys.readouterr().out
 
 
 class LateMirror:
@@ -198,18 +203,6 @@ class LateMirror:
     def close(self, status: str) -> None:
         self.safe.append((status, (self.folder / "record.json").exists()))
         self.run_id = "f00d"
-
-
-def test_where_memory_is_short_for_files_beside_a_record_the_sweep_goes_on(
-    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def short(*_: object) -> None:
-        raise MemoryError("8 GB")
-
-    shutil.copytree(launched, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setattr(sweep, "keep_beside", short)
-    launch(tmp_path, experiment("table_x"), rows=["base"])
-    assert "base seed 1: files beside its record are missing: out of memory (8 GB)." in capsys.readouterr().out
 
 
 def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
