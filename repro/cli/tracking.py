@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import webbrowser
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -65,16 +65,41 @@ def tracking(argv: Sequence[str] | None = None) -> int:
     to_mlflow.add_argument("--results", type=Path, metavar="results/SCALE", help=instead)
     add_options(to_mlflow, "tracking_uri", "runs_dir")
     options = parser.parse_args(argv)
-    if warning := check_store(options.tracking_uri, options.runs_dir):
+    uri: str = options.tracking_uri
+    if warning := check_store(uri, options.runs_dir):
         raise ConnectionError(warning)
     places = _records(options.results) if options.results else _folders(options)
-    print(f"Opening {options.tracking_uri}", flush=True)  # before what takes seconds
+    print(f"Opening {uri}", flush=True)  # before what takes seconds
     try:
-        connect(options.tracking_uri)
+        connect(uri)
     except Exception as error:  # it would fail for each of them
-        raise ConnectionError(f"MLflow cannot use {options.tracking_uri}: {reason(error)}") from error
+        raise ConnectionError(f"MLflow cannot use {uri}: {reason(error)}") from error
     gc.freeze()  # what was imported lives to the end: to look through it again takes a tenth of the time
-    return _bring(options, places)
+    published = PublishedRuns(uri) if options.results else None
+    n_failed, views, tables = 0, set[View](), dict[str, str]()  # tables by name, with a scale that has it
+    for place in places:
+        try:
+            tags = published.bring(place) if published else _mirrored(uri, place)
+        except Exception as error:  # the next one may well be sound
+            say(f"{place}: {reason(error)}")
+            n_failed += 1
+            continue
+        for table in tags.get("tables", tags.get("table", "")).split():
+            if table != BASE:
+                views.add(view := view_of(tags, table, tags.get("title", table)))
+                tables[table] = view.scale
+    if published:
+        published.settle()
+    try:
+        save_views(uri, views)
+    except Exception as error:
+        say(f"The views of {', '.join(sorted(tables))} were not saved: {reason(error)}")
+        n_failed += 1
+    if published:
+        print(f"{several(len(places) - n_failed, 'published run')} of {several(len(tables), 'table')} in {uri}.")
+        for table, scale in sorted(tables.items(), key=lambda one: (not one[0].startswith("table3"), one))[:1]:
+            print(f"To look at one:\n  {ours('ui', '--published', '--table', table, '--scale', scale)}")
+    return int(n_failed > 0)
 
 
 def _records(results: Path) -> list[Path]:
@@ -98,38 +123,7 @@ def _folders(options: argparse.Namespace) -> list[Path]:
     return found
 
 
-def _bring(options: argparse.Namespace, places: Sequence[Path]) -> int:
-    """Bring each run or record, then save the view of each table among them; 1 if one of these failed."""
-    uri: str = options.tracking_uri
-    published = PublishedRuns(uri) if options.results else None
-    bring: Callable[[Path], Mapping[str, str]] = published.bring if published else lambda place: _mirrored(uri, place)
-    n_failed, views, tables = 0, set[View](), dict[str, str]()  # tables by name, with a scale that has it
-    for place in places:
-        try:
-            tags = bring(place)
-        except Exception as error:  # the next one may well be sound
-            say(f"{place}: {reason(error)}")
-            n_failed += 1
-            continue
-        for table in tags.get("tables", tags.get("table", "")).split():
-            if table != BASE:
-                views.add(view := view_of(tags, table, tags.get("title", table)))
-                tables[table] = view.scale
-    if published:
-        published.settle()
-    try:
-        save_views(uri, views)
-    except Exception as error:
-        say(f"The views of {', '.join(sorted(tables))} were not saved: {reason(error)}")
-        n_failed += 1
-    if published:
-        print(f"{several(len(places) - n_failed, 'published run')} of {several(len(tables), 'table')} in {uri}.")
-        for table, scale in sorted(tables.items(), key=lambda one: (not one[0].startswith("table3"), one))[:1]:
-            print(f"To look at one:\n  {ours('ui', '--published', '--table', table, '--scale', scale)}")
-    return int(n_failed > 0)
-
-
-def _mirrored(uri: str, folder: Path) -> Mapping[str, str]:
+def _mirrored(uri: str, folder: Path) -> dict[str, str]:
     """Bring MLflow in line with a run's folder; returns its tags."""
     tags: dict[str, str] = describe(folder)["tags"]
     sync(uri, folder)

@@ -178,7 +178,7 @@ def hashes_of(train: Iterable[Parallel], dev: Parallel, test: Parallel, pair: st
 
 
 def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
-    """The folder that has the files of a corpus, None if they are generated; no file is read.
+    """The first folder with all files of a corpus, None if they are generated; no file is read.
 
     Raises ValueError for an unknown corpus or a pair that it lacks, FileNotFoundError for text that is not here.
     """
@@ -190,33 +190,16 @@ def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
         raise ValueError(f"Corpus {name!r} has no pair {pair!r}; expected one of {', '.join(known.folders)}.")
     if known.trees is not None:
         raise ValueError(f"Corpus {name!r} has trees and no translations: experiments/table4.py reads it.")
-    if not known.is_generated:
-        return _find(name, pair, data_dir)
-    if data_dir is not None:
-        raise ValueError("Corpus 'grammar' is generated; for text of your own add --corpus folder.")
-    return None
-
-
-def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, Sequence[str]]]:
-    """(split, part, stems) of each text: the training text whole or, if that is absent, in its parts.
-
-    The stems are those of files got by hand, then those of files that fetching unpacks.
-    """
-    known = CORPORA[name]
-    if (fetched := COLLECTIONS.get(f"{name}-{pair}")) is None:
-        return [("train", "", known.train), ("dev", "", known.dev), ("test", "", known.test)]
-    train = [("train", "", (*known.train, *fetched.train[:1]))]
-    if len(fetched.train) > 1:
-        train = [("train", one, (one,)) for one in fetched.train]
-        train = [("train", "", tuple(known.train))] if sides_of(folder, known.train, pair) else train
-    return [*train, ("dev", "", (*known.dev, fetched.dev)), ("test", "", (*known.test, fetched.test))]
-
-
-def _find(name: str, pair: str, data_dir: Path | None) -> Path:
-    """The first folder with all files of the corpus."""
-    known = CORPORA[name]
+    if known.is_generated:
+        if data_dir is not None:
+            raise ValueError("Corpus 'grammar' is generated; for text of your own add --corpus folder.")
+        return None
+    if not known.folders and data_dir is None:
+        raise ValueError(f"Corpus {name!r} needs a folder. {known.origin}")
+    inside = dict.fromkeys((known.folders[pair], name, FETCHED)) if known.folders else {}
+    roots = [data_dir] if data_dir is not None else data_folders()
     looked = []
-    for folder in _candidates(name, pair, data_dir):
+    for folder in [*([data_dir] if data_dir is not None else []), *(root / one for root in roots for one in inside)]:
         wanted = [stems for _, _, stems in _wanted(folder, name, pair)]
         lacks = [_expected(stems, pair) for stems in wanted if not sides_of(folder, stems, pair)]
         if not lacks:
@@ -233,15 +216,19 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
     )
 
 
-def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
-    """The folders in which to look, in this order."""
+def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, Sequence[str]]]:
+    """(split, part, stems) of each text: the training text whole or, if that is absent, in its parts.
+
+    The stems are those of files got by hand, then those of files that fetching unpacks.
+    """
     known = CORPORA[name]
-    inside = dict.fromkeys((known.folders[pair], name, FETCHED)) if known.folders else {}
-    if data_dir is not None:
-        return [data_dir, *(data_dir / folder for folder in inside)]
-    if not inside:
-        raise ValueError(f"Corpus {name!r} needs a folder. {known.origin}")
-    return [root / folder for root in data_folders() for folder in inside]
+    if (fetched := COLLECTIONS.get(f"{name}-{pair}")) is None:
+        return [("train", "", known.train), ("dev", "", known.dev), ("test", "", known.test)]
+    train = [("train", "", (*known.train, *fetched.train[:1]))]
+    if len(fetched.train) > 1:
+        train = [("train", one, (one,)) for one in fetched.train]
+        train = [("train", "", tuple(known.train))] if sides_of(folder, known.train, pair) else train
+    return [*train, ("dev", "", (*known.dev, fetched.dev)), ("test", "", (*known.test, fetched.test))]
 
 
 def data_folders() -> list[Path]:

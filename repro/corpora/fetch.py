@@ -163,36 +163,30 @@ def _attempt(source: Source, url: str, part: atomic.Appended, tell: Announce) ->
         answer = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
     except (requests.RequestException, ValueError) as error:  # the second: it leads to what is no address
         raise Refused(f"no connection could be made ({type(error).__name__})") from None
-    try:
-        with answer:
-            _take(source, answer, part, tell)
-    except (requests.RequestException, urllib3.exceptions.HTTPError) as error:  # it also has less than it stated
-        raise Broken(f"the connection broke ({type(error).__name__})") from None
-
-
-def _take(source: Source, answer: requests.Response, part: atomic.Appended, tell: Announce) -> None:
-    """Write the body of an answer to the part."""
-    status = answer.status_code
-    if status == 416 and part.end:  # it may be complete: the hash decides
-        return
-    if status not in (200, 206):
-        raise (Broken if status in BUSY or status >= 500 else Refused)(f"the server answered {status}")
-    if "html" in answer.headers.get("Content-Type", "").lower():
-        raise Refused("a web page instead of an archive")
-    if status == 200:  # all of it, whatever was asked for
-        part.cut(0)
-    length = answer.headers.get("Content-Length", "")
-    if source.size is not None and length.isdecimal() and part.end + int(length) != source.size:
-        raise Refused(f"{part.end + int(length):,} bytes, expected {_at_most(source)}")
-    told = time.monotonic()
-    while block := answer.raw.read1(BLOCK, decode_content=False):  # returns what has come so far
-        part.append(block)
-        if part.end > source.size_at_most:
+    with answer:
+        status, length = answer.status_code, answer.headers.get("Content-Length", "")
+        if status == 416 and part.end:  # it may be complete: the hash decides
+            return
+        if status not in (200, 206):
+            raise (Broken if status in BUSY or status >= 500 else Refused)(f"the server answered {status}")
+        if "html" in answer.headers.get("Content-Type", "").lower():
+            raise Refused("a web page instead of an archive")
+        if status == 200:  # all of it, whatever was asked for
             part.cut(0)
-            raise Refused(f"it sends more than expected: {_at_most(source)}")
-        if time.monotonic() - told >= TELL_SECONDS:
-            told = time.monotonic()
-            tell(f"{source.archive}: {part.end:,} of {_at_most(source)}")
+        if source.size is not None and length.isdecimal() and part.end + int(length) != source.size:
+            raise Refused(f"{part.end + int(length):,} bytes, expected {_at_most(source)}")
+        told = time.monotonic()
+        try:
+            while block := answer.raw.read1(BLOCK, decode_content=False):  # returns what has come so far
+                part.append(block)
+                if part.end > source.size_at_most:
+                    part.cut(0)
+                    raise Refused(f"it sends more than expected: {_at_most(source)}")
+                if time.monotonic() - told >= TELL_SECONDS:
+                    told = time.monotonic()
+                    tell(f"{source.archive}: {part.end:,} of {_at_most(source)}")
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:  # it also has less than it stated
+            raise Broken(f"the connection broke ({type(error).__name__})") from None
     if source.size is not None and part.end < source.size:
         raise Broken(f"the connection ended after {part.end:,} of {source.size:,} bytes")
 
