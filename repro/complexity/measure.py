@@ -76,8 +76,7 @@ class RestrictedAttention(FullAttention):
 
     def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
         """Each position of x [B, n, d] attends to its neighbourhood; there is no other mask."""
-        joined: Tensor = self.output(self.mix(*self.project(x)))
-        return joined
+        return self.output(self.mix(*self.project(x)))
 
 
 class ElmanCell(nn.Module):
@@ -150,13 +149,11 @@ class Convolution(nn.Module):
 
     def mix(self, x: Tensor) -> Tensor:
         """k d x d products at every position: k n d^2 multiplications."""
-        mixed: Tensor = self.kernel(x.transpose(1, 2)).transpose(1, 2)
-        return mixed
+        return self.kernel(x.transpose(1, 2)).transpose(1, 2)
 
     def forward(self, x: Tensor) -> Tensor:
         """All positions at once."""
-        result: Tensor = self.output(self.mix(x))
-        return result
+        return self.output(self.mix(x))
 
 
 class SeparableConvolution(Convolution):
@@ -194,8 +191,7 @@ class Dilated(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Each layer drops the positions at the ends that lack a full window."""
         wide = F.pad(x.transpose(1, 2), (self.reach, self.reach))
-        result: Tensor = self.kernels(wide).transpose(1, 2)
-        return result
+        return self.kernels(wide).transpose(1, 2)
 
 
 def additive_attention(q_BQE: Tensor, k_BKE: Tensor, v_BKE: Tensor, w_E: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from repro.pages.scale_data import ScaleData
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.render.text import several
 from repro.results.details import RATIO, length_decides
+from repro.results.frame import whole
 from repro.results.labels import label
 
 NAME = "claims"
@@ -154,8 +155,8 @@ def _beside_print(evidence: Evidence, of: Endpoint) -> Iterator[tuple[float, flo
 
 def _printed_to_base(evidence: Evidence, row: str, of: Endpoint) -> float | None:
     """What the paper prints for a row less what it prints for the base."""
-    found = [of.printed(evidence.printed[name]) for name in (row, B0) if name in evidence.printed]
-    return found[0] - found[1] if len(found) == 2 and None not in found else None
+    found = whole([of.printed(evidence.printed[name]) for name in (row, B0) if name in evidence.printed])
+    return found[0] - found[1] if len(found) == 2 else None
 
 
 def outcomes(judged: Iterable[Judged], of: Subject = OF_PAPER) -> Listing:
@@ -293,8 +294,11 @@ def _other_rows(answered: Iterable[Judged], data: ScaleData) -> Iterator[Block]:
         return
     columns = [Column("", "row", [label(row_of(row), data.evidence.explored[row][0].hyper) for row in rows])]
     for of in (LOG_PPL, BLEU):
-        lines = [(found[row, of], _printed_to_base(data.evidence, row, of)) for row in rows]
-        columns += _columns(of, [_beside(one and one.value, one and one.over_seeds, less, of) for one, less in lines])
+        cells = []
+        for row in rows:
+            one, less = found[row, of], _printed_to_base(data.evidence, row, of)
+            cells.append(_beside(one.value if one else None, one.over_seeds if one else None, less, of))
+        columns += _columns(of, cells)
     yield Heading("Rows that no claim here compares")
     yield Text("Each less the base, above zero where the row is better; printed differences this small ask more runs.")
     yield Table(tuple(columns))

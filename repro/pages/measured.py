@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from repro.claims.catalogue import CLAIMS
-from repro.claims.layers import ROWS, WINDOWS, Fit, fits, in_words, longest_path, order, steps_of, verdicts
+from repro.claims.layers import ROWS, WINDOWS, Fit, Growth, fits, in_words, longest_path, order, steps_of, verdicts
 from repro.pages.columns import comma_separated, marked, rules_between
 from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Strong, Table, Text, blocks, made_from
 from repro.results.measured import (
@@ -107,6 +107,7 @@ def layers_sheet(measured: Measured) -> str:
         for size, exponent in fit.exponents.items()
     ]
     waits = dict.fromkeys(line.layer for line in measured.steps)
+    laws: list[tuple[str, str, Growth, str | None]]
     laws = [(layer, "sequential operations", steps_of(measured, layer), None) for layer in waits]
     reach = dict.fromkeys(line.layer for line in measured.paths)
     laws += [(layer, "longest path", longest_path(measured, layer), WINDOWS.get(layer)) for layer in reach]
