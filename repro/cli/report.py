@@ -41,7 +41,7 @@ def report(argv: Sequence[str] | None = None) -> int:
     one_of.add_argument("--tests", action="store_true", help=tests)
     add_options(parser, "cache_dir", cache_dir="where generated text is kept, for the sentences of --html")
     options = parser.parse_args(argv)
-    from repro.pages.build import build_all, scales  # SciPy, which --help does without
+    from repro.pages.build import build_all, read, scales  # SciPy, which --help does without
 
     results = options.results or (OWN if options.own else PUBLISHED)
     if not results.is_dir():
@@ -62,7 +62,11 @@ def report(argv: Sequence[str] | None = None) -> int:
         how = f"Your own are in {OWN}: add --own." if beside else "Run an experiment first."
         raise ValueError(f"{results}: expected records of finished runs, found none. {how}")
     if options.check:
-        return int(_differ(texts))
+        differing = [(file, there) for file in texts if (there := read(file) if file.exists() else "") != texts[file]]
+        for file, there in differing:
+            sides = there.split("\n"), texts[file].split("\n")
+            print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
+        return int(bool(differing))
     _write_changed(texts)
     return int(failed)
 
@@ -80,17 +84,6 @@ def _tested(results: Path) -> bool:
         if before and (was := before.get(one.test, "not there")) != one.outcome:
             print(f"changed: {one.test}: {was} -> {one.outcome}")
     return bool(missed)
-
-
-def _differ(texts: Mapping[Path, str]) -> bool:
-    """Show how files differ from what their records say; returns whether one does."""
-    from repro.pages.build import read
-
-    differing = [(file, there) for file in texts if (there := read(file) if file.exists() else "") != texts[file]]
-    for file, there in differing:
-        sides = there.split("\n"), texts[file].split("\n")
-        print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
-    return bool(differing)
 
 
 def _write_changed(texts: Mapping[Path, str]) -> None:

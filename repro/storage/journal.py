@@ -61,7 +61,10 @@ class Journal:
         """Write one line; `kind` and each name of a value make the metric kind/name."""
         step = operator.index(step)
         line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
-        line |= {name: _plain(float(value)) for name, value in values.items()}
+        # NaN and infinities are no JSON: they stand there as text that float() reads
+        line |= {
+            name: number if math.isfinite(number := float(value)) else str(number) for name, value in values.items()
+        }
         self._check()
         self._file.append(encoded(line))
         self._note(kind, step)
@@ -119,11 +122,6 @@ def encoded(line: Line) -> bytes:
     return b'{"crc32": "%08x", %b\n' % (zlib.crc32(rest), rest)
 
 
-def _plain(value: float) -> float | str:
-    """The value as JSON can hold it: NaN and infinities as strings that float() reads."""
-    return value if math.isfinite(value) else str(value)
-
-
 class Tail:
     """Follows a journal: gives the complete lines added since the last look."""
 
@@ -142,19 +140,14 @@ class Tail:
             for text in file:
                 if not text.endswith(b"\n"):
                     return
-                line = self._line(text[:-1])
+                checked = CHECKED.fullmatch(text[:-1])
+                if checked is None or zlib.crc32(checked[2]) != int(checked[1], 16):
+                    raise ValueError(
+                        f"{self.path}, line {self._n + 1}: expected an object of numbers and its checksum, got "
+                        f"{text[:80]!r}. Another program or a bad disk changed the file. Take it from a copy, or "
+                        "remove that line: the same command then goes on, and the curves have a gap."
+                    )
+                line = json.loads(b"{" + checked[2])
                 self.offset += len(text)
                 self._n += 1
-                yield line
-
-    def _line(self, text: bytes) -> Line:
-        checked = CHECKED.fullmatch(text)
-        if checked is None or zlib.crc32(checked[2]) != int(checked[1], 16):
-            raise ValueError(
-                f"{self.path}, line {self._n + 1}: expected an object of numbers and its checksum, got {text[:80]!r}. "
-                "Another program or a bad disk changed the file. Take it from a copy, or remove that line: the same "
-                "command then goes on, and the curves have a gap."
-            )
-        line = json.loads(b"{" + checked[2])
-        frame = {name: line.pop(name) for name in FRAME}
-        return frame | {name: float(value) for name, value in line.items()}
+                yield {name: value if name in FRAME else float(value) for name, value in line.items()}
