@@ -52,12 +52,13 @@ def test_dropout_keeps_something(p: float) -> None:
 def test_dropout_keeps_what_reaches_the_threshold(p: float, dtype: torch.dtype) -> None:
     x = torch.randn(3, 5, 7, dtype=dtype)
     torch.manual_seed(1)
-    found = Dropout(p)(x)
-    torch.manual_seed(1)
     bits = torch.empty(27, dtype=torch.int64).random_(-(2**63), None)  # four numbers of 16 bits in each
-    kept = bits.view(torch.int16)[:105].view(3, 5, 7) >= round(p * 65_536) - 32_768
-    scale = torch.tensor(65_536 / (65_536 - round(p * 65_536)))
-    assert torch.equal(found, torch.where(kept, x * scale.to(dtype), 0.0).to(dtype))
+    numbers = bits.view(torch.int16)[:105].view(3, 5, 7)
+    for rate in (p, (numbers[0, 0, 0].item() + 32_768) / 65_536):  # the second is the threshold of a drawn number
+        torch.manual_seed(1)
+        found, dropped = Dropout(rate)(x), round(rate * 65_536)
+        scale = torch.tensor(65_536 / (65_536 - dropped))
+        assert torch.equal(found, torch.where(numbers >= dropped - 32_768, x * scale.to(dtype), 0.0).to(dtype))
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 5), (3, 5, 7), (0, 4)])
