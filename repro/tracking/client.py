@@ -60,8 +60,16 @@ def check_store(uri: str, runs: Path = RUNS) -> str | None:
             f"--tracking-uri: expected sqlite:///FILE, as in {DEFAULT_URI}, or http(s)://SERVER. MLflow takes a user "
             "from MLFLOW_TRACKING_USERNAME and a password from MLFLOW_TRACKING_PASSWORD, as others see what is typed."
         )
-    why = _silence(uri)
-    return why and f"MLflow at {uri} does not answer ({why}). To catch up later, type: {repair(uri, runs)}"
+    try:
+        urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=2).close()
+        return None
+    except urllib.error.HTTPError as error:
+        if error.code < 500:  # 401 is an answer
+            return None
+        why = str(error)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        why = str(getattr(error, "reason", error)) or repr(error)
+    return f"MLflow at {uri} does not answer ({why}). To catch up later, type: {repair(uri, runs)}"
 
 
 def sqlite_path(uri: str) -> Path:
@@ -79,17 +87,6 @@ def sqlite_uri(path: Path) -> str:
     if not {"?", "%"} & {*str(path)}:
         return f"sqlite:///{path}"  # unchanged: MLflow makes an empty folder for another spelling
     return URL.create("sqlite", database=str(path)).render_as_string()
-
-
-def _silence(uri: str) -> str | None:
-    """Why a server does not answer; None if it does."""
-    try:
-        urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=2).close()
-    except urllib.error.HTTPError as error:
-        return str(error) if error.code >= 500 else None  # 401 is an answer
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        return str(getattr(error, "reason", error)) or repr(error)
-    return None
 
 
 def connect(uri: str) -> Any:
