@@ -158,11 +158,9 @@ def joined(parts: Iterable[Words], between: str = " ") -> tuple[Inline, ...]:
 def blocks(*parts: Block | Iterable[Block]) -> tuple[Block, ...]:
     """Blocks and runs of blocks one after the other; texts without a word and lists without an item are left out."""
     flat = itertools.chain.from_iterable([part] if isinstance(part, Block) else part for part in parts)
-    return tuple(part for part in flat if not _is_empty(part))
-
-
-def _is_empty(block: Block) -> bool:
-    return (isinstance(block, Text) and not plain(block.words)) or (isinstance(block, Listing) and not block.items)
+    return tuple(
+        part for part in flat if part != Listing(()) and not (isinstance(part, Text) and not plain(part.words))
+    )
 
 
 def narrowest(column: Column) -> float:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
 
 from repro.claims.judge import may_judge_sizes
 from repro.pages.build import judged_without_runs, read_results
-from repro.pages.claims import settles, told_counts
+from repro.pages.claims import OF_TEXTS, settles, told_counts
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.markup import html
 from repro.render.page import COMMAND, Link, Listing, Words
@@ -19,7 +20,7 @@ from repro.web.report import Section, report_html
 from repro.web.runs import runs_section
 from repro.web.sentences import inside_section, sentences_section
 from repro.web.tables import table3_section, tables_section
-from repro.web.verdicts import claims_section, overview_section, statements_section
+from repro.web.verdicts import claims_section, overview_section
 
 Maker = Callable[[ScaleData], Section | None]
 SECTIONS: tuple[Maker, ...] = (  # in order; each returns None if the scale has nothing for it to show
@@ -28,7 +29,7 @@ SECTIONS: tuple[Maker, ...] = (  # in order; each returns None if the scale has 
     differences_section,
     curves_section,
     claims_section,
-    statements_section,
+    partial(claims_section, of=OF_TEXTS),
     tables_section,
     sentences_section,
     inside_section,

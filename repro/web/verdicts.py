@@ -73,7 +73,7 @@ def _grounds(one: Judged) -> str:
 
 
 def claims_section(data: ScaleData, of: claims.Subject = claims.OF_PAPER) -> Section:
-    """The section of the paper's claims, or of what else `of` says."""
+    """The section of the paper's claims, or of statements from teaching texts, as `of` says."""
     judged = data.judged if of is claims.OF_PAPER else data.stated
     firsts = first_runs(data.result_set)
     groups: dict[str, list[Judged]] = {name: [] for name in claims.ABOUT}
@@ -92,11 +92,6 @@ def claims_section(data: ScaleData, of: claims.Subject = claims.OF_PAPER) -> Sec
     body += Markup("</div>")
     sheets = {f"{of.name}.csv": claims.sheet(judged)}
     return Section(key=of.name, title=of.name.capitalize(), body=body, script=SCRIPT, csv=sheets)
-
-
-def statements_section(data: ScaleData) -> Section:
-    """The section of statements from teaching texts."""
-    return claims_section(data, claims.OF_TEXTS)
 
 
 def _item(one: Judged, group: str, firsts: FirstRuns) -> Markup:

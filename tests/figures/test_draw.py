@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import rcParams
 
 from repro.figures import draw, lab
 from repro.figures.attention_maps import map_of_words
@@ -126,12 +127,15 @@ def test_a_damaged_record_costs_its_own_figures_only(
     monkeypatch: pytest.MonkeyPatch, a_record: Make, tmp_path: Path
 ) -> None:
     only(monkeypatch)
-    monkeypatch.setattr(draw.curves, "draw_curves", lambda table, records: [Numbers(table, ["n"], [[1]])])
+    monkeypatch.setattr(
+        draw.curves, "draw_curves", lambda table, records: [Numbers(table, ["n"], [rcParams["font.family"]])]
+    )
     for record in (a_record("base"), a_record("h=1"), a_record("h=4", table="table3_B")):
         record.save(path(tmp_path, record))
     (tmp_path / "laptop/table3_B/h=4-seed1.json").write_text("{}", "utf-8")
     made, skipped = draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
     assert made == [tmp_path / "laptop/figures/table3_A.csv"]
+    assert made[0].read_text() == "n\nSTIXGeneral\n", "the command draws in our look"
     assert [sentence.partition(":")[0] for sentence in skipped] == [
         "figures 3 to 5",
         "head similarity",
