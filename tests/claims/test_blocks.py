@@ -109,7 +109,7 @@ def test_what_is_detectable_is_found_four_times_of_five() -> None:
 
 
 def test_holm_by_hand() -> None:
-    assert holm([0.01, 0.04, 0.02], alpha=0.06) == pytest.approx([0.02, 0.06, 0.03])
+    assert holm([0.01, 0.05, 0.025], alpha=0.06) == pytest.approx([0.02, 0.06, 0.03])
     assert holm([0.01, 0.05, 0.04], alpha=0.06) == pytest.approx([0.02, 0.03, 0.03]), "at the level where it stopped"
     assert holm([]) == []
 

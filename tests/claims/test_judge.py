@@ -38,7 +38,7 @@ from repro.claims.catalogue import (
 )
 from repro.claims.decisions import FIRST_SEED, OF_SIGN, OF_SIZE, SEEDS
 from repro.claims.evidence import evidence_of
-from repro.claims.judge import Judged, Suite, judge_suite, may_judge, may_judge_sizes, verdicts_of_print
+from repro.claims.judge import Judged, Suite, judge_suite, may_judge, may_judge_sizes, to_base, verdicts_of_print
 from repro.results.record import PaperNumbers, Record
 
 
@@ -347,6 +347,17 @@ def test_claims_about_layers_take_the_verdict_of_table_1_and_arithmetic_needs_no
     assert of(before, "C05").reason == "needs the measurements of experiments/table1.py"
     after = of(judge([], measured={"C05": ("does not hold here", "it waits twice")}), "C05")
     assert (after.verdict, after.reason) == ("does not hold here", "it waits twice")
+
+
+def test_a_distance_to_the_base_has_an_interval_only_where_its_runs_count() -> None:
+    runs = [*some(B0, 25.8), *some(H1, 24.9)]
+    counting, explored = (
+        to_base(evidence_of([replace(one, claims=of) for one in runs]), H1, BLEU) for of in (LIST, None)
+    )
+    assert counting
+    assert explored
+    assert counting.value == explored.value == pytest.approx(-0.9, abs=0.05)
+    assert (counting.over_seeds is None, explored.over_seeds is None) == (False, True)
 
 
 def test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better() -> None:

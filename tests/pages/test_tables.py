@@ -407,8 +407,9 @@ def shown(
 def test_the_published_spread_stands_below_fewer_than_three_runs(
     tmp_path: Path, seeds: int, scale: float, told: str | None
 ) -> None:
-    text = shown(tmp_path, seeds, scale)
+    text = shown(tmp_path, seeds, scale, bleu=40.0)
     assert f"Single runs of these rows differ by {told}" in text if told else "by chance" not in text
+    assert ("\x1b[31m" in text) == bool(told), "a row with an interval of its own is not coloured"
 
 
 @pytest.mark.parametrize(
@@ -437,6 +438,8 @@ def test_all_rows_of_a_table_are_told_apart_together(tmp_path: Path) -> None:
     # the row with the fewest runs decides: t(2) and not t(4) times sqrt(1.581^2 + 3.387^2) is 16.1 and not 10.4
     more = {**SPREAD, "base": (60.0, 61.0, 62.0, 63.0, 64.0)}
     assert "h=1: not told apart" in shown(tmp_path / "more", 1, bleu=70.0 - 15.9, spread=more)
+    fewer = {**SPREAD, "h=1": more["base"]}  # the same if these are the base's: 11.7 and not 7.5
+    assert "h=1: not told apart" in shown(tmp_path / "fewer", 1, bleu=70.0 - 11.5, spread=fewer)
 
 
 def test_nothing_is_said_where_nothing_is_published(tmp_path: Path) -> None:
