@@ -252,7 +252,8 @@ class Record:
         `split` is dev, test or `SUBSET`, or one of the names in `LAST_MEAN` for the mean of the last checkpoints.
         """
         means: Mapping[str, Any] = self.last_mean or {}
-        parts = {**self.scores, SUBSET: self.test_subset, **{part: means.get(of) for part, of in LAST_MEAN.items()}}
+        parts: dict[str, Any] = {**self.scores, SUBSET: self.test_subset}
+        parts |= {part: means.get(of) for part, of in LAST_MEAN.items()}
         return number(parts.get(split) or {}, name)
 
     def __repr__(self) -> str:
@@ -378,7 +379,7 @@ def _digits(name: str) -> str:
 # Scores
 
 
-def number(named: Named, name: str) -> float | None:
+def number(named: Mapping[str, Any], name: str) -> float | None:
     """A score of a split; None where it has no value or there is no such score."""
     value = named.get(name)
     return None if isinstance(value, str) else value

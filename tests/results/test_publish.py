@@ -384,8 +384,13 @@ def test_what_is_published_may_be_published_elsewhere(tmp_path: Path, capsys: py
 
 
 def test_what_stands_beside_a_published_record_is_renewed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own(run("x", 4), run("x", 5))
+    own(run("base", 4), run("x", 4), run("x", 5))
+    for one in (run("base", 4), run("x", 4)):
+        inside = artifacts.packed_inside({"run": one.run, "sentences": []}, b"")
+        artifacts.write_inside(path(Path("results/own"), one), inside)
     assert commands.main(["publish", "lab"]) == 0
+    there = [file.name for file in Path("results/lab").glob("*/*.inside.gz")]
+    assert there == ["base-seed4.inside.gz"], "of a row that no figure shows none is kept"
     place = path(Path("results/own"), run("x", 4))
     for number in (1.0, 2.0):
         further = {"further": artifacts.FurtherTest("ab", {"bleu": number}, ["a b"])}

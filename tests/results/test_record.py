@@ -212,7 +212,8 @@ def test_a_record_has_the_scores_of_its_task_and_no_others(tmp_path: Path) -> No
     done = load(tmp_path / "record.json")
     assert done == Record(**content)
     assert (done.score("dev", "f1"), done.score("dev", "crossing"), done.score("dev", "bleu")) == (91.25, None, None)
-    for lacking in ({"f1": None}, {"f1_signature": None}, {"f1": "91.25"}, {"crossing": 2.0}, {"bleu": 1.0}):
+    none = dict.fromkeys(("f1", "f1_signature"))
+    for lacking in (none, {"f1": None}, {"f1_signature": None}, {"f1": "91.25"}, {"crossing": 2.0}, {"bleu": 1.0}):
         with pytest.raises(ValueError, match=r"record\.scores"):
             Record(**{**content, "scores": {"dev": own | lacking, "test": own | lacking}})
     with pytest.raises(ValueError, match=r"record\.scores\.dev: missing \['bleu', "):
