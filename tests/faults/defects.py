@@ -183,8 +183,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the test score is computed on dev",
         "repro/runs/run.py",
-        'self._score(opened, f"test{about}", prepared.test)',
-        'self._score(opened, f"test{about}", prepared.dev)',
+        'for name, split in (("dev", prepared.dev), ("test", prepared.test))',
+        'for name, split in (("dev", prepared.dev), ("test", prepared.dev))',
         ("tests/runs/test_run.py::test_each_split_is_scored_on_its_own_references",),
     ),
     Defect(
