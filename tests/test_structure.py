@@ -58,6 +58,7 @@ SHARED_NAMES = {
     "Table": "one of the paper's, as an experiment makes it; one on a page",
     "load": "what `save` of the same module wrote",
     "read": "what `write` of the same module wrote",
+    "opened": "the backend with weights in it: by its name, and as a run's specification asks",
     "console": "what a terminal is for: a command of the package, the tables at the end of an experiment",
     "BASE": "the base model: its hyper-parameters, and its name in records",
 }
