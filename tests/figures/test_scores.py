@@ -125,7 +125,7 @@ def test_rows_stand_in_the_papers_order_what_it_prints_first_and_no_score_of_tes
 ) -> None:
     printed = {"paper": PRINTED["h=1"]}
     rows = [
-        a_record("ours", table="table_x"),
+        a_record("ours", table="lab_a"),
         a_record("d_k=16", table="table3_B", **printed),
         a_record("h=4", position=1, **printed),
         a_record("h=1", position=0, **printed),
