@@ -196,13 +196,13 @@ def edited(function: str, file: Path) -> None:
 
 
 OUTSIDE = {  # of each floor outside the wall a function that a run passes through, or that tells of it
-    "storage": "atomic.free", "render": "markdown.markdown", "paper": "system", "corpora": "datacard.card",
+    "storage": "atomic.free", "render": "markup.markdown", "paper": "system", "corpora": "datacard.card",
     "results": "labels.relation", "tracking": "run_folder.describe", "claims": "arithmetic._two_above_all",
     "pages": "build.texts", "complexity": "measure.count", "runs": "run.made_for_gpu",
     "figures": "draw.draw_figures", "web": "report.report_html", "experiment": "main", "cli": "commands.main",
 }  # fmt: skip
 INSIDE = {"model": "loss.smoothed_cross_entropy", "data": "batching.share", "decoding": "search.penalty"} | {
-    "training": "schedule.rate"
+    "training": "module.rate"
 }
 KINDS = [BASE_ROW, *(row for row in LADDER if row.name == "ConvS2S"), LAB[0]]
 PARSER = Row("parser", lambda base: base, Paper(), Parsing())
@@ -233,7 +233,8 @@ def test_from_behind_the_wall_a_parser_takes_these_alone() -> None:
     inside = [path.relative_to(places.PACKAGE.parent).with_suffix("") for path in places.PACKAGE.glob("*/**/*.py")]
     names = [".".join(path.parts) for path in inside if path.parts[1] in ("model", "data", "training", "decoding")]
     assert sorted(name for name in names if not name.endswith("__init__") and code.digest(name) in taken) == [
-        "repro.data.shards", "repro.data.tokenizer", "repro.data.treebank", "repro.decoding.evalb",
+        "repro.data.datamodule", "repro.data.shards", "repro.data.tokenizer", "repro.data.treebank",
+        "repro.decoding.evalb",
     ]  # fmt: skip
 
 
