@@ -10,12 +10,9 @@ import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import psutil
-
-if TYPE_CHECKING:
-    from repro.runs.options import Precision
 
 CGROUP = Path("/sys/fs/cgroup")
 HIDE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}  # no card for this process and those that it starts
@@ -89,7 +86,7 @@ def of_amd(nodes: Path = AMD) -> tuple[str, ...]:
     return ("AMD GPU",) * sum(number not in (b"", b"0") for number in numbers)
 
 
-def refuse_cards(precision: "Precision") -> None:
+def refuse_cards(precision: Literal["fp32", "bf16"]) -> None:
     """Raise ValueError where PyTorch cannot use this machine's cards as asked, or would use the processor instead.
 
     A run that takes hours on a card would take weeks there.
