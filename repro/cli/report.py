@@ -62,9 +62,9 @@ def report(argv: Sequence[str] | None = None) -> int:
         how = f"Your own are in {OWN}: add --own." if beside else "Run an experiment first."
         raise ValueError(f"{results}: expected records of finished runs, found none. {how}")
     if options.check:
-        differing = [(file, there) for file in texts if (there := read(file) if file.exists() else "") != texts[file]]
-        for file, there in differing:
-            sides = there.split("\n"), texts[file].split("\n")
+        differing = [(file, was) for file in texts if (was := read(file) if file.exists() else "") != texts[file]]
+        for file, was in differing:
+            sides = was.split("\n"), texts[file].split("\n")
             print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
         return int(bool(differing))
     _write_changed(texts)
