@@ -50,8 +50,9 @@ from repro.model.special_tokens import EOS, PAD
 from repro.runs.run import Silence
 from repro.storage import atomic
 from repro.training import cpu_tuning
-from repro.training.loop import Every, Precision, fit
+from repro.training.loop import Every, fit
 from repro.training.module import TranslationModule
+from repro.training.run_spec import Precision
 
 HERE = Path(__file__).parent
 OURS, BARE = "ours", "ours, bare loop"

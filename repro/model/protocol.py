@@ -26,7 +26,7 @@ class TranslationSystem(Protocol):
     in_ctranslate2: bool  # whether CTranslate2 can express it
     needs_whole_updates: bool  # whether outputs depend on the whole update, so that it cannot be split into parts
     # Optional, for a system without our learned positions: `n_places: int`, the most tokens that it can read or write.
-    # `repro/runs/line_lengths.py` then refuses longer lines before training.
+    # `repro/runs/refused.py` then refuses longer lines before training.
     embedding: TiedEmbedding  # its weight [V, D] is also the softmax matrix
 
     def encode(self, source: Any) -> Tensor:

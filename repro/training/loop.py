@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import lightning as L
 import torch
@@ -31,6 +31,7 @@ from repro.training.checkpoint import save
 from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule
 from repro.training.replay_check import Conditions, ReplayCheck, ReproducibilityReport
+from repro.training.run_spec import Precision
 
 # silence Lightning's greetings and adverts, and a warning about its use of a class that torch 2.13 deprecates
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
@@ -45,7 +46,6 @@ warnings.filterwarnings("ignore", message="GPU available but not used")
 # and its advice to use workers: a batch takes well under a millisecond, a worker process costs more than it saves
 warnings.filterwarnings("ignore", message=r".*does not have many workers")
 
-Precision = Literal["fp32", "bf16", "fp64"]
 NEEDED = ("state_dict", "optimizer_states", "loops", "global_step")  # keys without which Lightning cannot resume
 LIGHTNING_PRECISION: dict[Precision, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp64": "64-true"}
 

@@ -13,8 +13,8 @@ from repro.model.config import Hyper
 
 if TYPE_CHECKING:
     from repro.decoding import backend as backends
-    from repro.training import loop
 
+Precision = Literal["fp32", "bf16", "fp64"]  # of matrix products
 RECORDED = {"padded_tokens": "slots", "tokens": "tokens"}  # `batch_by` in records, run ids and folder names
 
 
@@ -46,7 +46,7 @@ class RunSpec:
     devices: int
     accumulate: int  # micro-batches per update and device
     threads: int  # of each process, for PyTorch's operations on a CPU
-    precision: "loop.Precision"
+    precision: Precision
     backend: "backends.Name"
     system: Any = None  # the row's system; None: the Transformer
 
