@@ -33,7 +33,7 @@ def record(row: str = "base", seed: int = 1, **other: Any) -> Record:
         "position": -1 if row == "base" else 0,
         "scale": "laptop",
         "seed": seed,
-        "corpus": {**usual.corpus, "name": "grammar"},
+        "corpus": {**usual.corpus, "name": "grammar", "n_train": 5, "n_dev": 3, "n_test": 2},
         "hyper": asdict(HYPER),
         "paper": dict.fromkeys(("ppl", "bleu", "params")),
         "scores": dict.fromkeys(("dev", "test"), score),
