@@ -108,7 +108,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 def alone(lock: Path, tell: Callable[[str], object]) -> Iterator[None]:
     """Wait while another process does the same work, so that it is done once; go on without the lock after `WORK` s."""
     atomic.make_folder(lock.parent)
-    with locked(lock, WORK, lambda: tell(f"Another process holds {lock}; waiting for it.")) as mine:
+    with locked(lock, WORK, lambda: tell(f"Another process holds {lock}; waiting for it."), make=True) as mine:
         if not mine:
             tell(f"{lock} was held for {WORK / 60:.0f} minutes: going on without it.")
         yield

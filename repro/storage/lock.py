@@ -42,10 +42,12 @@ def lock(handle: int, patience: float, tell: Callable[[], object] = lambda: None
 
 
 @contextmanager
-def locked(path: Path, patience: float = TURN, tell: Callable[[], object] = lambda: None) -> Iterator[bool]:
-    """Hold the lock of a folder, or of a file that is made if need be; yields False if another process keeps it."""
+def locked(
+    path: Path, patience: float = TURN, tell: Callable[[], object] = lambda: None, *, make: bool = False
+) -> Iterator[bool]:
+    """Hold the lock of a file (`make` it if need be) or folder; yields False if another process keeps it."""
     with atomic.named(path):
-        handle = os.open(path, os.O_RDONLY | (0 if path.is_dir() else os.O_CREAT), 0o666)
+        handle = os.open(path, os.O_RDONLY | (os.O_CREAT if make else 0), 0o666)
     try:
         yield lock(handle, patience, tell)
     finally:

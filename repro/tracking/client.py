@@ -116,7 +116,7 @@ def _opened(path: Path) -> Any:
     if not event.contains(Engine, "connect", _hasten):
         event.listen(Engine, "connect", _hasten)
     atomic.make_folder(path.parent)
-    with locked(path.with_name(f"{path.name}.lock")):  # others wait instead of making the same tables
+    with locked(path.with_name(f"{path.name}.lock"), make=True):  # others wait instead of making the same tables
         if not path.exists() or not path.stat().st_size:
             for end in ("-journal", "-wal", "-shm"):  # of a deleted database: SQLite would mix it with the new one
                 path.with_name(path.name + end).unlink(missing_ok=True)

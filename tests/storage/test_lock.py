@@ -66,3 +66,12 @@ def test_a_disk_without_locks_keeps_nobody_waiting(tmp_path: Path, monkeypatch: 
     with locked(tmp_path) as mine:
         assert mine
         assert time.monotonic() - began < 5
+
+
+def test_only_a_file_that_may_be_missing_is_made(tmp_path: Path) -> None:
+    """A run's folder that was deleted meanwhile must not come back as a file: the run could not make it again."""
+    with pytest.raises(FileNotFoundError), locked(tmp_path / "run"):
+        pass
+    assert not (tmp_path / "run").exists()
+    with locked(tmp_path / "lock", make=True) as mine:
+        assert mine
