@@ -143,10 +143,10 @@ def open_corpus(
     vocabulary, pieces, in_tokens, notes = None, "", known.in_tokens, list[str]()
     if not known.is_generated:
         head = _heads(train[0])
-        _refuse_mixed(head, _heads(dev), _heads(test))
         if not known.folders:  # a reader's own text, of which nothing is known
             vocabulary = place if (place := folder / GIVEN).is_file() else None
             pieces, in_tokens, notes = _cut(head[1], has_vocabulary=vocabulary is not None)
+        _refuse_mixed(head, _heads(dev), _heads(test))
     if [one.sha256 for one in dev.fingerprints()] == [one.sha256 for one in test.fingerprints()]:
         said = "are one text, so scores on test say nothing that those on dev do not; a test set should be text that"
         notes.append(f"{dev.source.name} and {test.source.name} {said} nothing was chosen on.")
