@@ -233,7 +233,7 @@ class Pool(Executor):
     def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
         """Make the runs in the order given, each as soon as a worker is free."""
         self.signals.training = True
-        for place in range(self.n_workers):
+        for place in range(min(self.n_workers, len(runs))):
             self._idle.put((place, progress.lane()))
         with ThreadPoolExecutor(self.n_workers) as threads:
             going = [threads.submit(self._made, run) for run in runs]
