@@ -1,6 +1,6 @@
 """Scores of rows: how far each is from the base, by the size of its text too, and what quality costs. Paper: Table 3.
 
-A difference is positive where the row is better. It is the same as for the verdicts (`repro/claims/to_base.py`): same
+A difference is positive where the row is better. It is the same as for the verdicts (`repro/claims/judge.py`): same
 runs, same interval over seeds. In BLEU it also has an interval over sentences, if the translations are kept; the wider
 of the two shows whether there were too few seeds or too few sentences.
 """

@@ -379,7 +379,7 @@ NAMED = {  # in this order, what stands for an option that is not the scale's ow
 NAME = re.compile(
     rf"(?P<scale>{'|'.join(SCALES)})"
     + "".join(f"(?:-{form.format(f'(?P<{name}>{looks})')})?" for name, (form, looks) in NAMED.items())
-    + r"(?:-(?P<text>[0-9a-f]{8}))?",  # that a `Session` adds
+    + r"(?:-(?P<text>[0-9a-f]{8}))?",  # that `run_dir.folder_name` adds
     re.ASCII,
 )
 
