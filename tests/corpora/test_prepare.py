@@ -125,7 +125,7 @@ REPEATING = [
     ("a  new line", "a  new line"),
     *TRAIN[:6],
     ("the dog runs", "der Hund rennt" + " weit" * 99),  # too long, so it is not trained on
-    (LONG, LONG),
+    ("again" + " again" * 99,) * 2,
 ]
 
 
