@@ -12,7 +12,7 @@ from repro.results.artifacts import copy_inside, first_sentences, inside_file, w
 from repro.results.comparable import by_cell, computed_on, differences, mixtures, seeds_of_rows
 from repro.results.frame import ResultSet, note_rows
 from repro.results.labels import seeds_option
-from repro.results.measured import LAYER_COSTS_FOLDER, Measured, load
+from repro.results.measured import FILES, Measured, load
 from repro.results.record import BASE, PROGRAM, SPLITS, Record, path, save_together, slug
 
 Rescored = Callable[[Record, Path], str | None]  # record, folder of results -> what is wrong with its BLEU, if anything
@@ -129,14 +129,14 @@ def layers_to_publish(own: Path, published: Path) -> Measured:
     one, and so could leave open what that one decides.
     """
     mine, theirs, again = load(own, Measured), load(published, Measured), "Type python experiments/table1.py again"
-    file = own / LAYER_COSTS_FOLDER
+    file = own / (name := FILES[Measured][0])
     if mine is None:
         raise ValueError(f"{file}: expected measurements to publish, found none. {again}.")
     if mine.stamp["dirty"]:
         raise ValueError(f"{file} is of code that is in no commit ({mine.stamp['why_dirty']}). Commit it. {again}.")
     if theirs and mine.grid["rounds"] < theirs.grid["rounds"]:
         raise ValueError(
-            f"{file}: expected each size timed {theirs.grid['rounds']} times, as in {published}, got "
+            f"{file}: expected each size timed {theirs.grid['rounds']} times, as in {published / name}, got "
             f"{mine.grid['rounds']}. {again}, without --quick."
         )
     return mine

@@ -19,7 +19,7 @@ from repro.cli import commands, report
 from repro.model.config import BASE
 from repro.results import artifacts
 from repro.results.frame import ResultSet, note_rows, noted_rows
-from repro.results.measured import LAYER_COSTS_FOLDER, Measured
+from repro.results.measured import FILES, LAYER_COSTS_FOLDER, Measured
 from repro.results.measured import load as load_measured
 from repro.results.measured import save as save_measured
 from repro.results.publish import keep_few_insides
@@ -269,7 +269,7 @@ def measured(rounds: int | None = None, **stamp: Any) -> Measured:
     return replace(one, grid=grid, stamp=origin)
 
 
-MINE, THEIRS = Path("results/own"), Path("results")
+MINE, THEIRS, FILE = Path("results/own"), Path("results"), FILES[Measured][0]
 
 
 def test_the_measurement_of_table_1_is_published_with_its_table_and_picture(
@@ -292,12 +292,10 @@ def test_the_measurement_of_table_1_is_published_with_its_table_and_picture(
 def test_a_measurement_that_decides_less_or_is_of_no_commit_is_refused(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert f"{MINE / LAYER_COSTS_FOLDER}: expected measurements to publish, found none." in refused(
-        capsys, ["publish", "table1"]
-    )
+    assert f"{MINE / FILE}: expected measurements to publish, found none." in refused(capsys, ["publish", "table1"])
     save_measured(THEIRS, measured(rounds=15))
     save_measured(MINE, measured(rounds=2))
-    assert f"expected each size timed 15 times, as in {THEIRS}, got 2." in refused(capsys, ["publish", "table1"])
+    assert f"expected each size timed 15 times, as in {THEIRS / FILE}, got 2." in refused(capsys, ["publish", "table1"])
     save_measured(MINE, measured(dirty=True, why_dirty="not committed: repro/complexity/measure.py"))
     assert "is of code that is in no commit (not committed: repro/complexity/measure.py). Commit it." in refused(
         capsys, ["publish", "table1"]
