@@ -100,7 +100,7 @@ def _tensors(values: Any) -> list[Tensor]:
 
 
 def trace(function: Callable[..., Any], *inputs: Tensor, model: nn.Module | None = None) -> Trace:
-    """Run `function` on `inputs`, without dropout or gradients, and return the trace.
+    """Run `function` on `inputs`, without gradients, and return the trace. The model is left in evaluation mode.
 
     `model` is the module whose parts are named; by default it is `function`, if that is a module.
     """

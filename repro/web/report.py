@@ -62,7 +62,7 @@ class Section:
 
 
 def named(value: Any) -> Any:
-    """A value whose texts have control characters as escapes (`escape.shown`), keys included."""
+    """A value whose texts have control characters as escapes (`text.shown`), keys included."""
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, Mapping):

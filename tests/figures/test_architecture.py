@@ -21,6 +21,7 @@ from repro.figures.architecture import (
     scaled_dot_product,
     stacks,
     trace,
+    words,
 )
 from repro.model import attention as module
 from repro.model import layers
@@ -229,3 +230,7 @@ def test_a_second_trace_is_as_the_first() -> None:
     first = trace(model, torch.ones(1, 3))
     assert trace(model, torch.ones(1, 3)) == first
     assert len(first.calls) == 3, "no hook of the first is still there"
+
+
+def test_names_are_said_in_words() -> None:
+    assert [words(name) for name in ("FeedForward", "feed_forward", "gelu")] == ["Feed Forward", "Feed Forward", "Gelu"]

@@ -1,4 +1,4 @@
-/* The paper's formulas, each with its slider: `report.formulas` computes, the rest shows. See repro/web/explorables.py. */
+/* The paper's formulas, each with its slider: `report.formulas` computes, the rest shows. See repro/web/charts.py. */
 "use strict";
 
 report.formulas = {
