@@ -35,6 +35,7 @@ from repro.results.record import BASE, Record
 from repro.runs.load import open_run, system_of
 from repro.runs.outputs import at_hand
 from repro.storage import signed_json
+from repro.storage.atomic import write_bytes
 
 Array = NDArray[np.float64]
 FORMAT = 1
@@ -111,7 +112,7 @@ def measured(to: Path, probe: Probe, records: Sequence[Record], runs: Path, cach
     ids = [record.run for record in records]
     if ids and (kept is None or [one["run"] for one in kept.get("runs", [kept])] != ids):
         kept = {"format": FORMAT, **probe.measure(records, runs, cache)}
-        signed_json.write(file, kept)
+        write_bytes(file, signed_json.signed(kept))
     if kept is None:
         raise ValueError(f"no {file}, and no finished run with its checkpoints to make it from. Run `{command}`.")
     return kept

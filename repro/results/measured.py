@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from repro.results.provenance import Provenance
 from repro.storage import signed_json
+from repro.storage.atomic import write_bytes
 
 FORMAT = 1
 LAYER_COSTS_FOLDER, FOLDER_2017, SCORES_2017 = "table1", "newstest2017", "scores.json"  # under results/
@@ -154,7 +155,7 @@ FILES: dict[type, tuple[str, str, str, dict[str, Any]]] = {
 def save(results: File, measured: Measured | Outputs2017) -> None:
     """Write measurements under `results` together with the checksum of their content."""
     content = json.loads(json.dumps({"format": FORMAT, **asdict(measured)}))  # tuples become lists, as they are read
-    signed_json.write(results / FILES[type(measured)][0], content)
+    write_bytes(results / FILES[type(measured)][0], signed_json.signed(content))
 
 
 def load(results: File, kind: type[T]) -> T | None:
