@@ -360,6 +360,14 @@ def test_a_distance_to_the_base_has_an_interval_only_where_its_runs_count() -> N
     assert (counting.over_seeds is None, explored.over_seeds is None) == (False, True)
 
 
+def test_a_single_run_is_compared_with_the_base_of_its_own_seed() -> None:
+    base = [run(B0, seed, bleu=bleu) for seed, bleu in ((9, 25.0), (10, 28.0), (11, 29.0))]
+    found = to_base(evidence_of([*base, run(H1, 9, bleu=24.0)]), H1, BLEU)
+    assert found
+    assert (found.value, found.over_seeds) == (-1.0, None)
+    assert to_base(evidence_of([*base, run(H1, 12, bleu=24.0)]), H1, BLEU) is None
+
+
 def test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better() -> None:
     record = told_apart("h=1", "table3_A", paper=PaperNumbers(ppl=5.29, bleu=24.9, params=None))
     assert {one.name: (one.of(record), one.printed(record.paper)) for one in (LOG_PPL, BLEU, TEST_BLEU)} == {
