@@ -207,7 +207,8 @@ def picture() -> str:
     drawn = [_row_name(row, TOP + STEP * i) for i, row in enumerate(rows)]
     for i, (title, found) in enumerate(panels):
         drawn += _panel(LEFT + i * (PANEL + GAP), title, [found.get(row) for row in rows], "ours" if i else "paper")
-    legend = "BLEU (dev), row less base. Bar: 95 % interval over seeds; hollow: it holds 0. Each axis is its own."
+    hollow = "hollow: it holds 0, or seeds are too few"
+    legend = f"BLEU (dev), row less base. Bar: 95 % interval over seeds; {hollow}. Each axis is its own."
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
         f'role="img"><title>Differences of the rows of Table 3 from the base</title><style>{STYLE}</style>'
@@ -224,7 +225,7 @@ def _printed(measured: dict[str, Difference]) -> dict[str, Difference]:
 
 
 def _measured(scale: str) -> dict[str, Difference]:
-    """The rows of the picture that a scale has with an interval."""
+    """The rows of the picture that a scale has."""
     there = {f"{one.table}/{one.row}" for one in _read(scale).everything if one.status == "finished"}
     wanted = [f"{table}/{row}" for table, of in ROWS.items() for row in of]
     return {row: difference(scale, row) for row in wanted if row in there}
@@ -263,7 +264,7 @@ def _panel(left: int, title: str, found: list[Difference | None], colour: str) -
         if one.half:
             ends = x(one.mean - one.half), x(one.mean + one.half)
             drawn.append(f'<line class="{colour}" x1="{ends[0]}" x2="{ends[1]}" y1="{y}" y2="{y}" stroke-width="2"/>')
-        hollow = "" if one.side or not one.half else " hollow"
+        hollow = "" if one.side or one.half == 0 else " hollow"  # 0: printed by the paper, without an interval
         drawn.append(f'<circle class="{colour}{hollow}" cx="{x(one.mean)}" cy="{y}" r="4" stroke-width="1.5"/>')
     return drawn
 
