@@ -334,7 +334,9 @@ def test_test_text_is_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_two_processes_with_lightnings_own_settings_read_each_sentence_once(tmp_path: Path) -> None:
+    places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     done = subprocess.run(
         [sys.executable, __file__, str(tmp_path)],
         env=environment, cwd=Path(__file__).parents[2], capture_output=True, timeout=300, check=False,
