@@ -309,7 +309,8 @@ class ToBase:
 def to_base(evidence: Evidence, row: str, endpoint: Endpoint) -> ToBase | None:
     """How far "table/row" is from the base, by rows + seeds over the rows that are judged on the same page.
 
-    Where those give no estimate, over the seeds that both have. None where there are none, or no finished runs.
+    Where those give no estimate, the difference of means over the seeds that both have, or over all where they share
+    none. None where it or the base has no finished run with this score.
     """
     pages = [rows_scored([one for one in of if one.is_trained], endpoint.split) for of in (CLAIMS, STATEMENTS)]
     page = next((rows for rows in pages if row in rows), set[str]()) | {row, B0}
@@ -318,13 +319,12 @@ def to_base(evidence: Evidence, row: str, endpoint: Endpoint) -> ToBase | None:
         if ours and base:
             blocks = Blocks({name: endpoint.by_seed(of) for name, of in taken.items() if name in page})
             estimate = None if unlike({row: ours, B0: base}) else blocks.difference(row, B0)
-            mine, its = endpoint.by_seed(ours), endpoint.by_seed(base)
-            apart = [mine[seed] - its[seed] for seed in mine.keys() & its.keys()]
-            if estimate is None and not apart:
-                return None
+            scores = [endpoint.by_seed(of) for of in (ours, base)]
+            both = scores[0].keys() & scores[1].keys()
+            means = [statistics.fmean(value for seed, value in of.items() if seed in (both or of)) for of in scores]
             counts = {*map(id, (*ours, *base))} <= {*map(id, evidence.records)}
             return ToBase(
-                value=estimate.value if estimate else statistics.fmean(apart),
+                value=estimate.value if estimate else means[0] - means[1],
                 over_seeds=estimate.interval() if estimate and counts else None,
                 runs=(ours, base),
             )
