@@ -82,7 +82,7 @@ MOST_LINES = {
     "web": 1_373,
     "experiment": 188,
     "cli": 1_561,
-    "tests": 36_248,
+    "tests": 36_247,
 }
 
 
