@@ -243,13 +243,3 @@ def _tree(seen: list[_Seen], limit: int, search: Search) -> SearchTree:
         log_prob_W = torch.cat([value_K[ranks], value_K.new_full((search.beam - len(ranks),), -math.inf)])
         live = [node for node, _ in lived] + [-1] * (search.beam - len(ranks))
     return SearchTree(tree.nodes, tree.steps, place, limit)
-
-
-def words_to(tree: SearchTree, place: int) -> list[int]:
-    """The tokens of the hypothesis that ends in this node, without its end symbol."""
-    ids: list[int] = []
-    while place >= 0:
-        node = tree.nodes[place]
-        ids.append(node.token)
-        place = node.parent
-    return [id for id in reversed(ids) if id != EOS]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from repro.decoding.beam import Hypothesis, Step, beam_search
-from repro.decoding.inside import Fate, Node, observe, words_to
+from repro.decoding.inside import Fate, Node, SearchTree, observe
 from repro.decoding.search import PAPER_SEARCH, SEARCHES, LengthNormalised, Search
 from repro.model.special_tokens import EOS, PAD
 
@@ -358,6 +358,16 @@ def test_what_cannot_be_searched_is_refused_where_it_is_made(spoilt: dict[str, A
 def rounded(node: Node) -> Node:
     score = None if node.score is None else round(node.score, 9)
     return node._replace(log_prob=round(node.log_prob, 9), score=score)
+
+
+def words_to(tree: SearchTree, place: int) -> list[int]:
+    """The tokens of the hypothesis that ends in this node, without its end symbol."""
+    ids: list[int] = []
+    while place >= 0:
+        node = tree.nodes[place]
+        ids.append(node.token)
+        place = node.parent
+    return [id for id in reversed(ids) if id != EOS]
 
 
 def test_the_tree_by_hand() -> None:
