@@ -165,7 +165,7 @@ def _fetch_craft(options: argparse.Namespace) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> None:
-    from repro.results.comparable import repeated
+    from repro.results.comparable import told_of
 
     name, pair = _name_and_pair(options.corpus)
     print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
@@ -185,11 +185,5 @@ def _prepare(options: argparse.Namespace) -> None:
         workers=options.workers,
         tell=print,
     )
-    sizes = ", ".join(f"{split} {len(getattr(prepared, split)):,}" for split in ("train", "dev", "test"))
-    dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
-    print(
-        f"{name}-{pair}: {sizes} pairs in {prepared.tokenizer.size:,} tokens, {prepared.seconds:.1f} s{dropped}; "
-        f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.json'}"
-    )
-    for sentence in (*repeated(prepared.repeats), *prepared.notes):
-        print(f"Note: {sentence}")
+    print(*told_of(f"{name}-{pair}", prepared), sep="\n")
+    print(f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.json'}")

@@ -21,6 +21,8 @@ from repro.results.record import BASE, TRANSLATION, Record, signature
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from repro.data.shards import Prepared
+
 EQUAL_CODE = Path(__file__).with_name("equal_code.json")
 OF_CODE = ("code", "task_code")  # the fields that are digests of code, among those that decide a run
 SETTINGS = ("batch_tokens", "fill", "precision", "engine", *PAPER_SEARCH.settings, "offset")
@@ -272,6 +274,16 @@ def repeated(shares: Mapping[str, float]) -> list[str]:
     if shares.get("same_sides", 0) >= TOLD_FROM:
         told.append(f"{100 * shares['same_sides']:.1f} % of the training pairs have the same text on both sides.")
     return told
+
+
+def told_of(name: str, prepared: "Prepared") -> Iterator[str]:
+    """What is said of a text that has just been prepared: its sizes, then what a reader of the scores must know."""
+    sizes = ", ".join(f"{split} {len(getattr(prepared, split)):,}" for split in ("train", "dev", "test"))
+    dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
+    tokens = f"{prepared.tokenizer.size:,} tokens, prepared in {prepared.seconds:.1f} s"
+    yield f"{name}: {sizes} pairs, {tokens}{dropped}"
+    for sentence in (*repeated(prepared.repeats), *prepared.notes):
+        yield f"Note on {name}: {sentence}"
 
 
 # How reproducible runs were shown to be, and on which processors

@@ -132,7 +132,7 @@ def _corpus(task: Task, scale: Scale, options: Options) -> Corpus:
 
 
 def _prepared(task: Task, scale: Scale, options: Options, tell: Callable[[str], object]) -> "tuple[Corpus, Prepared]":
-    from repro.results.comparable import repeated
+    from repro.results.comparable import told_of
 
     read, corpus = task.at(scale), _corpus(task, scale, options)
     prepared = task.prepare(
@@ -143,14 +143,8 @@ def _prepared(task: Task, scale: Scale, options: Options, tell: Callable[[str], 
         rules=read.rules,
         tell=tell,
     )
-    sizes = ", ".join(f"{name} {len(getattr(prepared, name)):,}" for name in ("train", "dev", "test"))
-    dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
-    tell(
-        f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} tokens, "
-        f"prepared in {prepared.seconds:.1f} s{dropped}"
-    )
-    for sentence in (*repeated(prepared.repeats), *prepared.notes):
-        tell(f"Note on {corpus.name} {corpus.pair}: {sentence}")
+    for line in told_of(f"{corpus.name} {corpus.pair}", prepared):
+        tell(line)
     return corpus, prepared
 
 

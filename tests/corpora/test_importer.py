@@ -250,9 +250,10 @@ def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(tmp_path: Pa
     said = typed(
         capsys, "data", "prepare", "folder-en-de", f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}"
     )
-    assert "folder-en-de: train 2, dev 1, test 1 pairs in 7 tokens" in said
-    assert "; left out: {'source is empty': 1}; manifest " in said
-    assert "Note: 9.1 % of the target tokens of train are not in the vocabulary" in said  # 2 of 22: x y
+    assert "folder-en-de: train 2, dev 1, test 1 pairs, 7 tokens" in said
+    assert "; left out: {'source is empty': 1}\n" in said
+    assert "\nmanifest " in said
+    assert "Note on folder-en-de: 9.1 % of the target tokens of train are not in the vocabulary" in said  # 2 of 22: x y
     assert said.count("not in the vocabulary") == 1
 
 
