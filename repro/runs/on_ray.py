@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +98,7 @@ class OnRay(Executor):
         self, options: Options, memory: int, n_runs: int, n_whole: int, again: Sequence[str], signals: Signals
     ) -> None:
         """Join the cluster, or start one. Raises ValueError where that fails or no node has room."""
-        ExitStack.__init__(self)
+        super().__init__()
         self.options, self.signals = options, signals
         self._n_whole, self._again = n_whole, again
         self._ray = joined()

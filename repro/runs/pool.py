@@ -22,6 +22,7 @@ import signal
 import subprocess
 import sys
 import traceback
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
@@ -63,20 +64,29 @@ class JobResult(NamedTuple):
 
 
 class Executor(ExitStack):
-    """Makes runs: this one in this process, others elsewhere. Leaving it ends what it has started."""
+    """Makes runs. Leaving it ends what it has started."""
 
     about = ""  # how many runs at a time, where, and why
     n_workers = 1  # how many runs at a time
 
-    def __init__(self, tracker: Tracker, signals: Signals, group: "Group | None" = None) -> None:
-        """`group` are the processes that share each update, None: this one alone."""
-        super().__init__()
-        self.tracker, self.signals, self.group = tracker, signals, group
-
+    @abstractmethod
     def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
         """Make the runs in the order given; yields how each ended. An error of one is printed, and others go on.
 
         When asked to stop, it begins no further run; those in progress end with a checkpoint and a code above 128.
+        """
+
+
+class InProcess(Executor):
+    """Makes runs in this process; `group` are the processes that share each update, None: this one alone."""
+
+    def __init__(self, tracker: Tracker, signals: Signals, group: "Group | None" = None) -> None:
+        super().__init__()
+        self.tracker, self.signals, self.group = tracker, signals, group
+
+    def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
+        """Make one run after the other.
+
         Errors that every run would meet are raised: that of an only run, of a disk, of processes that share a run.
         """
         lane = progress.lane()
@@ -221,7 +231,7 @@ class Pool(Executor):
     """
 
     def __init__(self, command: Sequence[str], runs: Path, n_workers: int, signals: Signals, why: str = "") -> None:
-        ExitStack.__init__(self)
+        super().__init__()
         self.about, self.n_workers, self.signals = f"{n_workers} runs at a time: {why}.", n_workers, signals
         self._command, self._runs = command, runs
         self._cards = list(visible())

@@ -25,7 +25,7 @@ from repro.runs.forecast import check_room, duration, estimates, memory_of, orde
 from repro.runs.machine import refuse_cards
 from repro.runs.options import USUAL, Options, refuse_published
 from repro.runs.outputs import keep_beside, keep_outputs
-from repro.runs.pool import BUSY, DIVERGED, Executor, JobResult, Pool
+from repro.runs.pool import BUSY, DIVERGED, Executor, InProcess, JobResult, Pool
 from repro.runs.progress import Progress, overview
 from repro.runs.refused import refuse_long_lines, refuse_systems
 from repro.runs.run_dir import RunDir, with_texts
@@ -141,7 +141,7 @@ class Sweep:
         if options.on == "here":
             n_jobs, why = parallelism(self.runs, options)
             if n_jobs == 1 or (again is None and options.jobs is None):
-                return Executor(tracker, signals, group)
+                return InProcess(tracker, signals, group)
         if again is None:
             raise ValueError(
                 f"{f'--jobs {options.jobs}' if options.on == 'here' else f'--on {options.on}'}: each run starts the "

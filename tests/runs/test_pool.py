@@ -24,7 +24,7 @@ from waiting import until
 
 from repro.runs import pool
 from repro.runs.command import FAILED, Signals
-from repro.runs.pool import LOGS, MARK, Executor, Pool, Worker
+from repro.runs.pool import LOGS, MARK, InProcess, Pool, Worker
 from repro.runs.progress import Progress
 
 PATIENCE = 60.0  # seconds after which what never ends is ended, and its test fails
@@ -262,7 +262,7 @@ def made_here(
     signals: Any = SimpleNamespace(training=False, should_stop=lambda: False)
     runs: Any = [SimpleNamespace(name=name, id="0f") for name in how]
     try:
-        made = list(Executor(Any, signals, group).make(runs, progress))  # type: ignore[arg-type]
+        made = list(InProcess(Any, signals, group).make(runs, progress))  # type: ignore[arg-type]
     finally:
         assert not signals.training, "a signal would be held back"
     return [(one.run.name, one.code) for one in made], said
