@@ -101,7 +101,7 @@ class Play:
                     Progress("table", len(self.work)) as progress,
                 ):
                     found = list(workers.make(self.work, progress))
-                    assert len(progress.lanes) <= self.n_workers
+                    assert len(progress.lanes) == min(self.n_workers, len(self.work)), "a line for each that has work"
             finally:
                 over.set()
                 watching.join()
@@ -174,7 +174,7 @@ def test_a_run_that_kills_every_worker_is_left_out(capsys: pytest.CaptureFixture
 
 
 def test_a_failed_run_and_one_without_a_record_end_no_other(capsys: pytest.CaptureFixture[str]) -> None:
-    play = Play("code = 74 if cell == 1 else 0", n_runs=4)
+    play = Play("code = 74 if cell == 1 else 0", n_runs=4, n_workers=5)
     play.records.discard(2)
     assert play.made() == {0: 0, 1: 74, 2: FAILED, 3: 0}
     assert "row2: runs/id2 has no record" in capsys.readouterr().out
