@@ -108,6 +108,7 @@ def test_todays_analysis_is_shown_beside_a_published_verdict_and_a_void_one_is_s
     same = page_of([replace(one, found=FOUND, explored="undetermined")])
     assert "explored" not in same
     void = Evidence(before=Published(void="The verdicts are void: run x is missing"))
+    assert (Evidence().is_exploration, void.is_exploration) == (True, False)
     assert claims.promise([], "laptop", void).startswith(
         "The verdicts are void: run x is missing. Nothing about trained rows is judged here"
     )
@@ -131,6 +132,7 @@ def test_the_first_sentence_is_the_rank_correlation_with_the_paper() -> None:
         "of 1.00 in log PPL and 1.00 in BLEU."
     )
     assert "rank correlation" not in page_of([], small([replace(record, claims=None) for record in records]))
+    assert "rank correlation" not in page_of([], small([one for one in records if one.row != "d_k=16"])), "of two rows"
 
 
 def test_the_file_for_machines_has_every_claim(results: Path) -> None:

@@ -173,6 +173,7 @@ def test_the_law_that_explains_most(law: str, value: Callable[[int, int], int]) 
 def test_the_factor_of_a_law_and_two_sizes_that_tell_none() -> None:
     assert growth([(n, 5, 3 + 2 * n // 5) for n in (5, 10, 20)]) == ("n", pytest.approx(2), pytest.approx(1))
     assert growth([(n, None, n - 1) for n in (5, 10, 20)]).factor == pytest.approx(1)
+    assert growth([(1, None, 1), (2, None, 2), (3, None, 4)]) == ("n", pytest.approx(1.5), pytest.approx(27 / 28))
     powers = [(3**i, 3, 2 * i) for i in (1, 2, 3, 4)]
     assert growth(powers) == ("log", pytest.approx(2), pytest.approx(1))
     assert growth([(n, None, 1) for n in (2, 4)]).law == "1"

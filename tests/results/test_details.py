@@ -126,6 +126,7 @@ def test_a_difference_of_lengths_is_over_common_seeds_and_says_where_it_decides(
         ((20.0, 25.0), (0.8, 1.0), True),  # 20 e^0.25 = 25.7: better words, and fewer of them
         ((20.0, 25.0), (0.85, 1.0), False),  # 20 e^0.176 = 23.9
         ((25.0, 24.0), (1.2, 0.9), True),  # 24 e^0.111 = 26.8; what is too long has no penalty
+        ((30.0, 29.0), (1.2, 0.99), False),  # and no bonus
         ((0.0, 20.0), (0.1, 1.0), False),
     ],
 )
