@@ -82,7 +82,7 @@ MOST_LINES = {
     "web": 1_373,
     "experiment": 188,
     "cli": 1_555,
-    "tests": 36_265,
+    "tests": 36_270,
 }
 
 

@@ -18,9 +18,9 @@ from repro.claims.evidence import Evidence
 from repro.claims.judge import Judged
 from repro.cli import report
 from repro.pages import build
-from repro.pages.readme import page_of_all, settling
+from repro.pages.readme import found_in, page_of_all, settling
 from repro.render.markup import markdown
-from repro.render.page import Heading, Listing, Page, Table, plain
+from repro.render.page import Column, Heading, Listing, Page, Table, plain
 from repro.results.frame import Listed, ResultSet, note_rows
 from repro.results.record import path
 
@@ -344,3 +344,8 @@ def test_without_a_settled_claim_an_old_page_is_deleted(tmp_path: Path, capsys: 
     assert report.report(["--results", str(results)]) == 0
     assert report.report(["--results", str(results), "--check"]) == 0
     assert whole.read_text("utf-8") == "My runs of November.\n"
+
+
+def test_the_findings_of_a_page_stand_before_its_first_table() -> None:
+    rows = Table((Column("", "row", ["h=1"]),))
+    assert found_in(Page("a test", (Listing(("h=1 is worse",)), rows, Listing(("a note",))))) == ["h=1 is worse"]
