@@ -3,19 +3,18 @@
 import errno
 import functools
 import hashlib
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from repro.storage import atomic
+from repro.storage import atomic, signed_json
 from repro.storage.lock import WORK, locked
-from repro.storage.signed_json import checksum
 
 MANIFEST = "manifest.json"
 MAKING = "making"  # suffix of a folder that is not complete yet
+AGAIN = "Delete the folder; it is made again."
 T = TypeVar("T")
 
 
@@ -31,8 +30,7 @@ def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str,
     with _making(folder) as work:
         facts = make(work)
         files = {path.name: _sha256(path) for path in sorted(work.iterdir())}
-        contents = {"facts": facts, "files": files}
-        atomic.write_json(work / MANIFEST, contents | {"sha256": checksum(contents)})
+        signed_json.write(work / MANIFEST, {"facts": facts, "files": files})
         with atomic.named(folder):
             _take_name(work, folder)
     return verified(folder)
@@ -44,9 +42,8 @@ def made_new(folder: Path, make: Callable[[Path], T]) -> T:
     The folder is not verified later: its files may be changed.
     """
     folder = folder.resolve()  # a link means the folder that it leads to
-    if folder == Path.cwd():
-        raise ValueError(f"Expected a folder of its own, got the one that you are in, {folder}. Name a new one.")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    # the one that the user stands in would be taken away from under the shell
+    if folder == Path.cwd() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise ValueError(f"Expected a new or empty folder, got {folder}, which is there. Name another, or delete it.")
     with _making(folder) as work:
         made = make(work)
@@ -76,10 +73,7 @@ def verified(folder: Path) -> dict[str, Any]:
     for name, expected in contents["files"].items():
         found = _sha256(folder / name)
         if found != expected:
-            raise ValueError(
-                f"{folder / name} is damaged: expected SHA-256 {expected}, got {found}. "
-                "Delete the folder; it is made again."
-            )
+            raise ValueError(f"{folder / name} is damaged: expected SHA-256 {expected}, got {found}. {AGAIN}")
     return dict(contents["facts"])
 
 
@@ -90,18 +84,11 @@ def stated(folder: Path) -> dict[str, Any]:
 
 def manifest_hash(folder: Path) -> str:
     """The hash of the manifest of a folder that `made_once` made; its other files are not read."""
-    return checksum(_manifest(folder))
+    return signed_json.checksum(_manifest(folder))
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    try:
-        contents: dict[str, Any] = json.loads(path.read_bytes())
-        if contents.pop("sha256") != checksum(contents):
-            raise ValueError("altered")
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise ValueError(f"{path} is not what was written. Delete the folder; it is made again.") from None
-    return contents
+    return signed_json.read(folder / MANIFEST, "a manifest", None, AGAIN)
 
 
 @contextmanager

@@ -21,11 +21,11 @@ def signed(content: dict[str, Any]) -> bytes:
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    """Write `content`, which has a "format", together with its checksum."""
+    """Write `content` together with its checksum."""
     write_json(path, {**content, KEY: checksum(content)})
 
 
-def read(path: Path, what: str, version: int, advice: str = "") -> dict[str, Any]:
+def read(path: Path, what: str, version: int | None, advice: str = "") -> dict[str, Any]:
     """The content of a file, as `parsed`. An error names the file and ends in the `advice`."""
     try:
         return parsed(path.read_bytes(), what, version)
@@ -33,15 +33,15 @@ def read(path: Path, what: str, version: int, advice: str = "") -> dict[str, Any
         raise ValueError(f"{path}: {error}. {advice}") from error
 
 
-def parsed(data: bytes, what: str, version: int) -> dict[str, Any]:
+def parsed(data: bytes, what: str, version: int | None) -> dict[str, Any]:
     """The content without its checksum.
 
-    Raises ValueError, without the file's name, if it is not JSON or of another format, has a
+    Raises ValueError, without the file's name, if it is not JSON or of another "format" (None: it has none), has a
     number that is not finite, or does not match its checksum.
     """
     content = json.loads(data)
     got = content.get("format") if isinstance(content, dict) else content
-    if got != version or isinstance(got, bool):
+    if not isinstance(content, dict) or got != version:
         raise ValueError(f"expected {what} of format {version}, got {got!r:.80}")
     stated, counted = content.pop(KEY, None), checksum(content)
     if stated != counted:
