@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.render.text import aligned
-from repro.results.details import bleu_over_sentences
+from repro.results.details import over_sentences
 from repro.results.places import Ended, advice, ended_runs, run_folder, run_names
 from repro.results.record import Record
 from repro.results.sentences import has_sentences, ngram_counts
@@ -145,7 +145,7 @@ def _sentences(folders: Sequence[Path], one: Record, other: Record, cache: Path)
     sides = [file.read_bytes().decode().split("\n")[:-1] for file in files]
     target = one.pair.split("-")[1]
     counts = [ngram_counts(side, references, target, in_tokens=False) for side in sides]
-    found = bleu_over_sentences(counts[1:], counts[:1])
+    found = over_sentences(counts[1:], counts[:1])
     interval = f"{_signed(found.low, 1)} to {_signed(found.high, 1)}"
     yield f"\nBLEU of dev, B {MINUS} A: {_signed(found.value, 1)}, 95 % interval over {found.n_sentences:,} sentences"
     yield f"{interval}. It says nothing of other seeds."

@@ -19,8 +19,8 @@ from repro.claims.judge import ToBase, to_base
 from repro.figures import style
 from repro.figures.style import Axes, Drawn, Figure, Numbers
 from repro.pages.tables import TABLE_2_NAME
-from repro.results.details import bleu_over_sentences, on_texts, rows_of
-from repro.results.frame import interval
+from repro.results.details import on_texts, over_sentences, rows_of
+from repro.results.frame import interval, whole
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 from repro.results.sentences import read_counts
@@ -102,8 +102,8 @@ def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, re
     """One difference; `row` and `base` are one record of each, which hold the paper's numbers."""
     ours, others = found.runs
     kept = [[read_counts(results, run) for run in of] for of in found.runs] if endpoint is BLEU else [[None]]
-    counts = [[of for of in runs if of] for runs in kept]
-    drawn = bleu_over_sentences(*counts) if all(all(runs) for runs in kept) else None
+    counts = [whole(runs) for runs in kept]
+    drawn = over_sentences(*counts) if all(counts) else None
     # Table 2 prints scores of test, and this is dev
     printed = [None if row.table == TABLE_2_NAME else endpoint.printed(run.paper) for run in (row, base)]
     paper = printed[0] - printed[1] if printed[0] is not None and printed[1] is not None else None

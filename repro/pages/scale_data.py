@@ -112,7 +112,7 @@ def _with_ngrams(frame: DataFrame, records: Iterable[Record], results: Path) -> 
     lines = []
     for runs in runs_in(frame, records):
         kept = whole(read_counts(results, run, "test") if run.table == ANCHOR else None for run in runs)
-        parts = [bleu_parts(*map(float, of.summands.sum(axis=0))) for of in kept]
+        parts = [bleu_parts(*map(float, of.sum(axis=0))) for of in kept]
         lines.append(spread_each({f"{OF_TEST}/{name}": [of[i] for of in parts] for i, name in enumerate(NGRAMS)}))
     is_there = any(line[f"{OF_TEST}/brevity"] is not None for line in lines)
     return widened(frame, lines, dtype=float) if is_there else frame

@@ -22,7 +22,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +32,12 @@ from repro.results.comparable import SCORERS
 from repro.results.frame import DataFrame, common, interval, runs_in, spread, spread_each, whole, widened
 from repro.results.labels import label
 from repro.results.record import BASE, LAST_MEAN, TRANSLATION, Record, number, path
-from repro.results.sentences import NgramCounts, bleu, read_brackets, read_counts, read_places
+from repro.results.sentences import Counts, bleu, read_brackets, read_counts, read_places
 
 Kind = Literal["train", "dev"]
 Over = Literal["updates", "FLOPs"]
 OVERS: tuple[Over, ...] = get_args(Over)
 Floats = NDArray[np.float64]
-Counts = NDArray[np.float64] | NDArray[np.int64]
 
 SPLIT, SCORER = "dev", "bleu"  # sacreBLEU's
 LENGTHS, PLACES = ("shortest", "middle", "longest"), ("first", "second", "last")
@@ -56,15 +55,10 @@ class Interval(NamedTuple):
     n_sentences: int
 
 
-def by_length(counts: NgramCounts, source: Sequence[int], n: int = 3) -> list[float]:
+def by_length(counts: Counts, source: Sequence[int], n: int = 3) -> list[float]:
     """BLEU of n parts of a text, sorted by source length, the shortest first; equal lengths stay in text order."""
     order = np.argsort(np.asarray(source), kind="stable")
-    return [_bleu(counts.summands[part]) for part in np.array_split(order, n)]
-
-
-def by_position(thirds: Iterable[NgramCounts]) -> list[float]:
-    """BLEU of the first, second and last third of translations."""
-    return [_bleu(third.summands) for third in thirds]
+    return [float(bleu(counts[part].sum(axis=0))) for part in np.array_split(order, n)]
 
 
 def _with(
@@ -123,12 +117,8 @@ def bleu_of_parts(record: Record, results: Path) -> dict[str, float] | None:
     counts, places = read_counts(results, record), read_places(results, record, SPLIT)
     if counts is None or places is None:
         return None
-    parts = [*by_length(counts, places.source), *by_position(places.thirds)]
+    parts = [*by_length(counts, places.source), *(float(bleu(third.sum(axis=0))) for third in places.thirds)]
     return dict(zip(THIRDS, parts, strict=True))
-
-
-def _bleu(summands: Floats) -> float:
-    return float(bleu(summands.sum(axis=0)))
 
 
 # How long translations are. The paper's search (section 6.1) allows a hypothesis to end at once, and a row with such
@@ -148,8 +138,8 @@ def with_lengths(frame: DataFrame, records: Iterable[Record], results: Path) -> 
     scored: list[Mapping[int, tuple[float, float]]] = []  # for each row, by seed: BLEU and length
     for runs in runs_in(frame, records):
         kept = whole(read_counts(results, record) for record in runs)
-        empty = [100 * float((of.hypothesis == 0).mean()) for of in kept]
-        lengths = [float(of.hypothesis.sum() / of.reference.sum()) for of in kept]
+        empty = [100 * float((of[:, 0] == 0).mean()) for of in kept]
+        lengths = [float(of[:, 0].sum() / of[:, 1].sum()) for of in kept]
         lines.append(spread_each({EMPTY: empty, RATIO: lengths}))
         known = zip(runs, lengths, strict=True) if kept else ()
         scored.append({run.seed: (bleu, of) for run, of in known if (bleu := run.score(SPLIT, SCORER)) is not None})
@@ -190,8 +180,10 @@ def draws(n_sentences: int) -> Floats:
     return np.stack([np.bincount(one, minlength=n_sentences) for one in chosen]).astype(np.float64)
 
 
-def over_sentences(row: Sequence[Counts], less: Sequence[Counts], score: Callable[[Floats], Floats]) -> Interval:
-    """The mean score of a row's runs, minus that of another row's, `less`, if it is not empty, draw by draw.
+def over_sentences(
+    row: Sequence[NDArray[Any]], less: Sequence[NDArray[Any]], score: Callable[[Floats], Floats] = bleu
+) -> Interval:
+    """The mean score of a row's runs minus that of another row's, draw by draw, by sacreBLEU's paired bootstrap.
 
     A run is given by the counts [S, C] that the score sums; `score` maps sums [..., C] to scores [...]. With the same
     seeds in both rows this is the mean of the seeds' paired differences. Raises ValueError for runs of two texts.
@@ -201,17 +193,10 @@ def over_sentences(row: Sequence[Counts], less: Sequence[Counts], score: Callabl
     means = [
         np.mean([score(np.concatenate([of.sum(axis=0, keepdims=True), draws(len(of)) @ of])) for of in runs], axis=0)
         for runs in (row, less)
-        if runs
     ]
-    value, *drawn = (means[0] - means[1] if less else means[0]).tolist()
+    value, *drawn = (means[0] - means[1]).tolist()
     outside, ordered = len(drawn) // OUTSIDE, sorted(drawn)
     return Interval(value, ordered[outside], ordered[-outside - 1], len(row[0]))
-
-
-def bleu_over_sentences(row: Sequence[NgramCounts], less: Sequence[NgramCounts] = ()) -> Interval:
-    """Mean sacreBLEU of a row's runs, or its difference to that of another row, by sacreBLEU's paired bootstrap."""
-    ours, theirs = ([of.summands for of in runs] for runs in (row, less))
-    return over_sentences(ours, theirs, bleu)
 
 
 # How rows learned

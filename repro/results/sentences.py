@@ -15,8 +15,10 @@ selection of sentences. Paper: section 6.1, which gives one number per system, a
 
 import functools
 import hashlib
+import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,28 +35,16 @@ WHOLE, THIRDS = "bleu", ("first", "second", "last")  # of translations, as colum
 MENDED, COLUMNS = "mended/", ("words", "found", "gold", "right")  # of brackets
 SAME_SCORE = 1e-6  # sums are whole numbers, so only the last digits may differ
 Ints = NDArray[np.int64]
-
-
-class NgramCounts(NamedTuple):
-    """Token and n-gram counts of S sentences."""
-
-    hypothesis: Ints  # [S] tokens of the translation
-    reference: Ints  # [S] tokens of its reference
-    correct: Ints  # [S, 4] 1- to 4-grams of the translation that its reference has
-
-    @property
-    def summands(self) -> NDArray[np.float64]:
-        """What BLEU sums over sentences, [S, 10]: both lengths, correct n-grams, all n-grams."""
-        total = np.maximum(self.hypothesis[:, None] - np.arange(ORDERS), 0)
-        lengths = self.hypothesis[:, None], self.reference[:, None]
-        return np.concatenate([*lengths, self.correct, total], axis=1).astype(np.float64)
+# [S, 10] what BLEU sums over sentences: tokens of the translation and of its reference, 1- to 4-grams of the
+# translation that its reference has, and all of them
+Counts = NDArray[np.int32]
 
 
 class Places(NamedTuple):
     """Source lengths and counts by third of translations, for scores by length and by position."""
 
     source: Sequence[int]  # [S] tokens of each source, as the model reads them
-    thirds: Sequence[NgramCounts]  # each third of a translation against that of its reference
+    thirds: Sequence[Counts]  # each third of a translation against that of its reference
 
 
 class Translated(NamedTuple):
@@ -68,7 +58,7 @@ class Translated(NamedTuple):
     is_open: bool = False  # the references may be redistributed
 
 
-def bleu(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def bleu(sums: NDArray[Any]) -> NDArray[np.float64]:
     """BLEU [...] of sums [..., 10] as in sacreBLEU: an order without a correct n-gram is smoothed exponentially."""
     hypothesis, reference = sums[..., 0], sums[..., 1]
     correct, total = np.split(sums[..., 2:], 2, axis=-1)
@@ -86,7 +76,7 @@ def bleu(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def ngram_counts(
     hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool = False
-) -> NgramCounts:
+) -> Counts:
     """The counts by sacreBLEU, with its tokens of the language `target`.
 
     `in_tokens` says whether both sides are Moses tokens. Raises ValueError for sides that are not parallel.
@@ -96,7 +86,7 @@ def ngram_counts(
 
 def thirds(
     hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool = False
-) -> list[NgramCounts]:
+) -> list[Counts]:
     """Counts of the first, second and last third of each translation against the same third of its reference.
 
     Of n tokens the k-th third begins at n k // 3. Arguments are those of `ngram_counts`.
@@ -113,71 +103,53 @@ def _cutter(name: str) -> Callable[[str], list[str]]:
     return functools.lru_cache(maxsize=2**18)(lambda text: tokenise(text.rstrip()).split())
 
 
-def _cut(lines: Sequence[str], target: str, in_tokens: bool, parts: int) -> list[list[str]]:
-    """The tokens of each line by sacreBLEU, those of a line in `parts` of one length."""
+_NUMBERS: dict[str, int] = defaultdict(itertools.count().__next__)  # of the words seen so far
+
+
+@functools.lru_cache(maxsize=16)  # the runs of a table have one text
+def _tokens(lines: tuple[str, ...], target: str, in_tokens: bool) -> tuple[Ints, Ints]:
+    """How many tokens each line has by sacreBLEU, and the numbers of all tokens."""
     from repro.decoding.bleu import plain_text, sacrebleu_tokeniser
 
     name = sacrebleu_tokeniser(target)
     cut, plain = _cutter(name), (plain_text(line, target) if in_tokens else line for line in lines)
     # 13a never looks beyond a blank, so each word is cut only once
-    tokens = [[*chain.from_iterable(map(cut, of.split()))] if name == "13a" else cut(of) for of in plain]
-    return [of[len(of) * k // parts : len(of) * (k + 1) // parts] for of in tokens for k in range(parts)]
-
-
-@functools.lru_cache(maxsize=16)  # the runs of a table have one text
-def _indexed(
-    references: tuple[str, ...], *how: Any
-) -> tuple[Ints, Mapping[str, int], Sequence[tuple[Ints, Ints, Ints]]]:
-    """Lengths of references, ids of their tokens, and as a tree the distinct n-grams in which others are looked up.
-
-    Of each order [N]: the sorted keys, each the number of its first n - 1 tokens among those n-grams, then its last
-    token; how often its line has it; its line. Those of two lines are never the same.
-    """
-    lines, ids = _cut(references, *how), dict[str, int]()
-    for word in chain.from_iterable(lines):
-        ids.setdefault(word, len(ids))
-    lengths, line, left, token = _flat(lines, ids)
-    at, begin, orders = line, np.arange(len(token)), []
-    for n in range(ORDERS):
-        at, begin = at[left[begin] > n], begin[left[begin] > n]
-        key, at, times = np.unique(at * len(ids) + token[begin + n], return_inverse=True, return_counts=True)
-        of_line = np.zeros(len(key), np.int64)
-        of_line[at] = line[begin]
-        orders.append((key, times, of_line))
-    return lengths, ids, orders
+    found = [[*chain.from_iterable(map(cut, of.split()))] if name == "13a" else cut(of) for of in plain]
+    numbers = np.fromiter(map(_NUMBERS.__getitem__, chain.from_iterable(found)), np.int64)
+    return np.array([len(of) for of in found], np.int64), numbers
 
 
 def _counted(
-    hypotheses: Sequence[str], references: Sequence[str], target: str, in_tokens: bool = False, parts: int = 1
-) -> list[NgramCounts]:
-    """The counts of each part into which lines are cut."""
+    hypotheses: Sequence[str], references: Sequence[str], target: str, in_tokens: bool = False, n: int = 1
+) -> list[Counts]:
+    """The counts of each of the `n` parts into which lines are cut."""
     if len(hypotheses) != len(references):
         raise ValueError(f"Expected as many references as translations, {len(hypotheses):,}, got {len(references):,}.")
-    lengths_of_references, ids, orders = _indexed(tuple(references), target, in_tokens, parts)
-    lines = _cut(hypotheses, target, in_tokens, parts)
-    lengths, line, left, token = _flat(lines, ids)
-    correct = np.zeros((len(lines), ORDERS), np.int64)
-    at, begin = line, np.arange(len(token))
-    for n, (key, times, of_line) in enumerate(orders):
-        # 1. n + 1 tokens from here, if the first n are in the reference  2. look them up  3. each counts at most as
-        # often as the reference has it
-        whole = left[begin] > n
-        begin, last = begin[whole], token[begin[whole] + n]
-        wanted = np.where(last < 0, -1, at[whole] * len(ids) + last)
-        place = np.searchsorted(key, wanted)
-        hit = np.append(key, -2)[place] == wanted
-        at, begin = place[hit], begin[hit]
-        np.add.at(correct[:, n], of_line, np.minimum(np.bincount(at, minlength=len(key)), times))
-    columns = lengths, lengths_of_references, correct
-    return [NgramCounts(*(of[k::parts] for of in columns)) for k in range(parts)]
+    sides = [_tokens(tuple(side), target, in_tokens) for side in (hypotheses, references)]
+    of_line, token = (np.concatenate(of) for of in zip(*sides, strict=True))
+    line, begin = np.repeat(np.arange(len(of_line)), of_line), np.arange(len(token))
+    place = begin - (np.cumsum(of_line) - of_line)[line]
+    part = n * line + ((place + 1) * n - 1) // of_line[line]
+    lengths = np.bincount(part, minlength=n * len(of_line))
+    left, m = np.cumsum(lengths)[part] - begin, n * len(hypotheses)  # a part and its reference lie m parts apart
+    pair, is_theirs = part % m, part >= m
+    gram, columns = pair, [lengths[:m], lengths[m:]]  # of each n-gram a number, the same for equal ones of a pair
+    for k in range(ORDERS):
+        # 1. the token that follows  2. new numbers  3. each counts at most as often as the reference has it
+        whole = left[begin] > k
+        begin = begin[whole]
+        key, first, gram = np.unique(
+            gram[whole] * len(_NUMBERS) + token[begin + k], return_index=True, return_inverse=True
+        )
+        ours, theirs = (np.bincount(gram[is_theirs[begin] == side], minlength=len(key)) for side in (False, True))
+        columns.append(np.bincount(pair[begin[first]], np.minimum(ours, theirs), m).astype(np.int64))
+    counts = _counts(np.column_stack(columns))
+    return [counts[k::n] for k in range(n)]
 
 
-def _flat(lines: Sequence[Sequence[str]], ids: Mapping[str, int]) -> tuple[Ints, Ints, Ints, Ints]:
-    """Lengths of lines; then for each token its line, how many are left there, itself included, and its id or -1."""
-    lengths = np.array([len(of) for of in lines], np.int64)
-    line = np.repeat(np.arange(len(lines)), lengths)
-    found = np.fromiter(map(ids.get, chain.from_iterable(lines), repeat(-1)), np.int64, len(line))
-    return lengths, line, np.cumsum(lengths)[line] - np.arange(len(line)), found
+def _counts(six: Ints) -> Counts:
+    """The counts as BLEU sums them: how many n-grams there are follows from the number of tokens."""
+    return np.concatenate([six, np.maximum(six[:, :1] - np.arange(ORDERS), 0)], axis=1).astype(np.int32)
 
 
 # Files
@@ -201,8 +173,8 @@ def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> 
             counted = {WHOLE: ngram_counts(*sides, in_tokens=of.in_tokens)}
             if of.source is not None:
                 counted |= zip(THIRDS, thirds(*sides, in_tokens=of.in_tokens), strict=True)
-            for name, (hypothesis, reference, correct) in counted.items():
-                columns |= zip(_names(name), (hypothesis, reference, *correct.T), strict=True)
+            for name, counts in counted.items():
+                columns |= zip(_names(name), counts.T[: 2 + ORDERS].astype(np.int64), strict=True)
         artifacts.write(place, split, Artifact({"run": run, "hypotheses": sha256_of(of.hypotheses)}, columns))
 
 
@@ -213,7 +185,7 @@ def read_hypotheses(place: Path, split: str) -> list[str]:
     return [*map(str, found.columns["hypothesis"])]
 
 
-def read_counts(results: Path, record: Record, split: str = "dev") -> NgramCounts | None:
+def read_counts(results: Path, record: Record, split: str = "dev") -> Counts | None:
     """The counts of a run's translations, from beside its record under `results`; None where it has none.
 
     Those of test are not published for all tables. Raises ValueError if they are of another run, have another number of
@@ -223,7 +195,7 @@ def read_counts(results: Path, record: Record, split: str = "dev") -> NgramCount
     if not has_sentences(record) or scored is None or artifacts.about(place, split) is None:
         return None
     found = _parts(results, record, split, (WHOLE,))
-    counted = bleu(found[0].summands.sum(0)).item() if found else None
+    counted = bleu(found[0].sum(0)).item() if found else None
     if not found or counted is None or abs(scored - counted) > SAME_SCORE:
         raise ValueError(f"{place}: {split}: expected counts that give the record's BLEU of {scored}, got {counted}")
     return found[0]
@@ -260,7 +232,7 @@ def sha256_of(lines: Sequence[str]) -> str:
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
-def _parts(results: Path, record: Record, split: str, parts: tuple[str, ...]) -> Sequence[NgramCounts] | None:
+def _parts(results: Path, record: Record, split: str, parts: tuple[str, ...]) -> Sequence[Counts] | None:
     """The counts of whole translations, or of their thirds; None where there are none."""
     place, target = path(results, record), languages(record.pair)[1]
     return _parts_once(
@@ -271,16 +243,17 @@ def _parts(results: Path, record: Record, split: str, parts: tuple[str, ...]) ->
 @functools.lru_cache(maxsize=4096)  # claims, statements and charts of a report read the same thousand runs
 def _parts_once(
     place: Path, split: str, _state: object, run: str, n: int, target: str, parts: tuple[str, ...]
-) -> Sequence[NgramCounts] | None:
+) -> Sequence[Counts] | None:
     names = [name for part in parts for name in _names(part)]
     found = artifacts.read(place, split, ["hypothesis", "reference", *names], run=run, n=n)
     if found and "reference" in found.columns:
         hypotheses, references = ([*map(str, found.columns[name])] for name in ("hypothesis", "reference"))
-        return _counted(hypotheses, references, target, parts=len(parts))
+        return _counted(hypotheses, references, target, n=len(parts))
     if not found or names[0] not in found.columns:
         return None
-    counts = [[np.asarray(found.columns[name], np.int64) for name in _names(part)] for part in parts]
-    return [NgramCounts(of[0], of[1], np.stack(of[2:], axis=1)) for of in counts]
+    return [
+        _counts(np.column_stack([np.asarray(found.columns[name], np.int64) for name in _names(part)])) for part in parts
+    ]
 
 
 def _names(of: str) -> list[str]:
@@ -359,8 +332,6 @@ def read_brackets(results: Path, record: Record) -> dict[str, Brackets] | None:
         mended = {name.removeprefix(MENDED): times for name, times in columns.items() if name.startswith(MENDED)}
         words, brackets, gold, right = (columns[name] for name in COLUMNS)
         made[split] = Brackets(words, brackets, gold, right, mended)
-        if (right > np.minimum(brackets, gold)).any():
-            raise ValueError(f"{place}: {split}: expected no more right brackets than were found. {artifacts.AGAIN}")
         for name, counted in made[split].scores().items():
             scored = record.score(split, name)
             if scored is None or abs(scored - counted) > SAME_SCORE:

@@ -24,7 +24,7 @@ from repro.render.text import several
 from repro.results.artifacts import LARGEST, are_of, first_sentences, has_glimpse, inside_file, read_inside
 from repro.results.labels import label
 from repro.results.record import BASE, Record, path
-from repro.results.sentences import ORDERS, NgramCounts, faults, has_sentences, read_counts, read_hypotheses
+from repro.results.sentences import Counts, faults, has_sentences, read_counts, read_hypotheses
 from repro.runs.outputs import at_hand
 from repro.web.charts import comparable, full_name
 from repro.web.report import Section
@@ -121,15 +121,13 @@ def own_text(record: Record, data: ScaleData) -> Pairs | None:
     return [*corpus.dev.pairs()] if corpus else None
 
 
-def sentence_bleu(counts: NgramCounts) -> NDArray[np.float64]:
+def sentence_bleu(counts: Counts) -> NDArray[np.float64]:
     """[S] sacreBLEU of each sentence by itself: smoothed, without the orders that it is too short for."""
     from sacrebleu.metrics.bleu import BLEU
 
-    totals = np.maximum(counts.hypothesis[:, None] - np.arange(ORDERS), 0)
-    columns = (counts.correct, totals, counts.hypothesis, counts.reference)
-    lines = zip(*(column.tolist() for column in columns), strict=True)
     how: dict[str, Any] = {"smooth_method": "exp", "effective_order": True}
-    return np.array([BLEU.compute_bleu(*counted, **how).score for counted in lines])
+    lines = counts.tolist()
+    return np.array([BLEU.compute_bleu(of[2:6], of[6:], of[0], of[1], **how).score for of in lines])
 
 
 def _sentence(i: int, sides: Sequence[Side], pairs: Pairs | None, spread: float) -> dict[str, Any]:

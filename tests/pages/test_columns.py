@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from paper_runs import direction, paper_run
 from table_records import cell, columns, diverged, run
@@ -34,7 +33,6 @@ from repro.render.page import Table, plain
 from repro.results import frame as frames
 from repro.results.frame import table
 from repro.results.record import CorpusFacts, PaperNumbers, Record
-from repro.results.sentences import NgramCounts
 
 
 def with_bleu(row: str, seed: int, bleu: float) -> Record:
@@ -271,11 +269,8 @@ def test_its_page_shows_no_columns_of_a_paper_that_has_no_such_row() -> None:
 
 def test_precisions_and_brevity_stand_beside_the_published_ones() -> None:
     # by hand: 8 and 12 tokens, references of 10 each, so no penalty; of 20 tokens 15 are right, of 18 pairs 9
-    correct = np.array([[7, 4, 2, 1], [8, 5, 2, 1]])
-    counts = NgramCounts(np.array([8, 12]), np.array([10, 10]), correct)
-    short = NgramCounts(np.array([8, 8]), np.array([10, 10]), correct)
-    assert bleu_parts(*counts.summands.sum(axis=0)) == pytest.approx([75.0, 50.0, 25.0, 100 * 2 / 14, 100.0])
-    assert bleu_parts(*short.summands.sum(axis=0))[-1] == pytest.approx(100 * math.exp(1 - 20 / 16))
+    assert bleu_parts(20, 20, *(15, 9, 4, 2), *(20, 18, 16, 14)) == pytest.approx([75, 50, 25, 100 * 2 / 14, 100])
+    assert bleu_parts(16, 20, *(15, 9, 4, 2), *(16, 14, 12, 10))[-1] == pytest.approx(100 * math.exp(1 - 20 / 16))
     with_parts = {f"{OF_TEST}/{name}{end}": 1.0 for name in NGRAMS for end in ("", "_half_width", "_min", "_max")}
     frame = table(tried(40.9, 41.0, 41.1), base=[]).assign(**with_parts)
     [beside] = [block for block in anchor_section(frame) if isinstance(block, Table)]

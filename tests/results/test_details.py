@@ -21,14 +21,12 @@ from repro.pages.tables import OF_TRANSLATIONS, length_columns
 from repro.results import details
 from repro.results.frame import table
 from repro.results.record import Record, path
-from repro.results.sentences import NgramCounts, Translated, ngram_counts, write_sentences
+from repro.results.sentences import Counts, Translated, bleu, ngram_counts, write_sentences
 
 
-def counts(right: list[int], of: int = 4) -> NgramCounts:
+def counts(right: list[int]) -> Counts:
     """Sentences of 4 words, of which so many are right, and all longer n-grams as far as they go."""
-    correct = np.array([[max(0, n - k) for k in range(4)] for n in right])
-    lengths = np.full(len(right), of)
-    return NgramCounts(lengths, lengths, correct)
+    return np.array([[4, 4, *(max(0, n - k) for k in range(4)), 4, 3, 2, 1] for n in right], np.int32)
 
 
 def test_parts_by_length_are_of_the_shortest_and_the_longest_whatever_their_order() -> None:
@@ -42,9 +40,8 @@ def test_parts_by_length_are_of_the_shortest_and_the_longest_whatever_their_orde
 
 def test_equally_long_sentences_stand_as_they_stood_and_parts_may_differ_by_one() -> None:
     whole = [4, 4, 0, 4, 4, 0, 4]
-    first, second, third = details.by_length(counts(whole), [3] * 7)  # 3, 2, 2 sentences
-    assert first == pytest.approx(details.by_position([counts(whole[:3])])[0])
-    assert (second, third) == pytest.approx(tuple(details.by_position([counts(whole[3:5]), counts(whole[5:])])))
+    parts = [whole[:3], whole[3:5], whole[5:]]
+    assert details.by_length(counts(whole), [3] * 7) == [bleu(counts(part).sum(axis=0)) for part in parts]
 
 
 def test_rows_show_means_and_those_without_counts_nothing(tmp_path: Path) -> None:
@@ -157,7 +154,7 @@ GOOD = [text(seed, 0.20, LINES) for seed in (4, 5, 6)]
 BAD = [text(seed, 0.28, LINES) for seed in (40, 50, 60)]
 
 
-def counted(hypotheses: list[str]) -> NgramCounts:
+def counted(hypotheses: list[str]) -> Counts:
     return ngram_counts(hypotheses, LINES, "de")
 
 
@@ -170,7 +167,7 @@ def resampled(hypotheses: list[str]) -> list[float]:
 
 
 def test_one_run_of_each_row_is_sacrebleus_own_test() -> None:
-    got = details.bleu_over_sentences([counted(GOOD[0])], [counted(BAD[0])])
+    got = details.over_sentences([counted(GOOD[0])], [counted(BAD[0])])
     drawn = np.array(resampled(GOOD[0])) - np.array(resampled(BAD[0]))
     theirs = np.sort(drawn)
     assert got[1:3] == pytest.approx((theirs[25], theirs[974]), abs=1e-5)  # theirs adds in 32 bits
@@ -184,7 +181,7 @@ def test_one_run_of_each_row_is_sacrebleus_own_test() -> None:
 
 
 def test_several_seeds_are_the_mean_of_their_paired_differences_on_the_same_draws() -> None:
-    got = details.bleu_over_sentences([*map(counted, GOOD)], [*map(counted, BAD)])
+    got = details.over_sentences([*map(counted, GOOD)], [*map(counted, BAD)])
     pairs = [np.array(resampled(a)) - np.array(resampled(b)) for a, b in zip(GOOD, BAD, strict=True)]
     theirs = np.sort(np.mean(pairs, axis=0))
     assert got[1:3] == pytest.approx((theirs[25], theirs[974]), abs=1e-5)  # theirs adds in 32 bits
@@ -192,9 +189,8 @@ def test_several_seeds_are_the_mean_of_their_paired_differences_on_the_same_draw
 
 def test_runs_of_two_texts_are_no_pair() -> None:
     whole = counted(GOOD[0])
-    fewer = NgramCounts(whole.hypothesis[:-1], whole.reference[:-1], whole.correct[:-1])
     with pytest.raises(ValueError, match="expected runs of one text"):
-        details.bleu_over_sentences([whole], [fewer])
+        details.over_sentences([whole], [whole[:-1]])
 
 
 # How rows learned

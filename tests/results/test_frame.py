@@ -143,7 +143,7 @@ def test_ones_own_table_shows_and_marks_what_nobody_else_has(tmp_path: Path) -> 
     note = "† Made by code that is in no commit (not committed: repro/paper.py): commit it and type the command"
     assert f"{note} again. Finished runs are kept." in " ".join(shown.split())
     assert "left out" not in shown
-    pages = build.texts(build.build_scale(result_set))
+    pages = build.build_scale(result_set)
     assert "| h=1 † |" in pages[tmp_path / "laptop/table3_A.md"]
     assert f"- {note}" in pages[tmp_path / "laptop/table3.md"]
     shown = build.console(own(tmp_path, tmp_path / "nothing", "table3_A"), ["table3_A"])

@@ -110,7 +110,7 @@ def test_a_value_and_that_at_the_papers_size() -> None:
 
 
 def test_every_output_shows_both_sizes_of_a_row_and_both_counts(result_set: ResultSet) -> None:
-    page = build.texts(build.build_scale(replace(result_set, own=True)))[result_set.folder / "table3_C.md"]
+    page = build.build_scale(replace(result_set, own=True))[result_set.folder / "table3_C.md"]
     base, shallow, dropped = (grid(page, row) for row in ("base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"))
     p_drop = "P<sub>drop</sub>"
     assert [(row["N"], row[p_drop]) for row in (base, shallow, dropped)] == [

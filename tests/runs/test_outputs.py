@@ -88,7 +88,7 @@ def test_what_a_run_translated_stands_beside_its_record(tmp_path: Path) -> None:
     places = read_places(tmp_path, h1(), "dev")
     assert places is not None
     assert places.source == LENGTHS["dev"]
-    assert [len(third.hypothesis) for third in places.thirds] == [3] * 3
+    assert [len(third) for third in places.thirds] == [3] * 3
     assert read_places(tmp_path, h1(), "test") is None
 
 
