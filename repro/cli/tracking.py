@@ -1,11 +1,5 @@
-"""Bring MLflow in line with the journals of runs, or show published records in it.
+"""Bring MLflow in line with the journals of runs, show published records in it, or open it on the view of a table.
 
-    python -m repro tracking sync [runs/<id> ...]          without folders: all in runs/, or in --runs-dir FOLDER
-    python -m repro tracking sync --results results/laptop make runs of published records, to look at
-
-Runs of another machine: copy their folders into runs/ and sync.
-
-Or open MLflow's page on the saved view of a table:  python -m repro ui --table table3_A --scale laptop
 Its server listens on this machine only, since whoever reaches it may change and delete runs; it is one worker without
 MLflow's job runners (2 processes instead of 10), and Ctrl-C leaves none behind.
 """
@@ -33,18 +27,7 @@ from repro.results.record import BASE, places
 from repro.runs.command import Parser, experiment_command, ours, unknown_experiment
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
-from repro.tracking.client import (
-    QUIET,
-    RUNS,
-    check_store,
-    connect,
-    experiment_name,
-    reason,
-    repair,
-    say,
-    sqlite_path,
-    sqlite_uri,
-)
+from repro.tracking import client
 from repro.tracking.mirror import sync
 from repro.tracking.records import PublishedRuns
 from repro.tracking.run_folder import describe
@@ -61,41 +44,38 @@ def tracking(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     to_mlflow = commands.add_parser("sync", help="copy to MLflow what it lacks of the journals")
     to_mlflow.add_argument("folders", nargs="*", metavar="runs/<id>", help="default: all in --runs-dir")
-    instead = "instead, make MLflow runs from the published records there"
-    to_mlflow.add_argument("--results", type=Path, metavar="results/SCALE", help=instead)
+    to_mlflow.add_argument("--results", type=Path, metavar="results/SCALE", help="instead, its published records")
     add_options(to_mlflow, "tracking_uri", "runs_dir")
     options = parser.parse_args(argv)
     uri: str = options.tracking_uri
-    if warning := check_store(uri, options.runs_dir):
+    if warning := client.check_store(uri, options.runs_dir):
         raise ConnectionError(warning)
     places = _records(options.results) if options.results else _folders(options)
     print(f"Opening {uri}", flush=True)  # before what takes seconds
     try:
-        connect(uri)
+        client.connect(uri)
+        published = PublishedRuns(uri, options.results.absolute().name) if options.results else None
     except Exception as error:  # it would fail for each of them
-        raise ConnectionError(f"MLflow cannot use {uri}: {reason(error)}") from error
+        raise ConnectionError(f"MLflow cannot use {uri}: {client.reason(error)}") from error
     gc.freeze()  # what was imported lives to the end: to look through it again takes a tenth of the time
-    published = PublishedRuns(uri) if options.results else None
-    n_failed, views, tables = 0, set[View](), dict[str, str]()  # tables by name, with a scale that has it
+    n_failed, views = 0, set[View]()
     for place in places:
         try:
-            tags = published.bring(place) if published else _mirrored(uri, place)
+            tags = published.bring(place) if published else describe(place)["tags"]
+            if not published:
+                sync(uri, place)
+                print(f"{place}  {tags.get('row', '')}, seed {tags.get('seed', '?')}: in {uri}", flush=True)
         except Exception as error:  # the next one may well be sound
-            say(f"{place}: {reason(error)}")
+            client.say(f"{place}: {client.reason(error)}")
             n_failed += 1
             continue
         for table in tags.get("tables", tags.get("table", "")).split():
             if table != BASE:
-                views.add(view := view_of(tags, table, tags.get("title", table)))
-                tables[table] = view.scale
+                views.add(view_of(tags, table, tags.get("title", table)))
+    save_views(uri, views)
     if published:
         published.settle()
-    try:
-        save_views(uri, views)
-    except Exception as error:
-        say(f"The views of {', '.join(sorted(tables))} were not saved: {reason(error)}")
-        n_failed += 1
-    if published:
+        tables = {view.table: view.scale for view in views}
         print(f"{several(len(places) - n_failed, 'published run')} of {several(len(tables), 'table')} in {uri}.")
         for table, scale in sorted(tables.items(), key=lambda one: (not one[0].startswith("table3"), one))[:1]:
             print(f"To look at one:\n  {ours('ui', '--published', '--table', table, '--scale', scale)}")
@@ -123,14 +103,6 @@ def _folders(options: argparse.Namespace) -> list[Path]:
     return found
 
 
-def _mirrored(uri: str, folder: Path) -> dict[str, str]:
-    """Bring MLflow in line with a run's folder; returns its tags."""
-    tags: dict[str, str] = describe(folder)["tags"]
-    sync(uri, folder)
-    print(f"{folder}  {tags.get('row', '')}, seed {tags.get('seed', '?')}: in {uri}", flush=True)
-    return tags
-
-
 # MLflow's page -------------------------------------------------------------------------------------------
 
 
@@ -148,10 +120,19 @@ def free_port(wanted: int) -> int:
 @contextmanager
 def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run MLflow's server on a SQLite store while the block lasts; yields its address once it answers."""
-    store = sqlite_path(uri)
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", sqlite_uri(store), "--workers", "1"]
+    store = client.sqlite_path(uri)
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--backend-store-uri",
+        client.sqlite_uri(store),
+        "--workers",
+        "1",
+    ]
     command += ["--host", LOOPBACK, "--port", str(port), "--uvicorn-opts", "--log-level warning"]
-    environment = {**os.environ, **QUIET}
+    environment = {**os.environ, **client.QUIET}
     environment |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"}
     address = f"http://{LOOPBACK}:{port}"
     with tempfile.TemporaryFile() as log:
@@ -159,13 +140,13 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         try:
             deadline = time.monotonic() + START_PATIENCE
-            while check_store(address):
+            while client.check_store(address):
                 if process.poll() is not None or time.monotonic() > deadline:
                     log.seek(0)
                     last = log.read().decode(errors="replace").strip()[-2_000:]
                     raise ConnectionError(
                         f"MLflow's server did not start on {uri}. Its last output:\n{last}\n"
-                        f"If the database is at fault, this command says what to do: {repair(uri)}"
+                        f"If the database is at fault, this command says what to do: {client.repair(uri)}"
                     )
                 time.sleep(0.2)
             yield address, process
@@ -183,49 +164,40 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _experiment(uri: str, scale: str) -> tuple[str, dict[str, str]] | None:
-    """The id and the tags of a scale's experiment, without MLflow, which takes seconds; None if there are no runs."""
-    name = experiment_name(scale)
-    if uri.startswith("sqlite:"):
-        asked = "SELECT experiment_id, key, value FROM experiments LEFT JOIN experiment_tags USING (experiment_id)"
-        try:
-            with closing(sqlite3.connect(f"{sqlite_path(uri).as_uri()}?mode=ro", uri=True)) as store:
-                rows = store.execute(f"{asked} WHERE name = ?", [name]).fetchall()
-        except sqlite3.Error:  # no store of this MLflow: its server says what is wrong with the file
-            return None
-        return (str(rows[0][0]), {key: value for _, key, value in rows if key}) if rows else None
-    import requests
-
-    ask = f"{uri.rstrip('/')}/api/2.0/mlflow/experiments/get-by-name"
-    reply = requests.get(ask, params={"experiment_name": name}, timeout=10)
-    if reply.status_code == 404:
-        return None
-    reply.raise_for_status()
-    experiment = reply.json()["experiment"]
-    return experiment["experiment_id"], {tag["key"]: tag["value"] for tag in experiment.get("tags", [])}
+def _experiment(uri: str, scale: str) -> tuple[str, dict[str, str]]:
+    """The id and the tags of a scale's experiment, of a file without MLflow, which takes seconds; "" without runs."""
+    name = client.experiment_name(scale)
+    if not uri.startswith("sqlite:"):
+        found = client.connect(uri).get_experiment_by_name(name)
+        return (found.experiment_id, found.tags) if found else ("", {})
+    asked = "SELECT experiment_id, key, value FROM experiments LEFT JOIN experiment_tags USING (experiment_id)"
+    try:
+        with closing(sqlite3.connect(f"{client.sqlite_path(uri).as_uri()}?mode=ro", uri=True)) as store:
+            rows = store.execute(f"{asked} WHERE name = ?", [name]).fetchall()
+    except sqlite3.Error:  # no store of this MLflow: its server says what is wrong with the file
+        rows = []
+    return (str(rows[0][0]) if rows else "", {key: value for _, key, value in rows if key})
 
 
-def find_view(uri: str, scale: str, table: str, published: bool = False) -> tuple[str, str | None] | None:
-    """The experiment of a scale and the key of the table's latest view, if any; None if there are no runs."""
-    if (found := _experiment(uri, scale)) is None:
-        return None
-    begin = VIEW + (f"{PUBLISHED_TAG}-{table}" if published else table)
-    views = {key: view for key, view in found[1].items() if key.startswith(begin) and is_of_table(view, table)}
-    latest = max(views, key=lambda key: json.loads(views[key])["updatedAt"], default=None)
-    return found[0], latest and latest.removeprefix(VIEW)
+def find_view(uri: str, scale: str, table: str, published: bool = False) -> tuple[str, str]:
+    """The path to the table's latest view, or to the published one where you have none, and what to client.say of it.
 
-
-def _path_and_note(uri: str, scale: str, table: str, published: bool) -> tuple[str, str]:
-    """What to open, and what to say of it. Raises ValueError for an unknown table of which there are no runs."""
-    found, note = find_view(uri, scale, table, published), ""
-    if found and found[1] is None and not published:
-        found = find_view(uri, scale, table, published=True)
-        note = f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published."
-    if found is None or found[1] is None:
+    Raises ValueError for an unknown table of which there are no runs.
+    """
+    experiment, tags = _experiment(uri, scale)
+    keys = []
+    for begin in (VIEW, f"{VIEW}{PUBLISHED_TAG}-"):
+        views = {key: of for key, of in tags.items() if key.startswith(begin + table) and is_of_table(of, table)}
+        keys.append(max(views, key=lambda key: json.loads(views[key])["updatedAt"], default="").removeprefix(VIEW))
+    own, theirs = keys
+    note, key = "", theirs if published else own or theirs
+    if not key:
         if unknown := unknown_experiment(table):
             raise ValueError(unknown)
         note = f"There are no runs of {table} at scale {scale} yet. {_way_to_runs(table, scale)}"
-    return view_path(*found) if found else "/", note
+    elif not published and not own:
+        note = f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published."
+    return view_path(experiment, key) if experiment else "/", note
 
 
 def _way_to_runs(table: str, scale: str) -> str:
@@ -248,15 +220,15 @@ def ui(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-browser", action="store_true", help="print the link only")
     options = parser.parse_args(argv)
     uri: str = options.tracking_uri
-    if warning := check_store(uri):
+    if warning := client.check_store(uri):
         raise ConnectionError(warning)
     is_file = uri.startswith("sqlite:")
-    if is_file and not sqlite_path(uri).exists():
+    if is_file and not client.sqlite_path(uri).exists():
         how = unknown_experiment(options.table) or _way_to_runs(options.table, options.scale)
-        if any(RUNS.glob("*/run.json")):
-            how = f"To bring in the runs of {RUNS}, type: {repair(uri)}"
-        raise FileNotFoundError(f"{sqlite_path(uri)} does not exist yet. {how}")
-    path, note = _path_and_note(uri, options.scale, options.table, options.published)
+        if any(client.RUNS.glob("*/run.json")):
+            how = f"To bring in the runs of {client.RUNS}, type: {client.repair(uri)}"
+        raise FileNotFoundError(f"{client.sqlite_path(uri)} does not exist yet. {how}")
+    path, note = find_view(uri, options.scale, options.table, options.published)
 
     def show(address: str) -> None:
         print(*filter(None, [note, address + path]), sep="\n", flush=True)

@@ -186,14 +186,13 @@ class Mirror:
 
     def _carry(self, machine: Journal) -> None:
         remote, sample_at, n_failures, try_at = None, time.monotonic() + self._sample, 0, 0.0
-        n_samples = sum(1 for _ in Tail(self.folder / JOURNALS[1]).lines())
         measure_system()  # the first reading of the processors' use means nothing
         while True:
             closing = self._closing.is_set()  # asked before the files are read, so that the last lines are sent
             try:
                 if time.monotonic() >= sample_at:
-                    machine.append("system", n_samples, **measure_system())
-                    n_samples, sample_at = n_samples + 1, time.monotonic() + self._sample
+                    machine.append("system", len(machine), **measure_system())
+                    sample_at = time.monotonic() + self._sample
                 if remote is None and (closing or time.monotonic() >= try_at):
                     remote = Remote(self.tracker.uri, self.folder)
                     self.run_id = remote.run_id

@@ -21,29 +21,25 @@ CURVE_POINTS = 25  # at most, of a curve: MLflow takes as long for a point as fo
 
 
 class PublishedRuns:
-    """The published records in MLflow: it is asked once which it has, and `settle` chooses at the end which count."""
+    """The published records of a scale in MLflow, which is asked once which it has; `settle` chooses which count."""
 
-    def __init__(self, uri: str) -> None:
-        self.uri, self.client = uri, connect(uri)
-        self._experiments: dict[str, str] = {}  # by scale
-        self._known: dict[str, dict[tuple[str, ...], Any]] = {}  # experiment -> identity of a run -> the run
+    def __init__(self, uri: str, scale: str) -> None:
+        self.client = connect(uri)
+        self._experiment = experiment_id(self.client, uri, scale)
+        self._known = {_identity(run): run for run in self._runs()}
 
     def bring(self, file: Path) -> dict[str, str]:
         """Put a record into MLflow, or what MLflow lacks of it; returns the tags of its run."""
         record = load(file)
         from mlflow.entities import Metric, Param
 
-        if record.scale not in self._experiments:
-            self._experiments[record.scale] = experiment_id(self.client, self.uri, record.scale)
-        experiment, tags = self._experiments[record.scale], tags_of(record)
-        began = round(datetime.fromisoformat(record.stamp["started"]).timestamp() * 1000)
+        tags, began = tags_of(record), round(datetime.fromisoformat(record.stamp["started"]).timestamp() * 1000)
         identity = record.run, hashlib.sha256(read_bytes(file)).hexdigest()[:32]
-        if experiment not in self._known:
-            self._known[experiment] = {_identity(run): run for run in self._runs(experiment)}
-        run = self._known[experiment].get(identity)
+        run = self._known.get(identity)
         if run is None:
-            named = {**dict(zip(IDENTITY, identity, strict=True)), **tags, "current": "true"}
-            run = self.client.create_run(experiment, began, named, f"{record.row}, seed {record.seed} (published)")
+            tagged = {**dict(zip(IDENTITY, identity, strict=True)), **tags, "current": "true"}
+            name = f"{record.row}, seed {record.seed} (published)"
+            run = self.client.create_run(self._experiment, began, tagged, name)
         if run.info.status == "RUNNING":  # before it has numbers: MLflow reads all that a run has when it ends
             took = record.cost["train_seconds"] + record.cost["decode_seconds"]
             status = "FINISHED" if record.status == "finished" else "FAILED"
@@ -58,21 +54,15 @@ class PublishedRuns:
         return tags
 
     def settle(self) -> None:
-        """Choose the run that counts for each seed of a row; if two processes brought a record, keep one run of it."""
-        for experiment in self._known:
-            seen: set[tuple[str, ...]] = set()
-            cells: dict[tuple[str, ...], list[Any]] = {}
-            for run in sorted(self._runs(experiment), key=lambda one: one.info.run_id):
-                if _identity(run) in seen:
-                    self.client.delete_run(run.info.run_id)
-                else:
-                    seen.add(_identity(run))
-                    cells.setdefault(tuple(run.data.tags.get(name, UNKNOWN) for name in CELL), []).append(run)
-            for runs in cells.values():
-                settle_cell(self.client, runs)
+        """Choose the run that counts for each seed of a row."""
+        cells: dict[tuple[str, ...], list[Any]] = {}
+        for run in self._runs():
+            cells.setdefault(tuple(run.data.tags.get(name, UNKNOWN) for name in CELL), []).append(run)
+        for runs in cells.values():
+            settle_cell(self.client, runs)
 
-    def _runs(self, experiment: str) -> list[Any]:
-        return list(self.client.search_runs([experiment], "tags.published = 'true'", max_results=MOST))
+    def _runs(self) -> list[Any]:
+        return list(self.client.search_runs([self._experiment], "tags.published = 'true'", max_results=MOST))
 
 
 def _identity(run: Any) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from repro.results.artifacts import read_further, state
-from repro.storage import atomic, signed_json
+from repro.storage import signed_json
 from repro.storage.journal import FINAL, FRAME, Line
 from repro.storage.lock import locked
 
@@ -65,27 +65,19 @@ def write_run(
     value |= {"tags": dict(tags), "params": dict(params), "paper": dict(paper)}
     value |= {"origin": dict(origin)} if origin else {}
     value |= {"claims": claims} if claims else {}
-    atomic.write_json(folder / "run.json", {**value, signed_json.KEY: signed_json.checksum(value)})
+    signed_json.write(folder / "run.json", value)
     return claims
 
 
 def describe(folder: Path) -> dict[str, Any]:
     """Read run.json."""
-    path = folder / "run.json"
+    how = "Take it from a copy, or delete it: the same command then goes on, and MLflow shows the run a second time."
     try:
-        run: dict[str, Any] = json.loads(path.read_bytes())
-        stated = run.pop(signed_json.KEY, None)
-        if stated != (counted := signed_json.checksum(run)):
-            raise ValueError(f"checksum {stated}, not {counted}")
-        tags = dict.fromkeys(("code", *APART), UNKNOWN) | {k: str(v) for k, v in run["tags"].items()}
-        return {"claims": None} | run | {"tags": tags | {"published": "false"}}
+        run = signed_json.read(folder / "run.json", "a run", None, how)
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"{path} is missing; expected a run's folder, runs/<id>.") from None
-    except (ValueError, KeyError, AttributeError) as error:
-        raise ValueError(
-            f"{path}: expected run, tags, params and paper, got {error!r}. Take it from a copy, or delete it: the same "
-            "command then goes on, and MLflow shows the run a second time."
-        ) from error
+        raise FileNotFoundError(f"{folder} has no run.json; expected a run's folder, runs/<id>.") from None
+    tags = dict.fromkeys(("code", *APART), UNKNOWN) | {k: str(v) for k, v in run["tags"].items()}
+    return {"claims": None} | run | {"tags": tags | {"published": "false"}}
 
 
 def printed_points(run: Mapping[str, Any]) -> list[Point]:

@@ -23,7 +23,7 @@ from typed import typed
 from waiting import until
 
 from repro.cli import tracking
-from repro.tracking.views import VIEW, View, encode_view, save_views, view_state
+from repro.tracking.views import VIEW, View, encode_view, save_views, view_path, view_state
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_by_hand_all_folders_are_mirrored_and_the_broken_one_named(
     command = ("tracking", "sync", "--tracking-uri", store)
     said = typed(capsys, *command, code=1)
     assert f"runs/{folder.name}  h=1, seed 1: in {store}" in said
-    assert "broken/run.json: expected run, tags, params and paper" in said
+    assert "broken/run.json: edited by hand or damaged" in said
     for word in (folder, folder.name, folder.name[:2]):
         assert f"runs/{folder.name}  h=1, seed 1: in {store}" in typed(capsys, *command, word)
     assert "holds no finished run, so there is no latest" in typed(capsys, *command, "latest", code=2)
@@ -98,8 +98,8 @@ class Experiments(BaseHTTPRequestHandler):
         name = parse_qs(asked.query).get("experiment_name", [""])[0]
         self.send_response(200 if asked.path == "/health" or name in self.known else 404)
         self.end_headers()
-        if name in self.known:
-            self.wfile.write(json.dumps({"experiment": self.known[name]}).encode())
+        missing = {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "none"}
+        self.wfile.write(json.dumps({"experiment": self.known[name]} if name in self.known else missing).encode())
 
     def log_message(self, *_: object) -> None:
         pass
@@ -126,10 +126,10 @@ def address() -> Iterator[str]:
 
 
 def test_the_latest_view_of_the_table_is_found(address: str) -> None:
-    assert tracking.find_view(address, "laptop", "table3_A") == ("3", "table3_A-multi30k-en-de")
-    assert tracking.find_view(address, "laptop", "table3_A-b") == ("3", "table3_A-b-grammar-en-de")
-    assert tracking.find_view(address, "laptop", "table2") == ("3", None)
-    assert tracking.find_view(address, "paper", "table2") is None
+    for table, key in (("table3_A", "table3_A-multi30k-en-de"), ("table3_A-b", "table3_A-b-grammar-en-de")):
+        assert tracking.find_view(address, "laptop", table) == (view_path("3", key), "")
+    assert tracking.find_view(address, "laptop", "table2")[0] == view_path("3")
+    assert tracking.find_view(address, "paper", "table2")[0] == "/"
 
 
 def test_what_is_published_is_shown_where_it_is_asked_for_or_nothing_else_is_there(address: str, capsys: Said) -> None:
@@ -231,7 +231,7 @@ def test_an_unknown_table_is_refused_before_the_server_is_started(
     assert "table9 is not an experiment; did you mean table" in typed(capsys, *asked, code=2)
     assert commands == []
     save_views(store, [View(scale="laptop", table="table9", title="")])
-    assert tracking.find_view(store, "laptop", "table9") == ("1", "table9")
+    assert tracking.find_view(store, "laptop", "table9") == (view_path("1", "table9"), "")
     typed(capsys, *asked, code=1)
     assert len(commands) == 1
 
@@ -242,7 +242,7 @@ def test_ctrl_c_stops_it_also_where_the_shell_ignores_it(no_tables: str, how: si
     code = (
         "import subprocess, sys, time; from repro.cli import commands, tracking; popen = subprocess.Popen;"
         "subprocess.Popen = lambda c, **k: popen([sys.executable, '-c', 'import time; time.sleep(99)'], **k);"
-        "tracking.check_store = lambda address: None; tracking.find_view = lambda *_: ('1', 'x');"
+        "tracking.check_store = lambda address: None; tracking.find_view = lambda *_: ('/', '');"
         "sys.exit(commands.main(['ui', '--tracking-uri', sys.argv[1], '--no-browser']))"
     )
     process = subprocess.Popen(

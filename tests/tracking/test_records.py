@@ -36,7 +36,7 @@ def runs(uri: str) -> list[Any]:
 
 
 def show_record(uri: str, file: Path) -> None:
-    shown = PublishedRuns(uri)
+    shown = PublishedRuns(uri, "laptop")
     shown.bring(file)
     shown.settle()
 
