@@ -144,7 +144,7 @@ def _sentences(folders: Sequence[Path], one: Record, other: Record, cache: Path)
     sources, references = map(list, zip(*corpus.dev.pairs(), strict=True))
     sides = [file.read_bytes().decode().split("\n")[:-1] for file in files]
     target = one.pair.split("-")[1]
-    counts = [ngram_counts(side, references, target, in_tokens=False) for side in sides]
+    counts = [ngram_counts(side, references, target)[0] for side in sides]
     found = over_sentences(counts[1:], counts[:1])
     interval = f"{_signed(found.low, 1)} to {_signed(found.high, 1)}"
     yield f"\nBLEU of dev, B {MINUS} A: {_signed(found.value, 1)}, 95 % interval over {found.n_sentences:,} sentences"

@@ -213,7 +213,7 @@ def score_outputs(folder: File) -> Outputs2017:
         lines = [line for line, _ in Parallel(file, reference).pairs()]
         score = sacrebleu_score(lines, references, "de")
         signature = score.signature
-        quarters = by_length(ngram_counts(lines, references, "de"), words, QUARTERS)
+        quarters = by_length(ngram_counts(lines, references, "de")[0], words, QUARTERS)
         systems.append(ScoredOutput(kind, toolkit, score.bleu, quarters, sha256_of(lines)))
     return Outputs2017(
         sentences=len(words), signature=signature, references_sha256=sha256_of(references), systems=systems

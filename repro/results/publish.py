@@ -182,7 +182,9 @@ def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) ->
         if record.run in before and not artifacts.texts(place):
             continue  # older than the keeping of outputs
         needed = SPLITS if _is_whole(record.table) else SPLITS[:1]
-        splits = [one for one in SPLITS if one in needed or artifacts.about(place, one)]  # a published folder has fewer
+        splits = [
+            one for one in SPLITS if one in needed or one in artifacts.texts(place)
+        ]  # a published folder has fewer
         found = [*sentences.faults(results, record, splits)]
         if not found and sentences.has_sentences(record) and (wrong := rescored(record, results)):
             found = [wrong]

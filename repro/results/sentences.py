@@ -74,26 +74,6 @@ def bleu(sums: NDArray[Any]) -> NDArray[np.float64]:
 # Counting
 
 
-def ngram_counts(
-    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool = False
-) -> Counts:
-    """The counts by sacreBLEU, with its tokens of the language `target`.
-
-    `in_tokens` says whether both sides are Moses tokens. Raises ValueError for sides that are not parallel.
-    """
-    return _counted(hypotheses, references, target, in_tokens)[0]
-
-
-def thirds(
-    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool = False
-) -> list[Counts]:
-    """Counts of the first, second and last third of each translation against the same third of its reference.
-
-    Of n tokens the k-th third begins at n k // 3. Arguments are those of `ngram_counts`.
-    """
-    return _counted(hypotheses, references, target, in_tokens, len(THIRDS))
-
-
 @functools.cache
 def _cutter(name: str) -> Callable[[str], list[str]]:
     """A tokeniser of sacreBLEU, which remembers what it has cut."""
@@ -119,10 +99,14 @@ def _tokens(lines: tuple[str, ...], target: str, in_tokens: bool) -> tuple[Ints,
     return np.array([len(of) for of in found], np.int64), numbers
 
 
-def _counted(
-    hypotheses: Sequence[str], references: Sequence[str], target: str, in_tokens: bool = False, n: int = 1
+def ngram_counts(
+    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool = False, n: int = 1
 ) -> list[Counts]:
-    """The counts of each of the `n` parts into which lines are cut."""
+    """The counts by sacreBLEU of each of `n` parts of the lines, with its tokens of the language `target`.
+
+    Part k of T tokens begins at token T k // n, and is held against the same part of the reference. `in_tokens` says
+    whether both sides are Moses tokens. Raises ValueError for sides that are not parallel.
+    """
     if len(hypotheses) != len(references):
         raise ValueError(f"Expected as many references as translations, {len(hypotheses):,}, got {len(references):,}.")
     sides = [_tokens(tuple(side), target, in_tokens) for side in (hypotheses, references)]
@@ -170,11 +154,10 @@ def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> 
             columns["reference"] = list(of.references)
         else:
             sides = of.hypotheses, of.references, languages(of.pair)[1]
-            counted = {WHOLE: ngram_counts(*sides, in_tokens=of.in_tokens)}
-            if of.source is not None:
-                counted |= zip(THIRDS, thirds(*sides, in_tokens=of.in_tokens), strict=True)
-            for name, counts in counted.items():
-                columns |= zip(_names(name), counts.T[: 2 + ORDERS].astype(np.int64), strict=True)
+            for parts in [(WHOLE,)] if of.source is None else [(WHOLE,), THIRDS]:
+                counted = ngram_counts(*sides, in_tokens=of.in_tokens, n=len(parts))
+                for name, counts in zip(parts, counted, strict=True):
+                    columns |= zip(_names(name), counts.T[: 2 + ORDERS].astype(np.int64), strict=True)
         artifacts.write(place, split, Artifact({"run": run, "hypotheses": sha256_of(of.hypotheses)}, columns))
 
 
@@ -191,13 +174,12 @@ def read_counts(results: Path, record: Record, split: str = "dev") -> Counts | N
     Those of test are not published for all tables. Raises ValueError if they are of another run, have another number of
     sentences, or give another BLEU than the record's.
     """
-    scored, place = record.score(split, WHOLE), path(results, record)
-    if not has_sentences(record) or scored is None or artifacts.about(place, split) is None:
+    scored = record.score(split, WHOLE)
+    if scored is None or not has_sentences(record) or not (found := _parts(results, record, split, (WHOLE,))):
         return None
-    found = _parts(results, record, split, (WHOLE,))
-    counted = bleu(found[0].sum(0)).item() if found else None
-    if not found or counted is None or abs(scored - counted) > SAME_SCORE:
-        raise ValueError(f"{place}: {split}: expected counts that give the record's BLEU of {scored}, got {counted}")
+    if abs(scored - (counted := bleu(found[0].sum(0)).item())) > SAME_SCORE:
+        expected = f"expected counts that give the record's BLEU of {scored}, got {counted}"
+        raise ValueError(f"{path(results, record)}: {split}: {expected}")
     return found[0]
 
 
@@ -210,20 +192,19 @@ def read_places(results: Path, record: Record, split: str) -> Places | None:
 
 def faults(results: Path, record: Record, splits: Sequence[str] = SPLITS) -> Iterator[str]:
     """Why the files beside a record do not match its scores; nothing where they match or are not needed."""
-    place, parses = path(results, record), has_brackets(record)
-    if not (parses or has_sentences(record)):
-        return
+    place = path(results, record)
     try:
-        if parses and read_brackets(results, record) is None:
+        if has_brackets(record) and read_brackets(results, record) is None:
             yield "its brackets of dev and test are missing"
-        missing = [] if parses else [split for split in splits if artifacts.about(place, split) is None]
+        missing = [split for split in splits if has_sentences(record) and split not in artifacts.texts(place)]
         if missing:
             yield f"its translations of {' and '.join(missing)} are missing"
-        for split in () if parses or missing else splits:
+        for split in splits if has_sentences(record) and not missing else ():
             read_counts(results, record, split)  # which compares with the record, as `read_brackets` does
-            if sha256_of(read_hypotheses(place, split)) != (artifacts.about(place, split) or {})["hypotheses"]:
+            found = artifacts.read(place, split)
+            if found and sha256_of([*map(str, found.columns["hypothesis"])]) != found.about["hypotheses"]:
                 yield f"other translations of {split} stand beside it than were scored"
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         yield str(error)
 
 
@@ -248,7 +229,7 @@ def _parts_once(
     found = artifacts.read(place, split, ["hypothesis", "reference", *names], run=run, n=n)
     if found and "reference" in found.columns:
         hypotheses, references = ([*map(str, found.columns[name])] for name in ("hypothesis", "reference"))
-        return _counted(hypotheses, references, target, n=len(parts))
+        return ngram_counts(hypotheses, references, target, n=len(parts))
     if not found or names[0] not in found.columns:
         return None
     return [

@@ -136,7 +136,7 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
     kept: dict[str, tuple[list[str], Named, str]] = {
         split: (read_hypotheses(place, split), record.scores[split], "the record says")
         for split in SPLITS
-        if artifacts.about(place, split)  # of Table 3 no test is published
+        if split in artifacts.texts(place)  # of Table 3 no test is published
     }
     for name, test in read_further(place, record.run).items():
         if name in corpus.further and test.hypotheses:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from repro.results import artifacts
 from repro.results.artifacts import Artifact, own_file
@@ -47,7 +46,6 @@ def test_what_was_written_comes_back_from_a_run_and_from_a_table(tmp_path: Path)
             place = folder / f"{stem}.json"
             assert same(artifacts.read(place, "dev"), made(run, references="abc"))
             assert same(artifacts.read(place, "test"), made(run, 2))
-            assert artifacts.about(place, "test") == {"run": run}
             assert artifacts.texts(place) == ["dev", "test", *(["test_2017"] if run == "r1" else [])]
         some = artifacts.read(folder / "a-seed2.json", "dev", ["bleu/1", "not there"])
         assert some
@@ -82,8 +80,8 @@ def test_runs_join_a_published_table_take_a_place_and_leave_it(tmp_path: Path) -
     left(tmp_path / "later", **{"a-seed2": "r7", "c-seed1": "r8"})
     now = {"a-seed1": "r1", "a-seed2": "r7", "c-seed1": "r8"}
     artifacts.publish(table, tmp_path / "later", now)
-    there = {stem: artifacts.about(table / f"{stem}.json", "test") for stem in (*RUNS, "c-seed1")}
-    assert there == {"a-seed1": {"run": "r1"}, "a-seed2": {"run": "r7"}, "b--1f-seed10": None, "c-seed1": {"run": "r8"}}
+    there = {stem: artifacts.read(table / f"{stem}.json", "test") for stem in (*RUNS, "c-seed1")}
+    assert {stem: found and found.about["run"] for stem, found in there.items()} == {**now, "b--1f-seed10": None}
     before = (table / "dev.parquet").read_bytes()
     artifacts.publish(table, tmp_path / "first", now)
     assert (table / "dev.parquet").read_bytes() == before, "what is of another run is not taken"
@@ -123,8 +121,3 @@ def test_what_is_cut_off_or_overwritten_is_named_with_what_to_do(tmp_path: Path)
             assert found is None or same(found, made("r1", references="abc"))
     assert len(said) > 3
     assert all(one.startswith(f"{file} is damaged: ") and "Restore the file from git" in one for one in said)
-
-
-def test_columns_of_two_lengths_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"expected columns of one length, got \[2, 3\]"):
-        artifacts.write(tmp_path / "a-seed1.json", "dev", Artifact({}, {"x": np.arange(3), "y": np.arange(2)}))

@@ -155,7 +155,7 @@ BAD = [text(seed, 0.28, LINES) for seed in (40, 50, 60)]
 
 
 def counted(hypotheses: list[str]) -> Counts:
-    return ngram_counts(hypotheses, LINES, "de")
+    return ngram_counts(hypotheses, LINES, "de")[0]
 
 
 def resampled(hypotheses: list[str]) -> list[float]:
