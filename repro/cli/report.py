@@ -169,7 +169,7 @@ def _plan_of_layers(options: argparse.Namespace) -> Plan:
     from repro.results.measured import Measured, load, save
     from repro.results.publish import layers_to_publish
 
-    mine, theirs = layers_to_publish(options.source, options.to), load(options.to, Measured)
+    mine, theirs = layers_to_publish(options.source), load(options.to, Measured)
     before, after = ({claim: one[0] for claim, one in verdicts(of).items()} if of else {} for of in (theirs, mine))
     commits = [(of.stamp["commit"] or "none")[:12] for of in (theirs, mine) if of]
     new = [] if theirs else ["new: the measurement"]

@@ -18,7 +18,17 @@ from repro.results import comparable
 from repro.results.comparable import NO_COMMIT, NOT_COMMITTED
 from repro.results.departures import departures
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
-from repro.results.record import BASE, PROGRAM, TOGETHER, TRANSLATION, PaperNumbers, Record, load_records, score_columns
+from repro.results.record import (
+    BASE,
+    PROGRAM,
+    SUBSET,
+    TOGETHER,
+    TRANSLATION,
+    PaperNumbers,
+    Record,
+    load_records,
+    score_columns,
+)
 from repro.storage.atomic import make_folder, write_json
 from repro.storage.lock import locked
 
@@ -89,18 +99,22 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
     if not file.exists():
         return {}
     try:
-        listed = [(of, row) for of, rows in json.loads(file.read_bytes()).items() for row in rows]
-        return {(of, row["row"]): _listed(row) for of, row in listed}
+        names = PaperNumbers.__annotations__
+        return {
+            (of, row["row"]): Listed(
+                row["position"],
+                {name: row[name] for name in names if name in row},
+                row.get("paper_size"),
+                row.get("here"),
+            )
+            for of, rows in json.loads(file.read_bytes()).items()
+            for row in rows
+        }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{file}: expected tables and their rows, got {error!r}. Restore it from git; of your own results delete "
             "it, and type the command of each table again, which keeps finished runs."
         ) from error
-
-
-def _listed(row: Mapping[str, Any]) -> Listed:
-    paper: Any = {name: row[name] for name in PaperNumbers.__annotations__ if name in row}
-    return Listed(row["position"], paper, row.get("paper_size"), row.get("here"))
 
 
 def program_place(folder: Path, row: str) -> int:
@@ -270,7 +284,7 @@ def table(
         "own": own,
         "corpora": _List(dict.fromkeys(record.corpus["name"] for record in listed)),
         "marks": _List(_mark(key[0], of, uncommitted) if own else "" for key, of in zip(order, runs, strict=True)),
-        "shared": _Dict({fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}),
+        "shared": {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1},
         "departures": _List(departures(listed)),
         "repeatable": _List(comparable.repeatable(listed)),
         "averaged": _List(sorted({len(record.last_mean["steps"]) for record in listed if record.last_mean})),
@@ -343,19 +357,11 @@ def _beside(frame: "DataFrame", published: "DataFrame") -> "DataFrame":
     return found
 
 
-class _Shared:
+class _List(list[Any]):
     """Not copied in the `attrs` of a frame, which pandas copies to the last item at every access to a column."""
 
     def __deepcopy__(self, _: object) -> Self:
         return self
-
-
-class _List(_Shared, list[Any]):
-    pass
-
-
-class _Dict(_Shared, dict[Any, Any]):
-    pass
 
 
 def _mark(table: str, runs: Iterable[Record], uncommitted: Container[str]) -> str:
@@ -376,11 +382,9 @@ def _line(key: tuple[str, str], row: Listed, runs: Sequence[Record], scores: Seq
         line["average_every"] = None  # nothing is averaged, so it has no effect
     line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
     line |= {f"paper/{name}": value for name, value in row.paper.items()}
-    for score in scores:
+    has_subset = bool(finished) and all(run.test_subset for run in finished)
+    for score in (*scores, *(f"{SUBSET}/{name}" for name in TRANSLATION["scores"] if has_subset)):
         line |= spread(score, whole(run.score(*score.split("/")) for run in finished))
-    if finished and all(run.test_subset for run in finished):
-        for score in ("test_subset/bleu", "test_subset/bleu_published"):
-            line |= spread(score, whole(run.score(*score.split("/")) for run in finished))
     for name in COSTS:
         values = [vars(run)["cost"][name] for run in finished]
         line[f"cost/{name}"] = statistics.fmean(values) if values else None

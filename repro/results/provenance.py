@@ -323,8 +323,6 @@ def _git(root: Path, *arguments: str) -> str | None:
 
 # A row's system: a class or a `functools.partial` of one; None is the Transformer
 
-_ADVICE = "Give the row's system as a class at the top of a module, or as functools.partial of one."
-
 
 def system_text(system: Any) -> str:
     """The qualified name of a system with its arguments, "rivals.Recurrent(width=96)"; empty for None.
@@ -332,14 +330,17 @@ def system_text(system: Any) -> str:
     Raises ValueError for anything without such a name: a lambda, a local class or function, an instance, a function
     instead of a class, arguments other than classes, functions and numbers.
     """
-    if system is None:
-        return ""
     called = system
     while isinstance(called, functools.partial):
         called = called.func
-    if not inspect.isclass(called):
-        raise ValueError(f"A system: expected a class, got {called!r}. {_ADVICE}")
-    return _value(system)
+    if system is not None and not inspect.isclass(called):
+        raise _refused(called)
+    return "" if system is None else _value(system)
+
+
+def _refused(value: Any) -> ValueError:
+    advice = "Give a class at the top of a module, or functools.partial of one with classes, functions and numbers."
+    return ValueError(f"A system: expected what has a name of its own, got {value!r}. {advice}")
 
 
 def _modules(system: Any) -> dict[str, Path]:
@@ -372,14 +373,11 @@ def _value(value: Any) -> str:
     if isinstance(value, functools.partial):
         named = [f"{name}={_value(value.keywords[name])}" for name in sorted(value.keywords)]
         return f"{_value(value.func)}({', '.join([*map(_value, value.args), *named])})"
-    if inspect.isclass(value) or inspect.isfunction(value):
-        if "<" in value.__qualname__:
-            name = value.__qualname__
-            raise ValueError(f"A system: expected something with a name of its own, got {name}. {_ADVICE}")
+    if (inspect.isclass(value) or inspect.isfunction(value)) and "<" not in value.__qualname__:
         return f"{_module(value)}.{value.__qualname__}"
     if value is None or isinstance(value, int | float):
         return repr(value)
-    raise ValueError(f"A system: expected classes, functions and numbers as its arguments, got {value!r}. {_ADVICE}")
+    raise _refused(value)
 
 
 def _module(part: Any) -> str:

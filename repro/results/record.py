@@ -279,9 +279,8 @@ def load(path: Path) -> Record:
         content = older | signed_json.parsed(read_bytes(path), "a record", FORMAT)
         if isinstance(content.get("hyper"), dict):  # older than some field, which had its default then
             content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
-        _check_names(content, _hints(Record), "record")
         return Record(**content)  # this checks the values against their annotations
-    except (RecursionError, ValueError) as error:
+    except (RecursionError, TypeError, ValueError) as error:  # TypeError: of a name that is missing or unknown
         raise ValueError(
             f"{path}: {error}. {RESTORE}, update this package, or delete it and run the row again."
         ) from error
@@ -470,14 +469,8 @@ def _check_fields(
     value: Mapping[str, Any], hints: Mapping[str, Any], where: str, optional: Set[str] = frozenset()
 ) -> None:
     """Check each value against the annotation of its name, and that no name is missing or unknown."""
-    _check_names(value, hints, where, optional)
-    for name, item in value.items():
-        _check(item, hints[name], f"{where}.{name}")
-
-
-def _check_names(
-    value: Mapping[str, Any], hints: Mapping[str, Any], where: str, optional: Set[str] = frozenset()
-) -> None:
     missing, unknown = sorted(hints.keys() - optional - value.keys()), sorted(value.keys() - hints.keys())
     if missing or unknown:
         raise ValueError(f"{where}: missing {missing}, unknown {unknown}")
+    for name, item in value.items():
+        _check(item, hints[name], f"{where}.{name}")

@@ -149,11 +149,6 @@ def test_records_of_a_question_of_our_own_are_lines_of_one_file(
         load_records(folder)
 
 
-def nothing_but_the_package() -> None:
-    shutil.rmtree("experiments")
-    os.environ["PATH"] = ""
-
-
 UNCOMMITTED = "not committed: repro/model/config.py"
 RENAMED = listed([replace(LAB, rows=[replace(LAB.rows[0], name="y")])], BASE)
 OF_NOBODY = "lab: experiments/lab.py is not committed, so nobody else has its rows. Commit it."
@@ -166,17 +161,9 @@ SPOILT: dict[str, tuple[Callable[[], object], str]] = {
     "changed": (lambda: Path("experiments/lab.py").write_bytes(b"ROWS = [1]"), OF_NOBODY),
     "new": (lambda: git(Path(), "rm", "-q", "--cached", "experiments/lab.py"), OF_NOBODY),
     "no git": (lambda: os.environ.update(PATH=""), OF_NOBODY),
-    "installed": (
-        nothing_but_the_package,
-        "lab: expected experiments/lab.py, which has its rows, found none. Publish in a clone, with --from.",
-    ),
     "renamed": (
         lambda: note_rows(Path("results/own/lab"), RENAMED),
         "lab, row 'x', seed 1: experiments/lab.py has no such row any more. Delete its record.",
-    ),
-    "no list of rows": (
-        lambda: Path("results/own/lab/rows.json").unlink(),
-        "row 'x', seed 1: rows.json beside the tables does not list those of lab. Type its command again",
     ),
     "no translations": (
         lambda: artifacts.drop(path(Path("results/own"), run("x", 2))),
@@ -260,13 +247,12 @@ def test_each_verdict_that_changes_is_said(
 # the layers of Table 1
 
 
-def measured(rounds: int | None = None, **stamp: Any) -> Measured:
-    """The committed measurement, as if each size had been timed so often."""
+def measured(**stamp: Any) -> Measured:
+    """The committed measurement, as if it were made so."""
     one = load_measured(Path(__file__).parents[2] / "results", Measured)
     assert one
-    grid = one.grid | ({} if rounds is None else {"rounds": rounds})
     origin: Any = {**one.stamp, **CODE, **stamp}
-    return replace(one, grid=grid, stamp=origin)
+    return replace(one, stamp=origin)
 
 
 MINE, THEIRS, FILE = Path("results/own"), Path("results"), FILES[Measured][0]
@@ -275,7 +261,7 @@ MINE, THEIRS, FILE = Path("results/own"), Path("results"), FILES[Measured][0]
 def test_the_measurement_of_table_1_is_published_with_its_table_and_picture(
     with_pages: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    save_measured(THEIRS, measured(rounds=2, python="another", commit="34" * 20))
+    save_measured(THEIRS, measured(python="another", commit="34" * 20))
     save_measured(MINE, measured())
     own(run("x", 1))
     change = f"table1: the measurement of commit {'34' * 6} -> {'12' * 6}"
@@ -289,13 +275,8 @@ def test_the_measurement_of_table_1_is_published_with_its_table_and_picture(
     assert not published()
 
 
-def test_a_measurement_that_decides_less_or_is_of_no_commit_is_refused(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_measurement_of_no_commit_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{MINE / FILE}: expected measurements to publish, found none." in refused(capsys, ["publish", "table1"])
-    save_measured(THEIRS, measured(rounds=15))
-    save_measured(MINE, measured(rounds=2))
-    assert f"expected each size timed 15 times, as in {THEIRS / FILE}, got 2." in refused(capsys, ["publish", "table1"])
     save_measured(MINE, measured(dirty=True, why_dirty="not committed: repro/complexity/measure.py"))
     assert "is of code that is in no commit (not committed: repro/complexity/measure.py). Commit it." in refused(
         capsys, ["publish", "table1"]
