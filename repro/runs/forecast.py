@@ -1,9 +1,7 @@
 """What runs will cost, before they are made: time, memory and disk. No torch.
 
-Time is the operations of training at the rate of finished runs or of a card; memory and disk are by measured constants.
-It is for the machine that will make them: this one, or, for `--on`, `--hardware`, and models of the paper's size where
-there is no GPU, a card from the table of rates. Runs that finished here say how fast this machine is: those with the
-same processor, device, version of PyTorch, precision and number of threads and processes.
+Time is the operations of training at the rate of runs that finished on this machine; or, for `--hardware` and models of
+the paper's size that are not made here, of a card. Memory and disk are by measured constants.
 """
 
 import errno
@@ -27,14 +25,13 @@ from repro.results.labels import label
 from repro.results.provenance import processor, system_text
 from repro.runs.machine import free_memory, processors, visible
 from repro.runs.options import Options
-from repro.runs.run_dir import RunDir, still_to_make
+from repro.runs.run_dir import RunDir
 from repro.runs.scales import SCALES, Scale
 from repro.storage import atomic, signed_json
 
 USUAL_CARD = "a100"  # where none is named or here, for models of the paper's size
 SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_up")  # no step takes longer for them
 SHORTEST = 10.0  # seconds of training: of shorter runs most is start-up
-RECORDS = 300  # at most so many of the newest are read, so that a dry run answers at once
 FLOPS_PER_CORE = 22e9  # of one thread in float32, with scoring: the median of the published runs at `laptop`
 SPARE_MEMORY = 0.1  # share of what is free that is left alone: a forecast is not exact
 FLOAT = 4  # bytes
@@ -48,8 +45,8 @@ BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of
 
 # Cards that are not here, by what others published of the paper's models -------------------------------------------
 #
-# A pair token is a target token together with a source token. Rates are of half precision but for the P100, and are
-# those of others' programs. Where nothing is published for a model or a card, the rate is extrapolated.
+# A pair token is a target token together with a source token. Rates are of half precision but for the P100, and of
+# others' programs. Where nothing is published, the rate is extrapolated.
 
 BIG = replace(BASE, d_model=1024, d_ff=4096, n_heads=16)
 VOCABULARY = 37_000  # "about 37000 tokens": section 5.1
@@ -110,16 +107,11 @@ CARDS = {"p100": P100, "a100": A100, "h100": H100, "h200": H200}
 
 
 class Machine(NamedTuple):
-    """What a run would run on."""
+    """What a run would run on, as a record's stamp has it."""
 
-    cpu: str  # as a record's stamp has it
-    device: str  # likewise: a GPU's name, or the processor's
+    cpu: str
+    device: str  # a GPU's name, or the processor's
     torch: str  # its version
-
-    @property
-    def is_gpu(self) -> bool:
-        """Whether the work is done on a card."""
-        return self.device != self.cpu
 
 
 @cache
@@ -144,13 +136,10 @@ def row_of(hyper: Mapping[str, Any], system: str | None) -> dict[str, Any]:
 
 
 def finished(options: Options) -> list[Known]:
-    """How fast the newest finished runs with these settings were made on this machine, the newest first.
-
-    Damaged records are left out: the sweep names them.
-    """
+    """How fast runs with these settings were made on such a machine, the newest first; without damaged records."""
     wanted = (*this_machine(), options.threads, options.processes, options.products)
-    found = []
-    for file in sorted(options.runs_dir.glob("*/record.json"), key=os.path.getmtime, reverse=True)[:RECORDS]:
+    found: list[Known] = []
+    for file in sorted(options.runs_dir.glob("*/record.json"), key=os.path.getmtime, reverse=True):
         with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
             content = signed_json.read(file, "a record", record.FORMAT)
             settings, stamp, cost = content["settings"], content["stamp"], content["cost"]
@@ -158,15 +147,14 @@ def finished(options: Options) -> list[Known]:
             made_with = (*machine, stamp["n_threads"], settings["devices"], settings["precision"])
             if made_with == wanted and content["status"] == "finished" and cost["train_seconds"] >= SHORTEST:
                 rate = cost["flops"] / (cost["train_seconds"] + cost["decode_seconds"])
-                row = row_of(content["hyper"], content.get("system"))
-                found.append((stamp["started"], Known(row, cost["flops"], rate)))
-    return [known for _, known in sorted(found, key=lambda one: one[0], reverse=True)]
+                found.append(Known(row_of(content["hyper"], content.get("system")), cost["flops"], rate))
+    return found
 
 
 def estimates(runs: Sequence[RunDir], options: Options) -> tuple[list[float], bool]:
     """Seconds of each run on the machine that will make it, and whether they rest on runs that finished there."""
     card, known = card_for(options), []
-    if card is None and not (known := finished(options)) and (here := this_machine()).is_gpu:
+    if card is None and not (known := finished(options)) and (here := this_machine()).device != here.cpu:
         card = next((of for name, of in CARDS.items() if name in here.device.lower()), CARDS[USUAL_CARD])
     if card:
         return [3600 * hours_of(run, card) for run in runs], False
@@ -176,23 +164,17 @@ def estimates(runs: Sequence[RunDir], options: Options) -> tuple[list[float], bo
 
 
 def card_for(options: Options) -> Card | None:
-    """The card whose published rates tell how long runs take; None where they are made here, or on machines like this.
-
-    A dry run of models of the paper's size is for a card, since nobody trains those on a processor.
-    """
+    """The card whose published rates tell how long runs take, if any; nobody trains the paper's size on a processor."""
     if options.hardware:
         return CARDS[options.hardware]
-    has_gpu_or_begins = this_machine().is_gpu or not options.dry_run
+    has_gpu_or_begins = this_machine().device != this_machine().cpu or not options.dry_run
     if SCALES[options.scale].base.d_model < BASE.d_model or (options.on == "here" and has_gpu_or_begins):
         return None
     return CARDS[USUAL_CARD]
 
 
 def seconds_like(run: RunDir, known: Sequence[Known]) -> float:
-    """By the newest known run of the same row, else of any, that had about as many operations.
-
-    Of a short trial more is scoring and start-up.
-    """
+    """By the newest known run of the same row, else of any, that was about as long: short ones have more start-up."""
     flops, row = flops_of(run), row_of(vars(run.spec.hyper), system_text(run.spec.system) or None)
     like = min(known, key=lambda one: (one.row != row, round(10 * abs(math.log(one.flops / flops)))))
     return flops / like.rate
@@ -225,11 +207,7 @@ def _n_parameters(run: RunDir) -> int:
 
 
 def memory_of(run: RunDir) -> int:
-    """Peak resident bytes of a process that makes this run here; on a GPU an upper bound of those of the host.
-
-    For each token and layer, the backward pass keeps what enters and leaves the products, norms and dropout of both
-    stacks. `tests/runs/test_forecast.py` compares the forecast with the peaks of published runs.
-    """
+    """Peak resident bytes of a process that makes this run here; on a GPU an upper bound of those of the host."""
     scale, hyper = run.scale, run.spec.hyper
     tokens = min(scale.batch_tokens, scale.device_tokens)
     width = hyper.n_heads * (2 * hyper.d_k + hyper.d_v)
@@ -239,16 +217,10 @@ def memory_of(run: RunDir) -> int:
 
 
 def parallelism(runs: Sequence[RunDir], options: Options) -> tuple[int, str]:
-    """How many runs at a time, as asked for or as processors, GPUs and memory allow, and why.
-
-    Raises ValueError where more were asked for than is possible.
-    """
+    """How many runs at a time, and why. Raises ValueError where more were asked for than is possible."""
     if options.processes > 1:
         if (options.jobs or 1) > 1:
-            raise ValueError(
-                f"--jobs {options.jobs} and {options.processes} processes a run: such runs go one at a time. Leave "
-                "--jobs out, or --devices."
-            )
+            raise ValueError(f"--jobs {options.jobs}: runs of {options.processes} processes go one at a time.")
         return 1, f"{options.processes} processes share each"
     memory, free = max(map(memory_of, runs)), free_memory()
     if options.jobs is None:
@@ -259,10 +231,8 @@ def parallelism(runs: Sequence[RunDir], options: Options) -> tuple[int, str]:
         return max(1, fit), f"{why}; {size(free)} of memory free, about {size(memory)} a run"
     n_jobs = min(options.jobs, len(runs))
     if n_jobs > 1 and n_jobs * memory > free:
-        raise ValueError(
-            f"--jobs {options.jobs}: {n_jobs} runs at a time need about {size(n_jobs * memory)} of memory, "
-            f"{size(memory)} each, and {size(free)} is free. Leave it out, and as many run as fit."
-        )
+        needed = f"{n_jobs} runs at a time need about {size(n_jobs * memory)} of memory"
+        raise ValueError(f"--jobs {options.jobs}: {needed}, and {size(free)} is free. Without it as many run as fit.")
     return n_jobs, "--jobs"
 
 
@@ -278,13 +248,10 @@ def ordered(runs: Sequence[RunDir], seconds: Sequence[float], jobs: int) -> list
     """The numbers of the runs, seed by seed, so that a stopped sweep has complete seeds; the longest of a seed first.
 
     Of equally long ones those of more heads do: on a processor narrow products take longer than operations tell.
-    `seconds` has one number for each run. Where one worker makes all runs, the order stays as it is.
     """
-    numbers = range(len(runs))
-    if jobs == 1:
-        return list(numbers)
     place = {seed: i for i, seed in enumerate(dict.fromkeys(run.spec.seed for run in runs))}
-    return sorted(numbers, key=lambda i: (place[runs[i].spec.seed], -seconds[i], -runs[i].spec.hyper.n_heads))
+    order = [(place[run.spec.seed], -seconds[i], -run.spec.hyper.n_heads, i) for i, run in enumerate(runs)]
+    return [i for *_, i in (order if jobs == 1 else sorted(order))]
 
 
 # Disk -------------------------------------------------------------------------------------------------------------
@@ -306,19 +273,15 @@ def sweep_bytes(runs: Sequence[RunDir]) -> int:
 
 
 def check_room(runs: Sequence[RunDir], folder: Path) -> str:
-    """In words, the disk space that the runs still need and what is free. Raises DiskError where that is too little.
-
-    The runs need what each keeps when finished, and for one of them what it takes in training; a run that begins checks
-    again. Checkpoints on the disk are subtracted, but another version may have made them: one run must fit at least.
-    """
+    """In words, the disk space that the runs still need and what is free. Raises DiskError where that is too little."""
     needed = max(sweep_bytes(runs) - sum(run.held() for run in runs), *map(run_bytes, runs), 0)
     there = atomic.free(folder)
     room = f"Disk: {size(needed)} needed in {folder}, {'unknown' if there is None else size(there)} free"
     if there is not None and there < needed:
         raise atomic.DiskError(
             errno.ENOSPC,
-            f"{room}: checkpoints and journals of {several(len(runs), 'run')}, one of them in training. Free space "
-            f"there, name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was started.",
+            f"{room}: checkpoints and journals of {several(len(runs), 'run')}. Free space there, name another folder "
+            "with --runs-dir, or ask for fewer --rows or --seeds.",
         )
     return f"{room}."
 
@@ -327,31 +290,22 @@ def check_room(runs: Sequence[RunDir], folder: Path) -> str:
 
 
 def forecast(table: str, runs: Sequence[RunDir], scale: Scale, options: Options) -> str:
-    """Rows, parameters, tokens, operations; and time, memory and disk of the runs that are not finished.
-
-    Raises ValueError for more `--jobs` than this machine has memory for.
-    """
+    """Rows, parameters, tokens, operations, time, memory and disk of these runs, whether they are finished or not."""
     of, card = f", shard {options.shard}" if options.shard else "", card_for(options)
     texts = " and ".join(dict.fromkeys(run.scale.corpus for run in runs))
-    expected, measured = estimates(runs, options)
-    numbers = still_to_make(runs)
-    left, seconds = [runs[i] for i in numbers], [expected[i] for i in numbers]
-    largest, free = max(runs, key=memory_of), atomic.free(options.runs_dir)
+    seconds, measured = estimates(runs, options)
+    free = atomic.free(options.runs_dir)
     room = "" if options.hardware else f"; {'unknown' if free is None else size(free)} free"
-    memory = f"Memory: {size(memory_of(largest))} for the largest run, {largest.row}."
-    n_done = len(runs) - len(left)
-    done = f"Finished before: {n_done}. What is left takes" if n_done else "In all"
+    where = _of_card(card, sum(seconds) / 3600, options) if card else _of_machine(runs, seconds, measured, options)
     return "\n".join(
         [
             f"{table}{of} at scale {scale.name}: {several(len(runs), 'run')} on {texts}, {options.seeds.told}; "
             f"shows {scale.claim}.",
-            *_rows(runs, expected),
-            f"{done} about {duration(sum(seconds))}, one run after the other.",
-            *(_of_card(card, sum(seconds) / 3600, options) if card else _of_machine(measured, options)),
-            *_side_by_side(left, seconds, options, card),
-            *([] if card else [memory]),
+            *_rows(runs, seconds),
+            f"In all about {duration(sum(seconds))}, one run after the other.",
+            *where,
             f"At paper size a row has the paper's sizes and {PAPER_VOCABULARY:,} word-pieces; here those of its scale.",
-            f"Tokens are source and target tokens read in training. Disk: {disk_needed(left)}{room}.",
+            f"Tokens are source and target tokens read in training. Disk: {disk_needed(runs)}{room}.",
         ]
     )
 
@@ -363,29 +317,26 @@ def _rows(runs: Sequence[RunDir], expected: Sequence[float]) -> list[str]:
         of_rows.setdefault((run.table, run.row), []).append((run, seconds))
     lines = [("row", "runs", "steps", "params here", "at paper size", "tokens", "FLOPs", "a run")]
     for (run, seconds), *more in of_rows.values():
-        spec = run.spec
-        lines.append(
-            (
-                label(run.row, vars(spec.hyper)),
-                f"{1 + len(more)}",
-                f"{spec.hyper.steps:,}",
-                f"{_n_parameters(run) / 1e6:.2f}M",
-                f"{n_parameters(run.paper_hyper, PAPER_VOCABULARY, spec.system) / 1e6:.1f}M",
-                f"{2 * spec.hyper.steps * spec.batch_tokens:.1e}",
-                f"{flops_of(run):.1e}",
-                duration(seconds),
-            )
-        )
+        spec, hyper = run.spec, run.spec.hyper
+        here, paper = _n_parameters(run), n_parameters(run.paper_hyper, PAPER_VOCABULARY, spec.system)
+        params = f"{here / 1e6:.2f}M", f"{paper / 1e6:.1f}M"
+        work = f"{2 * hyper.steps * spec.batch_tokens:.1e}", f"{flops_of(run):.1e}", duration(seconds)
+        lines.append((label(run.row, vars(hyper)), f"{1 + len(more)}", f"{hyper.steps:,}", *params, *work))
     to_the_left = [True, *[False] * (len(lines[0]) - 1)]
     return ["  ".join(line).rstrip() for line in aligned(zip(*lines, strict=True), to_the_left)]
 
 
-def _of_machine(measured: bool, options: Options) -> list[str]:
-    """Which machine the times are of, where that is not plain."""
-    machine = this_machine().device
+def _of_machine(runs: Sequence[RunDir], seconds: Sequence[float], measured: bool, options: Options) -> list[str]:
+    """What the times rest on, the time of several runs side by side, and the memory of the largest."""
+    said, largest = [], max(runs, key=memory_of)
     if not measured:
-        return [f"No run of {SHORTEST:g} s or more has finished on such a machine ({machine}): times are guessed."]
-    return [] if options.on == "here" else [f"Times are those of a machine like this one, {machine}."]
+        machine = this_machine().device
+        said.append(f"No run of {SHORTEST:g} s or more has finished on such a machine ({machine}): times are guessed.")
+    jobs, why = parallelism(runs, options) if options.on == "here" else (1, "")
+    if jobs > 1:
+        whole = duration(makespan([seconds[i] for i in ordered(runs, seconds, jobs)], jobs))
+        said.append(f"With {jobs} runs at a time ({why}) about {whole}, if nothing else uses the processors.")
+    return [*said, f"Memory: {size(memory_of(largest))} for the largest run, {largest.row}."]
 
 
 def _of_card(card: Card, hours: float, options: Options) -> list[str]:
@@ -400,19 +351,6 @@ def _of_card(card: Card, hours: float, options: Options) -> list[str]:
         f"hours, {hours * n:,.1f} device-hours{money}.{instead}",
         f"One {name}: {base:,.0f} pairs of tokens a second (base), {big:,.0f} (big); {card.source}.{together}",
     ]
-
-
-def _side_by_side(left: Sequence[RunDir], seconds: Sequence[float], options: Options, card: Card | None) -> list[str]:
-    """The time until the last run ends, where several are made at a time."""
-    if options.on != "here":
-        jobs, why = options.jobs or len(left), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
-    else:
-        jobs, why = parallelism(left, options) if left and not card else (1, "")
-    if jobs <= 1 or not left:
-        return []
-    whole = makespan([seconds[i] for i in ordered(left, seconds, jobs)], jobs)
-    unless = ", if nothing else uses the processors" if options.on == "here" else ""
-    return [f"With {jobs} runs at a time ({why}) about {duration(whole)}{unless}."]
 
 
 def disk_needed(runs: Sequence[RunDir]) -> str:

@@ -1,20 +1,18 @@
-"""What a sweep shows: which runs are done, running and missing, and then a line for each run in progress.
-
-In a terminal the lines are updated in place; elsewhere they are plain, and few.
-"""
+"""What a sweep shows: which runs are done, and a line for each in progress; outside a terminal plain and few."""
 
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Protocol, Self
+from contextlib import ExitStack
+from typing import Protocol
 
 from repro.render.terminal import beneath
 from repro.render.text import shown
 from repro.runs.forecast import duration, makespan
 from repro.runs.run_dir import RunDir
+from repro.tracking.run_folder import is_training
 
 PLAIN_EVERY = 15.0  # seconds between plain lines
 WHOLE_EVERY = 60.0  # seconds between two that tell of all runs
@@ -33,8 +31,8 @@ class Watched(Protocol):
         """Progress of the current piece of work, with the numbers to show beside it."""
 
 
-class Progress:
-    """The runs of a table: a lane for each that is being made. Use as a context; quiet on all ranks but the first."""
+class Progress(ExitStack):
+    """The runs of a table: a lane for each that is being made. Leave it as a context; quiet on ranks but the first."""
 
     def __init__(self, table: str, n_runs: int, *, quiet: bool = False) -> None:
         from rich.console import Console
@@ -42,6 +40,7 @@ class Progress:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
 
+        super().__init__()
         self.table, self.n_runs, self.n_done = table, n_runs, 0
         self.console = Console(file=beneath(sys.stdout), quiet=quiet, highlight=False)  # it controls the terminal
         self.live = self.console.is_terminal
@@ -56,21 +55,13 @@ class Progress:
             transient=True,
             refresh_per_second=4,  # enough to look alive; more would take time from training
         )
+        self.enter_context(self.bars)
         self.lanes: list[Lane] = []
         self.expected: dict[int, float] = {}  # seconds of each run that is not done, by its number in the sweep
         self.told_left = self.began = self.last_end = time.monotonic()
         self.made: list[float] = []  # seconds that were forecast for the runs made here so far
         self.one_at_a_time = threading.RLock()  # a pool has a thread for each lane
         self.table_task = self.bars.add_task(escape(shown(table)), total=n_runs, numbers="runs", visible=n_runs > 1)
-
-    def __enter__(self) -> Self:
-        self.bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bars.stop()
 
     def say(self, text: str) -> None:
         """A line that stays: a terminal breaks it between words, and a file has it whole."""
@@ -161,12 +152,13 @@ def overview(
     """How many runs are done and begun, and how long what is left will take; finished runs are named when skipped."""
     states, left = Counter[str](), []
     for run, seconds in zip(runs, expected, strict=True):
-        state = "finished" if run.finished() else "in another process" if run.is_in_hand() else ""
+        state = "finished" if run.finished() else "in another process" if is_training(run.folder) else ""
         states[state or ("begun" if run.last_step() else "to be begun")] += 1
         if not state:
             left.append(seconds * run.to_train())
-    of_shard = f"Shard {shard}, only these runs of the sweep. " if shard else ""
-    told = ", ".join(f"{n} {state}" for state, n in states.items())
-    at_a_time = f" with {n_workers} at a time" * (n_workers > 1 and len(left) > 1)
-    to_come = f"; about {duration(makespan(left, n_workers))} to come{at_a_time}{', guessed' * (not measured)}"
-    return f"{of_shard}Runs: {told}{to_come * bool(left)}."
+    told = f"Shard {shard}, only these runs of the sweep. " if shard else ""
+    told += f"Runs: {', '.join(f'{n} {state}' for state, n in states.items())}"
+    if left:
+        at_a_time = f" with {n_workers} at a time" * (n_workers > 1 and len(left) > 1)
+        told += f"; about {duration(makespan(left, n_workers))} to come{at_a_time}{', guessed' * (not measured)}"
+    return f"{told}."

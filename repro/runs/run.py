@@ -25,7 +25,7 @@ from repro.runs import determinism
 from repro.runs.load import TOKENIZER
 from repro.runs.outputs import note_beside
 from repro.runs.progress import Watched
-from repro.runs.run_dir import RunDir
+from repro.runs.run_dir import RunDir, changes
 from repro.storage import atomic
 from repro.storage.journal import Journal, read, read_all
 from repro.storage.lease import Lease, Superseded
@@ -34,7 +34,7 @@ from repro.tracking.mirror import Mirror
 from repro.tracking.run_folder import PRINTED_SCORES, RECORD, write_run
 from repro.training import checkpoint, cpu_tuning, loop, stages
 from repro.training.group import Group
-from repro.training.module import NonFinite, TranslationModule
+from repro.training.module import TranslationModule
 from repro.training.replay_check import planned_order
 from repro.training.run_spec import RECORDED, RunSpec
 from repro.training.stages import Scored
@@ -57,7 +57,7 @@ class Silence:
 
 
 class Evaluated(NamedTuple):
-    """What the held-out texts scored with one set of weights, and the digest of these."""
+    """What the held-out texts scored with one set of weights, and its digest."""
 
     dev: Scored
     test: Scored
@@ -84,21 +84,14 @@ class Run:
         return self.group is None or self.group.is_first
 
     def agreed_finished(self) -> Record | None:
-        """The finished record as the first process sees it, in every process: others may not see the folder.
-
-        Raises ValueError in a process that would make a different run from the first.
-        """
+        """The finished record as the first process sees it; raises ValueError where another run would be made."""
+        assert self.group is not None
         done = self.dir.finished() if self.is_first else None
-        if self.group is None:
-            return done
         first, found = self._told([self.dir.decides, done and asdict(done)])
-        own = self.dir.decides
-        different = sorted(name for name in first.keys() | own.keys() if first.get(name) != own.get(name))
-        if different:
-            what = "; ".join(f"{name} {first.get(name)} there, {own.get(name)} here" for name in different)
+        if different := changes(first, self.dir.decides):
             raise ValueError(
-                f"{str(self.group.peer).capitalize()} would make a different run from the first process: {what}. Start "
-                "the same command, with the same code and the same text, on each node."
+                f"{str(self.group.peer).capitalize()} would make a different run from the first process: {different}. "
+                "Start the same command, with the same code and the same text, on each node."
             )
         return Record(**found) if found else None
 
@@ -110,36 +103,28 @@ class Run:
         except InterruptedError:
             raise Stopped(f"{self.dir.name}: stopped while the first process works alone") from None
 
-    def execute(self) -> Record | None:
-        """Train or resume, evaluate, write `record.json`. Other processes only train, and are told the record.
-
-        Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
-        """
+    def execute(self) -> Record:
+        """Train or resume, evaluate, write `record.json`; other processes only train. Raises `Stopped` if asked to."""
         tuned = stages.set_up(self.dir.spec)
         stamp = provenance(system=self.dir.spec.system, task=self.dir.task)
         memory = cpu_tuning.PeakMemory()
         module = stages.new_module(self.dir.spec, self.dir.prepared)
         arithmetic = (*tuned, *made_for_gpu(module.model, self.dir.spec, self.progress.say))
         conditions = determinism.conditions(stamp, self.dir.spec.devices, arithmetic)
-        if self.group and not self.is_first:
-            if done := self.agreed_finished():
-                return done
+        if not self.is_first:
             self._train(module, Silence(), conditions)
             return Record(**self._told(None))
-        with (
-            Lease(self.dir.folder) as lease,
-            Journal(self.dir.folder / "journal.jsonl", attempt=lease.number, check=lease.check) as journal,
-        ):
+        path = self.dir.folder / "journal.jsonl"
+        with Lease(self.dir.folder) as lease, Journal(path, attempt=lease.number, check=lease.check) as journal:
             claims = self._describe(stamp)
-            if done := self.agreed_finished():
+            if self.group is None and (done := self.dir.finished()):
                 return done  # another process made it while this one waited
             where = stamp["device"] if torch.cuda.is_available() else f"the processor, {stamp['device']}"
             self.progress.say(f"{self.dir.name}: run {self.dir.id} on {where}")
             atomic.sweep(self.dir.folder, alone=True)
-            # the run can then be used without the cache
-            self.dir.prepared.tokenizer.save(self.dir.folder / TOKENIZER)
+            self.dir.prepared.tokenizer.save(self.dir.folder / TOKENIZER)  # by which the run is used without the cache
             mirror = Mirror(self.tracker, self.dir.folder)
-            outcome = "KILLED"
+            outcome = "FAILED"
             try:
                 done = self._train_and_evaluate(module, journal, stamp, mirror, conditions, memory)
                 done = replace(done, claims=claims)
@@ -147,13 +132,8 @@ class Run:
                 lease.check()
                 done.save(self.dir.folder / RECORD)  # before waiting for MLflow
                 outcome = "FINISHED" if done.status == "finished" else "FAILED"
-            except Stopped:
-                raise  # it will be resumed
-            except Superseded:
-                outcome = "RUNNING"  # by another process
-                raise
-            except Exception:
-                outcome = "FAILED"
+            except (Stopped, Superseded) as left:
+                outcome = "KILLED" if isinstance(left, Stopped) else "RUNNING"  # to be resumed; by another process
                 raise
             finally:
                 mirror.close(outcome)
@@ -161,8 +141,7 @@ class Run:
                 done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
                 lease.check()
                 done.save(self.dir.folder / RECORD)
-            # these are optional, so the record comes first
-            note_beside(self.dir, done, self.tracker, self.progress.say, self._translating)
+            note_beside(self.dir, done, self.tracker, self.progress.say, self._translating)  # optional, so last
             # both averages are made: other checkpoints are no longer needed
             checkpoint.prune(self.dir.folder / "checkpoints", keep=self.dir.spec.hyper.averaged_steps)
         if self.group:
@@ -186,13 +165,17 @@ class Run:
             machine = self._as_it_was(machine)
         # 2. translate and score with the averaged weights, then with the mean of the last checkpoints
         started = time.monotonic()
-        if fitted.diverged:
-            self._note(fitted.diverged)
+        if diverged := fitted.diverged:
+            self.progress.say(f"{run.name}: {diverged}")  # and what is needed to look at the step again
+            facts = {"what": diverged.what, "step": diverged.step, "seed": diverged.seed}
+            atomic.write_json(run.folder / "diverged.json", facts | {"sentences": diverged.sentences})
         else:
             weights = checkpoint.averaged(run.folder / "checkpoints", run.id, spec.hyper.averaged_steps)
             found = self._evaluate(module.model, weights)
         if found:
-            subset = self._score_subset(found.test.hypotheses)
+            if part := run.corpus.subset:  # lines of test that form a test set of their own
+                scored = stages.task_scores(spec, [found.test.hypotheses[i] for i in part.places], part.references)
+                subset = {"name": part.name, "n": len(part.places), **scored}
             for split in SPLITS:
                 lines = getattr(found, split).hypotheses
                 atomic.write_text(run.folder / f"{split}.hyp", "".join(f"{line}\n" for line in lines))
@@ -237,8 +220,7 @@ class Run:
 
         def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
             if kind == "train":
-                shown = {"loss": numbers["loss"], "tokens/s": numbers["tokens_per_second"]}
-                self.progress.step(step, **shown)
+                self.progress.step(step, **{"loss": numbers["loss"], "tokens/s": numbers["tokens_per_second"]})
 
         self.progress.begin(self.dir.name, steps)
         fitted = stages.train(
@@ -257,12 +239,6 @@ class Run:
         if fitted.cost.steps < steps and not fitted.diverged:
             raise Stopped(f"{self.dir.name} stopped after step {fitted.cost.steps} of {steps}")
         return fitted
-
-    def _note(self, diverged: NonFinite) -> None:
-        """Report a divergence, and save what is needed to look at the step again."""
-        self.progress.say(f"{self.dir.name}: {diverged}")
-        facts = {"what": diverged.what, "step": diverged.step, "seed": diverged.seed}
-        atomic.write_json(self.dir.folder / "diverged.json", facts | {"sentences": diverged.sentences})
 
     def _as_it_was(self, machine: str) -> str:
         """The arithmetic, without the mark for compiled layers if compilation was given up."""
@@ -297,19 +273,8 @@ class Run:
 
         return between
 
-    def _score_subset(self, hypotheses: Sequence[str]) -> Named | None:
-        """Scores of the lines of test that form a test set of their own, from the translations of all of test."""
-        if (subset := self.dir.corpus.subset) is None:
-            return None
-        scores = stages.task_scores(self.dir.spec, [hypotheses[i] for i in subset.places], subset.references)
-        return {"name": subset.name, "n": len(subset.places), **scores}
-
     def _score_last_mean(self, model: Any, found: Evaluated) -> record.LastMean | None:
-        """Scores of dev and test with the mean of the last checkpoints; None where they are not finite.
-
-        This comes after the scores of the paper's weights, and replaces those weights in the model. Where both average
-        the same checkpoints, nothing is translated again.
-        """
+        """Scores of dev and test with the mean of the last checkpoints; None where they are not finite."""
         started, hyper = time.monotonic(), self.dir.spec.hyper
         steps = [*hyper.last_steps]
         if hyper.last_steps != hyper.averaged_steps:
@@ -332,7 +297,6 @@ class Run:
         return {LENGTH: found.hyp_len / found.ref_len}
 
     def _text(self) -> record.CorpusFacts:
-        """The text that the run learned from and was scored on."""
         corpus, prepared = self.dir.corpus, self.dir.prepared
         facts = record.CorpusFacts(
             name=corpus.name,
@@ -354,10 +318,7 @@ class Run:
         return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
 
     def _describe(self, stamp: Provenance) -> str | None:
-        """Write `run.json`, which tells MLflow what the run is, and a later command whether it would make another.
-
-        Returns the digest of the list of claims as it was when the run began; None where it was not recorded.
-        """
+        """Write `run.json`; returns the digest of the list of claims when the run began, None if it is not known."""
         run, spec = self.dir, self.dir.spec
         return write_run(
             self.dir.folder,
@@ -424,11 +385,10 @@ class Run:
 
 
 def made_for_gpu(model: Any, spec: RunSpec, say: Callable[[str], object]) -> tuple[str, ...]:
-    """Compile the layers where a GPU reads packed batches; returns what is special in the arithmetic.
+    """Compile the layers where a GPU reads packed batches by the kernel; returns what is special in the arithmetic.
 
-    Nearly every padded batch has a shape of its own, for which the layers are compiled again: 20 times the time of a
-    step (docs/performance.md). The same holds for attention that pads, where no kernel fits the row. Where there is no
-    compiler, `say` is told so, and the layers run as they are.
+    For padded batches, of which nearly each has a shape of its own, they would be compiled again and again
+    (docs/performance.md). Where there is no compiler, `say` is told so.
     """
     if not torch.cuda.is_available():
         return ()
@@ -453,12 +413,7 @@ COMPILED, PACKED = "layers: compiled", "batches: packed"
 
 def _note_scores(journal: Journal, scores: Scores, last_mean: record.LastMean | None) -> None:
     """Write all scores of both splits and both weights as one line: the journal keeps one for each kind and step."""
-    by_mean = cast("dict[str, Named]", last_mean or {})
-    of_mean = {name: by_mean[split] for name, split in LAST_MEAN.items() if split in by_mean}
-    numbers = {
-        f"{split}_{name}": value
-        for split, score in (cast("dict[str, Named]", scores) | of_mean).items()
-        for name, value in score.items()
-        if isinstance(value, float)
-    }
-    journal.append("final", 0, **numbers)
+    by_mean, found = cast("dict[str, Named]", last_mean or {}), cast("dict[str, Named]", scores)
+    found = found | {name: by_mean[split] for name, split in LAST_MEAN.items() if split in by_mean}
+    of = {f"{split}_{name}": value for split, score in found.items() for name, value in score.items()}
+    journal.append("final", 0, **{name: value for name, value in of.items() if isinstance(value, float)})

@@ -1,14 +1,13 @@
 """What a run is and how far it has come: one row, one seed, one scale, one corpus.
 
-The id of a run is a hash of everything that decides its result. It shows which runs are finished and which can be
-resumed. This module imports no torch, so that runs can be listed without it; `repro/runs/run.py` makes them.
+The id of a run is a hash of everything that decides its result. No torch, so that runs can be listed without it;
+`repro/runs/run.py` makes them.
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -19,13 +18,13 @@ from repro.corpora.catalogue import CORPORA, Corpus
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
-from repro.results.comparable import OF_CODE, code_name, equal_codes
+from repro.results.comparable import OF_CODE, code_name, equal_codes, told_of
 from repro.results.provenance import cleared, fingerprint, system_text, task_digest
 from repro.results.record import TRANSLATION, Record
 from repro.runs.options import USUAL, Options, refuse_small_updates
 from repro.runs.scales import Scale
 from repro.runs.table import Table, Task, Translation, rows_of, searching_at
-from repro.tracking.run_folder import RECORD, describe, is_training
+from repro.tracking.run_folder import RECORD, describe
 from repro.training.run_spec import RECORDED, UNOPENED, RunSpec, TextSpec, checkpoints, step_of
 
 if TYPE_CHECKING:
@@ -36,10 +35,7 @@ SHORT = 32  # characters of two values that a sentence has room for: no hashes
 
 
 def planned(tables: Sequence[Table], scale: Scale, options: Options) -> "list[RunDir]":
-    """The runs of a sweep, whose text is not open yet; seeds are the outer loop, so a stopped sweep has every row.
-
-    Raises ValueError for impossible tables and rows, for a pair that no row translates, and for too small updates.
-    """
+    """The runs of a sweep, whose text is not open yet; seeds are the outer loop. Raises ValueError."""
     usual = Translation(options.pair)
     rows = rows_of(tables, scale.base, options.rows, usual, equal_updates=scale.equal_updates)
     if options.pair != USUAL.pair and all((row.task or usual) != usual for _, _, row, _ in rows):
@@ -83,11 +79,7 @@ def planned(tables: Sequence[Table], scale: Scale, options: Options) -> "list[Ru
 
 
 def shard_of(asked: "Sequence[RunDir]", shard: str | None) -> "list[RunDir]":
-    """Every n-th run of a sweep from the i-th on, for the shard "i/n"; all runs for None.
-
-    Together the n shards hold each run once, and none depends on the others. A shard beyond the last run is empty.
-    Raises ValueError for text that is no shard.
-    """
+    """Every n-th run of a sweep from the i-th on, for the shard "i/n"; all runs for None."""
     if shard is None:
         return list(asked)
     found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", shard)
@@ -109,10 +101,7 @@ def with_texts(
 def folder_name(
     whole: "Sequence[RunDir]", scale: Scale, options: Options, opened: Mapping[Task, Corpus] | None = None
 ) -> str:
-    """What the folder of records is called: as the scale; a hash is added of a text of one's own and its vocabulary.
-
-    The text is one of the whole sweep, so that all shards put their records into one folder.
-    """
+    """The scale's name, with a hash of a text of one's own and its vocabulary; the same of all shards of a sweep."""
     if CORPORA[scale.corpus].folders:
         return scale.name
     usual = Translation(options.pair)
@@ -132,17 +121,10 @@ def _corpus(task: Task, scale: Scale, options: Options) -> Corpus:
 
 
 def _prepared(task: Task, scale: Scale, options: Options, tell: Callable[[str], object]) -> "tuple[Corpus, Prepared]":
-    from repro.results.comparable import told_of
-
     read, corpus = task.at(scale), _corpus(task, scale, options)
-    prepared = task.prepare(
-        corpus,
-        subwords=corpus.subwords(read.subwords(task.name), asked=options.vocab_size),
-        cache=options.cache_dir,
-        max_length=read.max_length,
-        rules=read.rules,
-        tell=tell,
-    )
+    subwords = corpus.subwords(read.subwords(task.name), asked=options.vocab_size)
+    how = {"cache": options.cache_dir, "max_length": read.max_length, "rules": read.rules, "tell": tell}
+    prepared = task.prepare(corpus, subwords=subwords, **how)
     for line in told_of(f"{corpus.name} {corpus.pair}", prepared):
         tell(line)
     return corpus, prepared
@@ -184,7 +166,7 @@ class RunDir:
     paper: record.PaperNumbers
     paper_hyper: Hyper  # the same row at the paper's own base, for its parameter count
     scale: Scale  # as the task of the run reads it
-    text: "tuple[Corpus, Prepared] | None" = None  # what is read, once it is open
+    text: Any = None  # (Corpus, Prepared), once it is open
 
     def opened(self, corpus: Corpus, prepared: "Prepared", scale: str) -> "RunDir":
         """The run with its text, at the scale that is called so."""
@@ -201,15 +183,13 @@ class RunDir:
 
     @property
     def corpus(self) -> Corpus:
-        """The text that the run reads."""
-        assert self.text is not None, "asked for after the text was opened"
-        return self.text[0]
+        """The text that the run reads, once it is open."""
+        return cast("Corpus", self.text[0])
 
     @property
     def prepared(self) -> "Prepared":
         """The text as ids."""
-        assert self.text is not None, "asked for after the text was opened"
-        return self.text[1]
+        return cast("Prepared", self.text[1])
 
     @property
     def name(self) -> str:
@@ -240,11 +220,7 @@ class RunDir:
         return self.runs / self.id
 
     def finished(self) -> Record | None:
-        """The verified record of this run, with the current names and commit; None if there is no record.
-
-        Names do not decide a result: this run may have been made for another table, or before the row was renamed. Code
-        that was not committed when it ran may have been committed since.
-        """
+        """The verified record of this run, with its names and commit of now, which decide nothing; None without one."""
         path = self.folder / RECORD
         if not path.exists():
             return None
@@ -262,10 +238,6 @@ class RunDir:
         of_row = {name: getattr(self, name) for name in ("table", "row", "position", "paper")}
         return {**of_row, "scale": self.scale.name, "params": params}
 
-    def is_in_hand(self) -> bool:
-        """Whether another process is making this run."""
-        return is_training(self.folder)
-
     def to_train(self) -> float:
         """The part of its updates that its newest checkpoint has not made."""
         return 1 - self.last_step() / self.spec.hyper.steps
@@ -281,7 +253,21 @@ class RunDir:
 
     def refuse_if_changed(self) -> None:
         """Raise ValueError where this run would start over although another folder holds it half made."""
-        refuse_changed(self.runs, self.id, self.tags, self.decides)
+        if (self.folder / "run.json").exists():
+            return  # it has begun before: with --fork beside the other one, or it is the other one
+        for folder in sorted(path.parent for path in self.runs.glob("*/run.json")):
+            saved = checkpoints(folder / "checkpoints")
+            if not saved or (folder / RECORD).exists():
+                continue
+            found = describe(folder)
+            if all(found["tags"].get(name) == str(self.tags[name]) for name in SAME):
+                before, commit = found["origin"]["decides"], found["origin"]["commit"]
+                changed = changes(before, self.decides)
+                of = f" It was made by commit {commit[:12]}." if commit and "code" in changed else ""
+                raise ValueError(
+                    f"{self.name} is not finished: {folder} holds it up to step {step_of(saved[-1]):,}, made with "
+                    f"something else: {changed}.{of} Undo that to resume it, or start over beside it with --fork."
+                )
 
     @property
     def tags(self) -> dict[str, str | int]:
@@ -305,67 +291,14 @@ class RunDir:
         }
 
 
-# What has changed since a run began -------------------------------------------------------------------------------
-#
-# The same fields give the same id, so the same command resumes where it was stopped. If a field has changed, so has the
-# id. The command would then start over in another folder, with hours of work in the first: it refuses, and says why.
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The fields that differ, with both values where these are short; codes that count as equal do not differ."""
 
-
-def refuse_changed(runs: Path, run: str, tags: Mapping[str, object], decides: Mapping[str, Any]) -> None:
-    """Raise ValueError if `run` is about to begin while another of the same name is not finished."""
-    if (runs / run / "run.json").exists():
-        return  # it has begun before: with --fork beside the other one, or it is the other one
-    for folder in sorted(path.parent for path in runs.glob("*/run.json")):
-        saved = checkpoints(folder / "checkpoints")
-        if not saved or (folder / RECORD).exists():
-            continue
-        found = describe(folder)
-        if all(found["tags"].get(name) == str(tags[name]) for name in SAME):
-            before = found["origin"]
-            differing = differences(before["decides"], decides)
-            changed = ", ".join(_with_both(name, before["decides"].get(name), decides.get(name)) for name in differing)
-            of = f" It was made by commit {before['commit'][:12]}." if before["commit"] and "code" in changed else ""
-            raise ValueError(
-                f"{tags['row']} seed {tags['seed']} is not finished: {folder} holds it up to step "
-                f"{step_of(saved[-1]):,}, made with something else: {changed}.{of} Undo that to resume it, or start "
-                "over beside it with --fork."
-            )
-
-
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The fields that differ; codes that count as equal do not."""
+    def told(name: str) -> str:
+        values = before.get(name), now.get(name)
+        return f"{name} ({values[0]} there, {values[1]} here)" if len(f"{values[0]}{values[1]}") < SHORT else name
 
     def alike(name: str) -> list[Any]:
         return [*equal_codes(now[name])] if name in OF_CODE and name in now else [now.get(name)]
 
-    return [name for name in sorted(before.keys() | now.keys()) if before.get(name) not in alike(name)]
-
-
-def _with_both(name: str, before: Any, now: Any) -> str:
-    """The field with both values, where these are numbers or words and no hashes."""
-    return f"{name} ({before} there, {now} now)" if len(f"{before}{now}") < SHORT else name
-
-
-def still_to_make(runs: "Sequence[RunDir]") -> list[int]:
-    """The numbers of those without a record, as far as can be told before any text is open.
-
-    Texts are known by their names alone then. A damaged run.json counts as none: the sweep names it.
-    """
-    made = []
-    for file in runs[0].runs.glob(f"*/{RECORD}") if runs else ():
-        with suppress(OSError, ValueError):
-            made.append(describe(file.parent))
-
-    def is_made(run: RunDir) -> bool:
-        of_text = vars(UNOPENED)
-        names = {"corpus": run.scale.corpus, "pair": run.task.name, "seed": str(run.spec.seed)}
-        return any(
-            names.items() <= tags.items()
-            # a text of one's own adds its hash
-            and run.scale.name in (tags["scale"], tags["scale"].rpartition("-")[0])
-            and of_text.keys() >= {*differences(found["origin"]["decides"], run.decides)}
-            for found in made
-            if (tags := found["tags"])
-        )
-
-    return [number for number, run in enumerate(runs) if not is_made(run)]
+    return ", ".join(told(name) for name in sorted(before.keys() | now.keys()) if before.get(name) not in alike(name))

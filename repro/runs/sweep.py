@@ -40,8 +40,7 @@ from repro.training.run_spec import Peer
 if TYPE_CHECKING:
     from repro.training.group import Group
 
-# the answer to a signal that comes between two runs of a sweep
-BETWEEN = b"Stopped between runs. What is finished is kept; the same command makes the rest."
+BETWEEN = b"Stopped between runs. What is finished is kept; the same command makes the rest."  # in answer to a signal
 
 
 @dataclass
@@ -70,17 +69,13 @@ class Sweep:
 
     def run(self, signals: Signals) -> int:
         """Make all runs, together with the processes that share each update; returns the exit code."""
-        if self.peer is None or self.peer.processes == 1:
-            return self._run_all(signals)
-        from repro.training.group import Group
-
-        with Group(self.peer) as group:
-            return self._run_all(signals, group)
-
-    def _run_all(self, signals: Signals, group: "Group | None" = None) -> int:
-        self._refuse()
-        options, started, outcomes = self.options, time.monotonic(), list[JobResult]()
+        options, started, outcomes, group = self.options, time.monotonic(), list[JobResult](), None
         with ExitStack() as at_the_end:
+            if self.peer and self.peer.processes > 1:
+                from repro.training.group import Group
+
+                group = at_the_end.enter_context(Group(self.peer))
+            self._refuse()
             progress = at_the_end.enter_context(Progress(self.name, len(self.runs), quiet=not self.is_first))
             tracker = Tracker(options.tracking_uri, runs=options.runs_dir, tell=progress.say)
             tracker.look()
@@ -94,12 +89,9 @@ class Sweep:
             to_come = [run for run in runs if not run.finished()]
             if self.is_first and to_come:
                 progress.say(check_room(to_come, options.runs_dir))
-                views = [(run, table) for run in to_come for table in self.tables if table.name in run.tables]
-                at_the_end.callback(
-                    install_views,
-                    tracker,
-                    dict.fromkeys(view_of(run.tags, table.name, table.title) for run, table in views),
-                )
+                pairs = [(run, table) for run in to_come for table in self.tables if table.name in run.tables]
+                views = dict.fromkeys(view_of(run.tags, table.name, table.title) for run, table in pairs)
+                at_the_end.callback(install_views, tracker, views)
             signals.at_once = BETWEEN
             seconds = {run.number: of for run, of in zip(runs, expected, strict=True)}
             progress.expected = {run.number: seconds[run.number] * run.to_train() for run in to_come}
@@ -149,24 +141,18 @@ class Sweep:
             )
         if options.on == "here":
             return Pool(again, options.runs_dir, n_jobs, signals, why)
-        if group:
-            raise ValueError(
-                f"--on {options.on}: the processes of a run share one machine, and are started there. Type the command "
-                "once; a run on several machines is started by torchrun or srun, without --on."
-            )
         from repro.runs.on_ray import OnRay
 
         return OnRay(options, max(map(memory_of, self.runs)), len(self.runs), len(self.whole), again, signals)
 
     def _refuse_runs(self) -> None:
         """Raise for a damaged record, a damaged file beside one, a run that changed, or lines too long for a row."""
-        there = ResultSet.read_own(self.folder, PUBLISHED)
         made_again = {(run.table, run.row, run.spec.seed) for run in self.runs}  # and the files beside
-        others = [one for one in there.everything if (one.table, one.row, one.seed) not in made_again]
+        there = ResultSet.read_own(self.folder, PUBLISHED).everything
+        others = [one for one in there if (one.table, one.row, one.seed) not in made_again]
         check_beside(others, self.options.results_dir)
-        if self.is_first and not self.options.fork:
-            for run in self.runs:
-                run.refuse_if_changed()
+        for run in self.runs if self.is_first and not self.options.fork else ():
+            run.refuse_if_changed()
         if self.is_first:
             refuse_long_lines(self.runs)
 
@@ -178,11 +164,8 @@ class Sweep:
             # noted after each run: a killed sweep can be published
             note_rows(self.folder, listed(self.tables, self.scale.base, equal_updates=self.scale.equal_updates))
             keep_outputs(run, record, results)
-            record.save(path(results, record))  # last: where there is a record, there are both
-            try:  # these are optional, and the next run may need less
-                keep_beside(run, record, results, tracker, progress.say)
-            except MemoryError as error:  # under `ulimit -v`, say
-                progress.say(f"{run.name}: files beside its record are missing: out of memory ({error}).")
+            record.save(path(results, record))  # where there is a record, there are both
+            keep_beside(run, record, results, tracker, progress.say)  # these are optional
             progress.say(_summary(record))
         progress.finish_run(run.number)
 
@@ -205,7 +188,8 @@ class Sweep:
             *([f"Failed (see above): {', '.join(failed)}."] if failed else []),
             f"{several(len(records), 'run')}{of_shard} in {duration(seconds)}.",
             *translations(finished),
-            *pages(folder if written else None, report),
+            f"\nA report for the browser:\n  {report}" if report else "",
+            f"Tables and verdicts:\n  {folder / 'README.md'}\n" if written else "No table yet.",
         ]
         if finished:
             task, is_file = self.runs[-1].task, self.tables[0].file is not None
@@ -224,22 +208,18 @@ def exit_code(outcomes: Sequence[JobResult]) -> int:
 def _summary(done: Record) -> str:
     if done.status == "diverged":
         return f"{done.row} seed {done.seed}: run {done.run} diverged after step {done.cost['steps']}"
-    [score, *_] = done.about["scores"]
+    [score, *_], cost = done.about["scores"], done.cost
     return (
-        f"{done.row} seed {done.seed}: dev PPL {done.score('dev', 'ppl'):.2f}, "
-        f"{score.upper()} {done.score('dev', score):.1f}, "
-        f"{done.cost['tokens_per_second']:,.0f} tokens/s, padding {done.cost['padding']:.1%}, "
-        f"{duration(done.cost['train_seconds'] + done.cost['decode_seconds'])}, run {done.run}"
+        f"{done.row} seed {done.seed}: dev PPL {done.score('dev', 'ppl'):.2f}, {score.upper()} "
+        f"{done.score('dev', score):.1f}, {cost['tokens_per_second']:,.0f} tokens/s, padding {cost['padding']:.1%}, "
+        f"{duration(cost['train_seconds'] + cost['decode_seconds'])}, run {done.run}"
     )
 
 
 # Below the table: sentences that the best run translates, where to read on, what to type next ---------------------
-#
-# Ids, paths and commands stand on lines of their own: a terminal of 80 columns breaks no word of the others.
 
 SHOWN, LONGEST = 3, 74  # sentences, and the places that each takes at most: a line each
-# options that do not belong to the next command
-ONCE = ("fork", "dry_run", "hardware", "price", "traceback", "shard", "on")
+ONCE = ("fork", "dry_run", "hardware", "price", "traceback", "shard", "on")  # do not belong to the next command
 
 
 def translations(finished: Sequence[tuple[RunDir, Record]]) -> Iterator[str]:
@@ -250,43 +230,24 @@ def translations(finished: Sequence[tuple[RunDir, Record]]) -> Iterator[str]:
     run, record = max(reversed(scored), key=lambda one: one[1].score("dev", "bleu") or 0.0)  # as `best` chooses
     pairs = (pair for text in run.prepared.dev.text for pair in text.pairs())
     lines = zip(pairs, (run.folder / "dev.hyp").read_bytes().decode().split("\n"), strict=False)
-    short = [(source, made) for (source, _), made in lines if max(map(_places, (source, made))) <= LONGEST]
+    # by the columns that a terminal takes, where control characters are shown by their names
+    short = [(pair[0], made) for pair, made in lines if max(cell_len(shown(one)) for one in (pair[0], made)) <= LONGEST]
     if short:
         yield f"\nThe best of them, {record.row} seed {record.seed}, translates:"
     for source, made in short[:SHOWN]:
         yield f"  {source}\n    {made or '(nothing)'}"
 
 
-def _places(line: str) -> int:
-    """Columns that a line takes in a terminal, where control characters are shown by their names."""
-    return cell_len(shown(line))
-
-
-def pages(folder: Path | None, report: Path | None) -> list[str]:
-    """Where to read what came out: of the tables in `folder`, and of the report where one was made."""
-    if folder is None:
-        return ["No table yet."]
-    there = {"A report for the browser": report, "Tables and verdicts": folder / "README.md"}
-    return ["", *(f"{what}:\n  {where}" for what, where in there.items() if where), ""]
-
-
 def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any], task: Task, *, is_file: bool) -> list[str]:
-    """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
-
-    `task` is that of the runs. Rows of a program (not `is_file`) have no command that makes or opens them.
-    """
+    """Commands to go on with, with the options that were typed; for rows of a program (not `is_file`) only to look."""
     again = {option: value for option, value in typed.items() if option not in ONCE}
     more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, SEEDS)}
-    view = {"table": table, "scale": scale} | _kept(typed, "tracking_uri")
-    use = f"{command.ours(task.command, BEST, 'FILE')} {command.command_line(_kept(typed, 'runs_dir'))}".rstrip()
+    store, runs = ({of: typed[of]} if of in typed else {} for of in ("tracking_uri", "runs_dir"))
+    view = {"table": table, "scale": scale} | store
+    use = f"{command.ours(task.command, BEST, 'FILE')} {command.command_line(runs)}".rstrip()
     commands = {"compare the runs in MLflow": f"{command.ours('ui')} {command.command_line(view)}"}
     if is_file:
         seeds = f"intervals over seeds; those from {FIRST_SEED} on count as evidence"
         commands[f"{task.command} with the best run"] = use
         commands[seeds] = f"{command.experiment_command(name)} {command.command_line(more)}"
     return ["What next:", *(f"  {why}:\n    {line}" for why, line in commands.items())]
-
-
-def _kept(typed: Mapping[str, Any], option: str) -> dict[str, Any]:
-    """The typed option, if it was typed."""
-    return {option: typed[option]} if option in typed else {}

@@ -356,14 +356,20 @@ class ByHeart:
         return [tokenizer.encode([known[one]])[0].tolist()[:-1] for one in asked]
 
 
-def test_each_split_is_scored_on_its_own_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def made_by(kind: type[ByHeart], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run seven updates, and score with such a backend."""
+
     @contextmanager
     def opened(*_: Any, **__: Any) -> Iterator[backends.Backend]:
-        yield ByHeart(prepared(tmp_path))
+        yield kind(prepared(folder))
 
     monkeypatch.setattr(backends, "opened", opened)
-    write_text(tmp_path / "text", lambda split: [(source, reference) for source, reference, _ in answers(split)])
-    make(tmp_path, "--steps=7")
+    write_text(folder / "text", lambda split: [(source, reference) for source, reference, _ in answers(split)])
+    make(folder, "--steps=7")
+
+
+def test_each_split_is_scored_on_its_own_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_by(ByHeart, tmp_path, monkeypatch)
     [done] = [record.load(path) for path in (tmp_path / "runs").glob("*/record.json")]
     text = prepared(tmp_path)
     # All that is there is right, so BLEU is the brevity penalty alone, e^(1 - reference / translation): 9 / 8 and 8 / 5
@@ -396,14 +402,8 @@ class Overflowing(ByHeart):
 def test_a_perplexity_that_no_number_holds_counts_as_diverged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    @contextmanager
-    def opened(*_: Any, **__: Any) -> Iterator[backends.Backend]:
-        yield Overflowing(prepared(tmp_path))
-
-    monkeypatch.setattr(backends, "opened", opened)
-    write_text(tmp_path / "text", lambda split: [(source, reference) for source, reference, _ in answers(split)])
     with pytest.raises(SystemExit, match="70"):  # as where a loss is not finite: said at the end, and recorded
-        make(tmp_path, "--steps=7")
+        made_by(Overflowing, tmp_path, monkeypatch)
     [done] = [record.load(path) for path in (tmp_path / "results").rglob("*-seed1.json")]
     assert (done.status, done.score("dev", "ppl"), done.score("test", "bleu")) == ("diverged", None, None)
     assert "by hand seed 1 diverged: the perplexity of held-out text is not finite" in capsys.readouterr().out

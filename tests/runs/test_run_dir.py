@@ -23,7 +23,7 @@ from repro.model.config import BASE, written
 from repro.model.rivals.convs2s import ConvS2S
 from repro.results import comparable, places, provenance
 from repro.runs.options import Options
-from repro.runs.run_dir import RunDir, made_of, planned, refuse_changed
+from repro.runs.run_dir import RunDir, made_of, planned
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW, Paper, Parsing, Row, Translation
 from repro.tracking.run_folder import write_run
@@ -52,9 +52,15 @@ def begun(runs: Path, run: str = "old", step: int = 600, **changed: Any) -> Path
     return runs / run
 
 
-def refused(runs: Path, decides: dict[str, Any] = DECIDES, **tags: Any) -> str:
+def refuse(runs: Path, **tags: Any) -> None:
+    """As a new run does before it begins."""
+    run: Any = SimpleNamespace(runs=runs, folder=runs / "new", tags=TAGS | tags, decides=DECIDES, name="base seed 1")
+    RunDir.refuse_if_changed(run)
+
+
+def refused(runs: Path) -> str:
     with pytest.raises(ValueError, match="is not finished") as error:
-        refuse_changed(runs, "new", TAGS | tags, decides)
+        refuse(runs)
     return str(error.value)
 
 
@@ -63,7 +69,7 @@ def test_each_field_that_differs_is_named_and_no_other(tmp_path: Path) -> None:
         folder = begun(tmp_path / field, **{field: "before"})  # type: ignore[arg-type]
         message = refused(tmp_path / field)
         assert f"base seed 1 is not finished: {folder} holds it up to step 600, made with something else: " in message
-        named = field if len(str(value)) > 30 else f"{field} (before there, {value} now)"
+        named = field if len(str(value)) > 30 else f"{field} (before there, {value} here)"
         assert f" else: {named}. " in message
         assert ("by commit abababababab." in message) == (field == "code")
         assert message.endswith("Undo that to resume it, or start over beside it with --fork.")
@@ -79,7 +85,7 @@ def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(comparable, "listed_classes", lambda: [["before", DECIDES["code"]]])
     assert now() == before[:16]
     begun(tmp_path / "beside", code="before", seed=2)
-    assert "something else: seed (2 there, 1 now). Undo" in refused(tmp_path / "beside")
+    assert "something else: seed (2 there, 1 here). Undo" in refused(tmp_path / "beside")
     begun(tmp_path, run=own)  # one of this very code goes first
     assert now() == own
 
@@ -87,13 +93,13 @@ def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pyt
 def test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle(tmp_path: Path) -> None:
     (begun(tmp_path, "finished", code="x") / "record.json").touch()
     begun(tmp_path, "empty", step=0, code="x")
-    refuse_changed(tmp_path, "new", TAGS, DECIDES)
+    refuse(tmp_path)
     begun(tmp_path, "other", code="x")
     for name in ("table", "row", "seed", "scale", "corpus", "pair"):
-        refuse_changed(tmp_path, "new", {**TAGS, name: "other"}, DECIDES)
+        refuse(tmp_path, **{name: "other"})
     refused(tmp_path)
     begun(tmp_path, "new", step=0)
-    refuse_changed(tmp_path, "new", TAGS, DECIDES)  # it has begun, and goes on beside the other
+    refuse(tmp_path)  # it has begun, and goes on beside the other
 
 
 def test_what_decides_is_all_there() -> None:
@@ -198,7 +204,7 @@ def edited(function: str, file: Path) -> None:
 OUTSIDE = {  # of each floor outside the wall a function that a run passes through, or that tells of it
     "storage": "atomic.free", "render": "markup.markdown", "paper": "system", "corpora": "datacard.card",
     "results": "labels.relation", "tracking": "run_folder.describe", "claims": "arithmetic._two_above_all",
-    "pages": "build.texts", "complexity": "measure.count", "runs": "run.made_for_gpu",
+    "pages": "build.build_all", "complexity": "measure.count", "runs": "run.made_for_gpu",
     "figures": "draw.draw_figures", "web": "report.report_html", "experiment": "main", "cli": "commands.main",
 }  # fmt: skip
 INSIDE = {"model": "loss.smoothed_cross_entropy", "data": "batching.share", "decoding": "search.penalty"} | {

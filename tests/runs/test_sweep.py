@@ -29,7 +29,7 @@ from repro.runs.options import Options, Seeds, chosen_scale
 from repro.runs.progress import overview
 from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
-from repro.runs.sweep import LONGEST, pages, translations, what_next
+from repro.runs.sweep import LONGEST, translations, what_next
 from repro.runs.table import Parsing, Translation
 from repro.storage import atomic
 from repro.storage.journal import Journal
@@ -45,13 +45,16 @@ def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: i
         row=row,
         spec=SimpleNamespace(seed=seed, hyper=replace(SCALE.base, steps=40)),
         finished=lambda: done,
-        is_in_hand=lambda: in_hand,
+        folder="in hand" if in_hand else "",
         last_step=lambda: step,
         to_train=lambda: 1 - step / 40,
     )
 
 
-def test_the_overview_tells_done_running_begun_and_missing_and_when_the_last_ends() -> None:
+def test_the_overview_tells_done_running_begun_and_missing_and_when_the_last_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("repro.runs.progress.is_training", bool)
     runs = [
         *(run("base", seed, done=True) for seed in (1, 2)),
         run("base", 3, in_hand=True),
@@ -85,26 +88,19 @@ def test_a_run_keeps_what_was_foretold() -> None:
     assert 12 * checkpoint + 7 * 250 == TRAINING
 
 
-@pytest.mark.parametrize(
-    ("runs", "needed"),
-    [
+def test_needed_is_what_runs_keep_and_the_largest_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for runs, needed in (
         ([unfinished()] * 2, ONE_RUN + TRAINING),
         ([unfinished(held=ONE_RUN // 3)], TRAINING - ONE_RUN // 3),
         ([unfinished(held=5 * ONE_RUN)], ONE_RUN),  # another version's checkpoints lie there too
-    ],
-)
-def test_needed_is_what_runs_keep_and_the_largest_in_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[Any], needed: int
-) -> None:
-    monkeypatch.setattr(atomic, "free", lambda folder: needed)
-    said = check_room(runs, tmp_path)
-    assert said == f"Disk: {size(needed)} needed in {tmp_path}, {size(needed)} free."
-    monkeypatch.setattr(atomic, "free", lambda folder: needed - 1)
-    with pytest.raises(atomic.DiskError, match=rf"Disk: {size(needed)} needed in .* free: .* --runs-dir") as refused:
-        check_room(runs, tmp_path)
-    assert refused.value.errno == errno.ENOSPC
-    monkeypatch.setattr(atomic, "free", lambda folder: None)
-    assert "unknown free" in check_room(runs, tmp_path)
+    ):
+        monkeypatch.setattr(atomic, "free", lambda folder, needed=needed: needed)
+        said = check_room(runs, tmp_path)
+        assert said == f"Disk: {size(needed)} needed in {tmp_path}, {size(needed)} free."
+        monkeypatch.setattr(atomic, "free", lambda folder, needed=needed: needed - 1)
+        with pytest.raises(atomic.DiskError, match=rf"{size(needed)} needed in .* free: .* --runs-dir") as refused:
+            check_room(runs, tmp_path)
+        assert refused.value.errno == errno.ENOSPC
 
 
 def experiment(name: str, *rows: str) -> ModuleType:
@@ -167,12 +163,9 @@ def test_a_run_that_another_process_makes_is_skipped_and_the_rest_is_made(
     assert "missing" in (tmp_path / "results/smoke-1-steps/table_y.md").read_text("utf-8")
 
 
-def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice_and_its_record_needs_no_memory(
-    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
+    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def short(*_: object) -> None:
-        raise MemoryError("8 GB")
-
     shutil.copytree(launched, tmp_path, dirs_exist_ok=True)
     [base] = (tmp_path / "runs").iterdir()
     before = (base / "journal.jsonl").read_bytes()
@@ -184,11 +177,9 @@ def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice_and_its_re
         return truth(self) if len(asked) > 3 else None
 
     monkeypatch.setattr(RunDir, "finished", finished)
-    monkeypatch.setattr(sweep, "keep_beside", short)
     launch(tmp_path, experiment("table_x"), rows=["base"])
     assert len(asked) == 4
     assert (base / "journal.jsonl").read_bytes() == before
-    assert "base seed 1: files beside its record are missing: out of memory (8 GB)." in capsys.readouterr().out
 
 
 class LateMirror:
@@ -264,18 +255,12 @@ def test_what_next_keeps_the_settings_and_the_folders(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("seeds", "more"), [("1", "9-13"), ("1,3", "9-13"), ("9-13", "9-15"), ("14-14", "9-16")])
-def test_what_next_are_seeds_that_count_as_evidence(seeds: str, more: str) -> None:
+def test_what_next_are_seeds_that_count_as_evidence_and_the_best_run(seeds: str, more: str) -> None:
     typed = {"seeds": Seeds.read(seeds)} if seeds != "1" else {}
-    said = what_next("table_x", "table_x", "smoke", typed, EN_DE, is_file=True)
-    assert said[-1].endswith(f"--seeds {more}")
-    assert "those from 9 on count as evidence" in said[-1]
-
-
-def test_what_next_uses_the_best_run_for_what_it_learned() -> None:
-    _, of_translation, _ = what_next("table_x", "table_x", "smoke", {}, EN_DE, is_file=True)[1:]
-    _, of_parsing, _ = what_next("table4", "table4", "smoke", {}, Parsing(), is_file=True)[1:]
-    assert "repro translate best FILE" in of_translation
-    assert "repro parse best FILE" in of_parsing
+    _, used, said = what_next("table4", "table4", "smoke", typed, Parsing(), is_file=True)[1:]
+    assert said.endswith(f"--seeds {more}")
+    assert "those from 9 on count as evidence" in said
+    assert "repro parse best FILE" in used
 
 
 def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -329,13 +314,8 @@ def test_the_best_run_translates_the_first_sentences_that_fit_a_line(tmp_path: P
         "\nThe best of them, h=4 seed 3, translates:",
         *("  one\n    eins", "  three\n    (nothing)", "  four\n    vier"),
     ]
-
-
-def test_without_translations_there_is_nothing_to_show(tmp_path: Path) -> None:
     nothing: Any = SimpleNamespace(folder=tmp_path)
     assert list(translations([(nothing, record("h=1", 1))])) == []
-    assert list(translations([])) == []
-    assert pages(None, None) == ["No table yet."]
 
 
 def test_the_first_command_ends_in_something_good(typed: tuple[Path, str]) -> None:
