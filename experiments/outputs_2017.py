@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from repro.pages.build import build_measured, write
 from repro.results.measured import Outputs2017, found_outputs, save, score_outputs
 from repro.runs.command import Parser, code_of, ended
-from repro.runs.options import add_options, check_place, refuse_published
+from repro.runs.options import add_options, refuse_published
+from repro.storage import atomic
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         refuse_published(options.results_dir)
-        check_place(options.results_dir)
+        atomic.check_folder(options.results_dir)
         save(options.results_dir, score_outputs(found_outputs(options.data_dir)))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from repro.pages.build import build_measured, write
 from repro.results.measured import LAYER_COSTS_FOLDER, Grid, Measured, save
 from repro.runs.command import Parser, code_of, ended
-from repro.runs.options import add_options, check_place, check_threads, refuse_published
+from repro.runs.options import add_options, check_threads, refuse_published
+from repro.storage import atomic
 
 GRID = Grid(
     n=(32, 64, 128, 256, 512),
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:  # before minutes of measuring
         check_threads(options.threads)
         refuse_published(options.results_dir)
-        check_place(options.results_dir)
+        atomic.check_folder(options.results_dir)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)

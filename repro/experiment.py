@@ -48,20 +48,16 @@ def main_of(*experiments: ModuleType, argv: Sequence[str] | None = None) -> None
 def made_here(table: Table, options: Options) -> Record:
     """Make one run of a table in this process, unless it is finished; returns its record. For programs, as `repro.run`.
 
-    PyTorch's number of threads and its precision of matrix products are set for the run, and restored afterwards.
-    Raises ValueError for impossible options, KeyboardInterrupt where it was stopped, and RuntimeError where the run
-    failed, for a reason that it printed.
+    PyTorch's number of threads and precision are restored afterwards. Raises ValueError for impossible options,
+    KeyboardInterrupt where it was stopped, and RuntimeError where the run failed, for a reason that it printed.
     """
     import torch
 
     from repro.runs.sweep import Sweep
 
-    asked, options = options, spelled_out(options)
+    options = spelled_out(options)
     if options.processes > 1:
-        raise ValueError(
-            f"scale {asked.scale!r} says --devices {options.processes}: expected options of one run in this process "
-            "alone. Type the command of an experiment file."
-        )
+        raise ValueError(f"It says --devices {options.processes}: expected options of one run in this process alone.")
     scale = chosen_scale(options)
     [run] = planned([table], scale, options)
     run.task.find(run.scale.corpus, options.data_dir)  # before anything takes time
@@ -74,8 +70,8 @@ def made_here(table: Table, options: Options) -> Record:
     threads, products = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:
         code = sweep.run(signals)
-    except SystemExit as asked:  # before training a signal ends a command
-        raise KeyboardInterrupt from asked
+    except SystemExit as stopped:  # before training a signal ends a command
+        raise KeyboardInterrupt from stopped
     finally:
         signals.leave()
         torch.set_num_threads(threads)
@@ -154,10 +150,7 @@ def _report(results: Path, cache: Path) -> Path:
 
 
 def _show(name: str, asked: Sequence[RunDir], scale: Scale, options: Options) -> None:
-    """What `--dry-run` prints: what the runs will take, and where their text is if they are made here.
-
-    Raises FileNotFoundError where the folder of the text was named and is not there.
-    """
+    """What `--dry-run` prints: what the runs will take, and where their text is if they are made here."""
     said = []
     for corpus, task in dict.fromkeys((run.scale.corpus, run.task) for run in asked if not options.hardware):
         try:

@@ -1,8 +1,6 @@
-"""The processes that share each update of a run: who started them; and `--devices N`, which starts them itself.
+"""The processes that share each update of a run. `--devices N` starts them on one machine, by PyTorch's launcher.
 
-On one machine, PyTorch's launcher starts this command once for each device, with one exit code for all. On several
-machines torchrun or srun say in the environment how many processes there are and which one this is: `membership` reads
-it.
+On several machines torchrun or srun say in the environment how many processes there are and which one this is.
 """
 
 import re
@@ -15,10 +13,7 @@ from repro.training.run_spec import Peer
 
 ALONE = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}  # the values for a process that no launcher started
 PORT, PORTS = 15_000, 10_000  # where the tasks of a Slurm job meet, by the job's number
-
 Environment = Mapping[str, str]
-
-
 # each launcher's names of: rank, number of processes, local rank, node rank, number of nodes
 NAMES = {
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK", "GROUP_WORLD_SIZE"),
@@ -28,11 +23,7 @@ NAMES = {
 
 
 def membership(environment: Environment) -> Peer | None:
-    """Which process this is among those that share each update; None where no launcher started it.
-
-    Raises ValueError for leftover variables in a process that no launcher started: as rank 1 it would wait silently for
-    a rank 0 that never comes. A single task of srun may start its own processes.
-    """
+    """Which process this is among those that share each update; None for one alone. Raises ValueError for leftovers."""
     if "TORCHELASTIC_RUN_ID" in environment:
         return _read("torchrun", environment)
     if environment.get("SLURM_STEP_NUM_TASKS", "1") != "1":
@@ -46,59 +37,39 @@ def membership(environment: Environment) -> Peer | None:
 
 
 def _read(launcher: str, environment: Environment) -> Peer:
-    """The numbers under the names that this launcher gives them. Raises ValueError for impossible ones."""
-    names = NAMES[launcher]
-    try:
-        number, n, local, node, nodes = (int(environment[name]) for name in names)
-        each = n // nodes
-        address, port = _head(environment) if launcher == "srun" else _master(environment)
-    except (KeyError, ValueError, ZeroDivisionError) as error:
-        raise ValueError(f"{launcher}: expected whole numbers in {', '.join(names)}, got {error!r}.") from None
+    """The numbers under the names that this launcher gives them."""
+    number, n, local, node, nodes = (int(environment[name]) for name in NAMES[launcher])
+    master = {}
+    if launcher == "srun":  # the first node, and a port of its own: steps of one job may run side by side
+        first = re.sub(r"\[(\w+)[^\]]*\]", r"\1", environment["SLURM_STEP_NODELIST"]).split(",")[0]
+        own = PORT + (int(environment["SLURM_JOB_ID"]) * 16 + int(environment["SLURM_STEP_ID"])) % PORTS
+        master = {"MASTER_ADDR": first, "MASTER_PORT": str(own)}
+    master |= environment
     return Peer(
         launcher=launcher,
         number=number,
         processes=n,
         local_number=local,
-        devices=each,
+        devices=n // nodes,
         node=node,
         nodes=nodes,
-        address=address,
-        port=port,
+        address=master["MASTER_ADDR"],
+        port=int(master["MASTER_PORT"]),
         met_already=launcher != "srun",  # torchrun holds the meeting open
     )
 
 
-def _master(environment: Environment) -> tuple[str, int]:
-    return environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
-
-
-def _head(environment: Environment) -> tuple[str, int]:
-    """The first node of this srun and a port of its own; MASTER_ADDR and MASTER_PORT override them."""
-    first = re.sub(r"\[(\w+)[^\]]*\]", r"\1", environment["SLURM_STEP_NODELIST"]).split(",")[0]
-    # no two jobs share a number, and steps of one job may run side by side
-    own = PORT + (int(environment["SLURM_JOB_ID"]) * 16 + int(environment["SLURM_STEP_ID"])) % PORTS
-    return _master({"MASTER_ADDR": first, "MASTER_PORT": str(own), **environment})
-
-
 def refuse_other_processes(found: Peer | None, processes: int) -> None:
-    """Raise ValueError where a launcher started a different number of processes from what the run waits for.
-
-    `--devices` may say another, or the name of a scale, such as smoke-2-devices.
-    """
+    """Raise ValueError where a launcher started more or fewer processes than `--devices` or the scale's name say."""
     if found is not None and found.processes != processes:
         raise ValueError(
             f"{found.launcher} started {found.processes} in all, but the run asks for {processes} processes. If they "
-            "share each update, leave --devices out, and the number out of the name of the scale: it is found. If they "
-            "share the runs of a table, start them one by one, with --shard."
+            "share each update, leave their number out. If they share the runs of a table, start each with --shard."
         )
 
 
 def launch(command: Sequence[str], devices: int) -> int:
-    """Run a script with its arguments in `devices` processes on this machine, to their end.
-
-    Returns the exit code of the first process that failed, as a shell would show it; the launcher's own command returns
-    1 for any failure. A signal sent to this process is passed on; the code is then 128 plus its number.
-    """
+    """Run a script in `devices` processes, which get our signals too; the exit code of the first that failed."""
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run

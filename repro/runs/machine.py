@@ -1,10 +1,7 @@
-"""This machine: its processors and memory, and its cards (GPUs): whether PyTorch can use them, and what is refused.
-
-The driver's own command is asked which cards there are: PyTorch takes seconds to ask, and finds none where the driver
-is too old for it.
-"""
+"""This machine: its processors and memory, and its cards (GPUs): whether PyTorch can use them, and what is refused."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -23,30 +20,22 @@ PATIENCE = 60.0  # seconds for the answer of the driver, which may have to wake 
 
 
 def processors() -> int:
-    """How many processors this process may use: more threads than that wait for each other.
-
-    The size of its CPU set, or the number that its control group grants, whichever is less.
-    """
+    """How many processors this process may use: the size of its CPU set, or what its control group grants."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(usable, granted() or usable)
 
 
 def granted(root: Path = CGROUP) -> int | None:
     """How many processors' time the control group of this process may use, rounded up; None if there is no limit."""
-    both = root / "cpu.max"  # version 2: quota and period
-    files = [both] if both.exists() else [root / "cpu" / f"cpu.cfs_{name}_us" for name in ("quota", "period")]
     try:
-        quota, period = (int(word) for file in files for word in file.read_bytes().split())
+        quota, period = map(int, (root / "cpu.max").read_bytes().split())
     except (OSError, ValueError):  # no such file, or "max"
         return None
-    return max(1, -(-quota // period)) if quota > 0 else None
+    return max(1, -(-quota // period))
 
 
 def free_memory(cgroup: Path = CGROUP) -> int:
-    """Bytes that new processes may take without pushing others out.
-
-    Of this machine, or of the control group that this process is in, whichever leaves less; its file cache is free.
-    """
+    """Bytes that new processes may take, of this machine or its control group, whose file cache counts as free."""
     free = psutil.virtual_memory().available
     try:
         most, used = (int((cgroup / f"memory.{name}").read_bytes()) for name in ("max", "current"))
@@ -72,7 +61,7 @@ def visible() -> dict[str, str]:
 
 @cache
 def present() -> tuple[str, ...]:
-    """The names of the cards that NVIDIA's driver knows, in its order, or else AMD's; none without a driver."""
+    """The cards that NVIDIA's driver knows, or else AMD's: PyTorch takes seconds, and finds none for an old driver."""
     if (program := shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path=OF_WSL)) is None:
         return of_amd()
     words = [program, "--query-gpu=name", "--format=csv,noheader"]
@@ -87,10 +76,7 @@ def of_amd(nodes: Path = AMD) -> tuple[str, ...]:
 
 
 def refuse_cards(precision: Literal["fp32", "bf16"]) -> None:
-    """Raise ValueError where PyTorch cannot use this machine's cards as asked, or would use the processor instead.
-
-    A run that takes hours on a card would take weeks there.
-    """
+    """Raise ValueError where PyTorch cannot use this machine's cards as asked, or would take weeks on the processor."""
     there = visible()
     if not there:
         return
@@ -122,33 +108,19 @@ def _why_not() -> str:
     import torch
 
     if torch.version.cuda is None and torch.version.hip is None:
-        return (
-            f"PyTorch {torch.__version__} was built without CUDA. Install the same version from PyTorch's own index "
-            "for a CUDA that the driver knows (nvidia-smi names the newest): docs/gpu.md."
-        )
+        built = f"PyTorch {torch.__version__} was built without CUDA"
+        return f"{built}. Install the same version from PyTorch's own index, for the driver's CUDA: docs/gpu.md."
+    said = "it counts no device"
     try:
         torch.cuda.init()
     except Exception as error:
         said = str(error).partition("\n")[0]
-    else:
-        said = "it counts no device"
-    return (
-        f"The driver may be too old for CUDA {torch.version.cuda}, which PyTorch {torch.__version__} was built for "
-        f"({said}). Update the driver, or install PyTorch for an older CUDA: docs/gpu.md."
-    )
+    old = f"The driver may be too old for CUDA {torch.version.cuda}, which PyTorch {torch.__version__} was built for"
+    return f"{old} ({said}). Update the driver, or install PyTorch for an older CUDA: docs/gpu.md."
 
 
 def has_kernels(capability: tuple[int, int], kernels: Sequence[str]) -> bool:
-    """Whether code for these architectures, such as sm_80 or compute_90, runs on a card of this compute capability.
-
-    Machine code (sm) runs within its generation, on the same or a newer card; the intermediate (compute) on any newer.
-    """
-    for name in kernels:
-        kind, _, number = name.partition("_")
-        digits = number.rstrip("af")  # sm_90a runs there alone, which is a part of what is asked
-        if digits.isdecimal():
-            made_for = int(digits[:-1]), int(digits[-1])
-            same = made_for[0] == capability[0] or kind == "compute"
-            if same and made_for <= capability:
-                return True
-    return False
+    """Whether machine code (sm_80), or an intermediate (compute_90), runs on a card of this compute capability."""
+    named = [re.fullmatch(r"(sm|compute)_(\d+)(\d)[af]?", name) for name in kernels]
+    made_for = [(found[1], (int(found[2]), int(found[3]))) for found in named if found]
+    return any(of <= capability and (kind == "compute" or of[0] == capability[0]) for kind, of in made_for)

@@ -17,7 +17,6 @@ from repro.results.record import short
 from repro.runs.command import Parser, folder_named, guess, ours
 from repro.runs.machine import processors
 from repro.runs.scales import SCALES, Scale
-from repro.storage import atomic
 from repro.tracking.client import DEFAULT_URI, RUNS
 from repro.training.run_spec import RECORDED, Peer
 
@@ -66,26 +65,23 @@ class Seeds:
     def __str__(self) -> str:
         """As `read` takes it."""
         first, last = self.chosen[0], self.chosen[-1]
-        if not self._is_span:
+        if last - first + 1 != len(self.chosen):
             return ",".join(map(str, self.chosen))
         return f"{last}" if first == 1 else f"{first}-{last}"
 
     @property
     def told(self) -> str:
         """For people: 7 seeds, 1 to 7."""
-        if len(self.chosen) == 1:
-            return f"seed {self.chosen[0]}"
-        which = f"{self.chosen[0]} to {self.chosen[-1]}" if self._is_span else ", ".join(map(str, self.chosen))
-        return f"{len(self.chosen)} seeds: {which}"
-
-    @property
-    def _is_span(self) -> bool:
-        return self.chosen[-1] - self.chosen[0] + 1 == len(self.chosen)
+        seeds = [*map(str, self.chosen)]
+        if len(seeds) == 1:
+            return f"seed {seeds[0]}"
+        which = ", ".join(seeds) if "," in str(self) else f"{seeds[0]} to {seeds[-1]}"
+        return f"{len(seeds)} seeds: {which}"
 
     def more(self, first: int, fewest: int) -> "Seeds":
-        """The `fewest` seeds from `first` on; where seeds from `first` on were chosen, two beyond the last of them."""
-        done = [seed for seed in self.chosen if seed >= first]
-        return Seeds.span(first, max([first + fewest - 1, *(seed + 2 for seed in done[-1:])]))
+        """The `fewest` seeds from `first` on; where later ones than those were chosen, two beyond the last of them."""
+        last = self.chosen[-1]
+        return Seeds.span(first, max(first + fewest - 1, last + 2 if last >= first else 0))
 
 
 def _option(default: Any, help: str, **settings: Any) -> Any:
@@ -100,75 +96,45 @@ class Options:
     scale: str = _option("laptop", f"preset of model size, text and budget: {', '.join(SCALES)}")
     corpus: str | None = _option(None, f"text to use instead of the scale's own: {', '.join(CORPORA)}")
     pair: str = _option("en-de", "source and target language, such as en-de or en-fr")
-    data_dir: Path | None = _option(
-        None, "folder of parallel files: train.en, train.de, dev.*, test.*; plain or .gz", metavar="FOLDER"
-    )
+    data_dir: Path | None = _option(None, "folder of train.en, train.de, dev.*, test.*; plain or .gz", metavar="FOLDER")
     rows: tuple[str, ...] = _option((), "only these rows, by name; the base row is called base", metavar="ROW")
     seeds: Seeds = _option(
         Seeds((1,)),
-        "seeds of each row: how many, such as 3 for 1 to 3, or which, such as 4-11 or 1,3; --seed 7 is that one alone",
+        "how many, such as 3 for 1 to 3, or which: 4-11 or 1,3; --seed 7: only 7",
         metavar="N|A-B|A,B",
     )
     shard: str | None = _option(
-        None,
-        "only every N-th run, from the I-th on; the N shards together are the sweep, on machines with one --runs-dir",
-        metavar="I/N",
+        None, "only every N-th run, from the I-th on; machines with one --runs-dir share a sweep", metavar="I/N"
     )
-    steps: int | None = _option(
-        None, "optimizer steps of the base row instead of the scale's own; the warm-up does not change", metavar="N"
-    )
+    steps: int | None = _option(None, "updates of the base row; the warm-up does not change", metavar="N")
     batch_tokens: int | None = _option(
-        None,
-        "most tokens of each side in one update instead of the scale's own, counted as --batch-by says; the rate of "
-        "learning does not change",
-        metavar="N",
+        None, "most tokens of each side in an update, counted as --batch-by says; the rate does not change", metavar="N"
     )
     device_tokens: int | None = _option(
-        None,
-        "most tokens of each side that a device takes at once instead of the scale's own; an update is cut into as "
-        "many parts as that needs, each with its own dropout, so it counts as a different run",
-        metavar="N",
+        None, "most of these that a device takes at once; updates in more parts are another run", metavar="N"
     )
-    vocab_size: int | None = _option(
-        None,
-        "size of the shared vocabulary instead of the scale's or the corpus's own; in the paper's first code 40960",
-        metavar="N",
-    )
+    vocab_size: int | None = _option(None, "size of the vocabulary; in the paper's first code 40960", metavar="N")
     clean: tuple[str, ...] = _option(
         (), f"leave out training pairs by these rules (the paper uses none): {', '.join(CLEANING)}", metavar="RULE"
     )
     batch_by: Literal["padded_tokens", "tokens"] | None = _option(
-        None,
-        "how the size of an update is counted: with padding, as in the paper's first code, or without, as in the paper",
+        None, "how an update is counted: with padding, as in the paper's first code, or without, as in the paper"
     )
-    device: Device = _option(
-        "auto", "where a run is trained: auto, on a GPU if there is one; cpu, on the processor whatever there is"
-    )
+    device: Device = _option("auto", "where a run is trained: auto, on a GPU if there is one; cpu, on the processor")
     devices: int | None = _option(
         None,
-        "processes that share each update, one per GPU or on the CPU; default: as many as torchrun or srun started, on "
-        "one machine or several, else 1",
+        "processes that share each update, on GPUs or the CPU (default: as torchrun or srun say, or 1)",
         metavar="N",
     )
-    threads: int = _option(
-        1,
-        "CPU threads of each process; another number adds in another order, so it counts as a different run",
-        metavar="N",
-    )
+    threads: int = _option(1, "CPU threads of each process; another number is another run", metavar="N")
     jobs: int | None = _option(
-        None,
-        "runs at the same time, each in a process of its own (default: as many as processors and memory allow)",
-        metavar="N",
+        None, "runs at the same time (default: as many as processors and memory allow)", metavar="N"
     )
     on: Literal["here", "ray"] = _option(
-        "here",
-        "where the runs are executed: here, on this machine; ray, on the cluster of RAY_ADDRESS or one that is started "
-        "here",
+        "here", "where runs are executed: on this machine, or on the cluster of RAY_ADDRESS or one that is started here"
     )
     precision: Precision | None = _option(
-        None,
-        "precision of matrix products instead of the scale's own, which is bf16 at single_gpu and paper, else fp32; "
-        "weights stay in fp32. On a GPU an update of the base takes five times as long in fp32",
+        None, "of matrix products (default: bf16 at single_gpu and paper, else fp32, five times as slow on a GPU)"
     )
     backend: Backend = _option("torch", "what translates and scores after training; CTranslate2 needs the extra [fast]")
     tracking_uri: str = _option(DEFAULT_URI, "MLflow store", metavar="URI")
@@ -186,11 +152,8 @@ class Options:
     @classmethod
     def read(cls, table: str, argv: Sequence[str] | None = None) -> Self:
         """The options of the experiment file `table`, as typed; exits with 2 where they cannot be understood."""
-        parser = Parser(
-            prog=f"{table}.py",
-            description=f"Train, decode and score the rows of {table}; finished runs are skipped, interrupted ones "
-            "are resumed.",
-        )
+        does = f"Train, decode and score the rows of {table}; finished runs are skipped, interrupted ones resumed."
+        parser = Parser(prog=f"{table}.py", description=does)
         add_options(parser, *(one.name for one in fields(cls) if one.name != "seeds"))
         either = parser.add_mutually_exclusive_group()
         add_options(either, "seeds")
@@ -260,11 +223,9 @@ def _choices(annotation: Any) -> tuple[Any, ...]:
 
 def chosen_scale(options: Options) -> Scale:
     """The scale with the budget and the text that the options ask for. Raises ValueError for impossible options."""
-    if options.scale not in SCALES:
-        raise ValueError(
-            f"Unknown scale {options.scale!r}; expected one of {', '.join(SCALES)}{guess(options.scale, SCALES)}"
-        )
-    scale = SCALES[options.scale]
+    if (name := options.scale) not in SCALES:
+        raise ValueError(f"Unknown scale {name!r}; expected one of {', '.join(SCALES)}{guess(name, SCALES)}")
+    scale = SCALES[name]
     corpus = options.corpus or ("folder" if options.data_dir and scale.corpus == "grammar" else scale.corpus)
     if corpus not in CORPORA:
         raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}{guess(corpus, CORPORA)}")
@@ -313,8 +274,6 @@ def _refuse_what_no_run_can_be(options: Options) -> None:
         if name in AT_LEAST_1 and value is not None and value < 1:
             raise ValueError(f"{option} must be at least 1, got {value}.")
     check_threads(options.threads)
-    if options.price is not None and not 0 <= options.price < float("inf"):
-        raise ValueError(f"--price must be a number of at least 0, money for an hour of a device, got {options.price}.")
     if options.hardware and not options.dry_run:
         raise ValueError("--hardware is of a forecast: expected --dry-run as well.")
     if options.price is not None and not options.hardware:
@@ -323,40 +282,23 @@ def _refuse_what_no_run_can_be(options: Options) -> None:
 
 def check_threads(threads: int) -> None:
     """Raise ValueError for fewer threads than 1, or more than there are processors to use."""
-    if threads < 1:
-        raise ValueError(f"--threads must be at least 1, got {threads}.")
-    if threads > processors():
-        raise ValueError(
-            f"--threads {threads}: expected at most the {processors()} processors that this process may use, "
-            "since more threads wait for each other."
-        )
+    if not 1 <= threads <= (most := processors()):
+        raise ValueError(f"--threads {threads}: expected 1 to {most}, the processors that this process may use.")
 
 
 def refuse_published(results: Path) -> None:
     """Raise ValueError for the published results, which only `publish` changes, and for the folder of one scale."""
     place = results.resolve()
     if (place / ROWS_FILE).exists():
-        raise ValueError(
-            f"--results-dir {results}: expected a folder of results, got that of one scale, which has tables in it. "
-            f"Name the folder above, {results.parent}."
-        )
+        raise ValueError(f"--results-dir {results}: this is the folder of one scale. Name {results.parent}.")
     published = [folder.resolve() for folder in (PUBLISHED, PACKAGE.parent / PUBLISHED)]  # here, and beside this code
     if any(place.is_relative_to(folder) and not place.is_relative_to(folder / OWN.name) for folder in published):
-        raise ValueError(
-            f"--results-dir {results}: these are the published results; yours are added to them "
-            f"with `{ours('publish')}`. Leave the option out, or name another folder."
-        )
-
-
-def check_place(folder: Path) -> None:
-    """Raise DiskError for a folder that cannot be written to."""
-    atomic.check_folder(folder)
+        raise ValueError(f"--results-dir {results}: these are the published results; `{ours('publish')}` adds yours.")
 
 
 # The name of a scale with other options ---------------------------------------------------------------------------
 #
-# It keeps their records apart. A folder of results is called so, and can be typed as a scale: pages and pictures name
-# their folder, and so do the commands on them.
+# It keeps their records apart. A folder of results is called so, and can be typed as a scale.
 
 OWN_TEXT = Path("FOLDER")  # stands for a text of one's own, of which the name has only a hash
 PAIRS = {pair for corpus in CORPORA.values() for pair in corpus.folders}
@@ -406,10 +348,7 @@ def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
 
 
 def options_of(name: str) -> Options | None:
-    """The options that the name of a folder stands for; None for a name that no options make, as in older code.
-
-    For a text of one's own, `data_dir` is `OWN_TEXT`. Raises ValueError for options that this machine cannot have.
-    """
+    """The options that the name of a folder stands for, with `OWN_TEXT` as `data_dir`; None if no options make it."""
     if (found := NAME.fullmatch(name)) is None:
         return None
     said: dict[str, Any] = {part: value for part, value in found.groupdict().items() if value is not None}
@@ -429,16 +368,12 @@ def options_of(name: str) -> Options | None:
 
 
 def spelled_out(options: Options) -> Options:
-    """The options, with those that the scale's name stands for written out; unchanged if it is a plain scale.
-
-    What was typed beside the name counts. Raises ValueError for the name of a text of one's own, which does not say
-    where the text is.
-    """
+    """The options, with those that the scale's name stands for written out; what was typed beside the name counts."""
     if options.scale in SCALES or (named := options_of(options.scale)) is None:
         return options
     if named.data_dir:
         raise ValueError(
-            f"--scale {options.scale} stands for a text of your own, and does not say in which folder it is. Expected "
-            f"its scale and the folder: --scale {named.scale} --corpus folder --data-dir {OWN_TEXT}."
+            f"--scale {options.scale} stands for a text of your own, and does not say where it is. Expected --scale "
+            f"{named.scale} --corpus folder --data-dir {OWN_TEXT}."
         )
     return replace(options, **named.typed | options.typed | {"scale": named.scale})

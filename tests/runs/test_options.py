@@ -8,7 +8,6 @@ import pytest
 from repro.experiment import main
 from repro.results.places import PUBLISHED, RETIRED
 from repro.runs.command import Parser
-from repro.runs.machine import processors
 from repro.runs.options import USUAL, Options, Seeds, add_options, chosen_scale, options_of, spelled_out
 from repro.runs.run_dir import planned
 from repro.runs.scales import SCALES
@@ -32,32 +31,25 @@ def test_the_command_line_is_made_of_the_fields() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("option", ["runs", "results", "cache", "data"])
-@pytest.mark.parametrize("name", ["", " "])
-def test_an_empty_folder_name_is_refused(option: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        read(f"--{option}-dir", name)
-    assert f"--{option}-dir: expected the name of a folder, got {name!r}" in capsys.readouterr().err
-
-
-def test_another_command_has_the_same_default() -> None:
+def test_another_command_has_the_same_default_and_folders_have_names(capsys: pytest.CaptureFixture[str]) -> None:
     parser = Parser()
     add_options(parser, "scale", "runs_dir", "clean", scale="whose runs")
     assert vars(parser.parse_args([])) == {"scale": USUAL.scale, "runs_dir": USUAL.runs_dir, "clean": ()}
     assert "whose runs (default: laptop)" in parser.format_help()
+    for option in ("runs", "data"):
+        with pytest.raises(SystemExit):
+            read(f"--{option}-dir", " ")
+        assert f"--{option}-dir: expected the name of a folder, got ' '" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "name"),
     [
         (Options(), "laptop"),
-        (Options(precision="fp32", batch_tokens=512), "laptop"),
         (Options(scale="single_gpu", batch_by="tokens", precision="bf16"), "single_gpu"),
         (Options(vocab_size=3000), "laptop-3000-pieces"),  # the scale's own, and twice as many as for trees
         (Options(vocab_size=700, steps=9, devices=2), "laptop-9-steps-2-devices-700-pieces"),
         (Options(batch_by="tokens", clean=("length_ratio", "fairseq")), "laptop-by-tokens-clean-length_ratio-fairseq"),
-        (Options(devices=2, backend="ctranslate2", precision="bf16"), "laptop-2-devices-bf16-ctranslate2"),
-        (Options(pair="en-fr", clean=("length_ratio",)), "laptop-en-fr-clean-length_ratio"),
         (
             Options(pair="en-fr", steps=9, precision="bf16", backend="ctranslate2-int8", vocab_size=700),
             "laptop-en-fr-9-steps-bf16-ctranslate2-int8-700-pieces",
@@ -67,10 +59,7 @@ def test_another_command_has_the_same_default() -> None:
             Options(scale="single_gpu", batch_tokens=9_000, device_tokens=3_000, devices=2),
             "single_gpu-9000-tokens-3000-device-tokens-2-devices",
         ),
-        (
-            Options(scale="captions", corpus="multi30k_tok", steps=8_000, batch_tokens=8_192, precision="bf16"),
-            "captions-multi30k_tok-8000-steps-8192-tokens-bf16",
-        ),
+        (Options(scale="captions", corpus="multi30k_tok", threads=1), "captions-multi30k_tok"),
     ],
 )
 def test_other_settings_have_a_name_of_their_own_which_stands_for_them(options: Options, name: str) -> None:
@@ -98,11 +87,9 @@ def test_the_usual_options_are_the_scale_itself() -> None:
         (["--seeds", "7"], (1, 2, 3, 4, 5, 6, 7), "7 seeds: 1 to 7", "7"),
         (["--seeds", "1"], (1,), "seed 1", "1"),
         (["--seeds", "4-6"], (4, 5, 6), "3 seeds: 4 to 6", "4-6"),
-        (["--seeds", "1,3"], (1, 3), "2 seeds: 1, 3", "1,3"),
         (["--seeds", "3,1,3"], (1, 3), "2 seeds: 1, 3", "1,3"),
         (["--seeds", "2,4-6"], (2, 4, 5, 6), "4 seeds: 2, 4, 5, 6", "2,4,5,6"),
         (["--seed", "7"], (7,), "seed 7", "7-7"),
-        (["--seed=1"], (1,), "seed 1", "1"),
         ([], (1,), "seed 1", "1"),
     ],
 )
@@ -120,7 +107,6 @@ def test_seeds_are_what_was_typed_and_are_said(words: list[str], seeds: tuple[in
         (["--seeds", "6-4"], "got 6-4"),
         (["--seeds", "1,20000-40000"], "from 1 to 10,000"),
         (["--seed", "4-6"], "got 4-6-4-6"),
-        (["--seed", "0"], "got 0-0"),
         (["--seed", "7", "--seeds", "3"], "argument --seeds: not allowed with argument --seed"),
     ],
 )
@@ -149,11 +135,6 @@ def test_rows_may_be_named_one_by_one_and_a_misspelt_option_is_guessed(capsys: p
 
 
 # ---- a name of a folder of results, typed as a scale
-
-
-@pytest.mark.skipif(processors() < 2, reason="one processor bears one thread")
-def test_threads_are_in_the_name() -> None:
-    assert spelled_out(Options(scale="laptop-2-threads")) == Options(threads=2)
 
 
 @pytest.mark.parametrize(
