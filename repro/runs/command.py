@@ -1,8 +1,4 @@
-"""What the command lines of the suite share: how options are read, how a command is written down, how it ends.
-
-It ends by itself, by a signal, when the reader of its output stops (`| head`), or when the disk of its output is full
-(`> log`).
-"""
+"""What the command lines of the suite share: how options are read, how a command is written down, how it ends."""
 
 import argparse
 import difflib
@@ -92,10 +88,7 @@ def python() -> str:
 
 
 def ours(*words: str) -> str:
-    """How the user types one of our commands: `python -m repro ui`, or `repro ui` where that is what was typed.
-
-    An installed package is called `repro` where the shell finds it: what `repro run` starts does not see that name.
-    """
+    """How the user types one of our commands: `python -m repro ui`, or `repro ui` where the shell finds that name."""
     found, called = shutil.which("repro"), Path(sys.argv[0]).stem == "repro"
     is_at_hand = found is not None and os.path.dirname(found) == os.path.dirname(sys.executable)
     called = called or (is_at_hand and (PACKAGE / EXPERIMENTS).is_dir())
@@ -145,7 +138,8 @@ def code_of(error: Exception) -> int:
 def ended(command: Callable[[], int | None]) -> int:
     """Run a command to its end and return its exit code; that of SIGPIPE if its reader has gone."""
     terminal.open_streams()
-    _write_through(1, lasting=False)
+    for name in ("stdout", "stderr"):
+        _write_through(name)
     try:
         try:
             return command() or 0
@@ -153,7 +147,6 @@ def ended(command: Callable[[], int | None]) -> int:
             if sys.stdout is not None:
                 sys.stdout.flush()  # what is left in the buffer would fail at the very end
     except BrokenPipeError:
-        _lead_nowhere(1)
         return 128 + signal.SIGPIPE
     except DiskError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -166,35 +159,22 @@ def ended(command: Callable[[], int | None]) -> int:
 # Its output ----------------------------------------------------------------------------------------
 
 
-def _lead_nowhere(number: int) -> None:
-    """Discard what is still written to this stream."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, number)
-    os.close(nowhere)
-
-
 class _Stream(io.FileIO):
-    """A stream that ends the command where its disk refuses, by a DiskError that names it.
+    """Standard output or error: its disk's refusal is a DiskError. If `lasting`, it drops what nobody takes."""
 
-    One that is `lasting` discards everything once its reader has gone, and drops what its disk does not take.
-    """
-
-    def __init__(self, number: int, lasting: bool) -> None:
-        super().__init__(number, "w", closefd=False)
-        self.lasting, self.has_lost = lasting, False
+    lasting = has_lost = False
 
     def write(self, data: Any) -> int:
-        rest = memoryview(data).cast("B")
         try:
             with named(Path("/dev", "stdout")):
-                while rest:
-                    if (written := super().write(rest)) is None:  # another process made it non-blocking
-                        select.select([], [self], [])
-                    else:
-                        rest = rest[written:]
+                while (written := super().write(data)) is None:  # another process made it non-blocking
+                    select.select([], [self], [])
+            return written
         except OSError as error:
-            if error.errno in GONE if self.lasting else isinstance(error, DiskError):
-                _lead_nowhere(self.fileno())  # what is left in the buffer would fail once more
+            if not self.lasting or error.errno in GONE:
+                nowhere = os.open(os.devnull, os.O_WRONLY)  # what is left in the buffer would fail once more
+                os.dup2(nowhere, self.fileno())
+                os.close(nowhere)
             if not self.lasting:
                 raise
             if not self.has_lost and self.fileno() == 1:
@@ -203,55 +183,42 @@ class _Stream(io.FileIO):
                 with suppress(OSError):  # the other stream may have gone the same way
                     os.write(2, f"{said}; the runs continue and write their records.\n".encode())
             self.has_lost = True
-        return memoryview(data).nbytes
+            return memoryview(data).nbytes
 
 
 def outlive_reader() -> None:
-    """From now on, standard output and error drop what nobody reads and what no disk has room for: hours of training
-    must not end because a pager was closed or a log has filled its disk.
-    """
-    for number in (1, 2):
-        _write_through(number, lasting=True)
+    """From now on the output drops what nobody reads or no disk takes: hours of training must not end by that."""
+    _Stream.lasting = True
 
 
-def _write_through(number: int, *, lasting: bool) -> None:
-    """Replace a standard stream, unless there is none or the program replaced it itself."""
-    name = {1: "stdout", 2: "stderr"}[number]
+def _write_through(name: str) -> None:
+    """Let a standard stream write through a `_Stream`, unless there is none or the program replaced it itself."""
     now = getattr(sys, name)
     old = terminal.beneath(now)
-    buffer = getattr(old, "buffer", None)
-    if old is None or not (isinstance(getattr(buffer, "raw", buffer), _Stream) or old is getattr(sys, f"__{name}__")):
+    if old is None or old is not getattr(sys, f"__{name}__"):
         return
-    with suppress(OSError):
-        old.flush()
-    raw = _Stream(number, lasting)
     new = io.TextIOWrapper(
-        raw if isinstance(buffer, io.RawIOBase) else io.BufferedWriter(raw),  # as -u has it
+        io.BufferedWriter(_Stream(old.fileno(), "w", closefd=False)),
         encoding=old.encoding,
         errors=old.errors,
-        line_buffering=old.line_buffering,
-        write_through=old.write_through,
+        line_buffering=old.line_buffering or old.write_through,  # as -u has it
     )
-    setattr(sys, name, terminal.Shown(new) if isinstance(now, terminal.Shown) else new)
+    setattr(sys, name, terminal.Shown(new))
 
 
 # Signals -------------------------------------------------------------------------------------------
 
 
 class Signals:
-    """Ctrl-C, SIGTERM and what schedulers send before the end: before training they end the process, as in any command.
+    """Ctrl-C, SIGTERM and what schedulers send: before training they end the process, as in any command.
 
-    In training the first is answered at once and only sets a flag: the run stops at its next optimizer step, with a
-    checkpoint. A second ends the process. The exit code is 128 plus the signal's number: 130, 143, 129, 138.
+    In training the first only sets a flag: the run stops at its next step, with a checkpoint. A second ends it at once.
     """
 
     def __init__(self) -> None:
         """Raises ValueError outside the main thread: other threads get no signals."""
         if threading.current_thread() is not threading.main_thread():
-            raise ValueError(
-                "a run handles signals, which reach only the main thread, and this is another one. Start the "
-                "experiment's file as a process of its own: subprocess.run([sys.executable, FILE, ...], check=True)."
-            )
+            raise ValueError("only the main thread gets signals. Start the experiment's file as a process of its own.")
         self.received, self.since = 0, 0.0
         self.training = False
         self.at_once = b"Stopped before training."  # what is said while nothing trains
