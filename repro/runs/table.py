@@ -1,21 +1,20 @@
 """The words of an experiment file: tasks, rows, and what the paper prints for them. Paper: tables 2 to 4.
 
-A task says what is read and how it is scored. It is a frozen dataclass at the top of a module, passed as a value, never
-by a name, and each row of a table may have its own. Nothing heavy is imported before a task is used, so that experiment
-files can name one.
+A task says what is read and how it is scored, and each row may have its own. It decides no result by itself: scores are
+made behind the wall (`repro/decoding/`). Nothing heavy is imported before a task is used.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from repro.corpora.catalogue import Corpus, find, open_corpus
 from repro.corpora.parallel_text import languages
 from repro.corpora.treebanks import TREES, find_trees, open_trees, with_left_out
 from repro.decoding.evalb import parse_scores
-from repro.decoding.search import PAPER_SEARCH, Scorer, Search
+from repro.decoding.search import PAPER_SEARCH, Search
 from repro.model.config import BASE, Hyper, written
 from repro.paper import Pair, Training, parser, system
 from repro.results.frame import FIGURES, Listed
@@ -34,33 +33,12 @@ PARSING_SEARCH = Search(beam=21, alpha=0.3, extra=300)  # section 6.3
 SCORES = ["f1", "precision", "recall", "exact", "f1_short", "mended"]
 
 
-class Task(Scorer, Protocol):
-    """What training, search and scoring ask of a task. `score` gives the scores that the facts name.
-
-    Tasks decide no result by themselves: scores are made behind the wall (`repro/decoding/`).
-    """
-
-    @property
-    def name(self) -> str: ...  # of what is read, as records, tags and `--pair` have it: "en-de"
-    @property
-    def command(self) -> str: ...  # of `python -m repro`, which uses a finished run
-    @property
-    def facts(self) -> TaskFacts: ...  # what a record says of the task
-    def at(self, scale: "Scale") -> "Scale": ...  # as this task reads it: which text, in which tokens
-    def find(self, corpus: str, data_dir: Path | None) -> Path | None: ...  # its folder; None: it is generated
-    def open_corpus(self, corpus: str, **where: Any) -> Corpus: ...  # as `repro.corpora.catalogue.open_corpus`
-    def prepare(self, corpus: Corpus, **how: Any) -> "Prepared": ...  # as `repro.corpora.prepare.prepare`
-
-
 @dataclass(frozen=True)
 class Translation:
-    """From one language to another, scored by BLEU. Paper: sections 5.1 and 6.1.
+    """From one language to another; it learns from `times` the generated text. Paper: sections 5.1 and 6.1."""
 
-    It learns from `times` the generated text that the scale has; dev and test stay as they are.
-    """
-
-    command: ClassVar = "translate"
-    facts: ClassVar = TRANSLATION
+    command: ClassVar[str] = "translate"  # of `python -m repro`, which uses a finished run
+    facts: ClassVar[TaskFacts] = TRANSLATION  # what a record says of the task
     pair: str  # "en-de"
     times: int = 1
     search: Search = field(default=PAPER_SEARCH, repr=False, compare=False)
@@ -70,6 +48,7 @@ class Translation:
 
     @property
     def name(self) -> str:
+        """What is read, as records, tags and `--pair` have it."""
         return self.pair
 
     def at(self, scale: "Scale") -> "Scale":
@@ -77,13 +56,11 @@ class Translation:
         if self.times == 1:
             return scale
         if scale.grammar is None:
-            raise ValueError(
-                f"{self.times} times the text of scale {scale.name}: expected a scale whose text is generated, such as "
-                "laptop: a given text has no more."
-            )
+            raise ValueError(f"{self.times} times the text of scale {scale.name}: expected a text that is generated.")
         return replace(scale, grammar=replace(scale.grammar, n_train=self.times * scale.grammar.n_train))
 
     def find(self, corpus: str, data_dir: Path | None) -> Path | None:
+        """The folder of its text; None where that is generated."""
         return find(corpus, self.pair, data_dir)
 
     def open_corpus(self, corpus: str, **where: Any) -> Corpus:
@@ -103,13 +80,10 @@ class Translation:
 
 @dataclass(frozen=True)
 class Parsing:
-    """From the words of a sentence to its tree, by F1 of brackets: Table 4. Paper: section 6.3.
+    """From the words of a sentence to its tree, by F1; `silver` adds trees of a parser. Paper: section 6.3."""
 
-    With `silver`, it also learns from trees that a parser made.
-    """
-
-    name: ClassVar = TREES
-    command: ClassVar = "parse"
+    name: ClassVar[str] = TREES
+    command: ClassVar[str] = "parse"
     silver: bool = False
     search: Search = field(default=PARSING_SEARCH, repr=False, compare=False)
 
@@ -148,10 +122,13 @@ class Parsing:
         return parse_scores(outputs, references)
 
 
+Task = Translation | Parsing
+
+
 def searching_at(task: Task, scale: "Scale") -> Task:
     """The task with the scale's limit on outputs, which comparisons ignore."""
-    extra, ours = task.at(scale).extra_length, cast("Any", task)
-    return replace(ours, search=replace(task.search, extra=extra)) if extra is not None else task
+    extra = task.at(scale).extra_length
+    return replace(task, search=replace(task.search, extra=extra)) if extra is not None else task
 
 
 # Rows --------------------------------------------------------------------------------------------
@@ -194,10 +171,7 @@ class Row:
     system: Any = None  # made from (hyper, vocabulary size): a class, or a partial of one; None: the Transformer
 
     def at(self, base: Hyper, *, equal_updates: bool = False) -> Hyper:
-        """The row's hyper-parameters with this base; with `equal_updates`, it makes as many updates as the base.
-
-        Raises ValueError, which names the row, for an impossible one.
-        """
+        """The row's hyper-parameters with this base, or as many updates. Raises ValueError, which names the row."""
         try:
             hyper = self.change(base)
         except ValueError as error:
@@ -223,10 +197,9 @@ class Table:
 def rows_of(
     tables: Sequence[Table], base: Hyper, chosen: Sequence[str], task: Task, *, equal_updates: bool = False
 ) -> list[tuple[str, int, Row, Hyper]]:
-    """The base and the rows of all tables: table, position in it (the base row has -1), row, hyper-parameters.
+    """The base (position -1) and the rows of all tables, or the `chosen`; `task` is that of rows without one.
 
-    `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has, for tables
-    and rows that cannot be told apart, and for identical rows. `task` is that of rows without their own.
+    Raises ValueError for an unknown name, for tables and rows that cannot be told apart, and for identical rows.
     """
     _refuse_names(tables)
     placed = _placed(tables)
@@ -246,10 +219,7 @@ def rows_of(
             continue  # the row was not chosen
         who, decides = f"row {row.name!r} of {of}", (hyper, row.task or task, system)
         if other := seen.get(decides):
-            raise ValueError(
-                f"{who[0].upper()}{who[1:]} is {other} again: at this scale no hyper-parameter differs. Change "
-                "something in it, or leave it out."
-            )
+            raise ValueError(f"{who[0].upper()}{who[1:]} is {other} again: at this scale they are one. Leave it out.")
         seen[decides] = who
         if not chosen or row.name in chosen:
             found.append((of, i, row, hyper))
@@ -261,13 +231,13 @@ def _refuse_names(tables: Sequence[Table]) -> None:
     for table in tables:
         if not re.fullmatch(FOLDER, table.name) or table.name.lower() in TAKEN:
             raise ValueError(
-                f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, other than "
-                f"the reserved names {', '.join(TAKEN)}. Rename TABLE and the file."
+                f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, and none "
+                f"of {', '.join(TAKEN)}. Rename TABLE and the file."
             )
         if table.file and (table.name == PROGRAM or table.file.stem != table.name):
             raise ValueError(
-                f"{table.file.name}: expected TABLE to be what the file is called, and not {PROGRAM!r}, which has the "
-                f"rows of programs; got {table.name!r}. Tables are found by the name of their file: rename one of them."
+                f"{table.file.name}: expected TABLE to be what the file is called, and not {PROGRAM!r}, of programs; "
+                f"got {table.name!r}. Rename one of them."
             )
         names = [row.name for row in table.rows]
         for name in names:
@@ -279,17 +249,12 @@ def _refuse_names(tables: Sequence[Table]) -> None:
 
 
 def listed(tables: Sequence[Table], base: Hyper, *, equal_updates: bool = False) -> dict[tuple[str, str], Listed]:
-    """The base and the rows of all tables as `rows.json` keeps them: position, printed numbers, what they change.
-
-    `base` is that of the scale.
-    """
+    """The base and the rows of all tables as `rows.json` keeps them: position, printed numbers, what they change."""
     found = {}
     for of, position, row in _placed(tables):
         whole, here = _made(row, BASE), _made(row, base, equal_updates=equal_updates)
-        changes = None
-        if whole is not None:
-            changes = {name: value for name, value in whole.items() if value != getattr(BASE, name)}
-        found[of, row.name] = Listed(position, row.paper.numbers, changes, None if here is None else written(here))
+        changes = whole and {name: value for name, value in whole.items() if value != getattr(BASE, name)}
+        found[of, row.name] = Listed(position, row.paper.numbers, changes, here and written(here))
     return found
 
 
