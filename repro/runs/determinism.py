@@ -5,8 +5,7 @@
     L2  one GPU, in PyTorch's deterministic mode: to the bit
     L3  several CPU processes: to the bit, as many of them
 
-A badge stands for what was checked in this run, never for what ought to hold. No run can show by itself how several
-processes compare with one (L4, L5).
+A badge stands for what was checked in this run, never for what ought to hold.
 """
 
 import hashlib
@@ -58,10 +57,7 @@ def repeated_lines(lines: Iterable[Line]) -> tuple[int, list[str]]:
 def determinism(
     report: ReproducibilityReport, plan: str, shares: int, lines: Sequence[Line], weights: str | None
 ) -> Determinism:
-    """The badge, the digests and counts it rests on, and in words what speaks against a higher one.
-
-    `plan` is the digest of what should have been read, `shares` in how many micro-batches.
-    """
+    """The badge, what it rests on, and what speaks against a higher one; `plan` is what `shares` should have read."""
     n, unequal = repeated_lines(lines)
     now = report.conditions[-1][1] if report.conditions else {}
     against = list(changes(report.conditions))
@@ -69,11 +65,23 @@ def determinism(
         against.append(f"{len(unequal)} of {n} repeated journal lines differ: {', '.join(unequal[:SHOWN])}")
     if report.unequal:
         against.append(f"{report.unequal} of {report.replayed} micro-batches computed twice differ")
-    badge: str | None = None
+    badge: str | None = "L0"
     if report.followed != shares or report.order != plan:
         against.insert(0, f"{report.followed} of {shares} micro-batches were followed, or they were not those planned")
+        badge = None
+    elif against:
+        pass  # a check failed
+    elif now.get("on GPU") and not now.get("deterministic mode"):
+        against.append("a GPU, and not in PyTorch's deterministic mode")
+    elif now.get("processes", 1) > 1:
+        if n and not now.get("on GPU"):
+            badge = "L3"
+        else:
+            against.append("several processes, and no journal line was repeated on CPUs")
+    elif not report.replayed:
+        against.append("no micro-batch was computed twice")
     else:
-        badge = "L0" if against else _highest(report, n, now, against)
+        badge = "L2" if now.get("on GPU") else "L1"
     return {
         "badge": badge,
         "against": against,
@@ -83,21 +91,6 @@ def determinism(
         "replayed": report.replayed,
         "repeated_lines": n,
     }
-
-
-def _highest(report: ReproducibilityReport, n: int, now: Mapping[str, Any], against: list[str]) -> str:
-    """The badge of a run in which no check failed; what was not checked is added to `against`."""
-    if now.get("on GPU") and not now.get("deterministic mode"):
-        against.append("a GPU, and not in PyTorch's deterministic mode")
-    elif now.get("processes", 1) > 1:
-        if n and not now.get("on GPU"):
-            return "L3"
-        against.append("several processes, and no journal line was repeated on CPUs")
-    elif not report.replayed:
-        against.append("no micro-batch was computed twice")
-    else:
-        return "L2" if now.get("on GPU") else "L1"
-    return "L0"
 
 
 def weights_digest(weights: Mapping[str, Tensor]) -> str:

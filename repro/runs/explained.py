@@ -1,8 +1,7 @@
 """What a Transformer computes for one sentence, step by step, and what its gradients are there. Paper: section 3.
 
 The model of a run is built again in float64 from parts that keep each step, and reads a source and a translation as in
-training. Without a part (`Missing`) it has the same weights, though it was not trained so: the change shows what this
-model used the part for.
+training. Without a part (`Missing`) it has the same weights: the change shows what this model used the part for.
 
     T target tokens    L tokens    V vocabulary    H heads    Q queries    K keys    E width of a head    D d_model
 """
@@ -20,6 +19,7 @@ from repro.data.tokenizer import Tokenizer
 from repro.decoding.inside import BEGIN, SearchTree, by_words, observe
 from repro.decoding.search import Search
 from repro.decoding.translate import stepping
+from repro.model.ablations.codes import NoPositions
 from repro.model.ablations.selection import LinearWeights, seen_keys
 from repro.model.attention import Mixing, softmax_of_seen
 from repro.model.config import Hyper
@@ -91,17 +91,6 @@ class Unmasked(Transformer):
 
     def _sees_past(self, read: Padded | Ragged) -> Sees:
         return None
-
-
-class NoPositions(nn.Module):
-    """Zero at each position."""
-
-    def __init__(self, d_model: int) -> None:
-        super().__init__()
-        self.d_model = d_model
-
-    def forward(self, start: int, stop: int) -> Tensor:
-        return torch.zeros(stop - start, self.d_model, dtype=torch.float64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

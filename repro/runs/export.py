@@ -1,8 +1,4 @@
-"""Exported models: a finished run as a folder for Hugging Face, for CTranslate2, or of plain safetensors.
-
-The folder holds weights, configuration and tokenizer, the record of the run, and a model card made from it
-(`README.md`), in which no number is typed by hand.
-"""
+"""Exported models: a finished run as a folder for Hugging Face, for CTranslate2, or of plain safetensors."""
 
 import hashlib
 import json
@@ -24,28 +20,21 @@ OF_RUN = ("run", "table", "row", "scale", "seed", "pair", "hyper", "tokenizer") 
 
 
 def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: Path) -> None:
-    """Write the export under a temporary name, so that `folder` is whole or absent; keeps one that holds this export.
-
-    Raises ValueError for a folder that holds anything else, or whose files are not what was written: nothing in it is
-    ever deleted. Also raises it for a row that the format cannot express.
-    """
+    """Write the export, whole or not at all. Raises ValueError for a folder that holds anything else."""
     place = folder.resolve()
     if place.exists() and not place.is_dir():
         raise ValueError(f"expected a folder, got {folder}, which is a file. Name another.")
     if place.exists() and any(place.iterdir()):
         origin = origin_of(place)
         if (origin.get("run"), origin.get("format")) != (run.run, to):
-            raise ValueError(
-                f"expected a folder that is new, empty or holds the export of run {run.run} to {to}, got {folder}, "
-                "which holds something else. Delete it, or name another."
-            )
+            raise ValueError(f"{folder} holds something else than run {run.run} for {to}. Delete it, or name another.")
         verified(place)
         return
 
     def fill(empty: Path) -> dict[str, Any]:
         trained = opened()
         try:
-            _WRITERS[to](trained, empty)
+            _write(trained, to, empty)
         except ValueError as error:
             raise ValueError(f"row {run.row!r} of {run.table} cannot be exported to {to}: {error}") from error
         run.save(empty / "record.json")
@@ -59,36 +48,23 @@ def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: P
     made_once(place, fill)
 
 
-def _for_huggingface(trained: Trained, folder: Path) -> None:
-    from repro.decoding.marian import export_marian
-
-    export_marian(trained.model, trained.tokenizer, folder)
-
-
-def _for_ctranslate2(trained: Trained, folder: Path) -> None:
+def _write(trained: Trained, to: Format, folder: Path) -> None:
     from repro.decoding.ctranslate import export
+    from repro.decoding.marian import export_marian, write_tensors
 
-    if not trained.model.in_ctranslate2:
+    if to == "huggingface":
+        export_marian(trained.model, trained.tokenizer, folder)
+        return
+    trained.tokenizer.save(folder / TOKENIZER)
+    if to == "safetensors":
+        write_tensors(folder / TENSORS, trained.model.state_dict())
+    elif trained.model.in_ctranslate2:
+        export(trained.model, folder)
+    else:
         raise ValueError(
             "CTranslate2 knows the Transformer as printed, and this row is another system or has other parts. Export "
             "it with --format safetensors, which keeps any row."
         )
-    trained.tokenizer.save(folder / TOKENIZER)
-    export(trained.model, folder)
-
-
-def _plain(trained: Trained, folder: Path) -> None:
-    from repro.decoding.marian import write_tensors
-
-    trained.tokenizer.save(folder / TOKENIZER)
-    write_tensors(folder / TENSORS, trained.model.state_dict())
-
-
-_WRITERS: dict[Format, Callable[[Trained, Path], None]] = {
-    "huggingface": _for_huggingface,
-    "ctranslate2": _for_ctranslate2,
-    "safetensors": _plain,
-}
 
 
 # The model card ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """A finished run, opened and put to use: lines in, translations, trees, scores and attention out.
 
-It left a model with the averaged weights, and its tokenizer. Commands use it, and programs.
-
 Letters: H heads, Q queries (tokens that look), K keys (tokens that are looked at).
 """
 
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from torch import Tensor
 
-    from repro.data.batch import DevBatches
     from repro.data.tokenizer import Tokenizer
     from repro.model.protocol import TranslationSystem
 
@@ -62,10 +59,7 @@ def finished(folder: Path) -> Record:
 
 
 def open_run(folder: Path, system: Any = None) -> Trained:
-    """The run of `folder` (runs/<id>, or its export to safetensors), ready for work. A ValueError says what is missing.
-
-    `system` is that of its row; None: the one in the experiment file.
-    """
+    """The run of `folder` (runs/<id>, or its export to safetensors). `system`: None is that of the experiment file."""
     from repro.data.tokenizer import Tokenizer
     from repro.model.build import build
     from repro.training.checkpoint import averaged
@@ -88,18 +82,12 @@ def open_run(folder: Path, system: Any = None) -> Trained:
 
 
 def _exported_tensors(folder: Path) -> "dict[str, Tensor] | None":
-    """The weights in a folder that was exported to "safetensors"; None where the folder is no export.
-
-    Raises ValueError for another format and for weights that are not those that were written.
-    """
+    """The weights in a folder that was exported to "safetensors"; None where the folder is no export."""
     origin = origin_of(folder)
     if "format" not in origin:
         return None
     if origin["format"] != "safetensors":
-        raise ValueError(
-            f"{folder} is an export to {origin['format']}, for others to open. Give the run itself, or export it with "
-            "--format safetensors."
-        )
+        raise ValueError(f"{folder} is an export to {origin['format']}, for others to open. Give the run itself.")
     contents = (folder / TENSORS).read_bytes()
     if hashlib.sha256(contents).hexdigest() != origin.get("weights"):
         raise ValueError(f"{folder / TENSORS} has changed since it was exported. Export the run again.")
@@ -118,11 +106,7 @@ def origin_of(folder: Path) -> dict[str, Any]:
 
 
 def system_of(run: Record, given: Any = None) -> Any:
-    """The system of a run: the one that is `given`, or that of its row in the experiment file; None: the Transformer.
-
-    The file is found by the table's name alone, in the folder `experiments` here or of this code, and is executed: a
-    record names its row, never the place of code. Raises ValueError where there is none, or another system.
-    """
+    """The system that is `given`, or that of the row in its experiment file, which is executed; None: Transformer."""
     system, file = given, "its file"
     if given is None and run.system is not None:
         places = [folder / f"{run.table}.py" for folder in (EXPERIMENTS, experiment_files())]
@@ -168,10 +152,7 @@ def check_parses(run: Record) -> None:
 def outputs(
     trained: Trained, lines: Sequence[str], search: Search, *, backend: Any = "torch", bf16: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Each line with the run's output for it; an empty line has an empty output.
-
-    Raises ValueError for a line that is too long.
-    """
+    """Each line with the run's output for it. Raises ValueError for a line that is too long."""
     from repro.decoding.backend import opened
 
     numbers = [number for number, line in enumerate(lines, 1) if line]
@@ -187,17 +168,10 @@ def outputs(
 def trees(
     trained: Trained, sentences: Sequence[Sequence[str]], search: Search, *, backend: Any = "torch", bf16: bool = False
 ) -> Iterator[Mended | None]:
-    """The tree of each sentence, given by its words, and what was mended in it; None for an empty sentence.
-
-    Brackets among the words are spelled as treebanks spell them, since in a tree they mean something else.
-    """
-    lines = [" ".join(map(_in_treebank_spelling, words)) for words in sentences]
+    """The tree of each sentence, given by its words, and what was mended in it; None for an empty sentence."""
+    lines = [" ".join(words).replace("(", "-LRB-").replace(")", "-RRB-") for words in sentences]
     found = outputs(trained, lines, search, backend=backend, bf16=bf16)
     return (mended(text, words.split(" ")) if words else None for words, text in found)
-
-
-def _in_treebank_spelling(word: str) -> str:
-    return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 @dataclass(frozen=True)
@@ -229,37 +203,28 @@ class SentenceScores:
 
 
 def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[str]) -> SentenceScores:
-    """How likely `targets` are as outputs for `sources`, line by line.
-
-    Raises ValueError for sides of unequal length and a line that is too long.
-    """
+    """How likely `targets` are as outputs for `sources`, line by line. Raises ValueError where a line is too long."""
     import torch
 
-    if len(sources) != len(targets) or not sources:
-        raise ValueError(
-            f"expected as many sources as targets, and one at least; got {len(sources)} and {len(targets)}."
-        )
-    batches, model = _batches(trained, sources, targets), trained.model
-    device = model.embedding.weight.device
-    found = torch.zeros(len(sources), dtype=torch.float64)
-    with torch.inference_mode(), torch.autocast(device.type, enabled=False):  # whatever precision the caller uses
-        for batch in (batches[i] for i in range(len(batches))):
-            source, decoder_in, target = (
-                torch.as_tensor(side, device=device) for side in (batch.source, batch.decoder_in, batch.target)
-            )
-            log_p = model.embedding.logits(model.decode(decoder_in, model.encode(source), source)).log_softmax(-1)
-            of_token = log_p.gather(-1, target[..., None])[..., 0].double()
-            found[batch.sentence] = of_token.masked_fill(target == PAD, 0.0).sum(-1).cpu()
-    return SentenceScores(tuple(found.tolist()), tuple(batches.target.lengths.tolist()))
-
-
-def _batches(trained: Trained, sources: Sequence[str], targets: Sequence[str]) -> "DevBatches":
     from repro.data.batch import DevBatches
 
+    if (n := len(sources)) != (m := len(targets)) or not n:
+        raise ValueError(f"expected as many sources as targets, and one at least; got {n} and {m}.")
     source, target = as_ids(trained.tokenizer, sources), as_ids(trained.tokenizer, targets)
     for name, side in (("source", source), ("target", target)):
         refuse_long(side, n_places(trained.model), f"line of the {name}")
-    return DevBatches(source, target, budget=BUDGET, rank=0, world=1)
+    batches, model = DevBatches(source, target, budget=BUDGET, rank=0, world=1), trained.model
+    device = model.embedding.weight.device
+    found = torch.zeros(n, dtype=torch.float64)
+    with torch.inference_mode(), torch.autocast(device.type, enabled=False):  # whatever precision the caller uses
+        for batch in (batches[i] for i in range(len(batches))):
+            read, decoder_in, gold = (
+                torch.as_tensor(side, device=device) for side in (batch.source, batch.decoder_in, batch.target)
+            )
+            log_p = model.embedding.logits(model.decode(decoder_in, model.encode(read), read)).log_softmax(-1)
+            of_token = log_p.gather(-1, gold[..., None])[..., 0].double()
+            found[batch.sentence] = of_token.masked_fill(gold == PAD, 0.0).sum(-1).cpu()
+    return SentenceScores(tuple(found.tolist()), tuple(batches.target.lengths.tolist()))
 
 
 @dataclass(frozen=True, eq=False)  # arrays compare element by element, and have no hash
@@ -276,10 +241,7 @@ class Attention:
         return f"<attention from {len(self.source_tokens)} to {len(self.target_tokens)} tokens; {parts}>"
 
     def head(self, part: str, layer: int, head: int) -> "DataFrame":
-        """The weights of one head: a row for each query token, a column for each key; layers and heads count from 1.
-
-        Raises ValueError for a head that the model does not have.
-        """
+        """The weights of one head: rows are queries, columns keys; layers and heads count from 1. Raises ValueError."""
         from pandas import DataFrame
 
         if head not in range(1, 1 + len(self.weights.get((part, layer), ()))):
@@ -290,10 +252,7 @@ class Attention:
         return DataFrame(self.weights[part, layer][head - 1], index=list(looking), columns=list(seen))
 
     def plot(self, part: str = "cross", layer: int | None = None, head: int | None = None) -> "Figure":
-        """A picture of one head, or of the mean over the heads of a layer, by default the last layer.
-
-        Queries are on the left, keys above. Raises ValueError for a head that the model does not have.
-        """
+        """A picture of one head, or of the mean over those of a layer, by default the last; queries are on the left."""
         from matplotlib.figure import Figure
 
         of_part = [number for name, number in self.weights if name == part]

@@ -1,7 +1,7 @@
 """`--on ray`: each run is a task of the Ray cluster that RAY_ADDRESS names, or of a Ray that is started here.
 
 A task is this command with `--shard i/n`, in this folder and by this Python: all nodes see both at the same path, and
-the folder of runs, where runs are leased. So the run of a lost node resumes from its checkpoint on another node.
+the folder of runs. So the run of a lost node resumes from its checkpoint on another node.
 """
 
 import logging
@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from repro.render.text import several
@@ -37,10 +36,7 @@ ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # what Ray does by its
 
 
 def make_run(words: Sequence[str], folder: str, log: str, environment: Mapping[str, str]) -> int:
-    """The task of Ray: run a command to its end and return its exit code. Cancelled, it asks the command to stop.
-
-    Raises ChildProcessError where the command was killed, so that Ray starts the task again.
-    """
+    """The task of Ray: run a command; its exit code. Raises ChildProcessError if killed, to be begun again."""
     with tempfile.TemporaryDirectory(prefix="attention-repro-") as tables, open(log, "ab") as printed:
         process = subprocess.Popen(
             [*words, "--results-dir", tables],  # the tables are made where the sweep is
@@ -62,11 +58,7 @@ def make_run(words: Sequence[str], folder: str, log: str, environment: Mapping[s
 
 
 def joined() -> Any:
-    """The module `ray`, connected to the cluster, or to a Ray that is started on this machine's loopback address.
-
-    Ray's signal handlers are replaced by those from before, so that a sweep stops as it always does. Raises ValueError
-    where there is no Ray.
-    """
+    """The module `ray`, connected to the cluster or to a Ray that is started here. Raises ValueError without one."""
     address = os.environ.get("RAY_ADDRESS", "local")
     own: dict[str, Any] = {}
     if address == "local":
@@ -75,10 +67,7 @@ def joined() -> Any:
     try:
         import ray
     except ImportError:
-        raise ValueError(
-            "--on ray needs Ray, which is not installed: pip install 'attention-repro[ray]', or in a clone "
-            "pip install -c constraints.txt -e '.[ray]'."
-        ) from None
+        raise ValueError("--on ray needs Ray. In a clone: pip install -c constraints.txt -e '.[ray]'.") from None
     before = {number: signal.getsignal(number) for number in STOPPING}
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL, **own)
@@ -135,9 +124,8 @@ class OnRay(Executor):
 
     def _task(self, run: RunDir) -> Any:
         """Submit a run to Ray."""
-        words = [*self._again, "--on", "here", "--jobs", "1"]
-        words += ["--shard", f"{run.number + 1}/{self._n_whole}"]
-        data = {name: os.environ[name] for name in ("REPRO_DATA",) if name in os.environ}
+        words = [*self._again, "--on", "here", "--jobs", "1", "--shard", f"{run.number + 1}/{self._n_whole}"]
+        data = {"REPRO_DATA": os.environ["REPRO_DATA"]} if "REPRO_DATA" in os.environ else {}
         task = self._ray.remote(make_run).options(
             num_cpus=self._needs["CPU"],
             memory=self._needs["memory"],
@@ -146,13 +134,11 @@ class OnRay(Executor):
             retry_exceptions=[ChildProcessError],
             scheduling_strategy="SPREAD",
         )
-        return task.remote(words, os.getcwd(), str(self._log(run).absolute()), data)
-
-    def _log(self, run: RunDir) -> Path:
-        return log_file(self.options.runs_dir, f"ray-{run.id}")
+        log = log_file(self.options.runs_dir, f"ray-{run.id}").absolute()
+        return task.remote(words, os.getcwd(), str(log), data)
 
     def _outcome(self, run: RunDir, reference: Any, progress: Progress) -> JobResult:
-        log = self._log(run)
+        log = log_file(self.options.runs_dir, f"ray-{run.id}")
         try:
             code = self._ray.get(reference)
             why = f"its process ended with exit code {code}"

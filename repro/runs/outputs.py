@@ -1,9 +1,8 @@
 """What stands beside the record of a run: its outputs, scores on other test sets, what its heads and search do inside.
 
 Outputs are kept when a run is made, and scored again before they are published. The others are made from the
-checkpoints of the run and written to its folder, last of all, so the same command makes them for runs that finished
-earlier. Other test sets lie beside the text; for Multi30k others report those of 2016, 2017 and MSCOCO. What is looked
-inside of is the paper's sentences, and of dev where the text is generated: most texts may not be passed on.
+checkpoints, last of all, also for runs that finished earlier. What is looked inside of is the paper's sentences, and of
+dev where the text is generated: most texts may not be passed on.
 """
 
 import hashlib
@@ -17,32 +16,11 @@ from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, open_corpus
 from repro.corpora.parallel_text import languages
 from repro.decoding.search import Search
 from repro.paper import FIGURE_SENTENCES
-from repro.results import artifacts
-from repro.results.artifacts import (
-    LARGEST,
-    FurtherTest,
-    are_of,
-    copy_inside,
-    is_inside_of,
-    packed_inside,
-    read_further,
-    write_further,
-    write_inside,
-)
+from repro.results import artifacts, sentences
+from repro.results.artifacts import FurtherTest, is_inside_of, read_further
 from repro.results.details import SPLIT
 from repro.results.record import SPLITS, Named, Record, number, path
-from repro.results.sentences import (
-    SAME_SCORE,
-    Brackets,
-    Translated,
-    has_brackets,
-    has_sentences,
-    read_hypotheses,
-    read_places,
-    thirds,
-    write_brackets,
-    write_sentences,
-)
+from repro.results.sentences import SAME_SCORE, Brackets, Translated, has_brackets, has_sentences
 from repro.tracking.mirror import sync
 from repro.tracking.run_folder import RECORD
 from repro.training.run_spec import path_of
@@ -69,23 +47,18 @@ NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 
 
 
 def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
-    """Save the run's translations beside its record under `results`, with what its BLEU is computed from.
-
-    For a run that parses, save the counts that its F1 is made of. Where the folder of the run no longer has its
-    outputs, nothing is kept there, and publishing says so.
-    """
+    """Save the run's translations, or the counts of its brackets, beside its record, if its folder still has them."""
     place, held_out = path(results, record), {split: getattr(run.prepared, split) for split in SPLITS}
-    files = {split: run.folder / f"{split}.hyp" for split in SPLITS}
-    parses, exist = has_brackets(record), all(file.exists() for file in files.values())
-    if not exist or not (parses or has_sentences(record)):
+    files, parses = {split: run.folder / f"{split}.hyp" for split in SPLITS}, has_brackets(record)
+    if not (parses or has_sentences(record)) or not all(file.exists() for file in files.values()):
         artifacts.drop(place, [text for text in artifacts.texts(place) if text not in SPLITS])
         return
-    if are_of(place, record.run):
+    if artifacts.are_of(place, record.run):
         return
     lines = {split: file.read_bytes().decode().split("\n")[:-1] for split, file in files.items()}
     if parses:
         counts: dict[str, Brackets] = {split: brackets_of(lines[split], held_out[split].references) for split in SPLITS}
-        write_brackets(place, record.run, counts)
+        sentences.write_brackets(place, record.run, counts)
         return
     known = CORPORA.get(run.corpus.name)
     splits: dict[str, Translated] = {
@@ -99,14 +72,11 @@ def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
         )
         for split in SPLITS
     }
-    write_sentences(place, record.run, splits)
+    sentences.write_sentences(place, record.run, splits)
 
 
 def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
-    """The counts of a parser's outputs, sentence by sentence; both sides are lines of brackets and tags.
-
-    This is not part of the task: what a run shows besides its scores must not make it a different run.
-    """
+    """The counts of a parser's outputs, sentence by sentence. Not part of the task, so they make no run another."""
     from repro.decoding.evalb import count_brackets, n_leaves, n_words, tree_of
 
     gold = [tree_of(line, n_leaves(line)).tree for line in references]
@@ -123,18 +93,14 @@ def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
 
 
 def rescored(record: Record, results: Path, cache: Path) -> str | None:
-    """Why the translations beside a record under `results` do not score what it says; None where they do.
-
-    Those of other test sets that lie here count, too. Also None where its text is not at hand: then the counts that
-    were kept stand in for it.
-    """
+    """Why translations beside a record do not score what it says; None where they do, or the text is not at hand."""
     from repro.decoding.bleu import translation_scores
 
     if (corpus := at_hand(record, cache)) is None:
         return None
     place = path(results, record)
     kept: dict[str, tuple[list[str], Named, str]] = {
-        split: (read_hypotheses(place, split), record.scores[split], "the record says")
+        split: (sentences.read_hypotheses(place, split), record.scores[split], "the record says")
         for split in SPLITS
         if split in artifacts.texts(place)  # of Table 3 no test is published
     }
@@ -146,12 +112,7 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
         references = [target for _, target in texts[name].pairs()]
         if len(hypotheses) != len(references):
             return f"{name} has {len(hypotheses):,} translations of {len(references):,} sentences"
-        sides = hypotheses, references, languages(record.pair)[1]
-        places = read_places(results, record, name) if name in SPLITS else None
-        again = thirds(*sides, in_tokens=corpus.in_tokens) if places else ()
-        if places and any((one != of).any() for one, of in zip(places.thirds, again, strict=True)):
-            return f"the counts of its translations of {name}, by thirds, are not those that were kept"
-        found = translation_scores(*sides, are_tokens=corpus.in_tokens)
+        found = translation_scores(hypotheses, references, languages(record.pair)[1], are_tokens=corpus.in_tokens)
         for scorer in record.about["scores"]:
             scored, counted = number(scores, scorer), number(found, scorer)
             if counted is not None and (scored is None or abs(scored - counted) > SAME_SCORE):
@@ -193,18 +154,15 @@ def note_beside(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, wa
     try:
         weights = averaged(folder, run.id, run.spec.hyper.averaged_steps)
     except (OSError, CheckpointError) as error:
-        tell(
-            f"{run.name} is finished, and its record stays. Its checkpoints in {folder} cannot be read, so nothing "
-            f"more can be made of them now ({type(error).__name__}: {error})."
-        )
+        tell(f"{run.name} is finished. Its checkpoints in {folder} cannot be read, so nothing more is made: {error}.")
         return
     threads = torch.get_num_threads()
     stages.set_up(run.spec)  # as the process that made the run, so that numbers are the same to the bit
     try:
         if is_lacking:
-            write_inside(place, seen_inside(run, record, weights))
+            artifacts.write_inside(place, seen_inside(run, record, weights))
         if texts:
-            write_further(place, record.run, _scored(run, weights, texts, watch))
+            artifacts.write_further(place, record.run, _scored(run, weights, texts, watch))
             tracker.ask(lambda: sync(tracker.uri, run.folder))  # the mirror of the training was closed with the record
     finally:
         torch.set_num_threads(threads)
@@ -215,7 +173,7 @@ def keep_beside(run: "RunDir", record: Record, results: Path, tracker: "Tracker"
     note_beside(run, record, tracker, tell, lambda text, n: lambda done: None)
     place = path(results, record)
     if not is_inside_of(place, record.run):
-        copy_inside(run.folder / RECORD, place, record.run)
+        artifacts.copy_inside(run.folder / RECORD, place, record.run)
     artifacts.copy(run.folder / RECORD, place, record.run)
 
 
@@ -275,12 +233,12 @@ def seen_inside(run: "RunDir", record: Record, weights: "Mapping[str, Tensor]") 
     def packed(looks: "list[Glimpse]") -> bytes:
         sentences = [look.content for look in looks]
         content = {"run": record.run, "search": search.settings, "sentences": sentences, "left_out": left_out}
-        return packed_inside(content, b"".join(look.weights for look in looks))
+        return artifacts.packed_inside(content, b"".join(look.weights for look in looks))
 
     for sentence in _sentences(run):
         if len(sentence.ids) <= MOST_TOKENS:
             with_it = [*kept, look_inside(model, tokenizer, sentence, search)]
-            if len(packed(with_it)) <= LARGEST:
+            if len(packed(with_it)) <= artifacts.LARGEST:
                 kept = with_it
                 continue
         left_out.append({"about": sentence.about, "tokens": len(sentence.ids)})

@@ -1,14 +1,10 @@
 """Makes the runs of a sweep: in this process one after the other, or by a pool of processes on this machine.
 
-`on_ray.py` has Ray make them. Under Slurm each task of an array is a command of its own, with `--shard`
-(`docs/sweep.sbatch`). None of them keeps a queue: a run without a record is still to be made, and whoever makes it
-holds its lease.
-
-The pool has a thread for each worker, which hands it one run at a time. A worker is this command, started again. It
-plans the same runs from the same arguments as the sweep, which therefore names one by its number. Messages are lines of
-JSON on its standard input and output; what else it prints is shown as it is, and what libraries write to standard error
-goes to its log. It stops with a checkpoint when the sweep sends SIGTERM or is gone. If a worker dies, another one
-resumes its run.
+A run without a record is still to be made, and whoever makes it holds its lease. The pool has a thread for each worker,
+which hands it one run at a time. A worker is this command, started again: it plans the same runs, so the sweep names
+one by its number. Messages are lines of JSON on its standard input and output; what else it prints is shown as it is,
+and what libraries write to standard error goes to its log. It stops with a checkpoint when the sweep sends SIGTERM or
+is gone. If a worker dies, another one resumes its run.
 
     to it    {"number": 7, "run": "<id>"}
     from it  {"ready": true}    {"say": text}    {"begin": what, "total": n}    {"step": done, "numbers": {...}}
@@ -71,10 +67,7 @@ class Executor(ExitStack):
 
     @abstractmethod
     def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
-        """Make the runs in the order given; yields how each ended. An error of one is printed, and others go on.
-
-        When asked to stop, it begins no further run; those in progress end with a checkpoint and a code above 128.
-        """
+        """Make the runs in the order given; yields how each ended: where it was stopped, with a code above 128."""
 
 
 class InProcess(Executor):
@@ -85,10 +78,7 @@ class InProcess(Executor):
         self.tracker, self.signals, self.group = tracker, signals, group
 
     def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
-        """Make one run after the other.
-
-        Errors that every run would meet are raised: that of an only run, of a disk, of processes that share a run.
-        """
+        """Make one run after the other; errors that every run would meet are raised, and of an only run any."""
         lane = progress.lane()
         for run in runs:
             self.signals.training = True
@@ -119,10 +109,7 @@ def attempt(
     should_stop: Callable[[], bool],
     group: "Group | None" = None,
 ) -> tuple[Record | None, int]:
-    """Make a run. Returns its record and 0, or None and an exit code; `watched` is told the reason.
-
-    Other errors are raised. `group` are the processes that share each update, None: this one alone.
-    """
+    """Make a run. Returns its record and 0, or None and an exit code, whose reason is told. Other errors are raised."""
     from repro.runs.run import Run, Stopped
     from repro.training.loop import OutOfMemory
 
@@ -225,10 +212,7 @@ class Worker:
 
 
 class Pool(Executor):
-    """An executor with `n_workers` workers, which start at once: they import while the sweep prepares the text.
-
-    `command` starts a worker; its log goes below the folder `runs`.
-    """
+    """`n_workers` workers that `command` starts at once: they import while the sweep prepares the text."""
 
     def __init__(self, command: Sequence[str], runs: Path, n_workers: int, signals: Signals, why: str = "") -> None:
         super().__init__()
@@ -278,9 +262,7 @@ class Pool(Executor):
 
     def _asked(self, place: int, lane: Lane, run: RunDir) -> int:
         """Have one worker after the other make a run, until one tells how it ended; the exit code."""
-        for more in reversed(range(MOST_WORKERS)):
-            if self._ends():
-                break
+        for left in reversed(range(MOST_WORKERS)):
             worker = self._workers[place]
             code = worker.ask({"number": run.number, "run": run.id}, lane)
             if code is not None and (code <= 128 or self._ends()):
@@ -288,20 +270,18 @@ class Pool(Executor):
             ended = worker.end()
             self.signals.children.discard(worker.pid)
             if self._ends():
-                break
+                return 128 + signal.SIGTERM
             by = f"by signal {signal.Signals(-ended).name}" if ended < 0 else f"with exit code {ended}"
             said = f"The worker of {run.name} ended {by}; log {worker.log}"
             if not worker.is_ready and self._n_started == len(self._workers):  # none has been replaced yet
-                raise OSError(
-                    f"{said}\n{tail(worker.log)}\nIt had not begun. Correct that, and type the command again."
-                )
+                raise OSError(f"{said}\n{tail(worker.log)}\nIt had not begun. Correct that, and type it again.")
             self._workers[place] = self._started(place)
             lane.say(
                 f"{said}. Another takes its place, and goes on from the last checkpoint."
-                if more
+                if left
                 else f"{said}\n{tail(worker.log)}\nIt was worker {MOST_WORKERS} of this run, which is left out."
             )
-        return 128 + signal.SIGTERM if self._ends() else FAILED
+        return FAILED
 
     def _started(self, place: int) -> Worker:
         """A worker, with one card of its own where there are cards."""
@@ -380,19 +360,18 @@ def serve(asked: Sequence[RunDir], whole: Sequence[RunDir], scale: Scale, option
     _tell(ready=True)
     for line in sys.stdin:
         signals.training, job = True, json.loads(line)
-        name = f"Run {job['run']}"
+        run = runs[job["number"]]
         try:
-            name = f"{runs[job['number']].name}: run {job['run']}"
             refuse_cards(options.products)
-            if runs[job["number"]].text is None:
+            if run.text is None:
                 opened = with_texts(asked, whole, scale, options, lambda said: None)  # the sweep tells
                 runs = {run.number: run for run in opened}
-            run = runs[job["number"]]
+                run = runs[job["number"]]
             if run.id != job["run"]:
                 raise ValueError(f"it is {run.id} by now: text or code have changed. Type the command again.")
             code = attempt(run, tracker, sweep, signals.should_stop)[1]
         except Exception as error:
-            code = told(error, name, sweep)
+            code = told(error, f"{run.name}: run {job['run']}", sweep)
         _tell(ended=code)
         signals.training = False
         if signals.should_stop():

@@ -1,7 +1,4 @@
-"""What no run could end with is refused before anything is trained: faults of a row's own system, and too long lines.
-
-The checks stand here and not beside the systems, where they would be part of the code that decides a row.
-"""
+"""What no run could end with is refused before it is trained: faults of a row's own system, and too long lines."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,15 +53,12 @@ def _try_out(system: Any, hyper: "Hyper") -> None:
 
 
 def refuse_search(model: Any) -> None:
-    """Raise ValueError for a model whose search reads another prefix than it wrote, which would spoil BLEU alone.
-
-    Two hypotheses change places at each step. What the model computes from its own state is compared with what it
-    computes from the whole prefix. Cached keys stand in another order than those of a sentence.
-    """
+    """Raise ValueError for a model whose search reads another prefix than it wrote, which would spoil BLEU alone."""
     import torch
 
     from repro.model.protocol import PlainState
 
+    # two hypotheses change places at each step
     source = torch.arange(2, 2 + N_SOURCE)[None]
     state, plain = model.start(source), PlainState.begun(model, source)
     ids, rows = torch.zeros(1, dtype=torch.int64), torch.tensor([0, 0])
@@ -75,25 +69,19 @@ def refuse_search(model: Any) -> None:
         if difference > TOLERANCE * size:
             raise ValueError(
                 f"expected a search that reads what training reads, but after {length} tokens its state differs by "
-                f"{difference:.2g} from the whole prefix read anew. The keys of a state are not in the order of the "
-                "sentence: if the model depends on their order, derive it from repro.model.protocol.Plain as well."
+                f"{difference:.2g} from the whole prefix read anew. Keys of a state are not in a sentence's order; "
+                "if the model depends on their order, derive it from repro.model.protocol.Plain as well."
             )
         state, plain = state.reorder(rows), plain.reorder(rows)
         ids, rows = torch.tensor([2 + length, SKETCHED - length]), torch.tensor([1, 0])
 
 
 def refuse_reach(model: Any) -> None:
-    """Raise ValueError for a restricted self-attention that sees nothing, or more in the encoder than in the decoder.
-
-    The weights of a query that sees nothing are uniform, over the future as well.
-    """
+    """Raise ValueError for a restricted self-attention that sees nothing, whose weights are uniform over all places."""
     from repro.model.ablations.reach import Restricted
 
     if isinstance(model, Restricted) and (model.r < 1 or model.r % 2 != 1):
-        raise ValueError(
-            f"expected an odd r of at least 1, got {model.r}: of r positions the encoder sees one and as many on each "
-            "side of it. Choose another r."
-        )
+        raise ValueError(f"expected an odd r of at least 1, got {model.r}: a place and as many on each side are seen.")
 
 
 # Lines -------------------------------------------------------------------------------------------
@@ -107,10 +95,7 @@ def as_ids(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
 
 
 def n_places(model: Any, backend: str = "torch") -> int | None:
-    """Tokens of the longest line that a model can read or write in this backend; None: there is no limit.
-
-    A system of one's own that has places, but none of our parts with places, states their number as `n_places`.
-    """
+    """Tokens of the longest line that a model can read or write in this backend; None: there is no limit."""
     from repro.decoding.ctranslate import POSITIONS
     from repro.model.ablations.static import ByPlace
     from repro.model.embedding import LearnedPositions
@@ -138,10 +123,7 @@ def refuse_long(side: "Side", most: int | None, where: str, numbers: Sequence[in
 
 
 def refuse_long_lines(runs: Sequence[RunDir]) -> None:
-    """Raise ValueError where a line of dev or test, or what a search may write for it, is too long for a run.
-
-    Finished runs are not checked: their searches have stayed within the limit.
-    """
+    """Raise ValueError where a line of dev or test, or what a search may write for it, is too long for a run."""
     looked_at = set()
     for run in runs:
         spec, row = run.spec, (run.table, run.row)

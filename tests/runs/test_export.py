@@ -1,9 +1,6 @@
 """Models that leave: each folder is whole, says what it is, opens without this project, or is refused."""
 
-import functools
-import importlib.util
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,30 +16,10 @@ from repro.results.record import load
 from repro.runs.export import FORMATS, model_card
 from repro.runs.load import open_run
 
-NEEDS = {"huggingface": "transformers", "ctranslate2": "ctranslate2", "safetensors": "safetensors"}
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return finished(tmp_path_factory.mktemp("run"), train_tokenizer(LINES * 3, Subwords("bpe", 280)))
-
-
-@pytest.fixture(scope="module")
-def exported(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """exported(format) -> the folder of the export, which tests only read; skips without the library it is for."""
-
-    @functools.cache
-    def made(to: str) -> Path:
-        folder = tmp_path_factory.mktemp(to) / "out"
-        assert main(["export", str(run.folder), str(folder), "--format", to]) == 0
-        return folder
-
-    def of(to: str) -> Path:
-        if importlib.util.find_spec(NEEDS[to]) is None:
-            pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[dev]"')
-        return made(to)
-
-    return of
 
 
 def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: Path) -> None:
@@ -81,33 +58,20 @@ def test_the_card_of_a_parser_speaks_of_trees() -> None:
     assert "python -m repro parse makes trees of them" in card
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--format", "onnx", "out"), "invalid choice: 'onnx' (choose from"),
-        (("out",), "the following arguments are required: --format"),
-        (("--format", "safetensors", "file"), "which is a file"),
-    ],
-)
-def test_bad_words_are_named(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...], said: str,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    Path("file").touch()
-    try:
-        code = main(["export", str(run.folder), *words])
-    except SystemExit as end:
-        code = end.code
-    assert code == 2
-    assert said in capsys.readouterr().err
+def test_a_file_is_no_folder(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["export", str(run.folder), "--format", "safetensors", str(tmp_path / "file")]) == 2
+    assert "which is a file" in capsys.readouterr().err
 
 
 def test_one_format_does_not_take_the_folder_of_another_and_is_not_read_as_a_run(
-    run: Run, exported: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = exported("huggingface")
-    assert "holds something else" in asked(run, capsys, "export", "--format", "safetensors", folder, code=2)
+    folder, words = tmp_path / "out", ("export", "--format", "safetensors")
+    asked(run, capsys, *words, folder)
+    origin = json.loads((folder / "run.json").read_bytes())
+    (folder / "run.json").write_text(json.dumps({**origin, "format": "huggingface"}))
+    assert "holds something else" in asked(run, capsys, *words, folder, code=2)
     (tmp_path / "text").write_text("sees\n", "utf-8")
     assert main(["translate", str(folder), str(tmp_path / "text")]) == 2
     assert "is an export to huggingface, for others to open" in capsys.readouterr().err

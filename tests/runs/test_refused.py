@@ -143,12 +143,6 @@ def test_a_system_without_a_name_stops_its_own_row_alone() -> None:
             rows_of([table], SMOKE.base, chosen, TASK)
 
 
-def test_rows_that_were_not_asked_for_are_compared_all_the_same() -> None:
-    table = Table(name="t", rows=[Row(name, same, Paper(), system=Toy) for name in "ab"], title="")
-    with pytest.raises(ValueError, match=r"^Row 'b' of t is row 'a' of t again"):
-        rows_of([table], SMOKE.base, ["b"], TASK)
-
-
 # Lines ----------------------------------------------------------------------------------------------------
 
 

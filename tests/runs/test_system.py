@@ -6,11 +6,11 @@ import runpy
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -24,9 +24,7 @@ from repro.experiment import Paper, Row, main
 from repro.model import cost, counted
 from repro.model.ablations.batch_norm import BatchNormalised
 from repro.model.ablations.scores import UnscaledDot
-from repro.model.build import sketched
 from repro.model.config import BASE, Hyper
-from repro.model.protocol import refuse_parts
 from repro.model.rivals.recurrent import Simple
 from repro.model.transformer import Transformer
 from repro.results import provenance, record
@@ -79,8 +77,7 @@ def make(folder: Path, *more: str, of: list[Row] | None = None) -> None:
         main("table_toy", rows(folder) if of is None else of, [*text, *places(folder, *more)])
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(NamedTuple):
     """What the command left."""
 
     folder: Path
@@ -202,7 +199,11 @@ TYPED_IN = type("Mine", (Toy,), {"__module__": "__main__"})
 @pytest.mark.parametrize(
     ("system", "options", "message"),
     [
-        (lambda hyper, size: Toy(hyper, size), [], "A system: expected what has a name of its own, got <function <lambda>"),
+        (
+            lambda hyper, size: Toy(hyper, size),
+            [],
+            "A system: expected what has a name of its own, got <function <lambda>",
+        ),
         (Toy(SCALES["smoke"].base, 7), [], "A system: expected what has a name of its own, got Toy("),
         (partial(Toy, depth="3"), [], "A system: expected what has a name of its own, got '3'"),
         (TYPED_IN, [], "A system: Mine was typed in. Put it into a file and import it."),  # as in a notebook
@@ -233,11 +234,6 @@ def test_what_is_no_system_is_refused_before_any_training(
         make(tmp_path, "--rows=x", *options, of=[row])
     assert message in capsys.readouterr().err
     assert not [*(tmp_path / "runs").glob("*/checkpoints")]
-
-
-def test_what_needs_whole_updates_is_not_shared_out() -> None:
-    refuse_parts(sketched(BatchNormalised, SCALES["smoke"].base, 7), 1)
-    refuse_parts(sketched(Transformer, SCALES["smoke"].base, 7), 8)
 
 
 def test_systems_are_told_apart_by_class_and_arguments() -> None:
@@ -344,35 +340,29 @@ def test_what_a_system_imports_is_to_be_committed_too(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("gpu", "system", "change", "precision", "expected"),
+    ("gpu", "settings", "expected"),
     [
-        (True, None, {}, "bf16", (COMPILED, PACKED)),
-        (False, None, {}, "bf16", ()),
-        (True, None, {}, "fp32", (PACKED,)),  # no kernel: attention pads
-        (True, None, {"n_heads": 1, "d_k": 512, "d_v": 512}, "bf16", (PACKED,)),
-        (True, None, {"attention_dropout": 0.1}, "bf16", (PACKED,)),  # as in Table 4
-        (True, partial(Transformer, mix=UnscaledDot), {}, "bf16", ()),
-        (True, Simple, {}, "bf16", ()),
+        (True, {}, (COMPILED, PACKED)),
+        (False, {}, ()),
+        (True, {"precision": "fp32"}, (PACKED,)),  # no kernel: attention pads
+        (True, {"hyper": replace(BASE, n_heads=1, d_k=512, d_v=512)}, (PACKED,)),
+        (True, {"hyper": replace(BASE, attention_dropout=0.1)}, (PACKED,)),  # as in Table 4
+        (True, {"system": partial(Transformer, mix=UnscaledDot)}, ()),
+        (True, {"system": Simple}, ()),
     ],
 )
 def test_a_gpu_compiles_what_reads_packed_batches_by_the_kernel(
-    monkeypatch: pytest.MonkeyPatch,
-    gpu: bool,
-    system: Any,
-    change: dict[str, Any],
-    precision: str,
-    expected: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch, gpu: bool, settings: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
     monkeypatch.setattr("repro.model.compiled.begin_run", lambda: None)
     monkeypatch.setattr("repro.model.compiled.why_not", lambda: None)
-    calls: list[str] = []
-    said: list[str] = []
+    calls, said = list[str](), list[str]()
     model = SimpleNamespace(compile_layers=lambda: calls.append("compiled"))
-    settings: Any = SimpleNamespace(system=system, hyper=replace(BASE, **change), precision=precision)
-    assert made_for_gpu(model, settings, said.append) == expected
+    spec: Any = SimpleNamespace(**{"system": None, "hyper": BASE, "precision": "bf16"} | settings)
+    assert made_for_gpu(model, spec, said.append) == expected
     assert calls == ["compiled"] * (COMPILED in expected)
     monkeypatch.setattr("repro.model.compiled.why_not", lambda: "RuntimeError: Failed to find C compiler.")
-    assert made_for_gpu(model, settings, said.append) == expected[-1:]
+    assert made_for_gpu(model, spec, said.append) == expected[-1:]
     assert len(calls) == (COMPILED in expected)
     assert ["(RuntimeError: Failed to find C compiler.)" in line for line in said] == [True] * gpu
