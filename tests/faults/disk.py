@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -115,41 +116,38 @@ class Disk:
     def _name(self, path: Any) -> str:
         return os.path.relpath(os.fspath(path), self.folder)
 
-    def _is_ours(self, target: Any) -> bool:
-        return target in self._open if isinstance(target, int) else not self._name(target).startswith("..")
-
     @contextmanager
-    def watching(self) -> Iterator["Disk"]:
-        """Record what is done meanwhile; at the end the record and the folder must agree."""
+    def watching(self, refused: int = -1, error: int = 0) -> Iterator["Disk"]:
+        """Record what is done meanwhile; at the end the record and the folder must agree. A call of the record (from
+        0) may be refused, with an error.
+        """
         with ExitStack() as stack:
             for call in CALLS:
-                stack.enter_context(mock.patch.object(os, call, self._watched(call, getattr(os, call))))
+                watched = partial(self._watched, call, getattr(os, call), refused, error)
+                stack.enter_context(mock.patch.object(os, call, watched))
             yield self
         found = {self._name(path): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
         assert self.now.killed() == found, "something was written in another way than by the calls that are watched"
 
-    def _watched(self, call: str, really: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(*arguments: Any, **named: Any) -> Any:
-            if not self._is_ours(arguments[0]):
-                return really(*arguments, **named)
-            before, n = self.now, len(self.calls) + 1
-            if call == "write":
-                _, inode = self._open[arguments[0]]
-                data = bytes(arguments[1])
-                self._keep(
-                    f"halfway through call {n}, write",
-                    before.content(inode, before.seen[inode] + data[: len(data) // 2]),
-                )
-            if call == "fsync" and stat.S_ISDIR(os.fstat(arguments[0]).st_mode):
-                after = before.pushed_folder(self._open[arguments[0]][0].removeprefix("."))
-            else:
-                after = before
-            result = really(*arguments, **named)
-            self.calls.append(call)
-            self._keep(f"after call {n}, {call}", self._after(call, after, result, arguments))
-            return result
-
-        return watched
+    def _watched(self, call: str, really: Callable[..., Any], refused: int, error: int, *of: Any, **named: Any) -> Any:
+        target, before, n = of[0], self.now, len(self.calls) + 1
+        if not (target in self._open if isinstance(target, int) else not self._name(target).startswith("..")):
+            return really(*of, **named)
+        self.calls.append(call)
+        refusal = OSError(error, os.strerror(error), str(target)) if n == refused + 1 else None
+        if refusal and call != "close":  # a file is closed even where closing fails
+            raise refusal
+        if call == "write":
+            inode, data = self._open[target][1], bytes(of[1])
+            half = before.content(inode, before.seen[inode] + data[: len(data) // 2])
+            self._keep(f"halfway through call {n}, write", half)
+        elif call == "fsync" and stat.S_ISDIR(os.fstat(target).st_mode):
+            before = before.pushed_folder(self._open[target][0].removeprefix("."))
+        result = really(*of, **named)
+        self._keep(f"after call {n}, {call}", self._after(call, before, result, of))
+        if refusal:
+            raise refusal
+        return result
 
     def _after(self, call: str, before: Moment, result: Any, arguments: tuple[Any, ...]) -> Moment:
         target = arguments[0]
@@ -202,33 +200,8 @@ def prepack(files: Files, folder: Path) -> Path:
 @contextmanager
 def refusing(folder: Path, k: int, error: int) -> Iterator[list[str]]:
     """The k-th call that changes `folder` fails (k from 0); gives the calls."""
-    made: list[str] = []
-    handles: set[int] = set()
-
-    def refused(call: str, really: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(*arguments: Any, **named: Any) -> Any:
-            target = arguments[0]
-            ours = target in handles if isinstance(target, int) else str(target).startswith(str(folder))
-            if not ours:
-                return really(*arguments, **named)
-            made.append(call)
-            if call == "close":
-                handles.discard(target)
-            if len(made) == k + 1:
-                if call == "close":
-                    really(*arguments, **named)  # a file is closed even where closing fails
-                raise OSError(error, os.strerror(error), str(target))
-            result = really(*arguments, **named)
-            if call == "open":
-                handles.add(result)
-            return result
-
-        return wrapped
-
-    with ExitStack() as stack:
-        for call in CALLS:
-            stack.enter_context(mock.patch.object(os, call, refused(call, getattr(os, call))))
-        yield made
+    with Disk(folder).watching(k, error) as disk:
+        yield disk.calls
 
 
 def fill(disk: Path, spare: int = 0) -> None:

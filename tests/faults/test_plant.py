@@ -1,20 +1,40 @@
-"""Planted defects: each can be planted in the code as it stands, and the runner tells red from green."""
+"""Planted defects: each can be planted in the code as it stands, and turns the tests red that are there to find it.
+
+    pytest -m faults tests/faults/test_plant.py -k WORD_OF_ITS_NAME
+
+A test that stays green with its defect in place proves nothing: that is a failure here. So is a test that is red
+without any defect, and one that cannot run.
+"""
 
 import ast
+import functools
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from faults.defects import DEFECTS, Defect
-from faults.plant import ROOT, failures, planted
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("repro", "experiments", "tests", "benchmarks", "docs")  # copied, with the files beside them
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-o", "addopts=--import-mode=importlib")
+GREEN, RED = 0, 1  # pytest's exit codes; any other means that the test itself did not run
+each_defect = pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 
 
-@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def planted(defect: Defect) -> str:
+    """The text of the defect's file with the defect in it."""
+    text = (ROOT / defect.file).read_text("utf-8")
+    assert text.count(defect.old) == 1, f"The code has changed: write the defect of {defect.file} anew."
+    return text.replace(defect.old, defect.new)
+
+
+@each_defect
 def test_a_defect_fits_the_code(defect: Defect) -> None:
-    text = planted(defect)
-    if defect.file.endswith(".py"):  # a script of the report is JavaScript: the browser's tests run it
-        ast.parse(text)
+    ast.parse(planted(defect))
     assert defect.tests
 
 
@@ -24,25 +44,46 @@ def test_each_test_that_is_named_is_there(collected_tests: set[str]) -> None:
     named = {test for defect in DEFECTS for test in defect.tests} - there
     if not named:
         return
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=--import-mode=importlib", *named]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run([*PYTEST, "--collect-only", *named], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, "\n".join(line for line in done.stdout.split("\n") if "ERROR" in line) + done.stderr
 
 
-@pytest.mark.slow
-def test_the_runner_tells_red_from_green(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "sample.py").write_text("def f() -> int:\n    return 1\n")
-    (tmp_path / "test_sample.py").write_text("from sample import f\n\ndef test_sees():\n    assert f() == 1\n")
-    (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n")
-    defects = [
-        Defect("seen", "sample.py", "return 1", "return 2", ("test_sample.py::test_sees",)),
-        Defect("not seen", "sample.py", "return 1", "return 1.0", ("test_sample.py::test_sees",)),
-        Defect("no such test", "sample.py", "return 1", "return 2", ("test_sample.py::test_absent",)),
-    ]
-    assert failures(defects, tmp_path) == 3
-    printed = capsys.readouterr().out
-    for said in ("RED WITHOUT A DEFECT  test_sample.py::test_absent", "  seen  ", "  not seen  ", "  no such test  "):
-        assert printed.count(said) == 1
-    words = [line.partition("  ")[0] for line in printed.split("\n") if " s  " in line and "::" in line]
-    assert words == ["red", "STAYED GREEN", "DID NOT RUN"]
-    assert "return 1" in (tmp_path / "sample.py").read_text(), "the defect was left in"
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What tests need of the checkout."""
+    folder = tmp_path_factory.mktemp("copy")
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    for file in ROOT.glob("[!.]*.*"):
+        if file.is_file():  # an editable installation leaves a folder of such a name
+            shutil.copy(file, folder)
+    return folder
+
+
+def outcome(copy: Path, test: str) -> tuple[int, str]:
+    """The exit code of one test in the copy, and what was printed."""
+    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}  # no stale byte code
+    command = [*PYTEST, "-x", "-p", "no:cacheprovider", test]
+    with tempfile.TemporaryFile() as said:  # no pipe, which a child of the test may hold open
+        code = subprocess.run(command, cwd=copy, env=environment, stdout=said, stderr=said, timeout=600).returncode
+        said.seek(0)
+        return code, said.read().decode("utf-8", "replace")
+
+
+sound = functools.cache(outcome)
+
+
+@pytest.mark.faults
+@each_defect
+def test_its_tests_turn_red(copy: Path, defect: Defect) -> None:
+    for test in defect.tests:
+        code, printed = sound(copy, test)
+        assert code == GREEN, f"{test} is not green without a defect: {printed}"
+    file, text = copy / defect.file, planted(defect)
+    file.write_text(text, "utf-8")
+    try:
+        for test in defect.tests:
+            code, printed = outcome(copy, test)
+            assert code == RED, f"{test} stayed green, or did not run: {printed}"
+    finally:
+        shutil.copy(ROOT / defect.file, file)

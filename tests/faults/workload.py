@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from own_signals import hear_all
+from own_signals import hear_all, places
 
 STEPS, LOG = 32, 5  # no stop, checkpoint or averaged step has to fall on a line of the journal
 FORK = multiprocessing.get_context("forkserver")
@@ -42,15 +42,15 @@ class Act:
     place: str
     n: int
     signals: tuple[int, ...] = ()
-    error: BaseException | None = None
+    raises: bool = False
     hangs: bool = False
     spoils: bool = False  # a number becomes none, or memory ends
 
     def __call__(self) -> None:
         for number in self.signals:
             os.kill(os.getpid(), number)
-        if self.error:
-            raise self.error
+        if self.raises:
+            raise ArithmeticError("planted")
         if self.hangs:
             time.sleep(600)
 
@@ -132,16 +132,8 @@ def play(plan: Plan) -> None:
         install(act)
     if plan.slow:
         install(Act(place="forward", n=0), each=lambda: time.sleep(plan.slow))
-    folder = plan.folder
-    experiment.main(
-        "table_x",
-        [],
-        [
-            "--scale=tiny", f"--data-dir={folder / 'text'}", f"--results-dir={folder / 'results'}",
-            f"--runs-dir={folder / 'runs'}", f"--cache-dir={folder / 'cache'}",
-            f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *plan.options,
-        ],
-    )  # fmt: skip
+    own = places(plan.folder, *plan.options)
+    experiment.main("table_x", [], ["--scale=tiny", f"--data-dir={plan.folder / 'text'}", *own])
 
 
 class NoMirror:
@@ -208,25 +200,17 @@ def spoiled(place: str, real: Callable[..., Any], *arguments: Any, **options: An
     return real(*arguments, **options)
 
 
-def one_of_several(wanted: dict[str, Any]) -> None:
-    """Be one of the processes that PyTorch's launcher started; in one of them something happens."""
+def one_of_several(folder: str, patience: float, act: dict[str, Any], another_plan: bool) -> None:
+    """Be one of the processes that PyTorch's launcher started; in the second something happens."""
     from repro.data import datamodule
     from repro.training import group
 
-    group.PATIENCE = timedelta(seconds=wanted["patience"])
-    acts: tuple[Act, ...] = ()
-    if os.environ["RANK"] == "1" and "place" in wanted:
-        acts = (Act(place=wanted["place"], n=wanted["n"], signals=tuple(wanted["signals"]), hangs=wanted["hangs"]),)
-        if wanted["raises"]:
-            acts = (replace(acts[0], error=ArithmeticError("planted")),)
-    if os.environ["RANK"] == "1" and wanted.get("plan"):
-        given = datamodule.Plan
-
-        def other(**options: Any) -> Any:
-            return given(**{**options, "data_hash": "another"})
-
-        datamodule.Plan = other  # type: ignore[assignment, misc]
-    play(Plan(folder=Path(wanted["folder"]), acts=acts, options=("--devices=2",)))
+    group.PATIENCE = timedelta(seconds=patience)
+    is_second = os.environ["RANK"] == "1"
+    if is_second and another_plan:
+        given: Any = datamodule.Plan
+        datamodule.Plan = lambda **options: given(**options | {"data_hash": "another"})  # type: ignore[assignment, misc]
+    play(Plan(folder=Path(folder), acts=(Act(**act),) if is_second and act else (), options=("--devices=2",)))
 
 
 if __name__ == "__main__":
@@ -234,5 +218,4 @@ if __name__ == "__main__":
         from repro.runs.launch import launch as launch_processes
 
         sys.exit(launch_processes(sys.argv, 2))
-    arguments = json.loads(sys.argv.pop())
-    one_of_several(arguments)
+    one_of_several(**json.loads(sys.argv.pop()))
