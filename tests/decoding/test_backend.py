@@ -1,7 +1,6 @@
 """Each backend answers the same questions about the same weights."""
 
 import copy
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,6 @@ from repro.decoding.search import Search
 from repro.decoding.translate import score_tokens, translate
 from repro.model import bfloat16, prepacked
 from repro.model.bfloat16 import bfloat16_products
-from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
 
 
@@ -50,30 +48,6 @@ def test_nothing_is_dropped_out_of_a_model_that_comes_from_training(model: Trans
 def test_scoring_no_sentence_is_refused(model: Transformer) -> None:
     with pytest.raises(ValueError, match="expected at least one sentence to score, got none"):
         score_tokens(model, [])
-
-
-def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -> None:
-    # unequal batches, each sentence by itself, and token by token from the softmax
-    whole = pairs()
-    total, n = 0.0, 0
-    with torch.no_grad():
-        for source, read, target in zip(whole.source, whole.decoder_in, whole.target, strict=True):
-            log_prob = model(source[None], read[None])[0].log_softmax(-1)
-            for t, gold in enumerate(target.tolist()):
-                if gold != PAD:
-                    total, n = total - log_prob[t, gold].item(), n + 1
-    batches = [
-        replace(
-            whole,
-            **{name: getattr(whole, name)[part] for name in ("sentence", "source", "decoder_in", "target")},
-            n_target=int((whole.target[part] != PAD).sum()),
-        )
-        for part in (slice(0, 1), slice(1, None))
-    ]
-    assert batches[0].n_target != batches[1].n_target
-    assert score_tokens(model, batches).nll == pytest.approx(total / n, rel=1e-5)
-    each = [score_tokens(model, [batch]).nll for batch in batches]
-    assert sum(each) / 2 != pytest.approx(total / n, rel=1e-2), "or the test could not tell"
 
 
 def test_the_torch_backend_can_make_products_in_bfloat16(model: Transformer) -> None:

@@ -49,13 +49,6 @@ def ours(tokenizer: Tokenizer) -> Transformer:
 
 
 @pytest.fixture(scope="module")
-def text(tokenizer: Tokenizer) -> Any:
-    """200 sources of 1 to 15 tokens and their end."""
-    random = np.random.default_rng(1)
-    return decode.encoded([np.append(random.integers(2, tokenizer.size, n), EOS) for n in random.integers(1, 16, 200)])
-
-
-@pytest.fixture(scope="module")
 def source(text: Any) -> Tensor:
     return padded(text)
 

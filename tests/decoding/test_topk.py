@@ -20,6 +20,13 @@ def sorted_whole(weight: Tensor, hidden: Tensor, k: int) -> tuple[Tensor, Tensor
     return value[:, :k], token[:, :k]
 
 
+def check(softmax: Softmax, weight: Tensor, hidden: Tensor, k: int, atol: float) -> None:
+    value, token = softmax.top_k(hidden, k)
+    expected_value, expected_token = sorted_whole(weight, hidden.to(weight.dtype), k)
+    assert torch.equal(token, expected_token)
+    torch.testing.assert_close(value.float(), expected_value, rtol=0, atol=atol)
+
+
 @pytest.mark.parametrize("block", [32, 96, 4_096])
 @pytest.mark.parametrize("n_tokens", [13, 32, 33, 64, 1_000])
 def test_the_same_as_sorting_the_whole_softmax(n_tokens: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,11 +35,7 @@ def test_the_same_as_sorting_the_whole_softmax(n_tokens: int, block: int, monkey
     weight = 3 * torch.randn(n_tokens, 5, generator=generator)
     softmax = Softmax(weight)
     for k, n_rows in ((8, 3), (8, 3), (8, 7), (min(42, n_tokens), 1), (4, 5)):  # in the room of those before
-        hidden = torch.randn(n_rows, 5, generator=generator)
-        value, token = softmax.top_k(hidden, k)
-        expected_value, expected_token = sorted_whole(weight, hidden, k)
-        assert torch.equal(token, expected_token)
-        torch.testing.assert_close(value, expected_value, rtol=0, atol=1e-5)
+        check(softmax, weight, torch.randn(n_rows, 5, generator=generator), k, atol=1e-5)
 
 
 def test_padding_takes_no_group_from_likelier_tokens() -> None:
@@ -40,10 +43,7 @@ def test_padding_takes_no_group_from_likelier_tokens() -> None:
     weight = torch.zeros(6 * translate.GROUP, 1)
     weight[PAD] = 9
     weight[5 :: translate.GROUP, 0] = torch.arange(1.0, 7.0)
-    value, token = Softmax(weight).top_k(torch.ones(1, 1), 5)
-    expected_value, expected_token = sorted_whole(weight, torch.ones(1, 1), 5)
-    assert torch.equal(token, expected_token)
-    torch.testing.assert_close(value, expected_value, rtol=0, atol=1e-5)
+    check(Softmax(weight), weight, torch.ones(1, 1), 5, atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [8, 16])
@@ -69,10 +69,7 @@ def test_of_equal_tokens_the_lowest_id_comes_first(dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(0)
     weight = torch.randint(-2, 3, (300, 3), generator=generator).to(dtype)
     hidden = torch.randint(-2, 3, (50, 3), generator=generator).to(dtype)
-    value, token = Softmax(weight).top_k(hidden, 10)
-    expected_value, expected_token = sorted_whole(weight, hidden, 10)
-    assert torch.equal(token, expected_token)
-    torch.testing.assert_close(value.float(), expected_value, rtol=0, atol=2e-6)
+    check(Softmax(weight), weight, hidden, 10, atol=2e-6)
 
 
 def test_fewer_pieces_than_are_wanted() -> None:
@@ -97,11 +94,9 @@ def test_large_logits_do_not_overflow() -> None:
 def test_products_may_be_of_lower_precision_than_sums() -> None:
     generator = torch.Generator().manual_seed(0)
     weight, hidden = torch.randn(1_000, 16, generator=generator), torch.randn(4, 16, generator=generator)
-    value, token = Softmax(weight, torch.bfloat16).top_k(hidden, 4)
-    expected_value, expected_token = sorted_whole(weight.bfloat16(), hidden.bfloat16(), 4)
-    assert value.dtype == torch.float32
-    assert torch.equal(token, expected_token)
-    torch.testing.assert_close(value, expected_value, rtol=0, atol=2e-6)
+    softmax = Softmax(weight, torch.bfloat16)
+    assert softmax.top_k(hidden, 4)[0].dtype == torch.float32
+    check(softmax, weight.bfloat16(), hidden, 4, atol=2e-6)
 
 
 numbers = st.sampled_from([-math.inf, -2.5, -1.0, -0.0, 0.0, 1e-30, 1.0, 3.5, math.inf])
