@@ -1,7 +1,6 @@
 """A batch holds the tokens of its sentences, padded, and the target shifted right by one."""
 
 import itertools
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def test_a_batch_made_by_hand() -> None:
     assert batch.source.tolist() == [[8, 9, EOS, PAD], [5, 6, 7, EOS], [60_000, EOS, PAD, PAD]]
     assert batch.target.tolist() == [[17, 18, EOS, PAD], [11, EOS, PAD, PAD], [14, 15, 16, EOS]]
     assert batch.decoder_in.tolist() == [[PAD, 17, 18, EOS], [PAD, 11, EOS, PAD], [PAD, 14, 15, 16]]
-    assert (batch.n_source, batch.n_target) == (3 + 4 + 2, 3 + 2 + 4)
+    assert (batch.n_source, batch.n_target, batch.slots) == (3 + 4 + 2, 3 + 2 + 4, 24)
     assert (batch.n_update, batch.micro, batch.step) == (23, 1, 7)
 
 
@@ -42,21 +41,6 @@ def test_an_empty_share_is_one_row_of_padding() -> None:
         assert ids.tolist() == [[PAD]]
         assert ids.dtype == torch.int64
     assert (batch.n_source, batch.n_target, batch.n_update) == (0, 0, 23)
-
-
-@given(sides, st.randoms(use_true_random=False))
-def test_nothing_is_lost_and_nothing_added(pairs: Pairs, random: Random) -> None:
-    source, target = (encoded(side) for side in zip(*pairs, strict=True))
-    sentences = np.array(random.choices(range(len(pairs)), k=len(pairs)))
-    batch = make_batch(source, target, sentences, n_update=1)
-    for ids, side in ((batch.source, source), (batch.target, target)):
-        assert ids.dtype == torch.int64
-        assert ids.shape == (len(sentences), side.lengths[sentences].max())
-        for row, i in zip(ids.tolist(), sentences, strict=True):
-            assert row == side.sentence(i).tolist() + [PAD] * (len(row) - side.lengths[i])
-    assert batch.n_source == (batch.source != PAD).sum()
-    assert batch.n_target == (batch.target != PAD).sum()
-    assert batch.slots == batch.source.numel() + batch.target.numel()
 
 
 @given(sides)

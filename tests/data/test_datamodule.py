@@ -17,7 +17,7 @@ import lightning as L
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import LambdaCallback, ModelCheckpoint
 from model.samples import numbered
 
 from repro.corpora.catalogue import GrammarSizes
@@ -90,7 +90,6 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:.*does not have many workers",
     "ignore:Checkpoint directory .* not empty",
     "ignore:The dirpath has changed",
-    "ignore:Using ModelCheckpoint with manual optimization",
 )
 
 
@@ -117,26 +116,6 @@ class Witness(L.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
-class TwoOptimizers(Witness):
-    """Two steps of an optimizer for each batch, as adversaries train: `global_step` counts both."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.automatic_optimization = False
-        self.other = torch.nn.Parameter(torch.zeros(()))
-
-    def training_step(self, batch: Batch, batch_idx: int) -> torch.Tensor:
-        loss = super().training_step(batch, batch_idx) + self.other * batch.n_source
-        self.manual_backward(loss)
-        for optimizer in self.optimizers():  # type: ignore[union-attr]
-            optimizer.step()
-            optimizer.zero_grad()
-        return loss
-
-    def configure_optimizers(self) -> Any:
-        return [torch.optim.SGD([one], lr=0.1) for one in (self.weight, self.other)]
-
-
 def trainer(folder: Path, **options: Any) -> L.Trainer:
     """Of somebody else: what is not asked for is as Lightning has it. A checkpoint after each step."""
     after_each = ModelCheckpoint(
@@ -147,10 +126,8 @@ def trainer(folder: Path, **options: Any) -> L.Trainer:
     return L.Trainer(**defaults | quiet | options)
 
 
-def fit(
-    folder: Path, data: Any = None, witness: Witness | None = None, resume: Path | None = None, **options: Any
-) -> Witness:
-    witness = witness or Witness()
+def fit(folder: Path, data: Any = None, resume: Path | None = None, **options: Any) -> Witness:
+    witness = Witness()
     trainer(folder, **options).fit(witness, data or translation(), ckpt_path=resume, weights_only=True)
     return witness
 
@@ -169,7 +146,15 @@ def sentences(trained: list[tuple[Any, ...]]) -> list[int]:
 
 @pytest.mark.parametrize("asked_again", [0, 1])  # for its loaders, after so many epochs
 def test_epochs_end_and_each_has_its_own_order(tmp_path: Path, asked_again: int) -> None:
-    witness = fit(tmp_path, max_epochs=3, reload_dataloaders_every_n_epochs=asked_again)
+    data, beside = translation(), list[list[int]]()
+
+    def reads(trainer: L.Trainer, *_: Any) -> None:
+        if trainer.global_step in (2, EPOCH):  # a loader of its own
+            beside.append(sorted(i for batch in data.train_dataloader() for i in seen(batch)))
+
+    options: Any = {"callbacks": [LambdaCallback(on_train_batch_end=reads)], "max_epochs": 3}
+    witness = fit(tmp_path, data, reload_dataloaders_every_n_epochs=asked_again, **options)
+    assert beside == [list(range(97))] * 2
     assert len(witness.trained) == 3 * EPOCH == 3 * len(translation().train_dataloader())
     epochs = [sentences(witness.trained[i * EPOCH : (i + 1) * EPOCH]) for i in range(3)]
     assert epochs == [planned(0), planned(1), planned(2)]
@@ -177,31 +162,6 @@ def test_epochs_end_and_each_has_its_own_order(tmp_path: Path, asked_again: int)
     assert len({tuple(epoch) for epoch in epochs}) == 3
     assert sorted(witness.held_out[-3 * 31 :]) == sorted(3 * [*range(31)])
     assert 0 < len(witness.held_out[: -3 * 31]) < 31  # two batches, before training
-
-
-class Reader(L.Callback):
-    """Reads batches of its own beside the training."""
-
-    def __init__(self) -> None:
-        self.read: list[list[int]] = []
-
-    def on_train_batch_end(self, trainer: L.Trainer, *_: Any, **_named: Any) -> None:
-        if trainer.global_step in (2, EPOCH):
-            loader = trainer.datamodule.train_dataloader()  # type: ignore[attr-defined]
-            self.read.append(sorted(i for batch in loader for i in seen(batch)))
-
-
-def test_a_loader_read_beside_or_after_training_gives_whole_epochs(tmp_path: Path) -> None:
-    reader, data = Reader(), translation()
-    witness = fit(tmp_path, data, max_epochs=2, callbacks=[reader])
-    assert sentences(witness.trained) == [*planned(0), *planned(1)]
-    loader = data.train_dataloader()
-    for _ in range(2):
-        reader.read.append(sorted(i for batch in loader for i in seen(batch)))
-    assert reader.read == [list(range(97))] * 4
-    kept = trainer(tmp_path / "again", max_epochs=1)
-    kept.fit(Witness(), data)
-    assert len(list(kept.train_dataloader)) == EPOCH, "its own batches, when it is done"  # type: ignore[arg-type]
 
 
 def test_a_prepared_corpus_gives_its_splits_and_its_tokenizer(tmp_path: Path) -> None:
@@ -233,23 +193,17 @@ def test_without_a_trainer_each_iteration_is_the_next_epoch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "accumulate", "kind"),
-    [
-        ({"max_steps": 2 * EPOCH + 3}, 2, Witness),
-        ({"max_epochs": 3, "limit_train_batches": 5}, 1, Witness),
-        ({"max_epochs": 2}, 1, TwoOptimizers),
-    ],
+    ("limits", "accumulate"), [({"max_steps": 2 * EPOCH + 3}, 2), ({"max_epochs": 3, "limit_train_batches": 5}, 1)]
 )
 def test_a_checkpoint_of_lightnings_is_gone_on_from_exactly(
-    tmp_path: Path, limits: dict[str, Any], accumulate: int, kind: type[Witness]
+    tmp_path: Path, limits: dict[str, Any], accumulate: int
 ) -> None:
     options = limits | {"accumulate_grad_batches": accumulate}
-    unbroken = fit(tmp_path, translation(accumulate), kind(), **options)
-    n, stops = len(unbroken.trained) // accumulate, 2 if kind is TwoOptimizers else 1
+    unbroken = fit(tmp_path, translation(accumulate), **options)
+    n = len(unbroken.trained) // accumulate
     once = limits.get("limit_train_batches", EPOCH)
     for k in (1, once - 1, once, once + 1, n - 1):
-        resume = tmp_path / f"step={k * stops}.ckpt"
-        resumed = fit(tmp_path / "again", translation(accumulate), kind(), resume, **options)
+        resumed = fit(tmp_path / "again", translation(accumulate), tmp_path / f"step={k}.ckpt", **options)
         assert resumed.trained == unbroken.trained[accumulate * k :], k
         assert torch.equal(resumed.weight, unbroken.weight)
 
