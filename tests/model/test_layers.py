@@ -1,7 +1,5 @@
 """Layers by their definition; dropout and the first weights by their statistics."""
 
-import itertools
-
 import pytest
 import torch
 from model.samples import drawn, is_glorot, normal, same
@@ -83,28 +81,19 @@ class Masks(nn.Module):
         return x * next(self.left)
 
 
-def normalised(x: Tensor, norm: nn.LayerNorm) -> Tensor:
-    """LayerNorm position by position, from its definition."""
-    y = torch.empty_like(x)
-    for b, t in itertools.product(*map(range, x.shape[:2])):
-        mean = sum(x[b, t]) / x.shape[2]
-        variance = sum((x[b, t] - mean) ** 2) / x.shape[2]
-        y[b, t] = (x[b, t] - mean) / torch.sqrt(variance + 1e-6) * norm.weight + norm.bias
-    return y
-
-
 def test_dropout_falls_on_each_sub_layers_output_before_it_is_added() -> None:
     # section 5.4: "to the output of each sub-layer, before it is added to the sub-layer input and normalized"
     x, memory, none = normal(B, T, 33), normal(B, S, 33), torch.zeros((), dtype=torch.float64)
     one, two = drawn(EncoderLayer(**SIZES)), drawn(DecoderLayer(**SIZES))
+    assert {norm.eps for norm in (*one.norms, *two.norms)} == {1e-6}
 
     one.dropout = Masks(2, B, T, 33)
-    y = normalised(x + one.dropout.masks[0] * one.self_attention(x, none), one.norms[0])
-    y = normalised(y + one.dropout.masks[1] * one.feed_forward(y), one.norms[1])
+    y = one.norms[0](x + one.dropout.masks[0] * one.self_attention(x, none))
+    y = one.norms[1](y + one.dropout.masks[1] * one.feed_forward(y))
     same(one(x, none), y, atol=1e-10)
 
     two.dropout = Masks(3, B, T, 33)
-    y = normalised(x + two.dropout.masks[0] * two.self_attention(x, none), two.norms[0])
-    y = normalised(y + two.dropout.masks[1] * two.cross_attention(y, memory, none), two.norms[1])
-    y = normalised(y + two.dropout.masks[2] * two.feed_forward(y), two.norms[2])
+    y = two.norms[0](x + two.dropout.masks[0] * two.self_attention(x, none))
+    y = two.norms[1](y + two.dropout.masks[1] * two.cross_attention(y, memory, none))
+    y = two.norms[2](y + two.dropout.masks[2] * two.feed_forward(y))
     same(two(x, memory, none, none), y, atol=1e-10)

@@ -15,11 +15,10 @@ import torch
 import torch.nn.functional as F
 from lab_systems import LADDER_SYSTEMS as LADDER
 from lab_systems import NOT_CAUSAL, NOT_CAUSAL_IN_TRAINING, READ_ANEW, VARIANTS
-from model.samples import Products, V, as_here, encoded, same, shifted, through_float32, tokens, with_vectors_drawn
+from model.samples import Products, V, as_here, same, shifted, through_float32, tokens, with_vectors_drawn
 from torch import Tensor, nn
 from toy_system import Toy
 
-from repro.data.batch import make_batch
 from repro.model.ablations.codes import NoPositions
 from repro.model.ablations.norms import PreNorm
 from repro.model.ablations.parts import Nothing
@@ -29,7 +28,7 @@ from repro.model.bfloat16 import without_gradients
 from repro.model.build import build, gradient_norm, reads_ragged, sketched
 from repro.model.config import LEARNED_POSITIONS, Hyper
 from repro.model.cost import n_parameters
-from repro.model.counted import counted_flops, counted_parameters
+from repro.model.counted import counted_parameters
 from repro.model.embedding import TiedEmbedding
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.masks import pack, paired
@@ -103,21 +102,6 @@ def test_padding_changes_nothing(name: str, training: bool) -> None:
     if not (training and name == "batch norm"):  # whose sentences meet
         same(hidden(model, source[1:2, :4], decoder_in[1:2]), expected[1:2])
         same(hidden(model, source[2:], decoder_in[2:, :3]), expected[2:, :3])
-
-
-@pytest.mark.parametrize("name", ["Transformer", *NOT_CAUSAL])
-def test_a_sentence_in_a_batch_is_read_as_it_is_alone(name: str) -> None:
-    """As training makes batches: a shorter sentence has its end among what the decoder reads, as the future has."""
-    sentences = encoded([[5, 7, 4], [9], [3, 8, 6, 2, 11]])
-
-    def read(*which: int) -> Tensor:
-        batch: Any = make_batch(sentences, sentences, np.array(which), n_update=1)
-        return hidden(model, batch.source, batch.decoder_in)
-
-    model = made(name)
-    together = read(0, 1, 2)
-    for i, length in enumerate(sentences.lengths):
-        same(together[i : i + 1, :length], read(i))
 
 
 @pytest.mark.parametrize("name", sorted(IN_KERNEL))
@@ -261,24 +245,6 @@ MORE_PARAMETERS = {  # than the base has, at laptop; 0 of all others
 @each_variant
 def test_its_parameters_are_those_of_the_arithmetic(name: str) -> None:
     assert counted_parameters(VARIANTS[name], LAPTOP, 0) == n_parameters(LAPTOP, 0) + MORE_PARAMETERS.get(name, 0)
-
-
-@each_variant
-def test_its_operations_are_those_of_the_arithmetic(name: str) -> None:
-    s, t, n = 11, 13, 600
-    own, both = s * s + t * t, s * s + t * t + t * s  # pairs of self-attention, and of all three
-    heads = H * (D_K + D_V)
-    projected = 2 * (s + t) + s + t  # of width D_K + D_V: queries and keys, values and W^O, of self and of the source
-    products = N * (projected * D * heads + both * heads + (s + t) * 2 * D * D_FF) + t * n * D
-    more = {  # products of a layer of both sides
-        "bilinear": N * (s + t + t) * H * D_K**2,
-        "Gaussian kernel": -N * both * H * D_K,  # a distance is no product
-        "K = Q": -N * (s + t) * D * H * D_K,
-        "static": -N * (s + t) * 2 * D * H * D_K,
-        "no feed-forward": -N * (s + t) * 2 * D * D_FF,
-        **{row: N * own * heads for row in VARIANTS if row.startswith("relative")},
-    }
-    assert counted_flops(VARIANTS[name], LAPTOP, n, 1, s, t) == 3 * 2 * (products + more.get(name, 0))
 
 
 # The seams of the Transformer take what is handed over; what lacks a member of a system is refused by name

@@ -121,9 +121,9 @@ def test_the_encoder_sees_half_of_them_on_each_side_and_the_decoder_the_last() -
         assert (maps[f"decoder.{layer}.cross_attention"] > 0).all(), "the source is seen whole"
 
 
-def test_without_a_mask_all_but_padding_at_the_end_is_seen() -> None:
-    weights = NoMask(HYPER, 23).attention_maps(torch.tensor([[2, 3]]), torch.tensor([[PAD, 2, 3, PAD]]))
-    assert torch.equal((weights["decoder.0.self_attention"] > 0).all(1)[0, 0], torch.tensor([True, True, True, False]))
+def test_without_a_mask_all_is_seen_but_what_a_batch_has_behind_a_shorter_sentence() -> None:
+    weights = NoMask(HYPER, 23).attention_maps(torch.tensor([[2, 3]]), torch.tensor([[PAD, 2, 3, EOS, PAD]]))
+    assert (weights["decoder.0.self_attention"] > 0).all(1)[0, 0].tolist() == [True, True, True, False, False]
 
 
 # Distances, and weights by place
