@@ -24,14 +24,10 @@ from repro.training.checkpoint import (
     CheckpointError,
     DamagedCheckpoint,
     average,
-    averaged,
     checkpoints,
-    last_mean,
     load,
-    newest_whole,
     path_of,
     save,
-    step_of,
     weights,
 )
 from repro.training.cpu_tuning import PeakMemory
@@ -194,7 +190,7 @@ def test_what_is_no_file_is_not_waited_for(path: Path, make: Any) -> None:
     with pytest.raises(DamagedCheckpoint, match="step-000000008.safetensors is no file"):
         load(path_of(path.parent, 8), RUN)
     checkpoint.prune(path.parent, keep=())
-    assert newest_whole(path.parent, RUN) == path
+    assert checkpoint.newest_whole(path.parent, RUN) == path
 
 
 def test_another_runs_checkpoint_is_refused(path: Path) -> None:
@@ -222,10 +218,10 @@ def test_what_cannot_be_opened_now_is_not_damaged(
     assert isinstance(caught.value, CheckpointError) == is_damage
     if not is_damage:
         with pytest.raises(OSError, match=re.escape(os.strerror(why))):
-            newest_whole(path.parent, RUN)
+            checkpoint.newest_whole(path.parent, RUN)
         assert path.exists()
         monkeypatch.undo()
-        assert newest_whole(path.parent, RUN) == path
+        assert checkpoint.newest_whole(path.parent, RUN) == path
 
 
 def test_another_format_is_refused_and_is_not_damage(path: Path) -> None:
@@ -236,7 +232,7 @@ def test_another_format_is_refused_and_is_not_damage(path: Path) -> None:
             read(path, RUN)
     assert not isinstance(caught.value, DamagedCheckpoint)
     with pytest.raises(CheckpointError, match="has checkpoint format 4"):  # going on from the one before is wrong
-        newest_whole(path.parent, RUN)
+        checkpoint.newest_whole(path.parent, RUN)
 
 
 # A crash while writing (tests/faults/test_crashes.py has any call of it); and never fewer than two that are whole.
@@ -261,7 +257,7 @@ def test_two_whole_checkpoints_are_always_kept(tmp_path: Path, damaged: list[int
         path_of(tmp_path, step).write_bytes(bad)
     for _ in range(2):  # what was found damaged is so the second time as well
         checkpoint.prune(tmp_path, keep=[1])
-    assert [step_of(path) for path in checkpoints(tmp_path)] == [1, *kept]
+    assert [checkpoint.step_of(path) for path in checkpoints(tmp_path)] == [1, *kept]
 
 
 @pytest.mark.skipif(
@@ -334,12 +330,12 @@ def write(folder: Path, many: list[dict[str, Tensor]]) -> range:
 def test_the_mean_of_the_last_leaves_damaged_ones_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     many = states(10)
     steps = write(tmp_path, many)
-    assert last_mean(tmp_path, RUN, steps)[0] == [*steps]
+    assert checkpoint.last_mean(tmp_path, RUN, steps)[0] == [*steps]
     for gone in steps[:6]:
         path_of(tmp_path, gone).unlink()
     damaged = path_of(tmp_path, steps[7])
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
-    found, mean = last_mean(tmp_path, RUN, steps)
+    found, mean = checkpoint.last_mean(tmp_path, RUN, steps)
     assert found == [steps[6], steps[8], steps[9]]
     assert all(torch.equal(mean[name], x) for name, x in average([many[6], many[8], many[9]]).items())
     assert f"{damaged} is damaged" in capsys.readouterr().out
@@ -348,7 +344,7 @@ def test_the_mean_of_the_last_leaves_damaged_ones_out(tmp_path: Path, capsys: py
 def test_the_checkpoints_that_a_row_names_are_averaged(tmp_path: Path) -> None:
     many = states(3)
     steps = write(tmp_path, many)
-    mean = averaged(tmp_path, RUN, steps[1:])
+    mean = checkpoint.averaged(tmp_path, RUN, steps[1:])
     assert all(torch.equal(mean[name], x) for name, x in average(many[1:]).items())
     with pytest.raises(ValueError, match=r"averages 4 checkpoints, but .* lacks step-000000033\S+, step-000000036"):
-        averaged(tmp_path, RUN, range(27, 37, 3))
+        checkpoint.averaged(tmp_path, RUN, range(27, 37, 3))

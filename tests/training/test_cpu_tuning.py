@@ -79,18 +79,6 @@ def test_large_products_go_to_onednn_if_they_stay_float32(
     assert not torch.backends.cudnn.allow_tf32  # cuDNN's own setting, for recurrent layers and convolutions
 
 
-def test_freed_memory_is_kept_by_glibc_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    glibc = use(monkeypatch)
-    assert KEPT in cpu_tuning.tune(0)
-    settings = dict(call.args for call in glibc.mallopt.call_args_list)
-    assert settings == {-4: 0, -1: -1, -2: 2**28}  # no maps, no trimming, generous steps
-    use(monkeypatch, refused=-4)
-    assert KEPT not in cpu_tuning.tune(0)
-    other = use(monkeypatch, libc="")  # musl gives no name
-    assert KEPT not in cpu_tuning.tune(0)
-    other.mallopt.assert_not_called()
-
-
 def test_huge_pages_are_asked_for_where_the_heap_will_be(monkeypatch: pytest.MonkeyPatch) -> None:
     glibc = use(monkeypatch)
     monkeypatch.setattr(cpu_tuning, "LARGEST_HEAP", 7 * MEBIBYTE)
@@ -113,16 +101,6 @@ def test_no_huge_pages_where_there_are_none_or_the_heap_does_not_grow(
     if "block" in world:
         glibc.madvise.assert_not_called()
         assert [call.args for call in glibc.free.call_args_list] == [(2**40,)] * (world["block"] is not None)
-
-
-def test_products_of_few_shapes_are_kept_unless_somebody_asks_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch)
-    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
-    cpu_tuning.tune(0)
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"
-    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
-    cpu_tuning.tune(0)
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "64"
 
 
 @linux

@@ -279,30 +279,22 @@ def test_validation_changes_nothing(unbroken: Made, tmp_path: Path) -> None:
     assert digest(tmp_path) == unbroken[0]
 
 
-def test_a_damaged_checkpoint_is_passed_over(
-    unbroken: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("n_damaged", [1, None], ids=["the newest", "all: training begins anew"])
+def test_damaged_checkpoints_are_passed_over(
+    unbroken: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], n_damaged: int | None
 ) -> None:
     journal = Journal()
     train_and_die(tmp_path, journal, 2 * 9)
-    *_, newest = checkpoint.checkpoints(tmp_path)
-    damaged = bytearray(newest.read_bytes())
-    damaged[-1] ^= 1
-    newest.write_bytes(damaged)
+    damaged = {path: path.read_bytes()[:-1] + b"?" for path in checkpoint.checkpoints(tmp_path)[::-1][:n_damaged]}
+    for path, content in damaged.items():
+        path.write_bytes(content)
+    (tmp_path / ".step-000000012.safetensors.7.partial").write_bytes(b"half")
     train(tmp_path, journal)
     shown = capsys.readouterr().out
-    assert f"Warning: {newest} is damaged" in shown
+    for path, content in damaged.items():
+        assert f"Warning: {path} is damaged" in shown
+        assert path.with_suffix(".damaged").read_bytes() == content  # kept aside
     assert "Going on from the checkpoint before it." in shown
-    assert newest.with_suffix(".damaged").read_bytes() == damaged  # kept aside
-    assert (digest(tmp_path), journal) == unbroken[:2]
-
-
-def test_where_all_are_damaged_training_begins_anew(unbroken: Made, tmp_path: Path) -> None:
-    train_and_die(tmp_path, Journal(), 2 * 9)
-    for path in checkpoint.checkpoints(tmp_path):
-        path.write_bytes(path.read_bytes()[:100])
-    (tmp_path / ".step-000000012.safetensors.7.partial").write_bytes(b"half")
-    journal = Journal()
-    train(tmp_path, journal)
     assert (digest(tmp_path), journal) == unbroken[:2]
     assert not list(tmp_path.glob(".*"))
 
@@ -346,23 +338,6 @@ def test_a_step_that_is_not_the_same_twice_is_seen(tmp_path: Path) -> None:
     with mock.patch.object(TranslationModule, "draw_anew"):  # dropout draws on and on
         report = train(tmp_path, steps=4, average=1).reproducibility
     assert (report.replayed, report.unequal) == (1, 1)
-
-
-def test_a_loss_that_is_no_number_ends_the_run_and_keeps_its_checkpoint(tmp_path: Path) -> None:
-    def poison(module: TranslationModule, kind: str, step: int) -> None:
-        if step == 5:
-            torch.nn.init.constant_(module.model.embedding.weight, torch.nan)
-
-    fitted = train(tmp_path, watch=poison, average_every=1)  # nothing is kept of step 5
-    assert fitted.diverged is not None
-    assert "The loss is nan at step 6; no update was made" in str(fitted.diverged)
-    assert fitted.cost.steps == 5
-    assert checkpoint.checkpoints(tmp_path) == [checkpoint.path_of(tmp_path, 4)]
-    assert all(tensor.isfinite().all() for tensor in state(tmp_path))
-    at_its_end = replace(EACH, checkpoint=5)
-    before = train(tmp_path / "before", every=at_its_end, watch=poison, average_every=1)
-    assert "norm of the parameters is nan after step 5; no checkpoint was written" in str(before.diverged)
-    assert checkpoint.checkpoints(tmp_path / "before") == []
 
 
 # What training has cost: the seconds of its steps and nothing else, by a clock that the test plays
