@@ -8,17 +8,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from benchmark_files import ROOT, opened
 
-from repro.data.shards import Encoded
-from repro.decoding.search import Search
-from repro.results.sentences import Brackets
 from repro.runs.table import Row
 
 
@@ -71,40 +66,7 @@ def test_the_picture_says_processor_size_spread_and_whose_model(program: Any) ->
     assert performance.picture(records).startswith(b"\x89PNG")
 
 
-def test_a_wait_is_the_median_of_published_runs(program: Any) -> None:
-    performance = program("performance")
-    lines = [line for line in performance.waits() if line.startswith("| `laptop`")]
-    assert lines, "no published base run at laptop"
-    assert sum(int(line.split(" | ")[2]) for line in lines) == len(
-        list((performance.RUNS / "laptop/base").glob("*.json"))
-    )
-    assert performance.median([3.0, 1.0, 8.0], ".1f") == "3.0 (1.0 to 8.0)"
-
-
-# engines.py: what counts as equal, whose translation is likelier, and what the log says of it
-
-
-def test_whose_translation_is_likelier_under_the_penalty_of_the_search(
-    program: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engines = program("engines")
-    known = {"ab": (-4.0, 1), "abcdefg": (-5.0, 7), "x": (-1.0, 1), "y": (-3.0, 1)}
-
-    def scored(trained: Any, sources: list[str], targets: list[str]) -> Any:
-        assert sources == ["two", "three"], "the first is equal, and nobody asks for it"
-        log_probs, n_each = zip(*(known[text] for text in targets), strict=True)
-        return SimpleNamespace(log_probs=log_probs, n_each=n_each)
-
-    monkeypatch.setattr(engines, "score_sentences", scored)
-    asked: Any = (None, ["one", "two", "three"], ["same", "ab", "y"], ["same", "abcdefg", "x"])
-    plain = engines.compared(*asked, Search(4, 0.0))
-    assert (plain["equal"], plain["of"], plain["likelier"], plain["nats"]) == (1, 3, {"ours": 1, "theirs": 1}, 2.0)
-    mean = engines.compared(*asked, Search(4, 1.0))  # -4 / (6 / 6) against -5 / (12 / 6)
-    assert (mean["likelier"], [one["ours_more"] for one in mean["different"]]) == (
-        {"ours": 0, "theirs": 2},
-        [-1.5, -2.0],
-    )
-    assert [one["line"] for one in mean["different"]] == [2, 3]
+# engines.py: what the log says of its record
 
 
 def test_the_log_says_what_the_record_says() -> None:
@@ -122,7 +84,7 @@ def test_the_log_says_what_the_record_says() -> None:
     assert not any(line["likelier"]["theirs"] for line in lines)
 
 
-# parsing.py and parse_search.py
+# parsing.py
 
 
 def test_the_page_of_parsing_is_what_the_records_make(program: Any) -> None:
@@ -131,25 +93,6 @@ def test_the_page_of_parsing_is_what_the_records_make(program: Any) -> None:
     assert parsing.rendered(text, parsing.load()) == text, "run python benchmarks/parsing.py"
     with pytest.raises(ValueError, match="expected one mark"):
         parsing.rendered(text.replace("parsing.py: search", "parsing.py"), parsing.load())
-
-
-def test_an_output_as_long_as_its_limit_was_cut(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    parse_search = program("parse_search")
-    source = Encoded(np.array([5, 6, 1, 5, 1], np.uint16), np.array([0, 3, 5]))  # 3 and 2 tokens, the end counted
-    monkeypatch.setattr(parse_search, "translate", lambda model, source, search: [(7, 7, 7, 7, 7), (7, 7, 7)])
-    tokenizer = SimpleNamespace(decode=lambda ids: " ".join(map(str, ids)))
-    assert parse_search.parsed(None, tokenizer, source, Search(1, 0.0, 2)) == (["7 7 7 7 7", "7 7 7"], 1)
-
-
-def test_times_are_taken_turn_by_turn(program: Any) -> None:
-    parse_search = program("parse_search")
-    ten = np.full(4, 10)
-    first = Brackets(ten, ten, ten, np.array([5, 5, 5, 5]), {})
-    better = Brackets(ten, ten, ten, np.array([6, 6, 6, 6]), {})
-    line = parse_search.line_of(Search(21, 0.3, 300), better, first, 1, [40.0, 10.0, 30.0], [4.0, 5.0, 10.0])
-    assert line["times_first"] == {"median": 3.0, "lowest": 2.0, "highest": 10.0}
-    assert line["f1_more_than_first"] == pytest.approx({"value": 10.0, "low": 10.0, "high": 10.0})
-    assert (line["f1"], line["at_limit"]) == (pytest.approx(60.0), 25.0)
 
 
 # gpu_first.py: the first ten minutes on a card

@@ -53,14 +53,6 @@ def steps(line: str) -> list[list[str]]:
 
 
 def test_the_blocks_are_found() -> None:
-    assert {block.page for block in BLOCKS} >= {
-        "README.md",
-        "own_text.md",
-        "cluster.md",
-        "wmt14.md",
-        "gpu.md",
-        "release.md",
-    }
     assert sum(len(block.lines) for block in BLOCKS) > 40
 
 

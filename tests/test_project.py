@@ -15,11 +15,9 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import beside
 import pytest
-from benchmark_files import opened
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -189,36 +187,6 @@ def test_ci_prints_the_command_and_passes_its_exit_code_on(tmp_path: Path) -> No
     assert "expected a code block" in done.stderr
 
 
-GETS = ["apt-get update -qq", "apt-get install -y -qq --no-install-recommends chromium-headless-shell fonts-liberation"]
-SKIPS = "Chromium could not be installed: the tests in a browser are skipped."
-
-
-@pytest.mark.parametrize(
-    ("ci", "has", "apt", "said"),
-    [
-        ("true", ["apt-get"], "exit 0", GETS),
-        ("true", ["apt-get"], "exit 100", [GETS[0], SKIPS]),  # as without a network
-        ("true", ["apt-get", "chromium"], "exit 0", []),
-        ("", ["apt-get"], "exit 0", []),  # a person's machine
-    ],
-)
-def test_ci_gets_a_browser_where_it_may_and_goes_on_without_one(
-    tmp_path: Path, ci: str, has: list[str], apt: str, said: list[str]
-) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root: nobody else may install")
-    script = planted_project(tmp_path, "<!-- command: test -->\n```\necho tested\n```\n")
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("bash", "dirname", "awk", "timeout"):
-        (programs / name).symlink_to(str(shutil.which(name)))
-    for name in has:
-        program(programs, name, f'echo "{name} $*" >&2; {apt}')
-    done = run(str(programs / "bash"), str(script), PATH=str(programs), CI=ci)
-    assert (done.returncode, done.stdout) == (0, "+ echo tested\ntested\n")
-    assert done.stderr.split("\n")[:-1] == said
-
-
 # ---- imports
 
 
@@ -311,11 +279,6 @@ def test_outputs_stand_one_after_the_other_and_one_failure_is_enough(
 PIN = re.compile(r"([a-z0-9._-]+)==([0-9][\w.]*)(\+cpu)? --hash=sha256:[0-9a-f]{64}")
 
 
-@pytest.fixture(scope="module")
-def lock() -> Any:
-    return opened("lock", "docs")
-
-
 def pinned() -> dict[str, str]:
     text = (ROOT / "requirements-locked.txt").read_text("utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
@@ -352,36 +315,6 @@ def test_whatever_the_package_needs_is_locked() -> None:
     names = {re.sub(r"[-_.]+", "-", name).lower() for name, _ in seen} - {"attention-repro"}
     assert len(names) > 100
     assert names - {re.sub(r"[-_.]+", "-", name) for name in pinned()} == set()
-
-
-def found(name: str, version: str, file: str, digest: str = "0" * 64) -> dict[str, Any]:
-    info = {"url": f"https://example.org/{file}", "archive_info": {"hashes": {"sha256": digest}}}
-    return {"metadata": {"name": name, "version": version}, "download_info": info}
-
-
-TORCH = found("torch", "2.13.0+cpu", "torch.whl")
-
-
-def test_the_lock_is_in_order_and_says_of_which_platform_it_is(lock: Any) -> None:
-    text = lock.locked([TORCH, found("Py_Thing", "3", "py_thing-3.whl", "1" * 64)])
-    assert text.splitlines()[-2:] == [
-        f"py-thing==3 --hash=sha256:{'1' * 64}",
-        f"torch==2.13.0+cpu --hash=sha256:{'0' * 64}",
-    ]
-    assert f"Python {sys.version_info[0]}.{sys.version_info[1]}" in text
-
-
-@pytest.mark.parametrize(
-    ("one", "message"),
-    [
-        (found("a", "1", "a-1.tar.gz"), "a 1: expected a wheel with its SHA-256, got a-1.tar.gz"),
-        (found("a", "1", "a-1.whl", ""), "a 1: expected a wheel with its SHA-256"),
-        (found("torch", "2.13.0", "torch.whl"), "torch 2.13.0: expected the wheel for CPUs"),
-    ],
-)
-def test_what_is_no_lock_for_cpus_is_refused(lock: Any, one: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        lock.locked([TORCH, one])
 
 
 def test_the_image_has_a_base_of_one_version_and_installs_by_hashes() -> None:

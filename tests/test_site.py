@@ -50,14 +50,6 @@ def test_raw_html_of_a_page_leads_to_what_lies_beside_it() -> None:
         assert [one for one in REFERENCES.findall(page.read_text("utf-8")) if one not in there] == [], page.name
 
 
-def test_a_file_stands_at_its_path_below_the_site(site_build: Any) -> None:
-    assert site_build.address("README.md") == "start.md"
-    assert site_build.address("docs/own_text.md") == "own_text.md"
-    assert site_build.address("results/laptop/claims.md") == "results/laptop/claims.md"
-    assert site_build.address("repro/model/attention.py") == "reference/repro/model/attention.md"
-    assert site_build.address("repro/web/__init__.py") == "reference/repro/web.md"
-
-
 def test_links_are_followed_and_code_is_left_alone(site_build: Any) -> None:
     class Files:
         src_uris = ("reference/repro/model/loss.md",)
@@ -186,8 +178,3 @@ def test_two_scales_that_contradict_each_other_leave_a_claim_open(front: Any, mo
     }
     monkeypatch.setattr(front, "verdicts", at.__getitem__)
     assert front.counted() == {"sign as printed": 1, "opposite sign": 0, "undetermined": 2}
-
-
-def test_a_page_without_its_marks_is_not_written(front: Any) -> None:
-    with pytest.raises(ValueError, match="Put the marks back"):
-        front.page("# A title", "front.svg")

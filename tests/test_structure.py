@@ -4,7 +4,7 @@ import ast
 import functools
 import graphlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -51,17 +51,6 @@ SHOWN = (
     "repro.pages.build.",
     "repro.results.measured.",
 )
-# names of several modules that other folders import: the same thing, for each of them
-SHARED_NAMES = {
-    "NAME": "the file name of a page",
-    "sheet": "the same as a spreadsheet has it",
-    "Table": "one of the paper's, as an experiment makes it; one on a page",
-    "load": "what `save` of the same module wrote",
-    "read": "what `write` of the same module wrote",
-    "opened": "the backend with weights in it: by its name, and as a run's specification asks",
-    "console": "what a terminal is for: a command of the package, the tables at the end of an experiment",
-    "BASE": "the base model: its hyper-parameters, and its name in records",
-}
 # Lines of Python in each folder, tests last: no more than there are. A change that needs more takes them elsewhere.
 MOST_LINES = {
     "storage": 785,
@@ -153,44 +142,6 @@ def lines(folder: Path) -> int:
     return sum(file.read_bytes().count(b"\n") for file in files)
 
 
-def defined(source: str) -> Iterator[str]:
-    """The names without an underscore that a module makes at its top: classes, functions, constants."""
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name))
-
-
-def reached(source: str) -> Iterator[tuple[str, str]]:
-    """(module, name) of all that a source takes from other modules of ours: by an import, or as `module.name`."""
-    local: dict[str, str] = {}
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                yield node.module or "", alias.name
-                local[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in local:
-            yield local[node.value.id], node.attr
-
-
-def ambiguous(sources: Mapping[str, str]) -> dict[str, list[str]]:
-    """Names that other folders import and that stand for two things, with their modules."""
-    used = {
-        pair
-        for module, source in sources.items()
-        for pair in reached(source)
-        if pair[0] in sources and folder(pair[0]) != folder(module)
-    }
-    places: dict[str, set[str]] = {}
-    for module, source in sources.items():
-        for name in defined(source):
-            if (module, name) in used:
-                places.setdefault(name, set()).add(module)
-    return {name: sorted(of) for name, of in places.items() if len(of) > 1}
-
-
 def test_imports_run_downward() -> None:
     assert {folder(module) for module in MODULES if not is_door(module)} == set(FLOOR_OF), "Draw it in FLOORS."
     found = {module: wrong(module, path.read_text("utf-8")) for module, path in MODULES.items()}
@@ -208,11 +159,6 @@ def test_what_decides_stands_behind_a_wall() -> None:
 
 def test_nothing_is_imported_in_a_circle() -> None:
     assert circle({module: path.read_text("utf-8") for module, path in MODULES.items()}) == []
-
-
-def test_a_name_that_other_folders_use_means_one_thing() -> None:
-    found = ambiguous({module: path.read_text("utf-8") for module, path in MODULES.items()})
-    assert {name: of for name, of in found.items() if name not in SHARED_NAMES} == {}, "Give one of them another name."
 
 
 @pytest.mark.parametrize("name", MOST_LINES)
@@ -263,25 +209,6 @@ def test_a_planted_circle_is_found() -> None:
     }
     assert circle(line) == []
     assert {*circle(line | {"repro.data.c": "def f():\n    from repro.data import a"})} == line.keys()
-
-
-def test_a_planted_second_meaning_is_found() -> None:
-    sources = {
-        "repro.data.a": "def score(): ...\nclass Own: ...",
-        "repro.data.b": "score: int = 3\n_hidden = 4",
-        "repro.data.c": "class Own: ...\n_hidden = 5",
-        "repro.runs.d": "from repro.data.a import score\nfrom repro.data.b import _hidden",
-    }
-    assert ambiguous(sources) == {}  # no other folder uses b's; `Own` is each module's own
-    user = {"repro.runs.e": "from repro.data import b\nb.score"}
-    assert ambiguous(sources | user) == {"score": ["repro.data.a", "repro.data.b"]}
-
-
-def test_lines_are_counted(tmp_path: Path) -> None:
-    (tmp_path / "a" / "deep").mkdir(parents=True)
-    for name, text in (("a/b.py", "1\n2\n"), ("a/deep/c.py", "3\n"), ("a/d.txt", "4\n"), ("e.py", "5\n")):
-        (tmp_path / name).write_text(text)
-    assert (lines(tmp_path / "a"), lines(tmp_path / "e")) == (3, 1)
 
 
 def test_relative_imports_are_refused() -> None:
