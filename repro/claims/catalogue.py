@@ -189,15 +189,14 @@ ENDPOINTS = {one.name: one for one in (LOG_PPL, BLEU, TEST_BLEU, ACCURACY, F1)}
 
 def read_claims(file: Path) -> tuple[Claim, ...]:
     """Read claims, in the order of the file."""
-    return tuple(_claim(id, **fields) for id, fields in tomllib.loads(file.read_bytes().decode()).items())
-
-
-def _claim(id: str, *, scores: tuple[str, ...] = (), over_fits: str = "", **rest: Any) -> Claim:
-    """Make a claim: `over_fits` is the row that must over-fit, `tests` are under tests/; a tuple is a list in TOML."""
-    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in rest.items()}
-    fields["tests"] = tuple(f"tests/{test}" for test in fields.get("tests", ()))
-    endpoints = tuple(ENDPOINTS[name] for name in scores) or BOTH
-    return Claim(id=id, endpoints=endpoints, needs=ByHeart(row=over_fits) if over_fits else None, **fields)
+    claims = []
+    for id, of in tomllib.loads(file.read_bytes().decode()).items():
+        endpoints = tuple(ENDPOINTS[name] for name in of.pop("scores", ())) or BOTH
+        needs = ByHeart(row=of.pop("over_fits")) if "over_fits" in of else None
+        of["tests"] = [f"tests/{test}" for test in of.get("tests", ())]
+        fields = {name: tuple(value) if isinstance(value, list) else value for name, value in of.items()}
+        claims.append(Claim(id=id, endpoints=endpoints, needs=needs, **fields))
+    return tuple(claims)
 
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.toml"))

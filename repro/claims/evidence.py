@@ -190,19 +190,16 @@ def _misplaced(records: Iterable[Record]) -> dict[int, str]:
 
 
 def why_apart(apart: Sequence[Apart]) -> list[str]:
-    """A line for each reason: how many runs, and of which rows."""
+    """A line for each reason: how many runs, and of which rows; of more than five rows only how many."""
     found: dict[str, list[Record]] = {}
     for record, why in apart:
         found.setdefault(why, []).append(record)
-    return [f"{len(of)} {why}: {_rows(of)}" for why, of in found.items()]
-
-
-def _rows(records: Sequence[Record]) -> str:
-    """The rows and their seeds: base (seed 1, 2), h=1 (seed 1); from six rows on only how many rows."""
-    rows, seeds = {record.row for record in records}, sorted({record.seed for record in records})
-    if len(rows) <= 5:
-        return seeds_of_rows(records)
-    return f"{len(rows)} rows, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+    lines = []
+    for why, of in found.items():
+        rows, seeds = {record.row for record in of}, sorted({record.seed for record in of})
+        many = f"{len(rows)} rows, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+        lines.append(f"{len(of)} {why}: {seeds_of_rows(of) if len(rows) <= 5 else many}")
+    return lines
 
 
 # What rows have in common
@@ -235,23 +232,17 @@ def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
 def read_published(folder: Path, records: Iterable[Record]) -> Published:
     """Read the verdicts in the folder of a scale; they are void if a run that they rest on is missing from `records`.
 
-    A base run whose seed is judged again may be missing, if a fresh run has taken its place. Raises ValueError that
-    names the file, what was found and what to do.
+    A base run whose seed is judged again may be missing, if a fresh run has taken its place.
     """
     if not (file := folder / FILE).exists():
         return NOTHING_PUBLISHED
     records = list(records)
     there = {record.run for record in records}
     taken = {(f"{one.table}/{one.row}", str(one.seed)) for one in records if one.seed >= FIRST_SEED}
-    try:
-        content = json.loads(file.read_bytes())
-        runs = [(row, seed, run) for row, seeds in content["runs"].items() for seed, run in seeds.items()]
-        for row, seed, run in runs:
-            if run not in there and (row, seed) not in taken:
-                return Published(void=f"The verdicts in {FILE} are void: run {run} is missing (seed {seed} of {row})")
-        verdicts = {claim: (one["verdict"], one["reason"]) for claim, one in content["verdicts"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{file}: expected verdicts and the runs they are of, got {error!r}. Restore it from git."
-        ) from error
+    content = json.loads(file.read_bytes())
+    runs = [(row, seed, run) for row, seeds in content["runs"].items() for seed, run in seeds.items()]
+    for row, seed, run in runs:
+        if run not in there and (row, seed) not in taken:
+            return Published(void=f"The verdicts in {FILE} are void: run {run} is missing (seed {seed} of {row})")
+    verdicts = {claim: (one["verdict"], one["reason"]) for claim, one in content["verdicts"].items()}
     return Published(verdicts=verdicts, runs=frozenset(run for _, _, run in runs))

@@ -126,9 +126,8 @@ def _latest(fresh: Judged, explored: Judged, published: Published) -> Judged:
 
 def _unsettled(claim: Claim) -> tuple[Outcome, str]:
     """Why a claim that needs no training has no verdict."""
-    if claim.compute:
-        return "not judged", "no record has the printed numbers of its rows"
-    return "not judged", NOT_RUN if claim.tests else claim.missing
+    without = "no record has the printed numbers of its rows"
+    return "not judged", without if claim.compute else NOT_RUN if claim.tests else claim.missing
 
 
 def suite(evidence: Evidence, taken: Mapping[str, Sequence[Record]]) -> Suite:
@@ -317,11 +316,11 @@ def to_base(evidence: Evidence, row: str, endpoint: Endpoint) -> ToBase | None:
     for taken in (evidence.taken, evidence.explored):
         ours, base = ([run for run in taken.get(one, ()) if endpoint.of(run) is not None] for one in (row, B0))
         if ours and base:
-            blocks = Blocks({name: endpoint.by_seed(of) for name, of in taken.items() if name in page})
-            estimate = None if unlike({row: ours, B0: base}) else blocks.difference(row, B0)
-            scores = [endpoint.by_seed(of) for of in (ours, base)]
-            both = scores[0].keys() & scores[1].keys()
-            means = [statistics.fmean(value for seed, value in of.items() if seed in (both or of)) for of in scores]
+            scores = {name: endpoint.by_seed(of) for name, of in taken.items() if name in page}
+            estimate = None if unlike({row: ours, B0: base}) else Blocks(scores).difference(row, B0)
+            pair = scores[row], scores[B0]
+            both = pair[0].keys() & pair[1].keys()
+            means = [statistics.fmean(value for seed, value in of.items() if seed in (both or of)) for of in pair]
             counts = {*map(id, (*ours, *base))} <= {*map(id, evidence.records)}
             return ToBase(
                 value=estimate.value if estimate else means[0] - means[1],

@@ -63,11 +63,7 @@ def power_law(lines: Sequence[Any], values: Iterable[float]) -> Fit:
     return Fit(dict(zip(sizes, exponents, strict=True)), dict(zip(sizes, map(float, half_widths), strict=True)), len(y))
 
 
-QUANTITIES = {
-    "operations of the mixing": "mixing_flops",
-    "operations of the layer": "flops",
-    "memory": "saved_bytes",
-}
+QUANTITIES = {"operations of the mixing": "mixing_flops", "operations of the layer": "flops", "memory": "saved_bytes"}
 
 
 def fits(measured: Measured) -> dict[tuple[str, str], Fit]:
@@ -334,8 +330,8 @@ def _c23(measured: Measured) -> LayerVerdict:
         if count.layer == "convolution"
     ]
     contiguous, dilated = longest_path(measured, "convolution"), longest_path(measured, "dilated")
-    as_printed = (contiguous.law, dilated.law) == ("n", "log") and max(abs(ratio - 1) for ratio in ratios) < NEAR
-    return _holds(as_printed), (
+    far = max(abs(ratio - 1) for ratio in ratios)
+    return _holds((contiguous.law, dilated.law) == ("n", "log") and far < NEAR), (
         f"contiguous {in_words(contiguous, 'k')}, dilated {in_words(dilated, 'k')}; operations of a convolution over "
         f"those of the plain step: {extent(ratios)} k"
     )

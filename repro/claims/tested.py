@@ -41,9 +41,6 @@ class SuiteRun(NamedTuple):
     stamp: Provenance
 
 
-NOTHING_RUN = SuiteRun((), {})  # type: ignore[typeddict-item]
-
-
 # Running
 
 
@@ -60,11 +57,8 @@ def run(tests: Sequence[str], root: Path) -> SuiteRun:
         # the report goes to a file, since memory would be lost with the process; its output is for the waiting user
         done = subprocess.run([sys.executable, "-m", "pytest", *options, *tests], cwd=root, env=os.environ, check=False)
         if done.returncode not in (0, 1) or not report.exists():
-            raise ValueError(
-                f"pytest in {root}: expected the named tests to be run, got exit code {done.returncode}. The tests "
-                "stand in the checkout, not in an installed package; there pip install -c constraints.txt -e '.[test]' "
-                "brings pytest."
-            )
+            expected = f"pytest in {root}: expected the named tests to be run, got exit code {done.returncode}."
+            raise ValueError(f"{expected} Run it in a checkout, after pip install -c constraints.txt -e '.[test]'.")
         return SuiteRun(tuple(_outcomes(report.read_bytes(), tests)), provenance("cpu"))
 
 
@@ -95,7 +89,7 @@ def read_outcomes(results: Path) -> SuiteRun:
     """Read the outcomes; empty where no test was run. Raises ValueError that names file, finding and remedy."""
     file = results / FILE
     if not file.exists():
-        return NOTHING_RUN
+        return SuiteRun((), {})  # type: ignore[typeddict-item]
     advice = f"Restore it from git, or make it anew: {COMMAND}."
     content = signed_json.read(file, "outcomes of tests", FORMAT, advice)
     return SuiteRun(tuple(Ran(**one) for one in content["tests"]), content["stamp"])
