@@ -134,12 +134,6 @@ def without_length(handler: Handler, content: bytes) -> None:
     handler.wfile.write(content)
 
 
-def page(handler: Handler, content: bytes) -> None:
-    """An error page that says 200."""
-    handler.head(200, Content_Type="text/html", Content_Length=len(content))
-    handler.wfile.write(b"Sorry".ljust(len(content)))
-
-
 def status(code: int) -> Answer:
     return lambda handler, content: handler.send_error(code)
 

@@ -28,7 +28,8 @@ import urllib3
 from repro.corpora.parallel_text import text_fingerprint
 from repro.corpora.sources import Collection, Source
 from repro.storage import atomic
-from repro.storage.folder_cache import MANIFEST, alone, made_once, verified
+from repro.storage.folder_cache import MANIFEST, made_once, verified
+from repro.storage.lock import alone
 
 AGAIN = "Delete the archive and get it again."
 SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg\s*>", re.IGNORECASE | re.DOTALL)
@@ -169,8 +170,6 @@ def _attempt(source: Source, url: str, part: atomic.Appended, tell: Announce) ->
             return
         if status not in (200, 206):
             raise (Broken if status in BUSY or status >= 500 else Refused)(f"the server answered {status}")
-        if "html" in answer.headers.get("Content-Type", "").lower():
-            raise Refused("a web page instead of an archive")
         if status == 200:  # all of it, whatever was asked for
             part.cut(0)
         if source.size is not None and length.isdecimal() and part.end + int(length) != source.size:

@@ -34,7 +34,8 @@ from repro.data.shards import SHARD, SIDES, Prepared, Shards, Split, Store, shar
 from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.storage import atomic
-from repro.storage.folder_cache import MANIFEST, alone, made_once, manifest_hash, verified
+from repro.storage.folder_cache import MANIFEST, made_once, manifest_hash, verified
+from repro.storage.lock import alone
 
 if TYPE_CHECKING:
     from repro.data.datamodule import TranslationData
@@ -431,5 +432,4 @@ def _begin(threads: bool) -> None:
 def usable_cores() -> int:
     """The cores that this process may use; processes that train together share them equally."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    together = os.environ.get("LOCAL_WORLD_SIZE", "")
-    return max(1, cores // max(1, int(together))) if together.isdecimal() else cores  # no launcher sets "0" or "x"
+    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", 1)))

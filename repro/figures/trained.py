@@ -11,8 +11,7 @@ et al. (2014), section 1.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,13 +139,12 @@ def whose(record: Record) -> dict[str, Any]:
 # ---- activations
 
 
-@contextmanager
-def watched_stream(model: Transformer) -> Iterator[dict[str, list[Tensor]]]:
-    """Collect, while the context lasts, each stack's input and the output of its sub-layers, [B, T, D] each."""
+def moments(model: Transformer, batch: Batch) -> Moments:
+    """Both moments over all elements of all tokens of a padded batch, without padding; dropout is off.
+
+    They are of each stack's input and of the output of its sub-layers, [B, T, D] each. The model is changed for good.
+    """
     kept: dict[str, list[Tensor]] = {stack: [] for stack in STACKS}
-    layers: list[tuple[Any, Any, list[Tensor]]] = [
-        (layer, layer.around, kept[stack]) for stack in STACKS for layer in getattr(model, stack)
-    ]
 
     def noted(around: Any, of: list[Tensor], x: Tensor, *others: Any) -> Tensor:
         if not of:
@@ -154,22 +152,14 @@ def watched_stream(model: Transformer) -> Iterator[dict[str, list[Tensor]]]:
         of.append(around(x, *others))
         return of[-1]
 
-    try:
-        for layer, around, of in layers:
-            layer.around = partial(noted, around, of)
-        yield kept
-    finally:
-        for layer, around, _ in layers:
-            layer.around = around
-
-
-def moments(model: Transformer, batch: Batch) -> Moments:
-    """Both moments over all elements of all tokens of a padded batch, without padding; dropout is off."""
+    for stack, of in kept.items():
+        for layer in getattr(model, stack):
+            layer.around = partial(noted, layer.around, of)
     assert isinstance(batch.source, torch.Tensor)
     assert isinstance(batch.target, torch.Tensor)
     real = {"encoder": batch.source != PAD, "decoder": batch.target != PAD}
-    with torch.inference_mode(), watched_stream(model.eval()) as kept:
-        model(batch.source, batch.decoder_in)
+    with torch.inference_mode():
+        model.eval()(batch.source, batch.decoder_in)
     found: Moments = {}
     for stack, stream in kept.items():
         values = [x[real[stack]].double() for x in stream]
@@ -261,10 +251,8 @@ def gradient_norms(model: TranslationSystem, source: Tensor, first: Tensor) -> T
     model.eval()
     read: list[Tensor] = []
     handle = model.embedding.register_forward_hook(lambda module, inputs, made: read.append(made))
-    try:
-        memory = model.encode(source)
-    finally:
-        handle.remove()
+    memory = model.encode(source)
+    handle.remove()
     [embedded] = read  # the source is embedded once
     hidden = model.decode(source.new_full((len(source), 1), PAD), memory, source)[:, 0]
     log_p = model.embedding.logits(hidden).log_softmax(-1)

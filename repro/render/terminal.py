@@ -45,11 +45,6 @@ class Shown:
         self.beneath.write(shown(text))
         return len(text)
 
-    def writelines(self, texts: Any) -> None:
-        """Write each of `texts`."""
-        for text in texts:
-            self.write(text)
-
     def __getattr__(self, name: str) -> Any:
         return getattr(self.beneath, name)
 

@@ -1,7 +1,6 @@
 """Cached folders: made once, verified before they are used, made again where they are damaged."""
 
 import errno
-import functools
 import hashlib
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from repro.storage import atomic, signed_json
-from repro.storage.lock import WORK, locked
 
 MANIFEST = "manifest.json"
 MAKING = "making"  # suffix of a folder that is not complete yet
@@ -91,16 +89,6 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return signed_json.read(folder / MANIFEST, "a manifest", None, AGAIN)
 
 
-@contextmanager
-def alone(lock: Path, tell: Callable[[str], object]) -> Iterator[None]:
-    """Wait while another process does the same work, so that it is done once; go on without the lock after `WORK` s."""
-    atomic.make_folder(lock.parent)
-    with locked(lock, WORK, lambda: tell(f"Another process holds {lock}; waiting for it."), make=True) as mine:
-        if not mine:
-            tell(f"{lock} was held for {WORK / 60:.0f} minutes: going on without it.")
-        yield
-
-
 def _take_name(work: Path, folder: Path) -> None:
     """Rename `work` to `folder`, unless another process was first; a damaged `folder` is removed."""
     while True:
@@ -120,12 +108,5 @@ def _take_name(work: Path, folder: Path) -> None:
 
 
 def _sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, computed once per process unless the file changes."""
-    status = path.stat()
-    return _sha256_of_file(path, status.st_size, status.st_mtime_ns)
-
-
-@functools.cache
-def _sha256_of_file(path: Path, size: int, mtime_ns: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

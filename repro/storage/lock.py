@@ -9,7 +9,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from repro.storage import atomic
@@ -19,36 +19,39 @@ WORK = 3_600.0  # seconds to wait while another process does work that would oth
 PAUSE = 0.02  # seconds between two tries
 
 
-def lock(handle: int, patience: float, tell: Callable[[], object] = lambda: None) -> bool:
-    """Lock an open file or folder until it is closed or the process ends; False after `patience` seconds.
-
-    `tell` is called once if the wait takes a while.
-    """
-    began, told = time.monotonic(), False
+def lock(handle: int, patience: float) -> bool:
+    """Lock an open file or folder until it is closed or the process ends; False after `patience` seconds."""
+    ends = time.monotonic() + patience
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            waited = time.monotonic() - began
-            if waited >= patience:
+            if time.monotonic() >= ends:
                 return False
-            if waited > 10 * PAUSE and not told:
-                told = True
-                tell()
             time.sleep(min(PAUSE, patience))
         except OSError:  # a file system without locks: go on as if alone
             return True
 
 
 @contextmanager
-def locked(
-    path: Path, patience: float = TURN, tell: Callable[[], object] = lambda: None, *, make: bool = False
-) -> Iterator[bool]:
+def locked(path: Path, patience: float = TURN, *, make: bool = False) -> Iterator[bool]:
     """Hold the lock of a file (`make` it if need be) or folder; yields False if another process keeps it."""
     with atomic.named(path):
         handle = os.open(path, os.O_RDONLY | (os.O_CREAT if make else 0), 0o666)
     try:
-        yield lock(handle, patience, tell)
+        yield lock(handle, patience)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def alone(path: Path, tell: Callable[[str], object]) -> Iterator[None]:
+    """Wait while another process does the same work, so that it is done once; go on without the lock after `WORK` s."""
+    atomic.make_folder(path.parent)
+    with locked(path, 10 * PAUSE, make=True) as mine, ExitStack() as later:
+        if not mine:
+            tell(f"Another process holds {path}; waiting for it.")
+            if not later.enter_context(locked(path, WORK)):
+                tell(f"{path} was held for {WORK / 60:.0f} minutes: going on without it.")
+        yield

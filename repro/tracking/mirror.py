@@ -22,7 +22,7 @@ from repro.tracking.run_folder import APART, DIVERGED_TAG, JOURNALS, RECORD, UNK
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
 CELL = ("table", "row", "published", *APART)  # tags: runs that differ in one are never compared as seeds of a row
-LONGEST_PAUSE = 60.0  # seconds between two tries of a tracker in trouble
+PAUSE = 30.0  # seconds until a tracker in trouble is tried again
 
 
 def table_names(*texts: str) -> str:
@@ -154,8 +154,7 @@ def sync(uri: str, folder: Path) -> str:
 class Mirror:
     """Sends a run folder to MLflow while training writes it, in a thread that training never waits for.
 
-    If the tracker fails, the thread tries again after a pause, up to `LONGEST_PAUSE`. It also records what the
-    machine does.
+    If the tracker fails, the thread tries again after a `PAUSE`. It also records what the machine does.
     """
 
     def __init__(self, tracker: Tracker, folder: Path, *, every: float = 3.0, sample: float = 5.0) -> None:
@@ -185,7 +184,7 @@ class Mirror:
             self.tracker.fails(error)
 
     def _carry(self, machine: Journal) -> None:
-        remote, sample_at, n_failures, try_at = None, time.monotonic() + self._sample, 0, 0.0
+        remote, sample_at, try_at = None, time.monotonic() + self._sample, 0.0
         measure_system()  # the first reading of the processors' use means nothing
         while True:
             closing = self._closing.is_set()  # asked before the files are read, so that the last lines are sent
@@ -199,13 +198,11 @@ class Mirror:
                     remote.become("RUNNING")
                 if remote:
                     remote.catch_up()
-                    n_failures = 0
                     if closing:
                         remote.become(self._status)
                         self._complete = True
             except Exception as error:  # whatever the tracker does, training goes on
-                remote, n_failures = None, n_failures + 1
-                try_at = time.monotonic() + min(LONGEST_PAUSE, self._every * 2 ** min(n_failures, 10))
+                remote, try_at = None, time.monotonic() + PAUSE
                 self.tracker.fails(error)
             if closing:
                 return

@@ -255,7 +255,6 @@ def test_another_mirror_goes_on_with_what_one_gave(tmp_path: Path, server: FileS
 
 REFUSED = {
     "not there": (file_server.status(404), "the server answered 404"),
-    "page": (file_server.page, "a web page instead of an archive"),
     "shorter": (file_server.other(ARCHIVE[:-1]), f"{len(ARCHIVE) - 1:,} bytes, expected {len(ARCHIVE):,} bytes"),
     "endless": (lambda h, _: file_server.without_length(h, ARCHIVE + b"\0"), "it sends more than expected: .* bytes"),
     "altered": (file_server.other(OTHER), f"expected sha256 {SHA256}, got {hashlib.sha256(OTHER).hexdigest()}"),

@@ -13,8 +13,6 @@ from typing import Any
 
 import pyarrow
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyarrow import parquet
 from text_folders import put, text_folder
 from typed import typed
@@ -159,14 +157,6 @@ def test_a_share_is_a_function_of_the_pair_alone(tmp_path: Path, expected: dict[
     # pinned: another hash would put lines that one has trained on into another's dev
     drawn = [share_of(f"line {i}", {"dev": 0.25, "test": 0.25}) for i in range(8)]
     assert drawn == ["train", "test", "dev", "dev", "dev", "dev", "train", "train"]
-
-
-@given(st.lists(st.text(max_size=5), min_size=1, max_size=5), st.floats(0.01, 0.4))
-@settings(max_examples=25)
-def test_a_larger_share_keeps_what_a_smaller_one_has(lines: list[str], share: float) -> None:
-    for line in lines:
-        if share_of(line, {"dev": share / 2}) == "dev":
-            assert share_of(line, {"dev": share}) == "dev"
 
 
 # Bad input -----------------------------------------------------------------------------------------------------------

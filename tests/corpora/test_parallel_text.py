@@ -7,12 +7,10 @@ import re
 import tracemalloc
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unicodedata import category, normalize
 
 import pytest
-import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 from text_folders import put, text_folder
@@ -32,8 +30,6 @@ from repro.corpora.parallel_text import (
 )
 from repro.corpora.prepare import looked_for, prepare, seen_lines
 from repro.data.vocabulary import Subwords
-from repro.runs.run import Run
-from repro.runs.table import Translation
 
 SPLITTERS = "a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i\rj"  # str.splitlines() makes ten lines of it
 clean = st.text().filter(lambda line: line.strip() and not {"\n", "\0"} & set(line))
@@ -329,20 +325,3 @@ def test_wmt14_has_its_whole_test_set_and_the_part_that_the_task_scored(
     assert (whole.subset, part.subset) == (None, None)
     assert len(list(part.test.pairs())) == 2  # what was there before there were two
     assert both.sha256 == whole.sha256 != part.sha256  # the part decides nothing of how a model is trained
-
-
-def test_the_part_is_scored_from_the_lines_of_its_own() -> None:
-    hypotheses = ["zwei Katzen schlafen hier", "falsch", "ein Vogel singt dort oben", "auch falsch"]
-    references = ("ein Vogel singt dort oben", "zwei Katzen schlafen dort")
-    subset = SimpleNamespace(name="newstest2014", places=(2, 0), references=references)
-    spec = SimpleNamespace(task=Translation("en-de"), text=SimpleNamespace(in_tokens=False))
-    corpus = SimpleNamespace(subset=subset)
-    run: Any = SimpleNamespace(dir=SimpleNamespace(corpus=corpus, spec=spec))
-    found = Run._score_subset(run, hypotheses)
-    chosen = ["ein Vogel singt dort oben", "zwei Katzen schlafen hier"]
-    assert found is not None
-    assert (found["name"], found["n"]) == ("newstest2014", 2)
-    assert found["bleu"] == sacrebleu.corpus_bleu(chosen, [list(references)]).score
-    assert found["bleu_published"] is not None
-    corpus.subset = None
-    assert Run._score_subset(run, hypotheses) is None

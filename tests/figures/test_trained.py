@@ -29,10 +29,9 @@ from repro.figures.trained import (
     moments,
     runs_of_rows,
     told_runs,
-    watched_stream,
     whose,
 )
-from repro.model.ablations.norms import NoNorm, PreNorm
+from repro.model.ablations.norms import NoNorm
 from repro.model.build import build
 from repro.model.config import Hyper
 from repro.model.masks import Padded
@@ -133,18 +132,6 @@ def test_each_moment_is_that_of_the_tokens_after_a_sub_layer(system: Any) -> Non
         for (mean, variance), x in zip(found[stack], expected[stack], strict=True):
             values = np.concatenate([x[i, : len(one)].numpy().ravel() for i, one in enumerate(sentences)])
             assert (mean, variance) == (pytest.approx(values.mean(), abs=1e-12), pytest.approx(values.var()))
-
-
-def test_the_stream_of_pre_norm_is_the_sum_and_nothing_is_left_behind() -> None:
-    torch.manual_seed(4)
-    model, read = build(partial(Transformer, around=PreNorm), HYPER, 11).eval(), batch()
-    around = [layer.around for layer in (*model.encoder, *model.decoder)]
-    with torch.no_grad(), watched_stream(model) as kept:
-        model(read.source, read.decoder_in)
-    layer = model.encoder[1]
-    expected = kept["encoder"][3] + layer.feed_forward(layer.norms[1](kept["encoder"][3]))
-    torch.testing.assert_close(kept["encoder"][4], expected)
-    assert [layer.around for layer in (*model.encoder, *model.decoder)] == around
 
 
 def test_first_are_the_weights_that_the_seed_draws_and_last_those_of_the_run(

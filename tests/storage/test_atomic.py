@@ -5,9 +5,7 @@ import json
 import math
 import os
 import pickle
-import shutil
 import socket
-import subprocess
 from array import array
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -165,18 +163,6 @@ def test_no_two_writers_share_a_name(folder: Path) -> None:
         list(threads.map(lambda content: write_bytes(folder / "x", content), contents))
     assert files(folder)["x"] in contents
     assert list(files(folder)) == ["x"]
-
-
-def test_git_ignores_what_a_crash_leaves(tmp_path: Path) -> None:
-    git = shutil.which("git")
-    rules = Path(__file__).parents[2] / ".gitignore"
-    if git is None or not rules.exists():
-        pytest.skip("needs git, and the checkout's .gitignore")
-    subprocess.run([git, "init", "-q", str(tmp_path)], check=True)
-    shutil.copy(rules, tmp_path)
-    left = [str(beside(tmp_path / "results" / "smoke" / name, atomic.PARTIAL)) for name in ("README.md", "base.json")]
-    asked = subprocess.run([git, "-C", str(tmp_path), "check-ignore", *left], capture_output=True, check=False)
-    assert asked.stdout.decode().split() == left
 
 
 def test_sweeping_spares_those_who_live(folder: Path) -> None:

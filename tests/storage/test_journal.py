@@ -3,7 +3,6 @@
 import itertools
 import math
 import tempfile
-import tracemalloc
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tracked_runs import strict
 
-from repro.storage.journal import FRAME, Journal, Tail, encoded, read
+from repro.storage.journal import FRAME, Journal, encoded, read
 
 
 def values(line: dict[str, Any]) -> dict[str, float]:
@@ -106,23 +105,3 @@ def test_each_flipped_bit_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"journal\.jsonl, line 1: expected"), Journal(path):
         pass
     assert path.read_bytes() == flipped  # nothing is cut that is not torn
-
-
-def test_a_long_journal_takes_no_memory(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    line = {"kind": "train", "time": 1.5, "attempt": 1, "loss": 0.25, "lr": 0.5}
-    path.write_bytes(b"".join(encoded(line | {"step": step}) for step in range(2_000)))
-    peaks = []
-    tracemalloc.start()
-    try:
-        for attempt in (2, 3):  # what another thread of the process takes meanwhile is not taken each time
-            tracemalloc.reset_peak()
-            before = tracemalloc.get_traced_memory()[0]
-            with Journal(path) as journal:
-                assert journal.attempt == attempt
-                journal.append("train", 20, loss=0.125)
-            assert sum(1 for _ in Tail(path).lines()) == 1_999 + attempt
-            peaks.append(tracemalloc.get_traced_memory()[1] - before)
-    finally:
-        tracemalloc.stop()
-    assert min(peaks) < 2e5

@@ -11,7 +11,7 @@ from faults.disk import tmpfs
 from waiting import ended_process, until
 
 from repro.storage import lease, signed_json
-from repro.storage.atomic import DiskError, is_dead, this_process
+from repro.storage.atomic import DiskError, this_process
 from repro.storage.journal import Journal, encoded, read, read_all
 from repro.storage.lease import Lease, Superseded
 
@@ -125,23 +125,3 @@ def test_a_damaged_owner_is_heard_while_it_beats_and_replaced_when_silent(tmp_pa
     os.utime(owner(tmp_path, 1), (7, 7))
     with Lease(tmp_path) as heir:
         assert heir.number == 2
-
-
-def test_no_flipped_bit_makes_a_living_owner_count_as_dead(tmp_path: Path) -> None:
-    with Lease(tmp_path):
-        path = owner(tmp_path, 1)
-        whole = path.read_bytes()
-        assert lease._owner(path.parent)["pid"] == os.getpid()
-        for i in range(8 * len(whole)):
-            flipped = bytearray(whole)
-            flipped[i // 8] ^= 1 << i % 8
-            path.write_bytes(flipped)
-            assert not is_dead(lease._owner(path.parent)), flipped
-        path.write_bytes(whole)
-
-
-def test_a_clock_in_1970_does_not_release_a_lease(tmp_path: Path) -> None:
-    abandoned(tmp_path, 1)
-    for seconds in (-0.5, 0.25):
-        os.utime(owner(tmp_path, 1), (seconds, seconds))
-        assert lease._heard(owner(tmp_path, 1).parent) not in (0, -1)

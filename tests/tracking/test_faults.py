@@ -19,7 +19,7 @@ from repro.tracking.mirror import Mirror, sync
 def server(new_store: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[TrackingServer]:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    monkeypatch.setattr("repro.tracking.mirror.LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr("repro.tracking.mirror.PAUSE", 0.05)
     with TrackingServer(new_store()) as server:
         yield server
 

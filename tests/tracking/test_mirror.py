@@ -152,6 +152,7 @@ def test_a_dead_tracker_costs_the_caller_nothing(dead: str, folder: Path) -> Non
     with Journal(folder / "journal.jsonl") as journal:
         for step in range(100, 200):
             journal.append("train", step, loss=1.0)
+    assert thread._thread.daemon, "a process that ends does not wait for it"
     assert thread._thread.ident != here
     assert time.monotonic() - began < 5.0
     began = time.monotonic()

@@ -234,15 +234,3 @@ def test_differences_are_over_common_seeds_and_go_with_them(new_store: Callable[
     shown(uri)
     assert math.isnan(of_row()["row_mean/ppl_diff"])  # no seed is left that both have
     assert of_row()["row_mean/ppl"] == 5.0
-
-
-def test_tables_whose_names_differ_in_one_character_keep_their_own_numbers(
-    new_store: Callable[[], str], tmp_path: Path
-) -> None:
-    """To MLflow's LIKE an underscore is any sign."""
-    uri = new_store()
-    made(uri, tmp_path / "one", 4.0, 100, **OURS | {"table": "f_g"})
-    made(uri, tmp_path / "two", 8.0, 200, **OURS | {"table": "f-g", "seed": 2})
-    save_views(uri, [View(scale="smoke", table=table, title="") for table in ("f_g", "f-g")])
-    means = {run.data.tags["tables"].strip(): run.data.metrics["row_mean/ppl"] for run in found(uri)}
-    assert means == {"f_g": 4.0, "f-g": 8.0}
