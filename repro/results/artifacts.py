@@ -4,16 +4,13 @@ results/<scale>/<table>/<text>.parquet                      published: a table's
 results/own/<scale>/<table>/<row>-seed<k>.<text>.parquet    one's own: a file for each run, written as it finishes
 <row>-seed<k>.inside.gz                                     attention weights on a few sentences
 
-A line of Parquet is a sentence of dev, test or a further set, and `pandas.read_parquet` opens each file: `row`, `seed`,
-then what the task keeps of a sentence (`repro/results/sentences.py`; `FurtherTest` here). A table's runs stand side by
-side, sentence after sentence: alike translations together take two thirds of the room. Facts about a whole run, such as
-its id, are stored in the file's metadata. Parquet's pages carry checksums, and readers check what they read against the
-record's scores.
+A line of Parquet is a sentence of dev, test or a further set: `row`, `seed`, then what the task keeps of a sentence
+(`repro/results/sentences.py`; `FurtherTest` here). A table's runs stand side by side, sentence after sentence: alike
+translations together take two thirds of the room. Facts about a whole run, such as its id, are in the file's metadata.
 
-A look inside is a line of JSON, then the weights of all heads as bytes, round(255 w). For each sentence: first the
-encoder's weights, then those of the decoder's self-attention, then those of its attention to the source, each [layers,
-heads, queries, keys]. Entropies were computed before rounding. `repro/web/sentences.py` shows it in a report. Paper:
-figures 3 to 5.
+A look inside is a line of JSON, then the weights of all heads as bytes, round(255 w). For each sentence: the encoder's
+weights, those of the decoder's self-attention, those of its attention to the source, each [layers, heads, queries,
+keys]. Entropies were computed before rounding. Paper: figures 3 to 5.
 """
 
 import functools
@@ -92,8 +89,8 @@ def read(
 
 def texts(place: Path) -> list[str]:
     """The texts for which the run at `place` has sentences, sorted by name."""
-    own = _own_files(place)
-    shared = {*place.parent.glob(f"*{SUFFIX}")} - {*own}
+    own = {*place.parent.glob(own_file(place, "*").name)}
+    shared = {*place.parent.glob(f"*{SUFFIX}")} - own
     names = {file.stem.removeprefix(f"{place.stem}.") for file in own}
     return sorted(names | {file.stem for file in shared if place.stem in _runs(file)})
 
@@ -108,7 +105,7 @@ def are_of(place: Path, run: str, texts: Iterable[str] = SPLITS) -> bool:
 
 def drop(place: Path, kept: Iterable[str] = ()) -> None:
     """Remove the files of one run beside the record at `place`, except those of the `kept` texts."""
-    for file in {*_own_files(place)} - {own_file(place, text) for text in kept}:
+    for file in {*place.parent.glob(own_file(place, "*").name)} - {own_file(place, text) for text in kept}:
         file.unlink(missing_ok=True)
 
 
@@ -171,11 +168,6 @@ def read_further(place: Path, run: str) -> dict[str, FurtherTest]:
             hypotheses = [*map(str, found.columns.get("hypothesis", ()))]
             made[name] = FurtherTest(found.about["sha256"], found.about["scores"], hypotheses)
     return made
-
-
-def _own_files(place: Path) -> list[Path]:
-    begin = f"{place.stem}."
-    return [file for file in place.parent.glob(f"*{SUFFIX}") if file.name.startswith(begin)]
 
 
 def _table(stem: str, artifact: Artifact) -> "pa.Table":

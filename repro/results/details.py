@@ -1,17 +1,14 @@
 """What rows show besides scores: parts of texts, lengths, scores on other sentences, and how the rows learned.
 
 BLEU of short and long sources, of beginnings and ends of translations (paper: section 1) shows what a system forgets: a
-single vector has less room for a long sentence, and a state loses more of it with every word written. Parts are thirds.
-Sentences are split by the length of their source into equally many; each translation is split by its tokens, and each
-third is compared with the same third of its reference. For parsers: F1 of the thirds of sentences.
+single vector has less room for a long sentence, and a state loses more of it with every word written.
 
 For scores on other sentences of the same kind, the counts behind a score are summed over the sentences of a draw, and
 the sums are scored; the mean of sentence scores would be another number. All runs see the same draws, so differences
 between runs are paired. The method is that of Koehn (2004), with sacreBLEU's draws.
 
-Learning is the loss over seeds during training, and which of two rows is ahead from where on. Systems whose updates
-cost different amounts are compared twice, over updates and over operations of training, as Table 2 of the paper does. A
-row is compared with the Transformer that made as many updates, for most rows the base.
+Learning is the loss over seeds during training, and which of two rows is ahead from where on: over updates and over
+operations of training, as systems whose updates cost different amounts are compared in Table 2 of the paper.
 """
 
 import functools
@@ -355,10 +352,8 @@ def _setting(record: Record) -> str:
 
 def _to_base(both: Sequence[tuple[Record, Record]], split: str) -> Worth | None:
     """Each score's mean difference and its interval; None where a run lacks one of the scores."""
-    found = {}
-    for score in SCORES:
-        ours, base = (whole(run.score(split, score) for run in runs) for runs in zip(*both, strict=True))
-        if not (ours and base):
-            return None
-        found[score] = interval([one - other for one, other in zip(ours, base, strict=True)])
-    return found
+    sides = zip(*both, strict=True)
+    ours, base = ({score: whole(run.score(split, score) for run in of) for score in SCORES} for of in sides)
+    if not all((*ours.values(), *base.values())):
+        return None
+    return {score: interval([a - b for a, b in zip(ours[score], base[score], strict=True)]) for score in SCORES}

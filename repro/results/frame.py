@@ -283,7 +283,10 @@ def table(
     frame.attrs = {
         "own": own,
         "corpora": _List(dict.fromkeys(record.corpus["name"] for record in listed)),
-        "marks": _List(_mark(key[0], of, uncommitted) if own else "" for key, of in zip(order, runs, strict=True)),
+        "marks": _List(
+            (NOT_COMMITTED * (of in uncommitted) + NO_COMMIT * any(run.stamp["dirty"] for run in of_row)) * own
+            for (of, _), of_row in zip(order, runs, strict=True)
+        ),
         "shared": {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1},
         "departures": _List(departures(listed)),
         "repeatable": _List(comparable.repeatable(listed)),
@@ -362,12 +365,6 @@ class _List(list[Any]):
 
     def __deepcopy__(self, _: object) -> Self:
         return self
-
-
-def _mark(table: str, runs: Iterable[Record], uncommitted: Container[str]) -> str:
-    """The mark after the name of a row that nobody else has."""
-    unclean = any(record.stamp["dirty"] for record in runs)
-    return NOT_COMMITTED * (table in uncommitted) + NO_COMMIT * unclean
 
 
 def _line(key: tuple[str, str], row: Listed, runs: Sequence[Record], scores: Sequence[str]) -> dict[str, Any]:

@@ -199,15 +199,11 @@ def score_outputs(folder: File) -> Outputs2017:
     from repro.results.sentences import ngram_counts, sha256_of
 
     source, reference = (_file(folder, part) for part in ("en", "ref.de"))
-    words, references = zip(
-        *((len(line.split()), other) for line, other in Parallel(source, reference).pairs()), strict=True
-    )
+    pairs = [*Parallel(source, reference).pairs()]
+    words, references = [len(line.split()) for line, _ in pairs], [line for _, line in pairs]
     systems, signature = [], ""
-    for name in sorted({file.name.removesuffix(".gz") for file in folder.glob(f"{STEM}.hyp.*.de*")}):
-        if not name.endswith(".de"):
-            continue
-        file = _file(folder, name.removeprefix(f"{STEM}."))
-        kind, _, toolkit = name.split(".")[2].partition("-")
+    for file in sorted(folder.glob(f"{STEM}.hyp.*.de*")):
+        kind, _, toolkit = file.name.split(".")[2].partition("-")
         if kind not in KINDS:
             raise ValueError(f"{file}: expected a kind of {', '.join(KINDS)} after 'hyp.', got {kind!r}. Rename it.")
         lines = [line for line, _ in Parallel(file, reference).pairs()]
@@ -215,14 +211,11 @@ def score_outputs(folder: File) -> Outputs2017:
         signature = score.signature
         quarters = by_length(ngram_counts(lines, references, "de")[0], words, QUARTERS)
         systems.append(ScoredOutput(kind, toolkit, score.bleu, quarters, sha256_of(lines)))
-    return Outputs2017(
-        sentences=len(words), signature=signature, references_sha256=sha256_of(references), systems=systems
-    )
+    of = {"signature": signature, "references_sha256": sha256_of(references)}
+    return Outputs2017(sentences=len(words), systems=systems, **of)
 
 
 def _file(folder: File, part: str) -> File:
-    names = [folder / f"{STEM}.{part}", folder / f"{STEM}.{part}.gz"]
-    file = next((one for one in names if one.is_file()), None)
-    if file is None:
-        raise FileNotFoundError(f"{folder}: expected {names[0].name}, plain or .gz, found neither. {ORIGIN}")
-    return file
+    if file := next(folder.glob(f"{STEM}.{part}*"), None):
+        return file
+    raise FileNotFoundError(f"{folder}: expected {STEM}.{part}, plain or .gz, found neither. {ORIGIN}")

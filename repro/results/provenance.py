@@ -21,7 +21,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 PACKAGE = Path(__file__).parents[1]
 # The folders behind the wall. Whatever else an experiment, a task or a program imports decides nothing that the run's
@@ -121,15 +121,12 @@ class _Code:
         return next((file for file in files if file.is_file()), None)
 
 
-S = TypeVar("S", bound=Provenance)
-
-
-def cleared(stamp: S, system: Any = None, task: Any = None) -> S:
+def cleared(stamp: Provenance, system: Any = None, task: Any = None) -> Any:
     """The stamp of a run, no longer dirty if its code was uncommitted when it ran but has been committed since."""
     if stamp["dirty"] and stamp["fingerprint"] == fingerprint(system):
         commit, why_dirty = committed(system, task)
         if not why_dirty:
-            return {**stamp, "commit": commit, "dirty": False, "why_dirty": None}  # type: ignore[return-value]
+            return {**stamp, "commit": commit, "dirty": False, "why_dirty": None}
     return stamp
 
 
