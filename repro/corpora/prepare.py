@@ -118,6 +118,8 @@ def prepare(
     splits, facts = {}, {}
     for name, (parts, encoder) in of_splits.items():
         splits[name], facts[name] = _split(parts, encoder, encoded / name, made, pieces=corpus.pieces)
+    lost = Counter(corpus.left_out) + Counter(splits["train"].dropped)  # with trees that could not be read
+    splits["train"] = replace(splits["train"], dropped=dict(lost))
 
     # 3. what it is
     shards = [shard_folder(encoded / name, i) for name in SPLITS for i in range(len(facts[name]))]

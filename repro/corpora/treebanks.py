@@ -19,7 +19,7 @@ from repro.corpora.parallel_text import Parallel, languages, text_fingerprint
 from repro.corpora.sources import craft_sources, missing_of_craft
 from repro.data.treebank import EMPTY_ELEMENT, Tree, cleaned, linearised, trees_of
 from repro.storage import atomic
-from repro.storage.folder_cache import made_once, verified
+from repro.storage.folder_cache import made_once
 
 TREES = "en-tree"  # the pair: words, and the tree over them
 VERSION = 1  # raise it when the same files give other lines
@@ -148,13 +148,12 @@ def open_trees(
     Trees of train that cannot be read are left out and counted by reason; in held-out text they raise ValueError.
     """
     files = TREEBANKS[name].splits(find_trees(name, data_dir, silver=silver) or generated(name, cache, sizes))
-    text = _converted(name, {split: files[split] for split in SPLITS}, cache)
-    facts = verified(text)
+    text, facts = _converted(name, {split: files[split] for split in SPLITS}, cache)
     gold = "gold" if silver else ""
     parts = {gold: (_parallel(text, "train", name=gold), facts["train"])}
     if silver:
-        beside = _converted(name, {"silver": files.get("silver") or _silver_files(name, data_dir)}, cache)
-        parts["silver"] = (_parallel(beside, "silver", name="silver"), verified(beside)["silver"])
+        beside, others = _converted(name, {"silver": files.get("silver") or _silver_files(name, data_dir)}, cache)
+        parts["silver"] = (_parallel(beside, "silver", name="silver"), others["silver"])
     train, of_train = zip(*parts.values(), strict=True)
     dev, test = (_parallel(text, split) for split in ("dev", "test"))
     about = {part or "train": of for part, (_, of) in parts.items()} | {"dev": facts["dev"], "test": facts["test"]}
@@ -174,13 +173,12 @@ def open_trees(
     )
 
 
-def _converted(name: str, files: Files, cache: Path) -> Path:
-    """The folder that has `<split>.en` and `<split>.tree` of each split; other files give another folder."""
+def _converted(name: str, files: Files, cache: Path) -> tuple[Path, dict[str, Any]]:
+    """The folder that has `<split>.en` and `<split>.tree` of each split, and facts; other files give another folder."""
     known = {split: [text_fingerprint(file).sha256 for file in of] for split, of in files.items()}
     version = hashlib.sha256(json.dumps([VERSION, known]).encode()).hexdigest()
     folder = cache / f"{name}-{'-'.join(files)}-{version[:12]}"
-    made_once(folder, lambda empty: {split: _written(of, empty, split) for split, of in files.items()})
-    return folder
+    return folder, made_once(folder, lambda empty: {split: _written(of, empty, split) for split, of in files.items()})
 
 
 def _parallel(folder: Path, split: str, name: str = "") -> Parallel:
@@ -239,8 +237,3 @@ def _about(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         "Mended on reading": listed("mended"),
         "Trees left out on reading": listed("left out"),
     }
-
-
-def with_left_out(dropped: Mapping[str, int], corpus: Corpus) -> dict[str, int]:
-    """What training lost, by reason: trees that could not be read, and pairs that were dropped later."""
-    return dict(sum((Counter(one) for one in (corpus.left_out, dropped)), Counter()))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from repro.corpora.catalogue import Corpus, find, open_corpus
 from repro.corpora.parallel_text import languages
-from repro.corpora.treebanks import TREES, find_trees, open_trees, with_left_out
+from repro.corpora.treebanks import TREES, find_trees, open_trees
 from repro.decoding.evalb import parse_scores
 from repro.decoding.search import PAPER_SEARCH, Search
 from repro.model.config import BASE, Hyper, written
@@ -111,11 +111,9 @@ class Parsing:
         return open_trees(corpus, silver=self.silver, **where)
 
     def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
-        """The ids; trees that could not be read count as dropped from train."""
         from repro.corpora.prepare import prepare
 
-        prepared = prepare(corpus, **how)
-        return replace(prepared, train=replace(prepared.train, dropped=with_left_out(prepared.train.dropped, corpus)))
+        return prepare(corpus, **how)
 
     def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
         """Both sides are lines of brackets and tags; F1 needs only the number of words."""

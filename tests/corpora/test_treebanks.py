@@ -15,7 +15,7 @@ from repro.corpora import sources
 from repro.corpora.catalogue import CORPORA, GrammarSizes, find
 from repro.corpora.prepare import prepare
 from repro.corpora.sources import craft_sources, missing_of_craft
-from repro.corpora.treebanks import TREEBANKS, check_craft, find_trees, open_trees, with_left_out
+from repro.corpora.treebanks import TREEBANKS, check_craft, find_trees, open_trees
 from repro.data.treebank import linearised
 from repro.data.vocabulary import Subwords
 
@@ -97,7 +97,9 @@ def test_what_training_text_drops_held_out_text_refuses(craft: Path, tree: str, 
     corpus = open_trees("craft", data_dir=craft, cache=craft / "cache")
     assert corpus.left_out == {reason: 1}
     assert corpus.about["Trees left out on reading"] == f"1: {reason} 1"
-    assert with_left_out({"longer": 2}, corpus) == {"longer": 2, reason: 1}
+    subwords = corpus.subwords(Subwords("bpe", 400), asked=None)
+    made = prepare(corpus, subwords=subwords, cache=craft / "cache", max_length=13, workers=1)
+    assert made.train.dropped == {reason: 1, "longer than 13 pieces": 2}
     written(trees / "4.tree", ONE, tree, TWO)
     with pytest.raises(ValueError, match=rf"4\.tree, (line|tree) 2.*{reason}"):
         open_trees("craft", data_dir=craft, cache=craft / "cache")
