@@ -47,13 +47,6 @@ def no_wait(handle: int) -> None:
 
 os.fsync = no_wait
 
-COLLECTED = pytest.StashKey[set[str]]()
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    item.config.stash.setdefault(COLLECTED, set()).add(item.nodeid)
-
-
 # the files that take longest, in order of it: none of them is begun when the others have ended
 LONGEST = (
     "runs/test_pool.py", "test_library.py", "web/test_mlflow.py", "model/test_variants.py",
@@ -73,12 +66,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rest = iter([item for item in items if item not in early])
     shares = [[*share, *islice(rest, max(0, len(items) // n - len(share)))] for share in first]
     items[:] = [*chain(*shares), *rest]
-
-
-@pytest.fixture(scope="session")
-def collected_tests(pytestconfig: pytest.Config) -> set[str]:
-    """All that was found, what is marked to be left out included: a test file alone finds its own."""
-    return pytestconfig.stash[COLLECTED]
 
 
 @pytest.fixture(name="own_signals")
