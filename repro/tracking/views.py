@@ -81,14 +81,6 @@ class View:
         ]
         return f"{self.title} ({', '.join(facts)})" if facts else self.title
 
-    def shows(self, tags: Mapping[str, str]) -> bool:
-        """Whether it shows a current run with these tags."""
-        return (
-            self.table in tags.get("tables", "").split()
-            and tags.get(PUBLISHED_TAG) == str(self.published).lower()
-            and all(tags.get(tag) == value for tag, value in self.narrowed)
-        )
-
     @property
     def filter(self) -> str:
         """The filter by which MLflow finds its runs."""
@@ -187,15 +179,13 @@ def save_views(uri: str, views: Collection[View]) -> None:
     for scale in sorted({view.scale for view in views}):
         of_scale = sorted((view for view in views if view.scale == scale), key=lambda view: view.key)
         experiment = experiment_id(client, uri, scale)
-        current = client.search_runs([experiment], "tags.current = 'true'", max_results=MOST)
-        for run in current:  # the base row is in every table
-            had = run.data.tags["tables"]
-            tables = table_names(had, *(view.table for view in of_scale))
-            if run.data.tags["table"] == BASE and tables != had:
+        of_base = f"tags.current = 'true' AND tags.table = '{BASE}'"  # the base row is in every table
+        for run in client.search_runs([experiment], of_base, max_results=MOST):
+            tables = table_names(had := run.data.tags["tables"], *(view.table for view in of_scale))
+            if tables != had:
                 client.set_tag(run.info.run_id, "tables", tables)
-                run.data.tags["tables"] = tables
         for view in of_scale:
-            _save(client, experiment, view, [run for run in current if view.shows(run.data.tags)])
+            _save(client, experiment, view, client.search_runs([experiment], view.filter, max_results=MOST))
         client.set_experiment_tag(experiment, "mlflow.note.content", _notes(client, experiment))
 
 
@@ -236,7 +226,6 @@ def _log_row(client: Any, runs: list[Any], base: list[Any]) -> None:
             gone = {key: math.nan for key, value in before.items() if key not in values and not math.isnan(value)}
             changed = {key: value for key, value in values.items() if before.get(key) != value} | gone
             client.log_batch(run.info.run_id, [Metric(key, value, now, 0) for key, value in changed.items()])
-            run.data.metrics.update(changed)  # for the next view that shows it
 
 
 def _is_of_row(key: str) -> bool:
