@@ -225,9 +225,7 @@ def report(scale: str) -> str:
 
 @cache
 def _published(scale: str) -> Any:
-    from repro.pages.build import judged_without_runs
     from repro.pages.scale_data import scale_data
     from repro.results.frame import ResultSet
 
-    result_set = ResultSet.read(ROOT / "results" / scale)
-    return scale_data(result_set, judged_without_runs(result_set))
+    return scale_data(ResultSet.read(ROOT / "results" / scale))

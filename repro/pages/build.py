@@ -4,77 +4,64 @@ Records are turned into frames and verdicts once, and these into pages, which ar
 Markdown for a code host, LaTeX for an article, and text for a terminal. The report (`repro/web/`) is for browsers.
 """
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
-from repro.claims import tested
-from repro.claims.catalogue import CLAIMS, LISTED, STATEMENTS
-from repro.claims.evidence import evidence_of
-from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, judge, verdicts_of_print
-from repro.claims.layers import verdicts
 from repro.pages import claims, measured, readme, tables
 from repro.pages.columns import has_part, sheet
-from repro.pages.scale_data import ScaleData, scale_data
+from repro.pages.scale_data import ScaleData, judged_of, scale_data, scales
 from repro.pages.tables import is_like_others, page_of_table
 from repro.render.latex import latex
 from repro.render.markup import markdown
 from repro.render.page import Page, Table, is_generated
 from repro.render.terminal import terminal
-from repro.results.frame import FIGURES, ResultSet, noted_rows, record_folders
-from repro.results.measured import Measured, load
-from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
+from repro.results.frame import FIGURES, ResultSet
+from repro.results.measured import load
+from repro.results.places import EXPERIMENTS, PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import BASE
 from repro.storage.atomic import write_text
 
-
-class Document(NamedTuple):
-    """A page, and for a table of numbers its other forms."""
-
-    page: Page
-    sheet: str = ""  # the same as comma-separated values
-    is_article: bool = False  # whether it is written as LaTeX too
+Texts = dict[Path, str]  # what stands in each file
 
 
-VERDICTS = (claims.OF_PAPER.name, claims.OF_TEXTS.name)
-Documents = dict[Path, Document]  # by the file without its suffix
+def build_scale(result_set: ResultSet) -> Texts:
+    """The files of one scale: of its tables, verdicts and figures, and of its main page; none without records."""
+    data = scale_data(result_set)
+    return _files_of_scale(data) if data else {}
 
 
-# From records to pages
-
-
-def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) -> Documents:
-    """The pages of one scale: one for each table, one for all of Table 3, the verdicts, and the scale's main page.
-
-    `layers` are the verdicts on the claims about layers. Without records there are no pages.
-    """
-    data = scale_data(result_set, layers)
-    return _pages_of_scale(data) if data else {}
-
-
-def _pages_of_scale(data: ScaleData) -> Documents:
-    result_set = data.result_set
-    judged = () if data.evidence.is_exploration else (*data.judged, *data.stated)
+def _files_of_scale(data: ScaleData) -> Texts:
+    result_set, is_explored = data.result_set, data.evidence.is_exploration
     # a published part of Table 3 stands on that table's page alone
     frames = {name: frame for name, frame in data.frames.items() if result_set.own or not has_part(name)}
+    judged = () if is_explored else (*data.judged, *data.stated)
     pages = {name: page_of_table(frame, data.runs.scale, name, judged) for name, frame in frames.items()}
-    if data.evidence.is_exploration and not result_set.own:
+    if is_explored and not result_set.own:
         pages = {name: brief(page) for name, page in pages.items()}
     pictures = {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
-    made = {name: Document(pages[name], sheet(frame), is_article=True) for name, frame in frames.items()}
-    if not data.evidence.is_exploration:
+    folder, made = result_set.folder, Texts()
+    for name, frame in frames.items():
+        made |= _files(folder / name, pages[name], sheet(frame), is_article=True)
+    if not is_explored:
         for of, verdicts in ((claims.OF_PAPER, data.judged), (claims.OF_TEXTS, data.stated)):
-            made[of.name] = Document(claims.page(data, of), claims.sheet(verdicts))
-    others = {f"../{of.place}": of.title for kind, of in measured.PAGES.items() if load(result_set.folder.parent, kind)}
+            made |= _files(folder / of.name, claims.page(data, of), claims.sheet(verdicts))
+    others = {f"../{place}": title for kind, (place, title, *_) in measured.PAGES.items() if load(folder.parent, kind)}
     titles = {name: page.title.removesuffix(f" at scale {data.runs.scale}") for name, page in pages.items()}
     found = {name: readme.found_in(page) for name, page in pages.items()}
-    made[readme.NAME] = Document(readme.page_of_scale(data, others | titles, pictures, found))
+    made |= _files(folder / readme.NAME, readme.page_of_scale(data, others | titles, pictures, found))
     if gallery := readme.figures_page(data, pictures):
-        made[FIGURES] = Document(gallery)
-    return {result_set.folder / name: document for name, document in made.items()}
+        made |= _files(folder / FIGURES, gallery)
+    return made
+
+
+def _files(place: Path, page: Page, sheet: str = "", *, is_article: bool = False) -> Texts:
+    """The files of a page, called as `place`: Markdown; LaTeX for an article; the `sheet` of its numbers."""
+    made = {place.with_name(f"{place.name}.md"): markdown(page)}
+    if is_article:
+        made[place.with_name(f"{place.name}.tex")] = latex(page, f"{place.parent.name}/{place.name}")
+    return made | ({place.with_name(f"{place.name}.csv"): sheet} if sheet else {})
 
 
 def brief(page: Page) -> Page:
@@ -83,39 +70,20 @@ def brief(page: Page) -> Page:
     return replace(page, blocks=(*page.blocks[:end], page.blocks[-1]))
 
 
-def build_measured(results: Path, *kinds: type) -> Documents:
-    """The pages of what was measured at no scale and is kept under `results`: of these kinds of measurements."""
-    found = [(measured.PAGES[kind], load(results, kind)) for kind in kinds]
-    return {results / of.place: Document(of.page(one), of.sheet(one), is_article=True) for of, one in found if one}
-
-
-def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
-    """The verdicts on claims that need no run: by named tests, by measured layers, by what the paper prints.
-
-    The printed numbers of a row are noted only at scales that ran it. They are the same at all, so all scales are read.
-    """
-    results = result_set.folder.parent
-    layers, tests = load(results, Measured), tested.read_outcomes(results)
-    noted = [noted_rows(folder) for folder in scales(results)]
-    if result_set.own:  # one's own results may lack both, then the published ones are used
-        layers = layers or load(PUBLISHED, Measured)
-        tests = tests if tests.ran else tested.read_outcomes(PUBLISHED)
-        noted = [*map(noted_rows, scales(PUBLISHED)), *noted]
-    printed = {f"{table}/{row}": one.paper for rows in (*noted, result_set.rows) for (table, row), one in rows.items()}
-    of_print = verdicts_of_print(printed, (*CLAIMS, *STATEMENTS))
-    return {**of_print, **tested.verdicts_of_tests(LISTED, tests), **(verdicts(layers) if layers else {})}
+def build_measured(results: Path, *kinds: type) -> Texts:
+    """The files of what was measured at no scale and is kept under `results`: of these kinds of measurements."""
+    made = Texts()
+    for kind in kinds:
+        place, _, page, sheet = measured.PAGES[kind]
+        if found := load(results, kind):
+            made |= _files(results / place, page(found), sheet(found), is_article=True)
+    return made
 
 
 def verdicts_of(result_set: ResultSet) -> dict[str, str]:
     """The verdict on every claim and statement of a scale, by id, from its records alone; empty without any."""
-    if not result_set.everything:
-        return {}
-    evidence, known = evidence_of(result_set.everything, result_set.rows), judged_without_runs(result_set)
-    return {
-        one.claim.id: one.verdict
-        for claims_of_page in (CLAIMS, STATEMENTS)
-        for one in judge(evidence, known, claims_of_page)
-    }
+    _, *both = judged_of(result_set) if result_set.everything else ((),)
+    return {one.claim.id: one.verdict for judged in both for one in judged}
 
 
 def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:
@@ -128,49 +96,16 @@ def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:
     return "\n".join(map(terminal, pages))
 
 
-# From pages to files
-
-
-def texts(documents: Documents) -> dict[Path, str]:
-    """The files of these pages: Markdown for each, for tables also LaTeX and comma-separated values."""
-    written = {}
-    for file, document in documents.items():
-        written[file.with_name(f"{file.name}.md")] = markdown(document.page)
-        if document.is_article:
-            written[file.with_name(f"{file.name}.tex")] = latex(document.page, f"{file.parent.name}/{file.name}")
-        if document.sheet:
-            written[file.with_name(f"{file.name}.csv")] = document.sheet
-    return written
-
-
-def write(documents: Documents) -> list[Path]:
-    """Write the files of these pages; returns them."""
-    written = texts(documents)
-    for file, text in written.items():
+def write(texts: Texts) -> list[Path]:
+    """Write these files; returns them."""
+    for file, text in texts.items():
         write_text(file, text)
-    return list(written)
+    return list(texts)
 
 
 def write_scale(result_set: ResultSet) -> list[Path]:
     """Rewrite all files of one scale; returns them."""
-    return write(build_scale(result_set, judged_without_runs(result_set)))
-
-
-def scales(results: Path) -> list[Path]:
-    """The folders of scales that have records."""
-    return sorted(folder for folder in results.glob("*/") if folder.name != OWN.name and record_folders(folder))
-
-
-def build_pages(results: Path, result_sets: Iterable[ResultSet]) -> Documents:
-    """Every page made from the files under `results`; the verdicts of each scale are computed once for all pages."""
-    made = build_measured(results, *measured.PAGES)
-    known: list[ScaleData] = []
-    for result_set in result_sets:
-        if data := scale_data(result_set, judged_without_runs(result_set)):
-            made |= _pages_of_scale(data)
-            known.append(data)
-    whole = readme.page_of_all(known)
-    return made | ({results / readme.NAME: Document(whole)} if whole else {})
+    return write(build_scale(result_set))
 
 
 def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
@@ -183,23 +118,24 @@ def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
     return [ResultSet.read_own(one.folder, PUBLISHED, uncommitted.intersection(one.tables)) for one in found]
 
 
-def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
+def build_all(results: Path, *, own: bool = False) -> Texts:
     """Every file that is made from the records under `results`, with its text.
 
     An empty text marks a file that was generated earlier and no longer has a source. A page over all scales that was
     written by hand stays.
     """
-    result_sets = read_results(results, own=own)
-    made = texts(build_pages(results, result_sets))
-    for one, end in itertools.product(result_sets, ("md", "csv", "tex")):
-        for file in (one.folder / f"{name}.{end}" for name in (*VERDICTS, *one.tables)):
-            if file.exists():
-                made.setdefault(file, "")  # the scale turned out to be exploration
+    made = build_measured(results, *measured.PAGES)
+    known = [data for one in read_results(results, own=own) if (data := scale_data(one))]
+    for data in known:
+        made |= _files_of_scale(data)
     over_all = results / f"{readme.NAME}.md"
-    if over_all.exists() and is_generated(read(over_all)):
-        made.setdefault(over_all, "")
-    elif over_all.exists():
-        made.pop(over_all, None)  # somebody wrote it
+    is_by_hand = over_all.exists() and not is_generated(read(over_all))
+    if not is_by_hand and (whole := readme.page_of_all(known)):
+        made[over_all] = markdown(whole)
+    for folder in (results, *(data.result_set.folder for data in known)):
+        for page in folder.glob("*.md"):
+            if page not in made and is_generated(read(page)):
+                made |= {file: "" for end in ("md", "csv", "tex") if (file := page.with_suffix(f".{end}")).exists()}
     return made
 
 

@@ -1,7 +1,4 @@
-"""The pages of verdicts, on the claims of the paper and on statements of teaching texts. Paper: all of it.
-
-Claims that a scale can answer come first, then those that it cannot. Each page has an error rate of its own.
-"""
+"""The pages of verdicts, on the claims of the paper and on statements of teaching texts. Paper: all of it."""
 
 import itertools
 import statistics
@@ -88,10 +85,7 @@ BELOW = " At this scale a verdict speaks of the sign of a difference: model and 
 
 
 def page(data: ScaleData, of: Subject = OF_PAPER) -> Page:
-    """The verdicts of one scale on the claims of the paper, or on the statements of other texts, as `of` says.
-
-    Which runs settle nothing, and why, stands on the page of claims alone.
-    """
+    """The verdicts of one scale on the paper's claims, and which runs settle nothing; or on other texts' statements."""
     is_of_paper, scale = of is OF_PAPER, data.runs.scale
     judged, order = data.judged if is_of_paper else data.stated, [*ABOUT].index
     answered = sorted((one for one in judged if is_answered(one, scale)), key=lambda one: order(group_of(one.claim)))
@@ -239,10 +233,9 @@ def _seeds(one: Judged) -> str:
 
 
 def claim_numbers(members: Sequence[Judged], lengths: Mapping[str, float]) -> Iterator[Column]:
-    """For each endpoint: our number with interval and mark, the paper's, and the detectable size.
+    """For each endpoint with a number: ours with interval and mark, the paper's, and the detectable size.
 
-    `lengths` are those of the rows' translations. No columns where no claim has a number; a claim that names the best
-    of several rows has none.
+    `lengths` are those of the rows' translations.
     """
     for endpoint in dict.fromkeys(one.endpoint for member in members for one in member.found):
         found = [{one.endpoint: one for one in member.found}.get(endpoint) for member in members]

@@ -47,14 +47,9 @@ def reading(*, own: bool) -> Text:
     return Text((Link("How to read the tables", f"{to_project(own=own)}/docs/usage.md#how-to-read-the-tables"), "."))
 
 
-def marked(*parts: str | Inline) -> tuple[Inline, ...]:
-    """Text with **such parts** made strong; links and the like stay as they are."""
-    return tuple(
-        Strong(one) if i % 2 else one
-        for part in parts
-        for i, one in enumerate(part.split("**") if type(part) is str else (part,))
-        if one != ""
-    )
+def marked(text: str) -> tuple[Inline, ...]:
+    """Text with **such parts** made strong."""
+    return tuple(Strong(one) if i % 2 else one for i, one in enumerate(text.split("**")) if one)
 
 
 def tabled(columns: Iterable[Column], ruled: Iterable[int] = ()) -> Table:
@@ -97,7 +92,7 @@ def columns_of_dev(frame: DataFrame) -> list[Column]:
     for name, decimals in (("ppl", 2), ("bleu", 1)):
         group, score = f"{name.upper()} (dev)", f"dev/{name}"
         shown += _to_base(frame, group, "yours" if frame.attrs["own"] else "ours", score, decimals)
-        shown += published_column(frame, group, score, enough(frame, score, decimals))
+        shown += published_column(frame, group, score, decimals)
         if frame.loc[others, f"paper/{name}"].notna().any():
             less = frame[f"paper/{name}_to_base"].where(others)
             shown.append(Column(group, "paper", numbers(frame[f"paper/{name}"], f".{decimals}f")))
@@ -118,7 +113,7 @@ def columns_of_last_mean(frame: DataFrame) -> list[Column]:
 def _to_base(frame: DataFrame, group: str, heading: str, score: str, decimals: int) -> list[Column]:
     """A score, and how far the rows are from the base where any is compared with it."""
     less = frame[f"{score}_to_base"].mask(_is_base(frame))
-    to_base = numbers(less, f"+z.{enough(frame, score, decimals)}f")
+    to_base = numbers(less, f"+z.{decimals}f")
     of_rows = Column(group, heading, spreads(frame, score, decimals))
     return [of_rows, Column(group, DELTA, to_base)] if any(to_base) else [of_rows]
 
@@ -200,7 +195,7 @@ def spreads(frame: DataFrame, score: str, decimals: int, none: str = MISSING) ->
 
     Mean [lowest, highest] for two runs, and where the interval would reach below zero, as no score can.
     """
-    form = f".{enough(frame, score, decimals)}f"
+    form = f".{decimals}f"
     shown = [*map(half_shown, frame[score], frame[score + "_half_width"])]  # decided before rounding
     parts = [numbers(frame[score + end], form) for end in ("", "_min", "_max")]
     texts = []
@@ -211,18 +206,6 @@ def spreads(frame: DataFrame, score: str, decimals: int, none: str = MISSING) ->
             mean += f" [{low}, {high}]"
         texts.append(mean if n else none)
     return texts
-
-
-def enough(frame: DataFrame, score: str, decimals: int) -> int:
-    """As many decimals as the paper prints, or more (up to 4) while an interval would read 0 but its mean would not.
-
-    A row that learned nothing, whose mean reads 0, does not make the others use more decimals.
-    """
-    widths, is_more = frame[f"{score}_half_width"], frame[score].abs().round(decimals) > 0
-    narrowest = widths.where((widths > 0) & is_more).min()
-    while decimals < 4 and round(narrowest, decimals) == 0:
-        decimals += 1
-    return decimals
 
 
 def rules_between(values: Sequence[object]) -> frozenset[int]:

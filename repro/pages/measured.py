@@ -1,14 +1,13 @@
 """The pages of what is measured at no scale: the layers of Table 1, and published translations. Paper: section 4.
 
-Table 1 has the printed orders, our measurements beside them, and the verdicts. The translations are of newstest2017, by
-the ladder's systems at full size; others published them, and they are scored here.
+The translations are of newstest2017, by the ladder's systems at full size; others published them.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from repro.claims.catalogue import CLAIMS
-from repro.claims.layers import ROWS, WINDOWS, Fit, Growth, fits, in_words, longest_path, order, steps_of, verdicts
+from repro.claims.layers import ROWS, WINDOWS, Fit, fits, in_words, longest_path, order, steps_of, verdicts
 from repro.pages.columns import comma_separated, marked, rules_between
 from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Strong, Table, Text, blocks, made_from
 from repro.results.measured import (
@@ -107,11 +106,11 @@ def layers_sheet(measured: Measured) -> str:
         for size, exponent in fit.exponents.items()
     ]
     waits = dict.fromkeys(line.layer for line in measured.steps)
-    laws: list[tuple[str, str, Growth, str | None]]
-    laws = [(layer, "sequential operations", steps_of(measured, layer), None) for layer in waits]
     reach = dict.fromkeys(line.layer for line in measured.paths)
-    laws += [(layer, "longest path", longest_path(measured, layer), WINDOWS.get(layer)) for layer in reach]
-    for layer, quantity, found, window in laws:
+    for layer, quantity, found, window in (
+        *((layer, "sequential operations", steps_of(measured, layer), None) for layer in waits),
+        *((layer, "longest path", longest_path(measured, layer), WINDOWS.get(layer)) for layer in reach),
+    ):
         law = {"law": order(found.law, window), "factor": found.factor, "explained": found.explained}
         lines.append({"layer": layer, "quantity": quantity} | law)
     return comma_separated(lines)
@@ -179,33 +178,18 @@ def _ordered(scored: Outputs2017) -> list[ScoredOutput]:
 
 def _said(systems: list[ScoredOutput]) -> list[str]:
     """The findings in sentences, from the numbers."""
-    of = {kind: [one.bleu for one in systems if one.kind == kind] for kind in KINDS}
-    others = [score for kind in ("rnn", "cnn") for score in of[kind]]
-    lines = []
-    if of["transformer"] and others:
-        least, most = min(of["transformer"]) - max(others), max(of["transformer"]) - max(others)
-        lines.append(
-            f"Against the best of the others the weakest Transformer has {least:+.1f} BLEU, the strongest {most:+.1f}."
-        )
+    ours = [one.bleu for one in systems if one.kind == "transformer"]
+    best = max(one.bleu for one in systems if one.kind in ("rnn", "cnn"))
     fall = [one.quarters[0] - one.quarters[-1] for one in systems]
-    lines.append(
-        f"From the shortest to the longest quarter of sentences they lose {min(fall):.1f} to {max(fall):.1f} BLEU."
-    )
-    return lines
+    return [
+        f"Against the best of the others the weakest Transformer has {min(ours) - best:+.1f} BLEU, the strongest "
+        f"{max(ours) - best:+.1f}.",
+        f"From the shortest to the longest quarter of sentences they lose {min(fall):.1f} to {max(fall):.1f} BLEU.",
+    ]
 
 
-class Measurement(NamedTuple):
-    """A kind of measurement: the place of its page under results/, its title among the tables, and its makers."""
-
-    place: str
-    title: str
-    page: Callable[[Any], Page]
-    sheet: Callable[[Any], str]
-
-
-PAGES: dict[type, Measurement] = {
-    Measured: Measurement(f"{LAYER_COSTS_FOLDER}/table1", "Table 1: layers", layers_page, layers_sheet),
-    Outputs2017: Measurement(
-        f"{FOLDER_2017}/outputs", "Published translations of newstest2017", outputs_page, outputs_sheet
-    ),
+# a kind of measurement -> the place of its page under results/, its title among the tables, and its makers
+PAGES: dict[type, tuple[str, str, Callable[[Any], Page], Callable[[Any], str]]] = {
+    Measured: (f"{LAYER_COSTS_FOLDER}/table1", "Table 1: layers", layers_page, layers_sheet),
+    Outputs2017: (f"{FOLDER_2017}/outputs", "Published translations of newstest2017", outputs_page, outputs_sheet),
 }

@@ -1,8 +1,7 @@
 """The two pages that a folder opens with, README.md: of one scale, and of all scales together. Paper: all of it.
 
-results/<scale>/README.md has tables, verdicts and figures of one scale. results/README.md has the claims about trained
-rows, each with its verdict at every scale that has any, from the same verdicts, and these decide which scales it shows.
-Verdicts that no run settles are the same at all scales, and stand there once.
+The second has the claims about trained rows, each with its verdict at every scale that settles any; verdicts that no
+run settles are the same at all scales, and stand there once.
 """
 
 from collections import Counter
@@ -119,14 +118,9 @@ def _standing(data: ScaleData) -> Words:
         return "All of it is ", Strong("exploration"), ": no run counts as evidence."
     if not settles(data.judged):
         return ("No claim about trained rows has all the runs that it needs, so nothing is settled here.",)
-    more: Words = (
-        " Each claim with its numbers: ",
-        Link(f"{OF_PAPER.name}.md", OF_PAPER.name, to_page=True),
-        "; each statement: ",
-        Link(f"{OF_TEXTS.name}.md", OF_TEXTS.name, to_page=True),
-        ".",
-    )
-    return "A page of this scale shows ", Strong(data.runs.claim), ".", *more
+    claims, statements = (Link(f"{of.name}.md", of.name, to_page=True) for of in (OF_PAPER, OF_TEXTS))
+    shows = "A page of this scale shows ", Strong(data.runs.claim)
+    return *shows, ". Each claim with its numbers: ", claims, "; each statement: ", statements, "."
 
 
 def _captions(there: Collection[str]) -> dict[str, str]:
@@ -170,12 +164,12 @@ NEITHER = {OF_SIZE.neither, OF_SIGN.neither}
 Verdicts = tuple[Judged, ...]  # the verdicts on one claim, scale by scale
 
 
-def page_of_all(scales: Sequence[ScaleData]) -> Page | None:
-    """The page: counts by scale, findings, then claim by claim; None where no scale settles a claim about rows.
-
-    `scales` are all scales with records, and have judged the same claims.
-    """
-    if not (shown := settling(scales)):
+def page_of_all(scales: Iterable[ScaleData]) -> Page | None:
+    """The page: counts by scale, findings, then claim by claim; None where no scale settles a claim about rows."""
+    settled = [one for one in scales if settles(one.judged)]  # by size, then by the number of claims that they judged
+    settled.sort(key=lambda one: -sum(of.is_judged for of in one.judged))
+    scales, shown = (sorted(some, key=lambda one: place_of_scale(one.runs.scale)) for some in (scales, settled))
+    if not shown:
         return None
     every = [of for of in zip(*(one.judged for one in shown), strict=True) if of[0].claim.is_trained]
     lines = sorted(every, key=lambda of: [*ABOUT].index(group_of(of[0].claim)))
@@ -201,12 +195,6 @@ def page_of_all(scales: Sequence[ScaleData]) -> Page | None:
     )
 
 
-def settling(scales: Iterable[ScaleData]) -> list[ScaleData]:
-    """The scales that judged a claim about trained rows, by size, then by the number of claims that they judged."""
-    shown = [one for one in scales if settles(one.judged)]
-    return _by_size(sorted(shown, key=lambda one: -sum(of.is_judged for of in one.judged)))
-
-
 def _of_scale(one: ScaleData) -> Words:
     """A scale in one line: laptop, which shows the sign of large effects: sign as printed 10, undetermined 9."""
     trained = [of for of in one.judged if of.claim.is_trained and of.is_judged]
@@ -219,9 +207,9 @@ def _of_scale(one: ScaleData) -> Words:
 # Findings beyond single verdicts
 
 
-def _attention(scales: Sequence[ScaleData]) -> Iterator[Block]:
+def _attention(scales: Iterable[ScaleData]) -> Iterator[Block]:
     """Systems before the Transformer compared with it, at every scale where one was run."""
-    frames = {one.runs.scale: one.frames[LADDER] for one in _by_size(scales) if LADDER in one.frames}
+    frames = {one.runs.scale: one.frames[LADDER] for one in scales if LADDER in one.frames}
     scored = {scale: frame[frame["dev/bleu"].notna()].set_index("row") for scale, frame in frames.items()}
     found = {scale: frame for scale, frame in scored.items() if len(frame) > 1}
     if not found:
@@ -242,17 +230,13 @@ def _attention(scales: Sequence[ScaleData]) -> Iterator[Block]:
 
 def _texts(scales: Iterable[ScaleData]) -> Iterator[Block]:
     """The effect of dropout and of smoothing over the size of the text, as a picture; nothing where there is none."""
-    drawn = [one.runs.scale for one in _by_size(scales) if (one.result_set.folder / FIGURES / f"{WORTH}.svg").exists()]
+    drawn = [one.runs.scale for one in scales if (one.result_set.folder / FIGURES / f"{WORTH}.svg").exists()]
     if not drawn:
         return
     yield Heading("What depends on how often the text is seen")
     if any(one.runs.scale == TRIED for one in scales):
         yield Text((f"{ABOUT_TRIED} The rows on the first: ", Link(TRIED, f"{TRIED}/README", to_page=True), "."))
     yield from (Picture(f"{scale}/{FIGURES}/{WORTH}.svg", f"{PICTURES[WORTH]} ({scale})") for scale in drawn)
-
-
-def _by_size(scales: Iterable[ScaleData]) -> list[ScaleData]:
-    return sorted(scales, key=lambda one: place_of_scale(one.runs.scale))
 
 
 # Verdicts, in words

@@ -5,20 +5,24 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from repro.claims.catalogue import CLAIMS, STATEMENTS
+from repro.claims import tested
+from repro.claims.catalogue import CLAIMS, LISTED, STATEMENTS
 from repro.claims.evidence import NOTHING_PUBLISHED, Evidence, evidence_of, read_published
-from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, judge
+from repro.claims.judge import Judged, LayerOutcomes, judge, verdicts_of_print
+from repro.claims.layers import verdicts
 from repro.pages.columns import ANCHOR, EXPLORED, NGRAMS, OF_TEST, PARTS, TABLE_3, has_systems, tell_exploration
 from repro.results.artifacts import read_further
 from repro.results.details import SPLIT, with_brackets, with_comparisons, with_further, with_lengths, with_parts
-from repro.results.frame import DataFrame, ResultSet, runs_in, spread_each, whole, widened
+from repro.results.frame import DataFrame, ResultSet, noted_rows, record_folders, runs_in, spread_each, whole, widened
+from repro.results.measured import Measured, load
+from repro.results.places import OWN, PUBLISHED
 from repro.results.record import BASE, Record, path
 from repro.results.sentences import read_brackets, read_counts, read_places
 
 
-@dataclass(frozen=True, kw_only=True)
-class Summary:
+class Summary(NamedTuple):
     """A summary of the runs of one scale."""
 
     scale: str
@@ -54,11 +58,37 @@ class ScaleData:
         )
 
 
-def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) -> ScaleData | None:
-    """Frames and verdicts of one scale; None where there is no record.
+def scales(results: Path) -> list[Path]:
+    """The folders of scales that have records."""
+    return sorted(folder for folder in results.glob("*/") if folder.name != OWN.name and record_folders(folder))
 
-    `layers` are the verdicts on the claims about layers.
+
+def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
+    """The verdicts on claims that need no run: by named tests, by measured layers, by what the paper prints.
+
+    The printed numbers of a row are noted only at scales that ran it. They are the same at all, so all scales are read.
     """
+    results = result_set.folder.parent
+    layers, tests = load(results, Measured), tested.read_outcomes(results)
+    noted = [noted_rows(folder) for folder in scales(results)]
+    if result_set.own:  # one's own results may lack both, then the published ones are used
+        layers = layers or load(PUBLISHED, Measured)
+        tests = tests if tests.ran else tested.read_outcomes(PUBLISHED)
+        noted = [*map(noted_rows, scales(PUBLISHED)), *noted]
+    printed = {f"{table}/{row}": one.paper for rows in (*noted, result_set.rows) for (table, row), one in rows.items()}
+    of_print = verdicts_of_print(printed, (*CLAIMS, *STATEMENTS))
+    return {**of_print, **tested.verdicts_of_tests(LISTED, tests), **(verdicts(layers) if layers else {})}
+
+
+def judged_of(result_set: ResultSet) -> tuple[Evidence, Sequence[Judged], Sequence[Judged]]:
+    """What counts at a scale, and what came of the claims of the paper and of what teaching texts say."""
+    published = NOTHING_PUBLISHED if result_set.own else read_published(result_set.folder, result_set.everything)
+    evidence, known = evidence_of(result_set.everything, result_set.rows, published), judged_without_runs(result_set)
+    return evidence, judge(evidence, known, CLAIMS), judge(evidence, known, STATEMENTS)
+
+
+def scale_data(result_set: ResultSet) -> ScaleData | None:
+    """Frames and verdicts of one scale; None where there is no record."""
     if not result_set.everything:
         return None
     names = [name for name, records in result_set.tables.items() if records and name != BASE]
@@ -69,31 +99,21 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
         for name, frame in zip((*names, TABLE_3), (*single, whole), strict=True)
         if frame is not None
     }
-    published = NOTHING_PUBLISHED if result_set.own else read_published(result_set.folder, result_set.everything)
-    evidence = evidence_of(result_set.everything, result_set.rows, published)
+    evidence, judged, stated = judged_of(result_set)
     for frame in frames.values():
         frame.attrs[EXPLORED] = evidence.is_exploration
         if not result_set.own:
             tell_exploration(frame, evidence)
-    return ScaleData(
-        result_set=result_set,
-        frames=frames,
-        evidence=evidence,
-        judged=judge(evidence, layers, CLAIMS),
-        stated=judge(evidence, layers, STATEMENTS),
-    )
+    return ScaleData(result_set=result_set, frames=frames, evidence=evidence, judged=judged, stated=stated)
 
 
 def check_beside(records: Iterable[Record], results: Path) -> None:
     """Raise ValueError for a file beside these records that pages need but cannot read."""
-    records = list(records)
-    shows_places = any(record.system for record in records)
     for record in records:
         read_further(path(results, record), record.run)
         read_brackets(results, record)
         read_counts(results, record)
-        if shows_places:
-            read_places(results, record, SPLIT)
+        read_places(results, record, SPLIT)
 
 
 def _with_details(frame: DataFrame, records: Sequence[Record], results: Path) -> DataFrame:

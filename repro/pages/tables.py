@@ -1,8 +1,6 @@
 """The page of an experiment's table: scores, what the rows are, how they learned, other test sets, how it was made.
 
-Table 2 has the systems that the paper prints beside our runs, and the cost column worked out again; Table 3 whole has
-the paper's columns, without differences; Table 4 has the printed parsers; that of the anchor the scores that the
-authors of its recipe published. Paper: Tables 2 to 4, section 6.3.
+Tables 2 and 4 also have the printed systems, that of the anchor published scores. Paper: Tables 2 to 4, section 6.3.
 """
 
 import itertools
@@ -13,47 +11,12 @@ from repro.claims.judge import Judged
 from repro.corpora.treebanks import TREEBANKS
 from repro.pages import columns
 from repro.pages.claims import ABOUT, OF_TEXTS
-from repro.pages.columns import (
-    DELTA,
-    EXPLORED,
-    FEWEST,
-    HEADINGS,
-    NAMED,
-    PARTS,
-    TABLE_3,
-    anchor_found,
-    anchor_section,
-    marked,
-    numbers,
-    reading,
-    row_column,
-    spreads,
-    tabled,
-    to_project,
-    unused,
-)
+from repro.pages.columns import DELTA, HEADINGS, NAMED, PARTS, TABLE_3, marked, numbers, row_column, spreads, tabled
 from repro.paper import TABLE_2, TABLE_4, Pair, computed_flops
-from repro.render.page import (
-    COMMAND,
-    Better,
-    Block,
-    Code,
-    Column,
-    Heading,
-    Link,
-    Listing,
-    Page,
-    Table,
-    Text,
-    Words,
-    Worse,
-    blocks,
-    made_from,
-)
+from repro.render.page import COMMAND, Block, Code, Column, Heading, Link, Listing, Page, Table, Text, blocks, made_from
 from repro.results.comparable import SCORERS
-from repro.results.departures import Departure
 from repro.results.details import DECIDES, EMPTY, F1_THIRDS, KEPT, LENGTHS, OVERS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
-from repro.results.frame import CONFIDENCE, COSTS, DataFrame
+from repro.results.frame import COSTS, DataFrame
 from repro.results.labels import AT_PAPER_SIZE, both, command_of, listed_rows
 from repro.results.places import RETIRED
 from repro.results.record import BASE
@@ -95,7 +58,7 @@ def page_of_table(frame: DataFrame, scale: str, name: str, judged: Sequence[Judg
     if name == TABLE_2_NAME:
         found, sections = columns.scored(frame, "test/bleu", "BLEU on test"), _sections_of_table_2(frame, judged)
     elif is_like_others(name, frame):
-        found = Listing((*columns.found(frame).items, *anchor_found(frame).items))
+        found = Listing((*columns.found(frame).items, *columns.anchor_found(frame).items))
         sections = _sections(frame, name, judged)
     else:
         found, sections = columns.scored(frame, "test/f1", "F1 on test"), _sections_of_parsers(frame, name)
@@ -126,7 +89,7 @@ def _sections(frame: DataFrame, name: str, judged: Sequence[Judged]) -> Iterator
     dev = [*columns.columns_of_dev(frame), *columns.columns_of_last_mean(frame)]
     dev = [one for one in dev if not whole or one.heading != DELTA]
     flops = [Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e"))] * systems
-    yield from anchor_section(frame)
+    yield from columns.anchor_section(frame)
     yield tabled([row, *dev, *columns.verdict_columns(frame, judged)], ruled)
     yield _stated(name, judged)
     yield Heading("What the rows are")
@@ -151,10 +114,9 @@ def _stated(name: str, judged: Iterable[Judged]) -> Text:
 
 def _under_letters(frame: DataFrame) -> Column:
     """The names of the rows under the letters of the paper's Table 3: (A) h=1."""
-    row = row_column(frame)
     letters = [of.removeprefix(PARTS) for of in frame["table"]]
-    under = [f"({letter}) " if len(letter) == 1 else "" for letter in letters]
-    return row._replace(texts=[f"{letter}{name}" for letter, name in zip(under, row.texts, strict=True)])
+    names = zip(letters, row_column(frame).texts, strict=True)
+    return Column("", "row", [f"({letter}) {name}" if len(letter) == 1 else name for letter, name in names])
 
 
 # Sections of any page
@@ -162,7 +124,7 @@ def _under_letters(frame: DataFrame) -> Column:
 
 def opening(frame: DataFrame, lines: Listing) -> tuple[Block, ...]:
     """The beginning of a page: what was found, and what the scale may show. For exploration this comes first."""
-    if frame.attrs.get(EXPLORED):
+    if frame.attrs.get(columns.EXPLORED):
         return Text(EXPLORATION), lines
     may = frame.attrs["shared"].get(("settings", "claim"))
     return lines, Text(f"A table of this scale shows {may}." if may else "")
@@ -172,11 +134,8 @@ def about_settings(frame: DataFrame) -> Text:
     """What the cells of the settings mean, and every setting of the base row if it was run."""
     if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
         return Text(ABOUT_SETTINGS)
-    pairs = {
-        name: (frame[name].iloc[0], frame[name + AT_PAPER_SIZE].iloc[0])
-        for name in HEADINGS
-        if name not in unused(frame)
-    }
+    names = [name for name in HEADINGS if name not in columns.unused(frame)]
+    pairs = {name: (frame[name].iloc[0], frame[name + AT_PAPER_SIZE].iloc[0]) for name in names}
     said = [(", ", HEADINGS[name], f" {both(*pair, name)}") for name, pair in pairs.items() if pair[0] is not None]
     return Text((*ABOUT_SETTINGS, " Base row: ", *[*itertools.chain.from_iterable(said)][1:], "."))
 
@@ -194,11 +153,8 @@ def by_length(
 
 def departure_notes(frame: DataFrame) -> Text | Listing:
     """A line for each rule of the paper's recipe that the runs depart from."""
-    if not frame["n"].sum() and not frame["diverged"].sum():
-        return Text("No run to compare with it.")
-    found: list[Departure] = frame.attrs["departures"]
     lines = []
-    for name, paper, here, everywhere in found:
+    for name, paper, here, everywhere in frame.attrs["departures"]:
         rows = {text: listed_rows(of) if len(of) <= NAMED else f"{len(of)} rows" for text, of in here.items()}
         done = "; ".join(text if everywhere else f"{text} ({of})" for text, of in rows.items())
         lines.append(f"{name}: {done}. Paper: {paper}.")
@@ -213,9 +169,8 @@ def ending(frame: DataFrame, name: str, scale: str) -> Iterator[Block]:
         yield Heading("Notes")
         yield Listing(tuple(frame.attrs["notes"]))
     yield Heading("How it was made")
-    made: Words = (Code(command_of(name, scale)), " leaves a record of each run; ")
-    if scale in RETIRED:
-        made = ("These runs were made by an earlier version, and no command of today makes them again; ",)
+    retired = "These runs were made by an earlier version, and no command of today makes them again; "
+    made = (retired,) if scale in RETIRED else (Code(command_of(name, scale)), " leaves a record of each run; ")
     yield Text((*made, Code(COMMAND), f" made this page from {frame['n'].sum()} of them."))
     yield facts(frame)
     yield Heading("How reproducible these runs are")
@@ -224,7 +179,7 @@ def ending(frame: DataFrame, name: str, scale: str) -> Iterator[Block]:
         badge, _, runs = line.partition(": ")
         by_badge.setdefault(badge, []).append(runs.removesuffix("."))
     yield Listing(tuple(f"{badge}: {'. '.join(runs)}." for badge, runs in by_badge.items()) or ("No run yet.",))
-    yield reading(own=frame.attrs["own"])
+    yield columns.reading(own=frame.attrs["own"])
 
 
 def facts(frame: DataFrame) -> Listing:
@@ -415,7 +370,8 @@ def _sections_of_parsers(frame: DataFrame, name: str) -> Iterator[Block]:
     yield Text(ABOUT_TREES)
     yield Heading("Our runs")
     yield tabled(_own_scores(frame))
-    yield Text((Link("What the numbers are", f"{to_project(own=frame.attrs['own'])}/docs/parsing.md#the-page"), "."))
+    project = columns.to_project(own=frame.attrs["own"])
+    yield Text((Link("What the numbers are", f"{project}/docs/parsing.md#the-page"), "."))
     yield from by_length(frame, {"F1 (dev) by third of sentence length": dict(zip(LENGTHS, F1_THIRDS, strict=True))})
     yield Heading("What our rows are")
     # not the size with 40,960 word-pieces, as translation has: for trees the paper uses 16,384 and 32,768
@@ -434,75 +390,22 @@ def _sections_of_parsers(frame: DataFrame, name: str) -> Iterator[Block]:
 
 
 def at_the_end(frame: DataFrame, name: str = "") -> Page:
-    """What an experiment prints of its table at its end: for a terminal, so in one table, however wide.
-
-    Tables with columns of their own, which are shown alone, have a `name`.
-    """
+    """What an experiment prints at its end, in one table, however wide; one with columns of its own has a `name`."""
     notes = Listing(tuple(frame.attrs["notes"]))
     if name == TABLE_2_NAME:
         return Page("", blocks(Table(tuple(columns_of_table_2(frame))), notes))
     if name:
         return Page("", blocks(_which_text(frame), Table(tuple(_own_scores(frame))), notes))
-    kinds, apart = {"better": Better, "worse": Worse, "": str}, told_apart(frame)
-    marks = [kinds[apart.get(row, "")] for row in zip(frame["table"], frame["row"], strict=True)]
     dev = [column for column in columns.columns_of_dev(frame) if column[:2] != ("PPL (dev)", DELTA)]
-    ours = next((i for i, column in enumerate(dev) if column.heading == DELTA), None)
-    if ours is not None:
-        texts = [mark(f"{text}") for mark, text in zip(marks, dev[ours].texts, strict=True)]
-        dev[ours] = dev[ours]._replace(texts=texts)
     return Page("", blocks(Table((row_column(frame), *dev)), by_chance(frame), notes))
 
 
-def by_chance(frame: DataFrame) -> tuple[Text, ...]:
-    """How much single runs of these rows differ between seeds, by the published runs, and what narrows that down.
-
-    It stands below a table of one's own in which a row has one or two runs; from three on the interval shows it.
-    Nothing where no row of the table is published with three or more runs.
-    """
-    if "published/n" not in frame or not frame["n"].between(1, FEWEST - 1).any():
-        return ()
-    apart = (frame["published/dev/bleu_max"] - frame["published/dev/bleu_min"])[frame["published/n"] >= FEWEST].dropna()
-    if apart.empty:
-        return ()
-    low, high = (f"{end:.0f}" if apart.min() >= 1 else f"{end:.1f}" for end in (apart.min(), apart.max()))
-    told = f"{low} to {high}" if low != high else f"about {low}"
-    again = Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + SEEDS - 1}")
-    signs = {
-        "better": "better than the base beyond chance",
-        "worse": "worse than the base beyond chance",
-        "": "not told apart from the base by so few runs",
-    }
-    compared = told_apart(frame)
-    named = {words: [row for (_, row), of in compared.items() if of == sign] for sign, words in signs.items()}
-    said = (f"{', '.join(rows)}: {words}. " for words, rows in named.items() if rows)
-    return (Text((*said, f"Single runs of these rows differ by {told} BLEU by chance; ", again, " narrows it.")),)
-
-
-def told_apart(frame: DataFrame) -> dict[tuple[str, str], str]:
-    """Which rows, by table and name, are "better" or "worse" than the base beyond chance by published spreads, or "".
-
-    Rows with enough runs for an interval of their own are left out. A difference over n common seeds is beyond chance
-    if it exceeds t sqrt((s^2 + s_base^2) / n), with s from the published seeds of each row, at 95 % for all rows of the
-    table together (Bonferroni).
-    """
-    if "published/n" not in frame:
-        return {}
-    from scipy.special import stdtrit
-
-    runs = frame["published/n"]
-    deviation = frame["published/dev/bleu_half_width"] / stdtrit(runs - 1, (1 + CONFIDENCE) / 2) * runs**0.5
-    whole = frame.copy()  # in one block: pandas warns of a column more where many were added one by one
-    rows = whole.assign(variance=deviation**2)[(frame["n"] > 0) & (runs >= FEWEST)]
-    if (rows["row"] != BASE).all():
-        return {}
-    base = rows[rows["row"] == BASE].iloc[0]
-    common = rows["seeds"].map(lambda seeds: len({*seeds.split()} & {*base["seeds"].split()}))
-    compared = rows[(rows["row"] != BASE) & common.between(1, FEWEST - 1)]  # with more it has an interval of its own
-    fewest = compared["published/n"].clip(upper=base["published/n"])
-    t = stdtrit(fewest - 1, 1 - (1 - CONFIDENCE) / 2 / max(len(compared), 1))
-    bounds = t * ((compared["variance"] + base["variance"]) / common[compared.index]) ** 0.5
-    names, differences = zip(compared["table"], compared["row"], strict=True), compared["dev/bleu_to_base"]
-    return {
-        name: "" if abs(difference) <= bound else "better" if difference > 0 else "worse"
-        for name, difference, bound in zip(names, differences, bounds, strict=True)
-    }
+def by_chance(frame: DataFrame) -> Text:
+    """How much single runs of these rows differ, by the published ones; said below rows of fewer than three runs."""
+    if "published/n" not in frame or not frame["n"].between(1, columns.FEWEST - 1).any():
+        return Text("")
+    apart = frame["published/dev/bleu_max"] - frame["published/dev/bleu_min"]
+    if (apart := apart[frame["published/n"] >= columns.FEWEST].dropna()).empty:
+        return Text("")
+    told = f"Single runs of these rows differ by {apart.min():.1f} to {apart.max():.1f} BLEU by chance; "
+    return Text((told, Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + SEEDS - 1}"), " narrows it."))

@@ -8,7 +8,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from repro.claims.judge import may_judge_sizes
-from repro.pages.build import judged_without_runs, read_results
+from repro.pages.build import read_results
 from repro.pages.claims import OF_TEXTS, settles, told_counts
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.markup import html
@@ -55,7 +55,7 @@ def write_reports(results: Path, *, own: bool = False, cache: Path | None = None
     """
     written, shown = [], []
     for result_set in read_results(results, own=own):
-        if (data := scale_data(result_set, judged_without_runs(result_set))) is not None:
+        if (data := scale_data(result_set)) is not None:
             shown.append(data)
             written.append(result_set.folder / NAME)
             write_text(written[-1], scale_report(replace(data, cache=cache)))

@@ -120,12 +120,7 @@ def verdict_class(outcome: str) -> str:
     return "no" if outcome in [words.no for words in answers] else "open"
 
 
-def table_html(
-    table: Table,
-    *,
-    links: Sequence[str] = (),
-    facets: Mapping[str, Sequence[str]] | None = None,
-) -> Markup:
+def table_html(table: Table, *, links: Sequence[str] = (), facets: Mapping[str, Sequence[str]] | None = None) -> Markup:
     """A table that `assets/grid.js` sorts and filters.
 
     `links` has the key of a run for each row, "" for none; `facets` the values by which rows can be filtered.

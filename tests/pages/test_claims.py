@@ -36,7 +36,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def pages(results: Path) -> dict[Path, str]:
-    return build.texts(build.build_scale(ResultSet.read(results / "paper")))
+    return build.build_scale(ResultSet.read(results / "paper"))
 
 
 def cells(page: str, claim: str) -> list[list[str]]:
@@ -155,37 +155,12 @@ def test_a_page_promises_no_more_than_it_judges() -> None:
     assert "Nothing about trained rows is judged here: no claim has all the runs that it needs." in text
 
 
-def test_what_is_not_answered_stands_in_one_sentence() -> None:
-    chosen = [one for one in CLAIMS if one.id in ("C28b", "C28c", "C19")]
-    two_hours = {"train_seconds": 7_000.0, "decode_seconds": 200.0}
-    found = small([replace(run, cost=run.cost | two_hours) for run in around("base", "base", 25.8, -1)])
-    text = page_of(judge(found, claims=chosen), found)
-    [said] = [line for line in text.split("\n") if line.startswith("Not answered here: ")]
-    told = {"too few runs that count: C28b", "needs captions or a larger scale: C28c", "needs paper: C19"}
-    listed, _, cost = said.removeprefix("Not answered here: ").partition(". ")
-    assert {*listed.split("; ")} == told
-    assert cost == "Not run: h=1; 5 runs, about 10.0 core-hours."
-
-
-def test_a_row_that_no_claim_compares_has_its_numbers() -> None:
-    heads = around("table3_A", "h=16", 25.8, hyper=changed(n_heads=8))
-    found = small([*around("base", "base", 25.8, -1), *around("table3_E", "learned positions", 24.9), *heads])
-    text = page_of(judge(found), found)
-    assert "## Rows that no claim here compares" in text
-    assert cells(text, "h=16 (here 8)"), "with the size that it has at this scale"
-    [line] = cells(text, "learned positions")
-    assert line[4].startswith("−0.9")
-    assert line[5:] == ["−0.10", line[6]]
-
-
 NOTHING = Evidence()
 LAPTOP = Summary(scale="laptop", claim="", n=0, n_rows=0, took=("1", "hour"))
 
 
 def page_of(
-    judged: Sequence[Judged],
-    evidence: Evidence = NOTHING,
-    lengths: Mapping[str, float] = MappingProxyType({}),
+    judged: Sequence[Judged], evidence: Evidence = NOTHING, lengths: Mapping[str, float] = MappingProxyType({})
 ) -> str:
     """The page of claims, where the translations of rows are as long as that."""
     of_rows = [(*row.split("/"), ratio) for row, ratio in lengths.items()]

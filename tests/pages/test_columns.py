@@ -201,18 +201,6 @@ def test_every_page_of_a_table_has_the_column() -> None:
     assert not re.search("verdict|statements", without)
 
 
-def test_statements_on_two_rows_of_a_table_are_linked_from_its_page_alone() -> None:
-    one = judged(direction("S1", "", "Four heads are better than one", H4, H1, scale="laptop"), "undetermined")
-    link = "What is said of two of these rows, and whether it holds: [statements.md](statements.md)."
-    told = {
-        name: markdown(tables.page_of_table(of_rows(*HEADS), "laptop", name, [one])) for name in ("table3_A", "table3")
-    }
-    assert [link in text for text in told.values()] == [True, False]
-    assert link not in markdown(
-        tables.page_of_table(of_rows(*HEADS), "laptop", "table3_A", [judged(worse(H1), "undetermined")])
-    )
-
-
 def test_no_direction_of_the_list_names_a_base_twice() -> None:
     for claim in (claim for claim in CLAIMS if claim.kind == "direction"):
         assert len({*claim.rows}) == 2, claim.id
@@ -257,14 +245,6 @@ def test_the_published_score_is_compared_with_the_interval_for_one_more_run(mean
 @pytest.mark.parametrize("other", [{"corpus": "multi30k"}, {"row": "small"}])
 def test_another_text_or_row_has_nothing_published(other: dict[str, str]) -> None:
     assert anchor_section(table(tried(40.9, 41.0, 41.1, **other), base=[])) == ()  # type: ignore[arg-type]
-
-
-def test_its_page_shows_no_columns_of_a_paper_that_has_no_such_row() -> None:
-    page = markdown(tables.page_of_table(table(tried(40.9, 41.0, 41.1), base=[]), "captions-multi30k_tok", "anchor"))
-    head = next(line for line in page.split("\n") if line.startswith("| row"))
-    assert "paper" not in head
-    assert "Δ" not in head
-    assert page.index("as one more run.") < page.index("| test_2016_flickr<br>published |") < page.index("PPL (dev)")
 
 
 def test_precisions_and_brevity_stand_beside_the_published_ones() -> None:

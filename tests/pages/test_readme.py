@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pandas as pd
 import pytest
 from paper_runs import around, changed, paper_run
 
@@ -18,7 +17,7 @@ from repro.claims.evidence import Evidence
 from repro.claims.judge import Judged
 from repro.cli import report
 from repro.pages import build
-from repro.pages.readme import found_in, page_of_all, settling
+from repro.pages.readme import found_in, page_of_all
 from repro.render.markup import markdown
 from repro.render.page import Column, Heading, Listing, Page, Table, plain
 from repro.results.frame import Listed, ResultSet, note_rows
@@ -40,7 +39,7 @@ def fill(results: Path, table: str = "table3_B", *, scale: str = "laptop", bleu:
 
 
 def made(results: Path) -> dict[Path, str]:
-    return build.texts(build.build_scale(ResultSet.read(results / "laptop")))
+    return build.build_scale(ResultSet.read(results / "laptop"))
 
 
 def test_it_says_what_was_judged_and_every_link_and_picture_is_there(tmp_path: Path) -> None:
@@ -83,7 +82,7 @@ def test_a_page_of_one_run_says_so_and_that_others_are_missing(tmp_path: Path) -
     texts = made(tmp_path)
     assert "1 run of 1 row, 1 minute in all" in texts[tmp_path / "laptop/README.md"]
     mine = ResultSet.read_own(tmp_path / "laptop", tmp_path / "nowhere", [])
-    whole = build.texts(build.build_scale(mine))[tmp_path / "laptop/table3.md"]
+    whole = build.build_scale(mine)[tmp_path / "laptop/table3.md"]
     assert "## Notes\n\n- No finished run to show: learned.\n" in whole, "one's own pages are whole"
 
 
@@ -99,8 +98,9 @@ def test_a_page_of_exploration_says_so_on_top_of_all_its_tables(tmp_path: Path) 
         assert "the order of rows" not in texts[name]
         assert "xploration" in texts[name].partition("| row")[0]
     assert texts["table3.md"].count("| row ") == 1, "its first table says enough"
-    (tmp_path / "laptop/table3_B.tex").touch()  # from a time when parts had pages
-    assert build.build_all(tmp_path)[tmp_path / "laptop/table3_B.tex"] == ""
+    for end in ("md", "tex"):  # from a time when parts had pages
+        (tmp_path / f"laptop/table3_B.{end}").write_text(texts["table3.md"], "utf-8")
+        assert build.build_all(tmp_path)[tmp_path / f"laptop/table3_B.{end}"] == ""
     shutil.rmtree(tmp_path / "laptop")
     fill(tmp_path, "lab_parts", claims=None)
     found = r"- \[lab_parts\]\(lab_parts.md\): \*\*Worse than the base\*\*, in BLEU on dev: d_k=16 −9.0 ±"
@@ -187,29 +187,6 @@ def test_a_verdict_stands_at_its_own_scale() -> None:
         assert f"]({to_project}/docs/claims.md)" in made
 
 
-def frames(base: float, soft: float, crossing: str | None) -> dict[str, pd.DataFrame]:
-    """A ladder of two rows and one that was not run."""
-    ladder = {
-        "row": ["base", "soft alignment", "simple"],
-        "dev/ppl": [4.0, 5.0, None],
-        "dev/bleu": [base, soft, None],
-        "along/updates/crossings": [None, crossing, None],
-    }
-    return {"ladder": pd.DataFrame(ladder)}
-
-
-def test_systems_before_the_transformer_stand_beside_it_at_each_scale() -> None:
-    laptop = changed_to(LAPTOP, frames=frames(53.5, 70.2, "nowhere"))
-    captions = changed_to(CAPTIONS, frames=frames(35.9, 35.8, "1,913"))
-    ladder = next(block for block in shown(captions, laptop).blocks if isinstance(block, Table))
-    cells = {(column.group, column.heading): list(column.texts) for column in ladder.columns}
-    assert cells["", "row"] == ["base", "soft alignment"], "what was not run is no row"
-    assert cells["laptop", "BLEU"] == ["53.5", "70.2"]
-    assert cells["captions-bf16", "base ahead after"] == ["", "1,913"]
-    assert cells["laptop", "base ahead after"] == ["", ""], "the curves cross nowhere"
-    assert [column.group for column in ladder.columns][1] == "laptop", "the smaller scale first"
-
-
 def test_what_dropout_and_smoothing_are_worth_on_little_text_and_much_is_a_picture(tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures/text_sizes.svg").touch()
@@ -221,30 +198,10 @@ def test_what_dropout_and_smoothing_are_worth_on_little_text_and_much_is_a_pictu
     assert "C27a, C30a, C30e, C31a and C31b served to choose that text" in markdown(shown(drawn, tried))
 
 
-def test_claims_stand_table_by_table_in_the_papers_words() -> None:
-    lines = grid(shown(LAPTOP, CAPTIONS))
-    assert [line["table"] for line in lines.values()] == sorted(line["table"] for line in lines.values())
-    assert [*lines] == ["C28b", "C29a", "C30f", "C27a", "C31b"]
-    assert lines["C29a"]["what the paper says"] == "Keys of size 16 are worse than of size 64"
-    smaller = [
-        replace(one, sentence_here="Keys of size 2 are worse than of size 8") if one.claim.id == "C29a" else one
-        for one in LAPTOP.judged
-    ]
-    made = markdown(shown(changed_to(LAPTOP, judged=smaller)))
-    assert "Keys of size 16 are worse" in made
-    assert "Keys of size 2" not in made
-    assert "sizes in the sentences are the paper's" in made
-
-
 def test_only_scales_that_settle_something_about_rows_have_a_column_small_ones_first() -> None:
-    mixed = at("laptop-5000-pairs", C28b="sign as printed")
-    assert [one.runs.scale for one in settling([CAPTIONS, EXPLORED, mixed, LAPTOP])] == [
-        "laptop",  # which judged more than the other of its size
-        "laptop-5000-pairs",
-        "captions-bf16",
-    ]
-    made = shown(CAPTIONS, EXPLORED, LAPTOP)
-    assert {*grid(made)["C29a"]} == {"table", "what the paper says", "laptop", "captions-bf16"}
+    made = shown(CAPTIONS, EXPLORED, at("laptop-5000-pairs", C28b="sign as printed"), LAPTOP)
+    scales = ["laptop", "laptop-5000-pairs", "captions-bf16"]  # the first judged more than the other of its size
+    assert [*grid(made)["C29a"]] == ["table", "what the paper says", *scales]
     assert "[captions-6000-updates](captions-6000-updates/README.md)" in markdown(made)
     assert page_of_all([EXPLORED]) is None
     assert page_of_all([]) is None
@@ -279,31 +236,6 @@ def test_each_claim_is_in_one_line_of_what_came_out() -> None:
         "contradicted at one scale, sign as printed at another: 1 claim: Keys of size 16 are worse than of size 64.",
         "sign as printed at one scale, undetermined at another: 1 claim: No dropout is worse than 0.2.",
     ]
-
-
-def test_what_is_missing_stands_in_one_sentence() -> None:
-    [said] = [line for line in markdown(shown(LAPTOP, CAPTIONS)).split("\n") if line.startswith("Judged at no scale")]
-    n = len(TRAINED)
-    waiting = {
-        claim.sentence
-        for claim in TRAINED
-        if claim.scale != "paper" and claim.id not in ("C27a", "C28b", "C29a", "C30f", "C31b")
-    }
-    assert said.startswith(f"Judged at no scale, {n - 5} of the {n} claims: ")
-    told = {*said.partition(" claims: ")[2].removesuffix(".").split("; ")}
-    assert told == waiting | {f"{n - 5 - len(waiting)} that needs paper"}
-
-
-def test_claims_that_need_no_run_are_listed_once() -> None:
-    judged = at("laptop", C28b="undetermined", C01a="consistent", C08="holds here")
-    judged.judged = [replace(one, reason=f"by {one.claim.id}") for one in judged.judged]
-    made = markdown(shown(judged, CAPTIONS))
-    assert "## What needs no trained row: claims" in made
-    assert "Alike at every scale: consistent 1, holds here 1." in made
-    assert ("by C01a" in made, "by C08" in made) == (True, False), "which tests passed stands on no page of scales"
-    assert re.search("Not judged: C01b, .*", made)
-    assert len([line for line in made.split("\n") if line.startswith("| C01a ")]) == 1
-    assert "| C28b " in made.partition("## What needs no trained row")[0]
 
 
 # In the folder of results

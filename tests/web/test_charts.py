@@ -92,14 +92,6 @@ def test_charts_are_as_wide_as_the_room_and_every_tick_has_its_number(made: Path
                 assert len(numbers) == chart.locator(".role-axis-tick line").count()
 
 
-def test_operations_are_counted_in_trillions_and_lines_told_apart(report: Any) -> None:
-    ticks = report.locator('[data-chart="curves/all"] .role-axis-label text').all_text_contents()
-    assert [tick for tick in ticks if re.fullmatch("[1-9]0?T", tick)], "of 10 to 70 times 10¹²"
-    keys = report.locator("#differences .key")
-    colour = 'getComputedStyle(one, "::before").borderTopColor'
-    assert len(set(keys.evaluate_all(f"(keys) => keys.map((one) => {colour})"))) == 3
-
-
 def test_the_strip_zooms_the_choice_of_text_changes_and_other_colours_or_escape_begin_again(report: Any) -> None:
     chart = report.locator(f'[data-chart="{CURVES}"]')
     chart.scroll_into_view_if_needed()
@@ -143,24 +135,6 @@ def test_ones_own_rows_have_a_colour_each_while_there_are_few(tmp_path: Path, mo
         bands, _, cost = section.charts["all"]["vconcat"]
         line, point = (chart["encoding"] | chart["layer"][1]["encoding"] for chart in (bands, cost))
         assert {look["field"] for look in (line["color"], line["strokeDash"], point["color"], point["shape"])} == {by}
-
-
-def test_axes_have_two_labels_and_no_label_twice_where_rows_are_alike(opened: Any, tmp_path: Path) -> None:
-    curve = {"step": [10, 20], "nll": [6.5, 5.4]}
-    records = []
-    for seed, row, table, flops in ((1, "base", "base", 1.8e10), (2, "h=1", "table3_A", 3.1e10)):
-        one = scored(row, table, seed, 60.0)
-        records.append(replace(one, curves={"train": curve, "dev": curve}, cost=one.cost | {"flops": flops}))  # type: ignore[arg-type]
-    page = drawn(records, tmp_path, opened, height=1500)
-    chart = seen(page, CURVES)
-    for axis in ("Y-axis titled 'loss", "X-axis titled 'FLOPs"):
-        labels = chart.locator(f'[aria-label^="{axis}"] .role-axis-label text')
-        said = [label for label in labels.all_text_contents() if label]
-        assert len({*said}) == len(said) > 1, (axis, said)
-    page.locator('[data-chart="differences/bleu"] .mark-symbol path').first.click()
-    numbers = page.locator("dialog svg.curves").first.locator('text[text-anchor="end"]')
-    numbers.first.wait_for()
-    assert numbers.all_text_contents()[:3] == ["5.4", "5.92", "6.5"]
 
 
 def test_names_stand_whole_on_a_narrow_screen(opened: Any, tmp_path: Path) -> None:

@@ -103,16 +103,6 @@ def at_ends(page: Any, name: str, *values: int) -> str:
     return str(figure.locator("figcaption").inner_text())
 
 
-def test_the_ends_of_the_rate_and_the_codes_are_those_of_the_formulas(page: Any) -> None:
-    for warmup in (100, 16_000):
-        said = at_ends(page, "rate", warmup).replace("−", "-")
-        peak, late = (float(number) for number in re.findall(r"\d\.\d\de-\d", said))
-        assert peak == pytest.approx(rate(warmup, BASE.d_model, warmup), rel=2e-3)
-        assert late == pytest.approx(rate(100_000, BASE.d_model, warmup), rel=5e-3)
-    for i, crests in ((0, "6.3"), (255, "60,611.5")):  # 2 pi, and 2 pi 10000^(255 / 256)
-        assert f"from crest to crest {crests} positions" in at_ends(page, "codes", i)
-
-
 def test_what_is_almost_all_or_almost_nothing_is_not_rounded_to_it(page: Any) -> None:
     said = at_ends(page, "softmax", 10)
     assert "At d_k = 1,024 the heaviest of 16 keys has more than 99.9 % without" in said

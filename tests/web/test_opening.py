@@ -57,12 +57,3 @@ def test_a_folded_table_is_made_where_an_address_leads_to_it(made: Path, opened:
     page.locator("#table3_A button.sort", has_text="ours").nth(1).click()
     assert [name[:3] for name in names.all_inner_texts()][:1] == ["<sc"], "the best of them first"
     assert page.locator("#all-runs table").count() == 0, "far below"
-
-
-def test_what_is_folded_is_made_without_a_look_when_there_is_time(made: Path, opened: Any) -> None:
-    page = opened(made / REPORT, height=300)
-    n = len(packed_at(page, "data-runs")["runs"])
-    expect(page.locator("#all-runs tbody tr")).to_have_count(n)
-    assert page.locator("#all-runs .controls").count() == 0, "to be worked with when it is looked at"
-    page.locator("#all-runs summary").click()
-    expect(page.locator("#all-runs .controls")).to_contain_text(f"{n} shown")

@@ -55,10 +55,7 @@ def test_a_row_of_a_program_is_run_again_by_its_program() -> None:
     said = again(run)[-1]
     call, _, told = said.partition("  # ")
     names = {"repro": SimpleNamespace(run=lambda row, **options: (row, options)), "row": "the row"}
-    assert eval(call, names) == (
-        "the row",
-        {"scale": "laptop", "seed": 3, "corpus": "folder", "data_dir": "FOLDER"},
-    )
+    assert eval(call, names) == ("the row", {"scale": "laptop", "seed": 3, "corpus": "folder", "data_dir": "FOLDER"})
     assert """Row("it's mine", ...)""" in told
 
 

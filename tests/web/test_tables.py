@@ -90,16 +90,6 @@ def test_a_row_opens_its_runs_and_escape_leads_back(page: Any, made: Path) -> No
     expect(page).to_have_url((made / REPORT).as_uri())
 
 
-def test_the_numbers_of_a_curve_can_be_read_on_a_narrow_screen(page: Any) -> None:
-    page.set_viewport_size({"width": 360, "height": 900})
-    page.locator("#table3 tbody a").first.click()
-    text = page.get_by_role("dialog").locator("svg.curves text").first
-    text.wait_for()
-    assert text.bounding_box()["height"] > 11
-    signature = page.get_by_role("dialog").locator("td code").first
-    assert signature.bounding_box()["height"] < 150, "as many lines as it needs, not one for a few letters"
-
-
 def test_the_keyboard_alone_opens_a_row(page: Any) -> None:
     page.locator("#table3 tbody a").first.focus()
     page.keyboard.press("ArrowDown")
