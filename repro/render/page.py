@@ -21,14 +21,6 @@ class Strong(str):
     """Text that stands out: a term that is explained, a verdict."""
 
 
-class Better(Strong):
-    """A number that is better than what it is compared with, beyond chance."""
-
-
-class Worse(Strong):
-    """A number that is worse."""
-
-
 class Emphasis(str):
     """A title, a caption."""
 

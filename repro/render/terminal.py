@@ -1,8 +1,7 @@
 """The terminal: streams that take any text and show it as plain text, and a page in them.
 
 A name may hold characters that a terminal obeys (ESC begins its commands), a console may know only ASCII, and both
-streams may be closed. `open_streams` is called once, when a command begins; from then on printing is safe. On a page
-what is better is green and what is worse red, by ANSI codes; the caller removes these when it prints to a file.
+streams may be closed. `open_streams` is called once, when a command begins; from then on printing is safe.
 """
 
 import io
@@ -17,8 +16,6 @@ from repro.render import page
 from repro.render.text import aligned, flat, shown
 
 LINE = 80  # characters of a line
-COLOURS = {page.Better: "\x1b[32m", page.Worse: "\x1b[31m"}
-PLAIN = "\x1b[0m"
 
 
 def open_streams() -> None:
@@ -85,9 +82,6 @@ def _table(table: page.Table) -> str:
     texts = [[flat(column.heading), *map(_line, column.texts)] for column in table.columns]
     texts[0][0] = texts[0][0] or " "
     lines = aligned(texts, is_left)
-    for row, line in enumerate(lines[1:]):
-        for place, kind in enumerate(type(column.texts[row]) for column in table.columns):
-            line[place] = f"{COLOURS[kind]}{line[place]}{PLAIN}" if kind in COLOURS else line[place]
     if any(column.group for column in table.columns):
         widths = iter(map(cell_len, lines[0]))
         over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in page.spans(table.columns)]
