@@ -8,7 +8,7 @@ from printed_rows import PRINTED
 
 from repro.claims import arithmetic
 from repro.claims.arithmetic import BASE_MODEL, BIG_MODEL, CHECKS, LADDERS, Checked, PrintedRows
-from repro.claims.catalogue import ACCURACY, B0, BLEU, CLAIMS, LISTED, LOG_PPL
+from repro.claims.catalogue import B0, CLAIMS, LISTED
 from repro.paper import Hardware
 from repro.results.record import PaperNumbers
 
@@ -54,11 +54,8 @@ def test_what_the_papers_numbers_come_to(id: str, holds: bool, words: str) -> No
     assert words in text
 
 
-def test_every_check_settles_a_claim() -> None:
+def test_every_check_settles_a_claim_and_what_was_fitted_or_is_not_known_confirms_nothing() -> None:
     assert {one.compute for one in LISTED if one.compute} == {*CHECKS}
-
-
-def test_what_was_fitted_or_is_not_known_confirms_nothing() -> None:
     assert not re.search("ConvS2S|Deep-Att", computed("C43b")[1])
     [apart] = [one for one in CLAIMS if one.id == "C43d"]
     assert "fitted" in apart.missing
@@ -85,9 +82,3 @@ def test_every_step_in_size_is_looked_at() -> None:
     same: PrintedRows = {row: PaperNumbers(ppl=5.0, bleu=25.0, params=None) for row in SIZES}
     holds, text = computed("C30p", same)
     assert (holds, text.count("though")) == (False, 7)
-
-
-def test_the_paper_prints_no_accuracy() -> None:
-    numbers = PaperNumbers(ppl=4.92, bleu=25.8, params=None)
-    assert [one.printed(numbers) for one in (ACCURACY, BLEU)] == [None, 25.8]
-    assert LOG_PPL.printed(numbers) == pytest.approx(-1.593_308_5)

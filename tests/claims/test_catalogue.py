@@ -12,25 +12,8 @@ import pytest
 from claims.test_judge import some
 from printed_rows import PRINTED
 
-from repro.claims.catalogue import (
-    ACCURACY,
-    B0,
-    BLEU,
-    CLAIMS,
-    F1,
-    FILE,
-    LISTED,
-    LOG_PPL,
-    SCALE_ORDER,
-    STATEMENTS,
-    TABLE3,
-    Claim,
-    catalogue_digest,
-    claim_digest,
-    held,
-    lists,
-    note,
-)
+from repro.claims import catalogue
+from repro.claims.catalogue import B0, BLEU, CLAIMS, LISTED, STATEMENTS, Claim, catalogue_digest, held
 from repro.claims.evidence import evidence_of
 from repro.claims.judge import judge
 from repro.model.config import BASE, Hyper
@@ -52,7 +35,7 @@ def test_every_claim_of_the_paper_is_there_once() -> None:
 def test_every_row_of_the_experiments_is_looked_at() -> None:
     of_table2 = {row for row in PRINTED if row.startswith("table2/") and row.endswith("en-fr")}  # printed scores alone
     assert {row for one in LISTED for row in one.rows if row in PRINTED} == {*PRINTED} - of_table2
-    assert {*TABLE3} == {row for row in PRINTED if not row.startswith(("table2/", "table4/"))}
+    assert {*catalogue.TABLE3} == {row for row in PRINTED if not row.startswith(("table2/", "table4/"))}
 
 
 def test_the_tests_that_settle_a_claim_exist() -> None:
@@ -69,14 +52,16 @@ def test_every_claim_can_be_settled_or_says_what_is_missing() -> None:
         ways = [one.is_trained, one.compute is not None, bool(one.tests), bool(one.missing)]
         assert sum(ways) == 1, one.id
         assert one.where, one.id
-        assert one.scale in SCALE_ORDER, one.id
-    assert tuple(SCALES) == SCALE_ORDER
+        assert one.scale in catalogue.SCALE_ORDER, one.id
+    assert tuple(SCALES) == catalogue.SCALE_ORDER
 
 
 def test_a_direction_is_what_the_paper_prints_and_a_laptop_judges_large_effects_only() -> None:
-    large = {LOG_PPL: 0.045, BLEU: 0.4999, F1: 0.5}
+    large = {catalogue.LOG_PPL: 0.045, BLEU: 0.4999, catalogue.F1: 0.5}
     for one in CLAIMS:
-        if one.kind == "direction" and one.endpoints != (ACCURACY,):  # of which the paper only says that it improves
+        if one.kind == "direction" and one.endpoints != (
+            catalogue.ACCURACY,
+        ):  # of which the paper only says that it improves
             better, worse = (PRINTED[row] for row in one.rows)
             for endpoint in one.endpoints:
                 difference = endpoint.printed(better) - endpoint.printed(worse)  # type: ignore[operator]
@@ -158,7 +143,7 @@ def test_they_take_no_level_from_a_claim_and_claims_none_from_them() -> None:
 
 
 def test_the_list_of_today_is_noted_and_a_list_holds_its_claims_as_they_were() -> None:
-    assert catalogue_digest() in json.loads(FILE.read_bytes()), "before any run: python -m repro.claims.catalogue"
+    assert catalogue_digest() in json.loads(catalogue.FILE.read_bytes()), "type python -m repro.claims.catalogue"
     first = CLAIMS[0]
     assert all(held(catalogue_digest(), one) for one in LISTED)
     assert held(catalogue_digest(), replace(first, says="in other words"))
@@ -173,13 +158,13 @@ def test_an_older_list_stays_beside_that_of_today_and_an_edited_one_is_refused(
     file = tmp_path / "lists.json"
     file.write_text("{}")
     monkeypatch.setattr("repro.claims.catalogue.FILE", file)
-    monkeypatch.setattr("repro.claims.catalogue.lists", lists.__wrapped__)  # read anew
-    older = note(CLAIMS[1:])
-    assert {*lists.__wrapped__()} == {older, catalogue_digest()}
+    monkeypatch.setattr("repro.claims.catalogue.lists", catalogue.lists.__wrapped__)  # read anew
+    older = catalogue.note(CLAIMS[1:])
+    assert {*catalogue.lists()} == {older, catalogue_digest()}
     assert not held(older, CLAIMS[0])
     assert held(older, CLAIMS[1])
-    assert note() == catalogue_digest()
+    assert catalogue.note() == catalogue_digest()
     assert {*json.loads(file.read_bytes())} == {older, catalogue_digest()}
-    file.write_text(json.dumps({"a" * 16: [claim_digest(claim) for claim in CLAIMS]}))
+    file.write_text(json.dumps({"a" * 16: [catalogue.claim_digest(claim) for claim in CLAIMS]}))
     with pytest.raises(ValueError, match="does not hold the claims it should"):
-        lists.__wrapped__()
+        catalogue.lists()

@@ -53,14 +53,11 @@ def test_the_model_has_neither_recurrence_nor_convolution() -> None:
     assert not [name for name in operations(long) if "onvolution" in name]
 
 
-@pytest.mark.parametrize("part", [nn.GRU(2, 2), nn.LSTMCell(2, 2), nn.Conv1d(2, 2, 3), Convolution(d=2, k=3)])
-def test_a_recurrence_or_convolution_would_be_seen(part: nn.Module) -> None:
-    model = Transformer(TINY, V)
-    model.add_module("planted", part)
-    assert recurrences_and_convolutions(model)[0].startswith("planted")
-
-
-def test_one_made_by_hand_would_be_seen() -> None:
+def test_a_recurrence_or_convolution_would_be_seen_and_one_made_by_hand_too() -> None:
+    for part in (nn.GRU(2, 2), nn.LSTMCell(2, 2), nn.Conv1d(2, 2, 3), Convolution(d=2, k=3)):
+        model = Transformer(TINY, V)
+        model.add_module("planted", part)
+        assert recurrences_and_convolutions(model)[0].startswith("planted")
     recurrent = Recurrent(ElmanCell(2))
     assert [chain(recurrent.mix(torch.ones(1, n, 2))) for n in (5, 17)] == [5, 17]
     assert any("onvolution" in name for name in operations(Convolution(d=2, k=3)(torch.ones(1, 5, 2))))
