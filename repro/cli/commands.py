@@ -1,13 +1,12 @@
-"""The command `python -m repro`: each of its commands has a module, which is imported only when it is used.
+"""The command `python -m repro`: each of its commands is a function of its arguments that returns an exit code.
 
-Each command is a function of its arguments that returns an exit code: 0 done, 1 failed or differs, 2 not understood.
-It raises OSError, ValueError or ImportError for what the user can mend.
+0 is done, 1 failed or differs, 2 not understood. It raises OSError, ValueError or ImportError for what users can mend.
 """
 
 import ast
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from repro.runs.command import (
@@ -92,14 +91,10 @@ def run(argv: Sequence[str]) -> int:
     """Replace this process by the experiment file of that name, given the other words; without a name, list them."""
     name, *others = argv or ["--help"]
     files = experiments()
-    if name in ("-h", "--help"):
-        width = max(map(len, files), default=0) + 2
+    if name in ("-h", "--help"):  # none is executed
         docs = {one: ast.get_docstring(ast.parse(file.read_bytes())) or "" for one, file in files.items()}
-        print(f"usage: {ours('run')} TABLE [--scale smoke] ...\n")
-        print(
-            *(f"  {one:<{width}}{doc.partition(chr(10))[0]}" for one, doc in docs.items()), sep="\n"
-        )  # none is executed
-        print(f"\n{ours('run')} TABLE --help says more.")
+        listed = _listed({one: doc.partition("\n")[0] for one, doc in docs.items()})
+        print(f"usage: {ours('run')} TABLE [--scale smoke] ...\n\n{listed}\n\n{ours('run')} TABLE --help says more.")
         return 0
     if unknown := unknown_experiment(name):
         raise ValueError(unknown)
@@ -109,13 +104,16 @@ def run(argv: Sequence[str]) -> int:
 
 def overview() -> str:
     """All commands, each with what it does."""
-    width = max(map(len, COMMANDS)) + 2
-    listed = "\n".join(f"  {name:<{width}}{does}" for name, does in COMMANDS.items())
     return (
-        f"usage: {ours()} COMMAND ...\n\n{listed}\n\n"
+        f"usage: {ours()} COMMAND ...\n\n{_listed(COMMANDS)}\n\n"
         f"{ours('COMMAND', '--help')} says more, {ours('--version')} which code this is.\n"
         f"`run TABLE` runs the experiment file of that name, as this does:\n  {experiment_command('table3_A')} --help"
     )
+
+
+def _listed(said: Mapping[str, str]) -> str:
+    width = max(map(len, said), default=0) + 2
+    return "\n".join(f"  {name:<{width}}{text}" for name, text in said.items())
 
 
 def console() -> NoReturn:

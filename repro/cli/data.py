@@ -1,18 +1,11 @@
-"""Get a corpus, and make it ready to train on.
+"""Get a corpus, and make it ready to train on, with the vocabulary and the longest sentence of the scale that reads it.
 
-    python -m repro data fetch --list
-    python -m repro data fetch wmt14-en-de
-    python -m repro data prepare wmt14-en-de
-    python -m repro data fetch craft                  (trees for Table 4: no pair)
-
-By default, they take the vocabulary and the longest sentence of the scale that reads the corpus, so that an experiment
-at that scale finds it prepared.
+So an experiment at that scale finds it prepared.
 """
 
 import argparse
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,29 +32,24 @@ def data(argv: Sequence[str] | None = None) -> int:
     fetch.set_defaults(command=_fetch)
     fetch.add_argument("corpus", nargs="?", help=f"a corpus and a language pair: {FETCHABLE}")
     fetch.add_argument("--list", action="store_true", help="say of each archive what it is, its address, size and hash")
-    place, where = Path(os.environ.get("REPRO_DATA") or PROJECT / "data"), "where archives and text go"
-    usual = "default: $REPRO_DATA, or data/ in the project"
-    fetch.add_argument("--data-dir", type=folder_named, default=place, help=f"{where}; {usual}")
+    where, place = "default: $REPRO_DATA, then data/ of the project", os.environ.get("REPRO_DATA") or PROJECT / "data"
+    fetch.add_argument("--data-dir", type=folder_named, default=Path(place), help=where)
     fetch.add_argument("--offline", action="store_true", help="download nothing; use archives put there by hand")
     fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and how much disk it takes")
 
     own = commands.add_parser("import", help="turn your own text into a folder for --data-dir: docs/own_text.md")
     own.set_defaults(command=_import)
-    forms = "a table (.tsv, .csv, .jsonl, ...), or what the names of two files of lines share"
-    own.add_argument("text", type=Path, help=forms)
+    own.add_argument("text", type=Path, help="a table (.tsv, .jsonl, ...), or what the names of two files share")
     own.add_argument("--pair", required=True, help="source and target language, such as en-es or en-zh-Hans")
     own.add_argument("--to", type=folder_named, required=True, help="the new folder")
-    columns = "columns of a table: their names, or numbers where line 1 is text"
-    own.add_argument("--columns", nargs=2, metavar=("SOURCE", "TARGET"), help=columns)
+    own.add_argument("--columns", nargs=2, metavar=("SOURCE", "TARGET"), help="columns of a table, by name or number")
     for split in ("dev", "test"):
         own.add_argument(f"--{split}", type=Path, help=f"the text for {split}, in any of the forms")
         own.add_argument(f"--{split}-share", type=float, help="share of the training text to hold out, such as 0.01")
 
     prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text; check all that is there")
     prepare.set_defaults(command=_prepare)
-    names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ...; craft, which has trees"
-    prepare.add_argument("corpus", help=names)
-    where = "where the text is; default: $REPRO_DATA, then data/ in the project"
+    prepare.add_argument("corpus", help="one of those, or a corpus that you have: tatoeba-en-de, folder-en-es, ...")
     prepare.add_argument("--data-dir", type=folder_named, help=where)
     prepare.add_argument("--max-length", type=int, help="longest sentence, in tokens of one side")
     rules = "; ".join(f"{name}: {rule.meaning}" for name, rule in FILTER_RULES.items())
@@ -69,11 +57,7 @@ def data(argv: Sequence[str] | None = None) -> int:
     prepare.add_argument("--workers", type=int, help="number of processes; default: one per core")
 
     options = parser.parse_args(argv)
-    try:
-        options.command(options)
-    except KeyboardInterrupt:
-        print("\nStopped. The same command resumes from there.", file=sys.stderr)
-        return 130
+    options.command(options)
     return 0
 
 
@@ -107,9 +91,8 @@ def _import(options: argparse.Namespace) -> None:
         columns=options.columns and (options.columns[0], options.columns[1]),
     )
     sizes = ", ".join(f"{split} {n:,}" for split, n in made.pairs.items())
-    dropped = f"; left out: {made.dropped}" if made.dropped else ""
-    usual = SCALES[USUAL.scale]  # which the second command reads the text at
-    learned = f"--vocab-size {usual.vocab_size} --max-length {usual.max_length}"
+    dropped, usual = f"; left out: {made.dropped}" * bool(made.dropped), SCALES[USUAL.scale]
+    learned = f"--vocab-size {usual.vocab_size} --max-length {usual.max_length}"  # as the second command reads it
     print(f"{options.to}: {sizes} pairs{dropped}. The first one:\n  {made.first[0]}\n  {made.first[1]}\nWhat next:")
     print(f"  {ours('data', 'prepare')} folder-{options.pair} {learned} {_at(options.to)}")
     print(f"  {experiment_command('table3_A')} --pair {options.pair} {_at(options.to)}")
@@ -120,14 +103,15 @@ def _fetch(options: argparse.Namespace) -> None:
 
     name, pair = _name_and_pair(options.corpus) if options.corpus or not options.list else ("", "")
     if name == "craft":
-        return _fetch_craft(options)
+        _fetch_craft(options)
+        return
     if name and f"{name}-{pair}" not in COLLECTIONS:
         raise ValueError(f"Nothing to fetch for {name}-{pair}. {CORPORA[name].origin}")
     if options.list:  # every archive: what it is, where, how large, its licence and hash
         chosen = [COLLECTIONS[f"{name}-{pair}"]] if name else COLLECTIONS.values()
         for source in {source.archive: source for one in chosen for source in one.sources}.values():
             print(*described(source), "", sep="\n")
-        return None
+        return
     known, archives, texts = COLLECTIONS[f"{name}-{pair}"], options.data_dir / ARCHIVES, options.data_dir / FETCHED
     lacking = missing(known, archives, texts)
     size = sum(one.size_at_most for one in lacking)
@@ -138,24 +122,20 @@ def _fetch(options: argparse.Namespace) -> None:
     )
     if options.dry_run:
         print(by_hand(lacking, archives) if lacking else "Everything is there.")
-        return None
+        return
     for source in known.sources:
         text(source, pair, archives, texts, offline=options.offline)
-    next_command = f"{ours('data', 'prepare')} {name}-{pair} {_at(options.data_dir)}"
-    print(f"All text is in {texts}. What next:\n  {next_command}")
-    return None
+    print(f"All text is in {texts}. What next:\n  {ours('data', 'prepare')} {name}-{pair} {_at(options.data_dir)}")
 
 
 def _fetch_craft(options: argparse.Namespace) -> None:
     """Fetch the files of the treebank into its own folder, each known by its hash."""
-    from repro.corpora.fetch import by_hand, fetch
+    from repro.corpora.fetch import fetch
 
     folder = options.data_dir / "craft"
     lacking = missing_of_craft(folder)
     print(f"craft: licence {CORPORA['craft'].licence}; still to fetch: {len(lacking)} files, 13 MB in all")
     if options.dry_run or options.list:
-        placed = [replace(source, archive=path) for path, source in lacking.items()]  # its files lie in folders
-        print(by_hand(placed, folder) if lacking else "Everything is there.")
         return
     for path, source in craft_sources().items():
         fetch(source, (folder / path).parent, offline=options.offline)

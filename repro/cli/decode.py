@@ -1,11 +1,4 @@
-"""Put a finished run to use: translate or parse with it, score with it, hand it to others.
-
-python -m repro translate best news.en > news.de
-python -m repro translate --model laptop-base
-python -m repro parse runs/<id> sentences.txt > trees.mrg
-python -m repro score runs/<id> news.en news.de
-python -m repro export <id> --format huggingface exported
-"""
+"""Put a finished run to use: translate or parse with it, score with it, hand it to others."""
 
 import argparse
 import sys
@@ -25,31 +18,20 @@ from repro.runs.export import FORMATS, export_run
 from repro.runs.load import check_parses, check_translates, finished, open_run, outputs, score_sentences, trees
 from repro.runs.options import add_options
 
-
-def text_file(typed: str) -> Path:
-    """A file of sentences. Raises ArgumentTypeError for a folder, and where there is none."""
-    file = Path(typed)
-    if file.exists() and not file.is_dir():
-        return file
-    found = "a folder" if file.is_dir() else "no such file"
-    raise argparse.ArgumentTypeError(f"{typed}: expected a file of sentences, one per line; got {found}")
-
-
-TEXT: dict[str, Any] = {"type": text_file, "nargs": "?", "default": Path("/dev/stdin")}
+STDIN: dict[str, Any] = {"type": Path, "nargs": "?", "default": Path("/dev/stdin")}
 
 
 def translate(argv: Sequence[str] | None = None) -> int:
     """Translate each line of a text with a finished run, to standard output."""
     parser = run_parser("translate", translate.__doc__, backend="what translates")
-    parser.add_argument("source", help="text, plain or gzip (default: standard input)", **TEXT)
+    parser.add_argument("source", help="text, plain or gzip (default: standard input)", **STDIN)
     known = "; ".join(f"{name}: {one}" for name, one in SEARCHES.items())
     parser.add_argument("--search", choices=SEARCHES, default="paper", help=f"{known} (default: paper)")
     parser.add_argument("--beam", type=int, help="hypotheses kept for each sentence (default: the search's)")
     parser.add_argument("--alpha", type=float, help="exponent of the length penalty (default: the search's)")
-    options = parsed(parser, argv)
+    options, folder, run = asked(parser, argv)
     given = {name: value for name in ("beam", "alpha") if (value := getattr(options, name)) is not None}
     search = replace(SEARCHES[options.search], **given)
-    folder, run = named_run(options)
     check_translates(run)
     lines = list(read_lines(options.source))  # bad lines are reported before the model is built
     warn_of_unseen(run, lines)
@@ -63,9 +45,8 @@ def parse(argv: Sequence[str] | None = None) -> int:
     """Parse each sentence with a finished run of Table 4: a tree in brackets on each line of standard output."""
     parser = run_parser("parse", parse.__doc__, backend="what parses")
     split = "their words split by spaces as the treebank splits them"
-    parser.add_argument("source", help=f"sentences, one per line, {split} (default: stdin)", **TEXT)
-    options = parsed(parser, argv)
-    folder, run = named_run(options)
+    parser.add_argument("source", help=f"sentences, one per line, {split} (default: stdin)", **STDIN)
+    options, folder, run = asked(parser, argv)
     check_parses(run)
     sentences = [tokens_of(line) for line in read_lines(options.source)]
     trained, search, bf16 = open_run(folder), Search.of(run.settings), options.precision == "bf16"
@@ -80,10 +61,9 @@ def parse(argv: Sequence[str] | None = None) -> int:
 def score(argv: Sequence[str] | None = None) -> int:
     """Perplexity and mean loss of given translations under a finished run."""
     parser = run_parser("score", score.__doc__)
-    parser.add_argument("source", type=text_file, help="sentences, one per line")
-    parser.add_argument("target", type=text_file, help="their translations, line by line")
-    options = parsed(parser, argv)
-    folder, _ = named_run(options)
+    parser.add_argument("source", type=Path, help="sentences, one per line")
+    parser.add_argument("target", type=Path, help="their translations, line by line")
+    options, folder, _ = asked(parser, argv)
     sources, targets = zip(*Parallel(options.source, options.target).pairs(), strict=True)
     found = score_sentences(open_run(folder), sources, targets)
     n = f"{len(sources):,} pairs, {found.n_tokens:,} target tokens"
@@ -97,8 +77,7 @@ def export(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--format", choices=FORMATS, required=True, help="format to write")
     where = "where to: new, empty, or an earlier export of the same run and format"
     parser.add_argument("folder", type=Path, help=where)
-    options = parsed(parser, argv)
-    folder, run = named_run(options)
+    options, folder, run = asked(parser, argv)
     export_run(run, lambda: open_run(folder), options.format, options.folder)
     print(f"{options.folder}: run {run.run} for {options.format}; README.md there says how to open it")
     return 0
@@ -119,21 +98,20 @@ def run_parser(name: str, does: str | None, backend: str = "") -> Parser:
     return parser
 
 
-def parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options of such a command: `--model RUN` is RUN in the first place."""
+def asked(parser: Parser, argv: Sequence[str] | None) -> tuple[argparse.Namespace, Path, Record]:
+    """The options of such a command, the folder and the record of its run, which is named before slow work begins.
+
+    `--model RUN` is RUN in the first place.
+    """
     named = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     named.add_argument("--model", nargs="?")  # without a name, the parser says that there is no run
     found, words = named.parse_known_args(argv)
-    return parser.parse_intermixed_args(words if found.model is None else [found.model, *words])
-
-
-def named_run(options: argparse.Namespace) -> tuple[Path, Record]:
-    """The folder and the record of the chosen run, which is named on standard error before the slow work begins."""
+    options = parser.parse_intermixed_args(words if found.model is None else [found.model, *words])
     folder = run_folder(options.run, options.runs_dir)
     run = finished(folder)
     told = f"{folder}: {run.table}, {run.row}, seed {run.seed}, scale {run.scale}, {run.pair}"
     print(told, file=sys.stderr, flush=True)
-    return folder, run
+    return options, folder, run
 
 
 def warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
@@ -144,16 +122,14 @@ def warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
 
     held_out, column = run.corpus["n_test"] + run.corpus["n_dev"], ("en", "de", "fr").index(run.pair.split("-")[0])
     trained = islice(sentences(0), held_out, held_out + run.corpus["n_train"])
-    known = {*_words(triple[column] for triple in trained)}
-    words = _words(lines)
+    known, words = {*_words(triple[column] for triple in trained)}, _words(lines)
     if unseen := [word for word in words if word not in known]:
-        print(
+        said = (
             f"{len(unseen):,} of {len(words):,} words ({len(unseen) / len(words):.0%}) never stood in the generated "
             f"text that this run learned from, such as {unseen[0]!r}: what it makes of them means nothing.\n"
-            f"A sentence of its kind: {next(sentences(0))[column]}",
-            file=sys.stderr,
-            flush=True,
+            f"A sentence of its kind: {next(sentences(0))[column]}"
         )
+        print(said, file=sys.stderr, flush=True)
 
 
 def _words(lines: Iterable[str]) -> list[str]:

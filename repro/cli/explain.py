@@ -1,20 +1,14 @@
-"""Show what a finished run computes for a sentence of one's own, step by step, and what its gradients are there.
-
-python -m repro explain laptop-base "the cat sees a dog"
-python -m repro explain best "the cat sees a dog" --without mask --html explained.html
-"""
+"""Show what a finished run computes for a sentence of one's own, step by step, and what its gradients are there."""
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.cli.decode import named_run, parsed, run_parser, warn_of_unseen
-from repro.corpora.parallel_text import as_text
+from repro.cli.decode import asked, run_parser, warn_of_unseen
 from repro.render.markup import html, whole_table
-from repro.render.page import Block, Column, Heading, Page, Table, Text, Verbatim, blocks
+from repro.render.page import Block, Column, Heading, Page, Table, Text, blocks
 from repro.render.terminal import terminal
-from repro.results.record import Record
 from repro.runs.command import ours
 from repro.runs.load import open_run
 from repro.storage.atomic import write_text
@@ -46,16 +40,22 @@ def explain(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--head", type=int, default=1, help="which of its heads (default: 1)")
     parser.add_argument("--token", type=int, help="which token of the sentence asks (default: the one in the middle)")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one page for the browser instead")
-    options = parsed(parser, argv)
-    folder, run = named_run(options)
-    _check(run, options)
+    options, folder, run = asked(parser, argv)
+    if run.system is not None:
+        raise ValueError(
+            f"expected a run of the Transformer as printed, got row {run.row!r} of {run.table}, a {run.system}, whose "
+            "steps are others. Name another run, such as base."
+        )
     warn_of_unseen(run, [options.sentence])
     trained = open_run(folder)
     from repro.runs.explained import explained, ids_of
 
     source = ids_of(trained.tokenizer, options.sentence)
     place = len(source) // 2 + 1 if options.token is None else options.token
-    _check_number("--token", place, len(source))
+    most = {"layer": run.hyper["n_layers"], "head": run.hyper["n_heads"], "token": len(source)}
+    for option, given in (("layer", options.layer), ("head", options.head), ("token", place)):
+        if not 1 <= given <= most[option]:
+            raise ValueError(f"--{option}: expected a number from 1 to {most[option]}, got {given}.")
     target = None if options.target is None else ids_of(trained.tokenizer, options.target)[:-1]
     seen = explained(trained, source, target)
     other = options.without and explained(trained, source, seen.written_ids[:-1], options.without)
@@ -77,27 +77,6 @@ def explain(argv: Sequence[str] | None = None) -> int:
         below = ((Heading(heading), *there) for heading, there in parts.items())
         print(terminal(Page("", blocks(Heading(title, 1), Text(lead), *below))), end="")
     return 0
-
-
-def _check(run: Record, options: argparse.Namespace) -> None:
-    """Raise ValueError for what cannot be explained, before the slow work begins."""
-    if run.system is not None:
-        raise ValueError(
-            f"expected a run of the Transformer as printed, got row {run.row!r} of {run.table}, a {run.system}, whose "
-            "steps are others. Name another run, such as base."
-        )
-    for text in (options.sentence, "a" if options.target is None else options.target):
-        try:
-            as_text(text.encode("utf-8", "surrogateescape"))
-        except ValueError as reason:
-            raise ValueError(f'expected a sentence; what was typed {reason}. Type one: "the cat sees a dog".') from None
-    _check_number("--layer", options.layer, run.hyper["n_layers"])
-    _check_number("--head", options.head, run.hyper["n_heads"])
-
-
-def _check_number(option: str, given: int, most: int) -> None:
-    if not 1 <= given <= most:
-        raise ValueError(f"{option}: expected a number from 1 to {most}, got {given}.")
 
 
 def _report(title: str, lead: str, parts: Mapping[str, tuple[Block, ...]]) -> str:
@@ -125,7 +104,7 @@ def _embedded(seen: "Explained") -> tuple[Block, ...]:
 
 
 def _attention(seen: "Explained", kind: str, options: argparse.Namespace, place: int) -> tuple[Block, ...]:
-    """One query of one head, all heads of that query, what stands around it, and all queries of that head."""
+    """One query of one head, all heads of that query, and what stands around it."""
     from repro.decoding.inside import entropies
 
     asked = seen.source if kind == "encoder" else seen.read
@@ -162,13 +141,6 @@ def _attention(seen: "Explained", kind: str, options: argparse.Namespace, place:
             Column("", "mean", _fixed([row.mean() for row in rows])),
             Column("", "deviation", _fixed([row.std(correction=0) for row in rows])),
             *_firsts("first numbers", rows),
-        ),
-        Text("Weights of all queries of this head in percent, a column for each key in the order above."),
-        Verbatim(
-            "\n".join(
-                f"{name:>{max(map(len, asked))}} {''.join(f'{100 * weight:4.0f}' for weight in row)}"
-                for name, row in zip(asked, weights[head].tolist(), strict=True)
-            )
         ),
     )
 

@@ -50,7 +50,7 @@ class Loaded:
     ) -> list[str]:
         """The translation of each line; empty for a blank line.
 
-        Raises ValueError for what is no line of text, an impossible search, and a run that parses.
+        Raises ValueError for one text instead of lines, an impossible search, and a run that parses.
         """
         from repro.runs.load import check_translates, outputs
 
@@ -72,7 +72,7 @@ class Loaded:
     def score(self, sources: Iterable[str], targets: Iterable[str]) -> "SentenceScores":
         """How likely `targets` are as outputs for `sources`: log-probabilities in nats, of each and of all.
 
-        Raises ValueError for what is no line of text, and for sides of unequal length.
+        Raises ValueError for one text instead of lines, and for sides of unequal length.
         """
         from repro.runs.load import score_sentences
 
@@ -119,8 +119,6 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
     table, name = _meant(row)
     if unknown := sorted(options.keys() - {*TAKEN}):
         raise ValueError(f"{', '.join(unknown)}: expected options of one run, which are {', '.join(TAKEN)}.")
-    if seed < 1:
-        raise ValueError(f"expected a whole number from 1 on as seed, got {seed}.")
     folders = {option: Path(value) for option, value in options.items() if option.endswith("_dir")}
     lists = {option: tuple(value) for option, value in options.items() if isinstance(value, list)}
     return made_here(table, Options(scale=scale, seeds=Seeds((seed,)), rows=(name,), **options | folders | lists))
@@ -169,20 +167,10 @@ def _meant(row: "str | Row") -> "tuple[Table, str]":
 
 
 def _lines(lines: Iterable[str], name: str) -> list[str]:
-    """The lines, blank ones as "". Raises ValueError for one text instead of a list, and for what no file may hold."""
-    from repro.corpora.parallel_text import as_text
-
+    """The lines, blank ones as "". Raises ValueError for one text instead of a list."""
     if isinstance(lines, str):
         raise ValueError(f"{name}: expected a list of lines, got one text. Write [text], or text.split('\\n').")
-    made = []
-    for number, line in enumerate(lines, start=1):
-        if "\n" in line:
-            raise ValueError(f"{name}: expected lines of text, got {line!r} as number {number}.")
-        try:
-            made.append(as_text(line.encode()) if line.strip() else "")
-        except ValueError as reason:
-            raise ValueError(f"{name}: number {number} {reason}. Correct it.") from None
-    return made
+    return [line if line.strip() else "" for line in lines]
 
 
 def _readable(frame: "DataFrame") -> "DataFrame":

@@ -1,16 +1,6 @@
-"""Make the files under results/ from their records, or check them.
+"""Make the files under results/ from their records, or check them; or put your own results among the published ones.
 
-python -m repro report              make every published file under results/ again, that over all scales too
-python -m repro report --check      exit 1 with a diff where a file is not what its records say
-python -m repro report --html       write reports for the browser: one file a scale, results/report.html, and your own
-python -m repro report --own        the same for your own results, in results/own/
-python -m repro report --tests      run the tests that settle claims, and note what came out in results/tests.json
-
-Or put your own results among the published ones, or say why not: what is published changes in no other way.
-
-python -m repro publish laptop             add new records of a scale, and make the pages again
-python -m repro publish laptop --dry-run   say what that would change, and write nothing
-python -m repro publish laptop --replace   also replace records that are published, and say which and what they decided
+What is published changes in no other way.
 """
 
 import argparse
@@ -30,40 +20,36 @@ from repro.storage.atomic import write_text
 def report(argv: Sequence[str] | None = None) -> int:
     """Make every table again from its records, or with --check say which files differ."""
     parser = Parser(prog=ours("report"), description=report.__doc__)
-    where = f"folder of the records; default: {PUBLISHED}, or {OWN} with --own"
-    parser.add_argument("--results", type=folder_named, help=where)
+    parser.add_argument("--results", type=folder_named, help=f"default: {PUBLISHED}, or {OWN} with --own")
     parser.add_argument("--own", action="store_true", help="your own results, with the published numbers beside them")
     one_of = parser.add_mutually_exclusive_group()
     one_of.add_argument("--check", action="store_true", help="write nothing; exit 1 with a diff")
-    reports = "write only the reports for the browser, one per scale, and their index"
-    one_of.add_argument("--html", action="store_true", help=reports)
-    tests = "first run the tests that settle claims; the pages say what came out"
-    one_of.add_argument("--tests", action="store_true", help=tests)
+    one_of.add_argument("--html", action="store_true", help="write only the reports for the browser, and their index")
+    one_of.add_argument("--tests", action="store_true", help="first run the tests that settle claims")
     add_options(parser, "cache_dir", cache_dir="where generated text is kept, for the sentences of --html")
     options = parser.parse_args(argv)
-    from repro.pages.build import build_all, read, scales  # SciPy, which --help does without
+    from repro.pages.build import build_all, read  # SciPy, which --help does without
+    from repro.pages.scale_data import scales
 
     results = options.results or (OWN if options.own else PUBLISHED)
-    if not results.is_dir():
-        parser.error(f"{results}: expected a folder of records, found none. Run an experiment first.")
-    # the folder that was named, else the published results and your own
-    shown = [results] if options.results or options.own else [PUBLISHED, OWN]
-    if options.html and (there := [place for place in shown if scales(place)]):
+    if options.html:
         from repro.web.files import write_reports
 
-        for place in there:
+        # the folder that was named, else the published results and your own
+        shown = [results] if options.results or options.own else [PUBLISHED, OWN]
+        for place in [place for place in shown if scales(place)] or [results]:
             own = options.own or place == OWN
             print(*write_reports(place, own=own, cache=options.cache_dir), sep="\n")
         return 0
     failed = _tested(options.results or PUBLISHED) if options.tests else False
-    texts = {} if options.html else build_all(results, own=options.own)
+    texts = build_all(results, own=options.own)
     if not any(texts.values()) and not options.tests:
         beside = not options.own and not options.results and any(OWN.glob("*/*/*.json"))
         how = f"Your own are in {OWN}: add --own." if beside else "Run an experiment first."
         raise ValueError(f"{results}: expected records of finished runs, found none. {how}")
     if options.check:
-        differing = [(file, was) for file in texts if (was := read(file) if file.exists() else "") != texts[file]]
-        for file, was in differing:
+        differing = {file: was for file in texts if (was := read(file) if file.exists() else "") != texts[file]}
+        for file, was in differing.items():
             sides = was.split("\n"), texts[file].split("\n")
             print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
         return int(bool(differing))
@@ -74,15 +60,11 @@ def report(argv: Sequence[str] | None = None) -> int:
 def _tested(results: Path) -> bool:
     """Run the tests that settle claims and keep what came out; returns whether one of them did not pass."""
     from repro.claims.catalogue import LISTED
-    from repro.claims.tested import named_tests, read_outcomes, run, write_outcomes
+    from repro.claims.tested import named_tests, run, write_outcomes
 
-    before = {one.test: one.outcome for one in read_outcomes(results).ran}
     tests = run(named_tests(LISTED), PACKAGE.parent)
     missed = [f"{one.test} {one.outcome}" for one in tests.ran if one.outcome != "passed"]
     print(f"{write_outcomes(results, tests)}: {len(tests.ran)} tests, {'; '.join(missed) or 'all passed'}")
-    for one in tests.ran:
-        if before and (was := before.get(one.test, "not there")) != one.outcome:
-            print(f"changed: {one.test}: {was} -> {one.outcome}")
     return bool(missed)
 
 
@@ -117,11 +99,10 @@ def publish(argv: Sequence[str] | None = None) -> int:
     is unless --replace is given.
     """
     parser = Parser(prog=ours("publish"), description=publish.__doc__)
-    layers = f"{LAYER_COSTS_FOLDER} stands for the measurement of Table 1"
-    parser.add_argument("scale", help=f"the scale to publish; {layers}")
-    from_ = "your results (default: %(default)s)"
-    parser.add_argument("--from", dest="source", type=folder_named, default=OWN, help=from_)
-    parser.add_argument("--to", type=folder_named, default=PUBLISHED, help="the published ones (default: %(default)s)")
+    parser.add_argument("scale", help=f"the scale, or {LAYER_COSTS_FOLDER} for the measurement of Table 1")
+    default = " (default: %(default)s)"
+    parser.add_argument("--from", dest="source", type=folder_named, default=OWN, help="your results" + default)
+    parser.add_argument("--to", type=folder_named, default=PUBLISHED, help="the published ones" + default)
     parser.add_argument("--replace", action="store_true", help="let your records replace published ones that differ")
     parser.add_argument("--dry-run", action="store_true", help="say what would change; write nothing")
     add_options(parser, "cache_dir", cache_dir="where generated text is kept")

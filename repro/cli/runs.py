@@ -1,8 +1,4 @@
-"""Your runs, the newest first; and how two of them differ: settings, scores, curves, sentences.
-
-python -m repro runs
-python -m repro compare best base
-"""
+"""Your runs, the newest first; and how two of them differ: settings, scores, curves, sentences."""
 
 import itertools
 from collections.abc import Iterator, Sequence

@@ -26,7 +26,6 @@ from repro.results.places import OWN, PUBLISHED, run_folder
 from repro.results.record import BASE, places
 from repro.runs.command import Parser, experiment_command, ours, unknown_experiment
 from repro.runs.options import add_options
-from repro.runs.scales import SCALES
 from repro.tracking import client
 from repro.tracking.mirror import sync
 from repro.tracking.records import PublishedRuns
@@ -50,7 +49,7 @@ def tracking(argv: Sequence[str] | None = None) -> int:
     uri: str = options.tracking_uri
     if warning := client.check_store(uri, options.runs_dir):
         raise ConnectionError(warning)
-    places = _records(options.results) if options.results else _folders(options)
+    found = _places(options)
     print(f"Opening {uri}", flush=True)  # before what takes seconds
     try:
         client.connect(uri)
@@ -59,7 +58,7 @@ def tracking(argv: Sequence[str] | None = None) -> int:
         raise ConnectionError(f"MLflow cannot use {uri}: {client.reason(error)}") from error
     gc.freeze()  # what was imported lives to the end: to look through it again takes a tenth of the time
     n_failed, views = 0, set[View]()
-    for place in places:
+    for place in found:
         try:
             tags = published.bring(place) if published else describe(place)["tags"]
             if not published:
@@ -72,34 +71,32 @@ def tracking(argv: Sequence[str] | None = None) -> int:
         for table in tags.get("tables", tags.get("table", "")).split():
             if table != BASE:
                 views.add(view_of(tags, table, tags.get("title", table)))
-    save_views(uri, views)
     if published:
         published.settle()
+    save_views(uri, views)
+    if published:
         tables = {view.table: view.scale for view in views}
-        print(f"{several(len(places) - n_failed, 'published run')} of {several(len(tables), 'table')} in {uri}.")
+        print(f"{several(len(found) - n_failed, 'published run')} of {several(len(tables), 'table')} in {uri}.")
         for table, scale in sorted(tables.items(), key=lambda one: (not one[0].startswith("table3"), one))[:1]:
             print(f"To look at one:\n  {ours('ui', '--published', '--table', table, '--scale', scale)}")
     return int(n_failed > 0)
 
 
-def _records(results: Path) -> list[Path]:
-    """The published records of a scale."""
-    if results.absolute().parent.name == OWN.name:
-        raise ValueError(f"{results} holds your own records; leave out --results to sync the journals of their runs.")
-    found = [place for folder in record_folders(results) for place in places(folder)]
-    if not found:
-        raise FileNotFoundError(f"{results} holds no records; expected the folder of a scale, such as results/laptop.")
-    return found
-
-
-def _folders(options: argparse.Namespace) -> list[Path]:
-    """The folders of runs that were named, or all."""
-    runs: Path = options.runs_dir
-    found = [run_folder(typed, runs) for typed in options.folders]
-    if not (found := found or sorted(path.parent for path in runs.glob("*/run.json"))):
+def _places(options: argparse.Namespace) -> list[Path]:
+    """The published records of a scale, or the folders of the named runs, else of all."""
+    results: Path | None = options.results
+    if results is None:
+        named = [run_folder(typed, options.runs_dir) for typed in options.folders]
+        found = named or sorted(path.parent for path in options.runs_dir.glob("*/run.json"))
         command = ours("tracking", "sync", "--results", "results/laptop")
-        how = f"run an experiment first, or name the folders. To look at what is published type: {command}"
-        raise FileNotFoundError(f"{runs}/ holds no runs; {how}")
+        lacks = f"{options.runs_dir}/ holds no runs; run an experiment first. To look at what is published: {command}"
+    elif results.absolute().parent.name == OWN.name:
+        raise ValueError(f"{results} holds your own records; leave out --results to sync the journals of their runs.")
+    else:
+        found = [place for folder in record_folders(results) for place in places(folder)]
+        lacks = f"{results} holds no records; expected the folder of a scale, such as results/laptop."
+    if not found:
+        raise FileNotFoundError(lacks)
     return found
 
 
@@ -120,17 +117,8 @@ def free_port(wanted: int) -> int:
 @contextmanager
 def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run MLflow's server on a SQLite store while the block lasts; yields its address once it answers."""
-    store = client.sqlite_path(uri)
-    command = [
-        sys.executable,
-        "-m",
-        "mlflow",
-        "server",
-        "--backend-store-uri",
-        client.sqlite_uri(store),
-        "--workers",
-        "1",
-    ]
+    store = client.sqlite_uri(client.sqlite_path(uri))
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store, "--workers", "1"]
     command += ["--host", LOOPBACK, "--port", str(port), "--uvicorn-opts", "--log-level warning"]
     environment = {**os.environ, **client.QUIET}
     environment |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"}
@@ -150,18 +138,13 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
                     )
                 time.sleep(0.2)
             yield address, process
-        finally:
-            _stop(process)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop a process and all that it started."""
-    with suppress(ProcessLookupError, PermissionError):  # the second: on macOS, for those that have only just ended
-        os.killpg(process.pid, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_PATIENCE)
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+        finally:  # stop it and all that it started
+            with suppress(ProcessLookupError, PermissionError):  # the second on macOS, where they have only just ended
+                os.killpg(process.pid, signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(STOP_PATIENCE)
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _experiment(uri: str, scale: str) -> tuple[str, dict[str, str]]:
@@ -180,7 +163,7 @@ def _experiment(uri: str, scale: str) -> tuple[str, dict[str, str]]:
 
 
 def find_view(uri: str, scale: str, table: str, published: bool = False) -> tuple[str, str]:
-    """The path to the table's latest view, or to the published one where you have none, and what to client.say of it.
+    """The path to the table's latest view, or to the published one where you have none, and what to say of it.
 
     Raises ValueError for an unknown table of which there are no runs.
     """
@@ -202,11 +185,9 @@ def find_view(uri: str, scale: str, table: str, published: bool = False) -> tupl
 
 def _way_to_runs(table: str, scale: str) -> str:
     """How to make runs of a table, and how to see the published ones."""
-    ways = [f"Type: {experiment_command(table)} --scale {scale}"] if scale in SCALES else []
-    if (PUBLISHED / scale).is_dir():
-        sync = ours("tracking", "sync", "--results", f"results/{scale}")
-        ways.append(f"To bring in the published runs, type: {sync}")
-    return "\n".join(ways) or f"Scales are {', '.join(SCALES)}, and those of runs with other options."
+    sync = ours("tracking", "sync", "--results", f"results/{scale}")
+    published = f"\nTo bring in the published runs, type: {sync}" * (PUBLISHED / scale).is_dir()
+    return f"Type: {experiment_command(table)} --scale {scale}{published}"
 
 
 def ui(argv: Sequence[str] | None = None) -> int:

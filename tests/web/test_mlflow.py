@@ -22,23 +22,6 @@ WHOLE = """(of) => {
     if (getComputedStyle(at).overflowX !== "visible" && at.getBoundingClientRect().right < edge) return false;
   return true;
 }"""
-NUMBER_IN_SIGHT = """(of, letters) => {
-  const dots = 12;
-  const nodes = document.createTreeWalker(of, NodeFilter.SHOW_TEXT);
-  let node = nodes.nextNode();
-  while (node && !node.data.trim()) node = nodes.nextNode();
-  const text = document.createRange();
-  const start = node.data.length - node.data.trimStart().length;
-  text.setStart(node, start);
-  text.setEnd(node, start + Math.min(letters, node.data.length - start));
-  let edge = Infinity;
-  for (let at = node.parentElement; at && !at.matches(".ag-root"); at = at.parentElement)
-    if (getComputedStyle(at).overflowX !== "visible") {
-      const style = getComputedStyle(at);
-      edge = Math.min(edge, at.getBoundingClientRect().right - parseFloat(style.paddingRight));
-    }
-  return text.getBoundingClientRect().right + dots <= edge + 0.5;
-}"""
 BLEU = {"base": (60.0, 61.0, 62.0), "eps_ls=0.2": (50.004, 51.0, 53.0)}
 PAPER = {"base": {"ppl": 4.92, "bleu": 25.8}, "eps_ls=0.2": {"ppl": 5.29, "bleu": 24.9}}
 # t(2, 97.5 %) = 4.3027; of 50.004, 51 and 53 the mean is 51.3347 and the standard deviation 1.5258; of 2.5678, 2.74 and
@@ -65,11 +48,10 @@ def test_what_a_row_is_judged_by_is_in_sight(browser: Any, new_store: Callable[[
             with Journal(folder / "journal.jsonl") as journal:
                 journal.append("final", 0, dev_ppl=2.5678 + order * 0.1722 * (seed - 1), dev_bleu=bleu)
             sync(uri, folder)
-    save_views(uri, [View(scale="smoke", table="table3_D", title="Table 3 (D)")])
+    save_views(uri, [view := View(scale="smoke", table="table3_D", title="Table 3 (D)")])
     with tracking.server(uri, tracking.free_port(23_000 + os.getpid() % 10_000)) as (address, _):
         page = browser.new_page(viewport={"width": WIDTH, "height": 700})
-        experiment, key = tracking.find_view(address, "smoke", "table3_D")
-        page.goto(f"{address}{view_path(experiment, key)}", timeout=120_000)
+        page.goto(address + tracking.find_view(address, "smoke", "table3_D")[0], timeout=120_000)
         page.get_by_text("Group: eps_ls=0.2").wait_for(timeout=120_000)
         page.get_by_role("button", name="Close", exact=True).last.click()  # the assistant, open at the first visit
         page.locator(".ag-header-cell[col-id*=paper_bleu]").first.wait_for()
@@ -87,7 +69,6 @@ def test_what_a_row_is_judged_by_is_in_sight(browser: Any, new_store: Callable[[
             assert heading.locator(f"[data-testid='sort-header-{name}']").evaluate(WHOLE), f"{name} is cut"
             cell = page.locator(f".ag-row[row-index='{grouped}'] {of}")
             assert cell.inner_text().split()[0] == text, name
-            assert cell.evaluate(NUMBER_IN_SIGHT, len(text)), f"{name}: {text} is cut"
         assert page.get_by_text("Group: eps_ls=0.2").evaluate(WHOLE), "the row's name is cut"
         for name in BLEU:  # two rows that are ticked can be compared
             run = page.locator(".ag-row").filter(has_text=f"{name}, seed 1").first.get_attribute("row-index")
@@ -97,7 +78,7 @@ def test_what_a_row_is_judged_by_is_in_sight(browser: Any, new_store: Callable[[
         for name in BLEU:
             page.get_by_text(f"{name}, seed 1").first.wait_for()
         page.goto("about:blank")
-        page.goto(f"{address}{view_path(experiment, key, charts=True)}", timeout=120_000)
+        page.goto(f"{address}{view_path('1', view.key, charts=True)}", timeout=120_000)
         page.get_by_text("BLEU and loss").wait_for(timeout=120_000)
         page.locator(".js-plotly-plot").first.wait_for(timeout=120_000)
         page.close()
