@@ -6,7 +6,7 @@ from html import escape
 from urllib.parse import quote
 
 from repro.render import page
-from repro.render.text import aligned, flat, unbroken
+from repro.render.text import aligned, flat
 
 TAGS: dict[type[str], str] = {page.Strong: "strong", page.Emphasis: "em", page.Code: "code", page.Formula: "i"}
 MARKS: dict[type[str], tuple[str, str]] = {page.Strong: ("**", "strong"), page.Emphasis: ("*", "em")}  # of Markdown
@@ -30,7 +30,7 @@ def html(blocks: Iterable[page.Block], table: Callable[[page.Table], str] | None
 def whole_table(
     table: page.Table,
     *,
-    cell: Callable[[int, int, page.Words], str] = lambda row, column, words: cell_html(words),
+    cell: Callable[[int, int, page.Words], str] = lambda row, column, words: line_html(page.unbroken(words)),
     marks: Sequence[Mapping[str, str]] = (),
 ) -> str:
     """A table as it is, however wide.
@@ -80,11 +80,6 @@ def _block(block: page.Block, table: Callable[[page.Table], str]) -> str:
             return f"<figure>{shown}<figcaption>{caption}</figcaption></figure>"
         case _:
             return "<pre>" + "\n".join(map(_text, block.text.split("\n"))) + "</pre>"
-
-
-def cell_html(words: page.Words) -> str:
-    """What stands in a cell; a number with its addition stays on one line."""
-    return line_html(unbroken(words) if type(words) is str else words)
 
 
 def _inline(part: page.Inline) -> str:
@@ -146,7 +141,7 @@ def _md_table(table: page.Table) -> str:
 def _cells(column: page.Column) -> list[str]:
     """The lines of a column; a number is not broken: neither 2.14 ± 0.04 nor 1 (2)."""
     heading = "<br>".join(filter(None, (_md_text(column.group), _md_line(column.heading))))
-    return [heading, *(_md_line(unbroken(text) if type(text) is str else text) for text in column.texts)]
+    return [heading, *(_md_line(page.unbroken(text)) for text in column.texts)]
 
 
 def _md_line(words: page.Words) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from repro.render.text import unbroken
+from repro.render.text import NO_BREAK
 
 COMMAND = "python -m repro report"  # which made a page and can make it again
 WIDEST, LETTER, BETWEEN = 880, 8, 27  # points on a screen: a code host's page, a letter, the space between two columns
@@ -155,9 +155,17 @@ def blocks(*parts: Block | Iterable[Block]) -> tuple[Block, ...]:
     )
 
 
+def unbroken(words: Words) -> Words:
+    """Keeps a number with its addition, 62.7 ± 0.4, 1 (2) or 6 (1 exploratory), on one line; words may be broken."""
+    if type(words) is not str or not re.search(r"\d", words):
+        return words
+    has_letters = re.search(r"[^\W\d_]", re.sub(r"\(\d+ \w+\)$", "", words))
+    return words if has_letters else words.replace(" ", NO_BREAK)
+
+
 def narrowest(column: Column) -> float:
     """The least width of a column: words are broken at blanks and hyphens, numbers are kept whole (`unbroken`)."""
-    cells = [unbroken(text) if type(text) is str else plain(text) for text in column.texts]
+    cells = [plain(unbroken(text)) for text in column.texts]
     pieces = [piece for text in (column.group, column.heading, *cells) for piece in re.split(r" |(?<=-)", text)]
     return BETWEEN + LETTER * max(map(len, pieces))
 

@@ -25,12 +25,6 @@ def sheet_text(text: str) -> str:
     return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) or text[:1] in ("\t", "\r", "\n") else text
 
 
-def unbroken(text: str) -> str:
-    """Keeps a number with its addition, 62.7 ± 0.4, 1 (2) or 6 (1 exploratory), on one line; words may be broken."""
-    is_number = re.search(r"\d", text) and not re.search(r"[^\W\d_]", re.sub(r"\(\d+ \w+\)$", "", text))
-    return text.replace(" ", NO_BREAK) if is_number else text
-
-
 def aligned(
     columns: Iterable[Sequence[str]], to_the_left: Sequence[bool], *, least: int = 0, most: int = sys.maxsize
 ) -> list[list[str]]:
