@@ -15,9 +15,16 @@ from repro.results.record import Record
 Recipe = Callable[[Record], Record]
 
 
+def stamped(name: str, value: object) -> Recipe:
+    return lambda run: replace(run, stamp={**run.stamp, name: value})  # type: ignore[arg-type]
+
+
+def other_settings(**settings: object) -> Recipe:
+    return lambda run: replace(run, settings={**run.settings, **settings})
+
+
 def split(seed: int, **settings: Any) -> Record:
-    run = paper_run(seed=seed)
-    return replace(run, settings={**run.settings, **settings})
+    return other_settings(**settings)(paper_run(seed=seed))
 
 
 def test_devices_and_turns_that_share_an_update_alike_are_one_kind() -> None:
@@ -32,46 +39,32 @@ def test_devices_and_turns_that_share_an_update_alike_are_one_kind() -> None:
     )
 
 
-def stamped(name: str, value: object) -> Recipe:
-    def recipe(run: Record) -> Record:
-        stamp: Any = {**run.stamp, name: value}
-        return replace(run, stamp=stamp)
-
-    return recipe
-
-
-def other_settings(name: str, value: object) -> Recipe:
-    return lambda run: replace(run, settings={**run.settings, name: value})
-
-
 RECIPES: dict[str, Recipe] = {  # by each name that `kind` gives: a record that differs in it alone
     "deciding code": stamped("fingerprint", "another"),
     "code of its system": stamped("system_fingerprint", "another"),
     "text": lambda run: replace(run, corpus={**run.corpus, "sha256": "another"}),
     "tokenizer": lambda run: replace(run, tokenizer={**run.tokenizer, "sha256": "another"}),
     "threads": stamped("n_threads", 7),
-    "batch tokens": other_settings("batch_tokens", 7),
-    "fill": other_settings("fill", "tokens"),
-    "precision": other_settings("precision", "bf16"),
-    "engine": other_settings("engine", "ctranslate2"),
-    "beam": other_settings("beam", 7),
-    "alpha": other_settings("alpha", 0.7),
-    "offset": other_settings("offset", 0),
-    "extra length": other_settings("extra_length", 7),
-    "parts of an update": other_settings("devices", 7),
+    "batch tokens": other_settings(batch_tokens=7),
+    "fill": other_settings(fill="tokens"),
+    "precision": other_settings(precision="bf16"),
+    "engine": other_settings(engine="ctranslate2"),
+    "beam": other_settings(beam=7),
+    "alpha": other_settings(alpha=0.7),
+    "offset": other_settings(offset=0),
+    "extra length": other_settings(extra_length=7),
+    "parts of an update": other_settings(devices=7),
     "system": lambda run: replace(run, system="another.System()"),
 }
 
 
-def test_each_difference_has_a_recipe() -> None:
-    assert RECIPES.keys() == comparable.kind(paper_run()).keys() - paper_run().hyper.keys()
-
-
-@pytest.mark.parametrize("name", [*RECIPES, "learned_positions"])
-def test_whatever_makes_runs_unlike_keeps_them_out_of_one_mean(name: str) -> None:
+def test_whatever_makes_runs_unlike_keeps_them_out_of_one_mean() -> None:
     one, two = paper_run(seed=1), paper_run(seed=2)
-    other = RECIPES[name](two) if name in RECIPES else replace(two, hyper={**two.hyper, name: not two.hyper[name]})
-    assert comparable.differences(one, other) == comparable.differences(other, one) == [name]
+    assert RECIPES.keys() == comparable.kind(one).keys() - one.hyper.keys()
+    learned = {"learned_positions": lambda run: replace(run, hyper={**run.hyper, "learned_positions": True})}
+    for name, recipe in (RECIPES | learned).items():
+        other = recipe(two)
+        assert comparable.differences(one, other) == comparable.differences(other, one) == [name]
 
 
 def test_seeds_of_one_kind_have_a_mean_and_others_are_left_out_with_what_makes_them_again() -> None:
@@ -108,12 +101,10 @@ def test_the_list_is_well_formed() -> None:
     assert {len(commit) for one in listed["shown"] for commit in one["commits"]} == {40}
 
 
-@pytest.mark.parametrize("what", ["deciding code", "code of its system"])
-def test_records_of_equal_code_may_stand_in_one_cell(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    stamp = {"deciding code": "fingerprint", "code of its system": "system_fingerprint"}[what]
-    records = [stamped(stamp, code)(paper_run(seed=seed)) for seed, code in ((1, "a"), (2, "c"))]
+def test_records_of_equal_code_may_stand_in_one_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [stamped("fingerprint", code)(paper_run(seed=seed)) for seed, code in ((1, "a"), (2, "c"))]
     [said] = comparable.mixtures(records)
-    assert f"seeds 1 and 2 differ in {what}" in said
+    assert "seeds 1 and 2 differ in deciding code" in said
     monkeypatch.setattr(comparable, "listed_classes", lambda: CLASSES)
     assert list(comparable.mixtures(records)) == []
 

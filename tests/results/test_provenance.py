@@ -177,10 +177,7 @@ def test_a_package_without_sources_and_a_circle_of_imports_have_no_fingerprint(t
 
 
 def test_our_own_code_that_decides() -> None:
-    files = {*stamp.fingerprints()}
-    assert {"training/stages.py", "training/cpu_tuning.py", "decoding/beam.py", "data/tokenizer.py"} <= files
-    assert {f"model/{name}.py" for name in ("attention", "loss", "prepacked", "config")} <= files
-    assert {file.partition("/")[0] for file in files} == {*stamp.DECIDING}
+    assert {file.partition("/")[0] for file in stamp.fingerprints()} == {*stamp.DECIDING}
 
 
 def test_what_decides_nothing_makes_nothing_dirty(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,17 +235,13 @@ def test_a_task_of_the_package_is_looked_at_with_what_it_imports(
     assert stamp.provenance()["why_dirty"] is None
 
 
-@pytest.mark.parametrize("where", ["in somebody else's checkout", "without git"])
-def test_without_a_commit_a_stamp_is_dirty_and_says_why(
-    where: str, checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if where == "without git":
-        monkeypatch.setenv("PATH", "")
-    else:
-        point_at(write(checkout / "experiments"), monkeypatch)
-    found = stamp.provenance()
-    assert (found["commit"], found["dirty"]) == (None, True)
-    assert "git names no commit" in str(found["why_dirty"])
+def test_without_a_commit_a_stamp_is_dirty_and_says_why(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    point_at(write(checkout / "experiments"), monkeypatch)
+    in_anothers = stamp.provenance()
+    monkeypatch.setenv("PATH", "")
+    for found in (in_anothers, stamp.provenance()):
+        assert (found["commit"], found["dirty"]) == (None, True)
+        assert "git names no commit" in str(found["why_dirty"])
 
 
 def test_a_release_without_git_is_as_good_as_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,10 +266,7 @@ def test_it_gives_away_no_person_and_no_place() -> None:
     assert re.findall(r"(?<!\w)/\w+/|[A-Z]:\\", text) == []
 
 
-@pytest.mark.parametrize(("device_type", "name"), [(None, "H200"), ("cpu", "a processor")])
-def test_the_device_is_the_one_that_was_used(
-    device_type: str | None, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_device_is_the_one_that_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = SimpleNamespace(
         cuda=SimpleNamespace(is_available=lambda: True, get_device_name=lambda: "H200"),
         backends=SimpleNamespace(cpu=SimpleNamespace(get_cpu_capability=lambda: "AVX2")),
@@ -284,16 +274,15 @@ def test_the_device_is_the_one_that_was_used(
     )
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(stamp, "processor", lambda: Processor("a processor", "Z, family 6", ("avx2", "fma")))
-    found = stamp.provenance(device_type)
-    assert (found["device"], found["n_threads"], found["instructions"]) == (name, 3, "AVX2")
+    for device_type, name in ((None, "H200"), ("cpu", "a processor")):
+        found = stamp.provenance(device_type)
+        assert (found["device"], found["n_threads"], found["instructions"]) == (name, 3, "AVX2")
     assert (found["cpu"], found["cpu_model"], found["cpu_flags"]) == ("a processor", "Z, family 6", ["avx2", "fma"])
 
 
 def test_a_stamp_costs_no_import() -> None:
-    code = (
-        "import sys; from repro.results.provenance import provenance as p; print(p()['device'], 'torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=stamp.PACKAGE.parent, capture_output=True, check=True)
+    code = "import sys, repro.results.provenance as p; print(p.provenance()['device'], 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
     assert done.stdout == b"None False\n"
 
 
