@@ -98,10 +98,7 @@ def main() -> None:
         busy = True
         try:
             if said := watch.wrong(event, arguments):
-                ours = [frame for frame in _stack() if f"{os.sep}repro{os.sep}" in frame]
-                print(
-                    f"VIOLATION {event}: {said} ({', '.join([*_stack()[:1], *ours[:1]])})", file=sys.stderr, flush=True
-                )
+                print(f"VIOLATION {event}: {said}", file=sys.stderr, flush=True)
         finally:
             busy = False
 
@@ -109,15 +106,6 @@ def main() -> None:
     del sys.argv[:2]
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
-
-
-def _stack() -> list[str]:
-    """Who did it, innermost first, this file left out."""
-    frame, found = sys._getframe(), []
-    while frame := frame.f_back:  # type: ignore[assignment]
-        if frame.f_code.co_filename != __file__:
-            found.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
-    return found
 
 
 if __name__ == "__main__":

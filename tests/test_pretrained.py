@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import io
 import re
 from itertools import islice
 from pathlib import Path
@@ -16,7 +15,6 @@ from repro.decoding.bleu import sacrebleu_score
 from repro.results.places import pretrained
 from repro.results.record import load
 from repro.runs.export import model_card
-from repro.runs.load import open_run
 from repro.storage.folder_cache import verified
 
 NAME = "laptop-base"
@@ -90,13 +88,3 @@ def test_where_there_is_no_run_those_that_come_along_are_named(
     with pytest.raises(SystemExit):
         main(["translate", "--model"])
     assert "the following arguments are required: run" in capsys.readouterr().err
-
-
-def test_other_weights_in_its_place_are_refused(tmp_path: Path) -> None:
-    for file in FOLDER.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    with open(tmp_path / "model.safetensors", "r+b") as weights:
-        weights.seek(-1, io.SEEK_END)
-        weights.write(b"\1")
-    with pytest.raises(ValueError, match=r"model\.safetensors has changed since it was exported"):
-        open_run(tmp_path)

@@ -14,11 +14,11 @@ from typing import Any
 from unittest import mock
 
 import lightning as L
-import numpy as np
 import pytest
 import torch
 from lightning.pytorch.callbacks import LambdaCallback, ModelCheckpoint
-from model.samples import numbered
+from model.samples import encoded
+from training.tiny_run import text
 
 from repro.corpora.catalogue import GrammarSizes
 from repro.corpora.prepare import corpus_data
@@ -26,18 +26,11 @@ from repro.data import datamodule as module
 from repro.data.batch import Batch
 from repro.data.batching import by_tokens, plan_of
 from repro.data.datamodule import TranslationData
-from repro.data.shards import Encoded
 from repro.data.vocabulary import Subwords
 from repro.model.config import Hyper
 from repro.training.module import TranslationModule
 
 BUDGET = 60
-
-
-def text(n: int, seed: int) -> tuple[Encoded, Encoded]:
-    random = np.random.RandomState(seed)
-    source = 2 + random.binomial(12, 0.3, n)
-    return numbered(source), numbered(source + random.binomial(4, 0.5, n) - 1)
 
 
 TRAIN, DEV = text(97, seed=0), text(31, seed=1)
@@ -79,7 +72,7 @@ def test_dev_fits_where_training_fits(world: int, accumulate: int) -> None:
 def test_a_dev_sentence_may_be_longer_than_the_budget() -> None:
     # dev is read whole, whatever the budget of training is
     data = translation()
-    data.dev = numbered(np.array([3, BUDGET + 1])), numbered(np.array([3, 2]))
+    data.dev = encoded([[5] * 2, [5] * BUDGET]), encoded([[5] * 2, [5]])
     assert sorted(i for batch in data.val_dataloader() for i in seen(batch)) == [0, 1]
 
 

@@ -15,24 +15,13 @@ from hypothesis import strategies as st
 
 from repro.data import batching
 from repro.data import datamodule as module
-from repro.data.batching import (
-    BATCH_BY,
-    BatchBy,
-    Counts,
-    Plan,
-    Update,
-    Whole,
-    by_padded_tokens,
-    counted,
-    plan_of,
-    share,
-)
+from repro.data.batching import BatchBy, Plan, Update, by_padded_tokens, counted, plan_of, share
 from repro.data.datamodule import TranslationData
 from repro.data.shards import Store, StoredLengths, pair_lengths
 
 BUDGET = 23
 Pairs = list[tuple[int, int]]  # lengths of source and target
-ways = st.sampled_from(list(BATCH_BY.values()))
+ways = st.sampled_from(list(batching.BATCH_BY.values()))
 texts = st.lists(
     st.lists(st.tuples(st.integers(1, BUDGET), st.integers(1, BUDGET)), max_size=12), min_size=1, max_size=9
 )
@@ -50,7 +39,7 @@ class InShards:
     def sizes(self) -> list[int]:
         return [len(shard) for shard in self.shards]
 
-    def counts(self, shard: int) -> Counts:
+    def counts(self, shard: int) -> batching.Counts:
         return counted(*self._sides(shard))
 
     def of(self, shard: int) -> tuple[np.ndarray, np.ndarray]:
@@ -200,7 +189,7 @@ def test_a_text_on_disk_is_planned_from_its_shards(stored: tuple[Store, Store]) 
         np.testing.assert_array_equal(lengths.counts(shard), counted(*lengths.of(shard)))
     source, target = stored
     other_way = pair_lengths(target, source)
-    assert isinstance(other_way, Whole)
+    assert isinstance(other_way, batching.Whole)
     np.testing.assert_array_equal(other_way.source, target.lengths)
 
 

@@ -87,13 +87,6 @@ def test_a_pickled_store_holds_names_and_no_data(side: Store) -> None:
     np.testing.assert_array_equal(pickle.loads(pickled).gather([3, 1])[0], side.gather([3, 1])[0])
 
 
-def test_ids_cannot_be_written_over(shards: Shards) -> None:
-    with pytest.raises(TypeError, match="read-only"):
-        shards.opened(0).ids[0][0] = 5
-    with pytest.raises(ValueError, match="read-only"):
-        shards.opened(0).counts[0] = 5
-
-
 def open_files(folder: Path) -> list[str]:
     """Of this process, those in the folder."""
     links = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))

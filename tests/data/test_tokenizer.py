@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,15 +21,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from repro.data import tokenizer as module
-from repro.data.tokenizer import (
-    MIN_SIZE,
-    MIN_WORD_PIECES,
-    Tokenizer,
-    given_tokenizer,
-    n_lone_bytes,
-    n_unknown,
-    train_tokenizer,
-)
+from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 
@@ -207,20 +200,12 @@ def test_lines_are_read_as_by_the_library_and_come_back(
     kind: str, learned_from: Callable[[str], Tokenizer], lines: list[str]
 ) -> None:
     made = learned_from(kind)
-    ids, offsets = made.encode(lines)
+    with mock.patch.object(module, "LINES_AT_ONCE", 3):
+        ids, offsets = made.encode(lines)
+    assert (ids.dtype, offsets.dtype, offsets[0]) == (np.uint16, np.int64, 0)
     read = [part.tolist() for part in np.split(ids, offsets[1:-1])] if lines else []
     assert read == [[*encoding.ids, EOS] for encoding in bare(made).encode_batch(lines)]
     assert [made.decode(line) for line in read] == lines
-
-
-def test_encoding_many_lines_is_encoding_each(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LINES_AT_ONCE", 3)  # 7 lines: 3, 3 and 1
-    lines = ["", *TEXT[:5], "x"]
-    ids, offsets = tokenizer.encode(lines)
-    assert (ids.dtype, offsets.dtype) == (np.uint16, np.int64)
-    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == [tokens(tokenizer, line) for line in lines]
-    ids, offsets = tokenizer.encode([])
-    assert (ids.tolist(), ids.dtype, offsets.tolist(), offsets.dtype) == ([], np.uint16, [0], np.int64)
 
 
 def test_memory_for_words_has_a_limit(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +223,8 @@ def test_memory_for_words_has_a_limit(tokenizer: Tokenizer, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("kind", "size"), [("bpe", MIN_SIZE), ("bpe", 300), ("wordpiece", MIN_WORD_PIECES), ("wordpiece", 540)]
+    ("kind", "size"),
+    [("bpe", module.MIN_SIZE), ("bpe", 300), ("wordpiece", module.MIN_WORD_PIECES), ("wordpiece", 540)],
 )
 def test_a_vocabulary_is_as_large_as_asked_and_smaller_where_the_text_has_no_more(kind: str, size: int) -> None:
     made, all_there_is = (train_tokenizer(TEXT, Subwords(kind, n)) for n in (size, 5_000))  # type: ignore[arg-type]
@@ -246,7 +232,7 @@ def test_a_vocabulary_is_as_large_as_asked_and_smaller_where_the_text_has_no_mor
     assert max(made.encode(TEXT)[0]) < size
 
 
-@pytest.mark.parametrize(("kind", "size"), [("bpe", MIN_SIZE), ("wordpiece", MIN_WORD_PIECES)])
+@pytest.mark.parametrize(("kind", "size"), [("bpe", module.MIN_SIZE), ("wordpiece", module.MIN_WORD_PIECES)])
 def test_a_sequence_that_occurs_once_becomes_no_piece(kind: str, size: int) -> None:
     assert train_tokenizer(["abcdefg"], Subwords(kind, 600)).size == size  # type: ignore[arg-type]
 

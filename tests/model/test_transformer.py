@@ -14,7 +14,6 @@ from repro.model.config import Hyper
 from repro.model.embedding import Dropout, sinusoids
 from repro.model.kv_cache import Cache
 from repro.model.masks import pack, paired
-from repro.model.prepacked import can_prepack
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
 
@@ -220,21 +219,3 @@ def test_compiled_layers_equal_plain_ones(in_a_row: bool) -> None:
         found.append([hidden, *(parameter.grad for parameter in made.parameters())])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(theirs, ours, rtol=1e-12, atol=1e-12)
-
-
-def test_a_search_with_weights_laid_out_finds_what_it_finds_without() -> None:
-    torch.manual_seed(0)
-    made = Transformer(TINY, V).eval()
-    source, last = tokens(B, S), torch.tensor([3, 4])
-    with torch.no_grad():
-        expected, _ = made.step(last, made.start(source))
-        with made.prepacked(torch.float32):
-            found, _ = made.step(last, made.start(source))
-            covered = {
-                name for name, part in made.decoder.named_modules() if {"product", "forward"} & vars(part).keys()
-            }
-        assert not any({"product", "forward"} & vars(part).keys() for part in made.modules())
-    if can_prepack(made.embedding.weight, torch.float32):
-        parts = ("self_attention", "self_attention.output", "cross_attention", "cross_attention.output", "feed_forward")
-        assert covered == {f"{i}.{part}" for i in range(3) for part in parts}
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)

@@ -145,7 +145,7 @@ def test_a_state_follows_its_hypotheses_in_any_order(name: str) -> None:
             state, plain, width = state.reorder(rows), plain.reorder(rows), 3
 
 
-@pytest.mark.parametrize("name", ["toy", "soft alignment", "ByteNet"])
+@pytest.mark.parametrize("name", ["Transformer", "toy", "soft alignment", "ByteNet"])
 def test_weights_laid_out_for_a_search_give_the_same(name: str) -> None:
     model, source, first = small(name).eval(), tokens(B, S), torch.full((B,), PAD)
     with torch.no_grad():
@@ -153,6 +153,7 @@ def test_weights_laid_out_for_a_search_give_the_same(name: str) -> None:
         with model.prepacked(torch.float32):
             found, _ = model.advance(first, model.start(source))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    assert not any({"product", "forward"} & vars(part).keys() for part in model.modules()), "nothing of it is left"
 
 
 @everywhere

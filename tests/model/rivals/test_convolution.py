@@ -43,12 +43,6 @@ def test_it_is_pytorchs_convolution(kernel: int, dilation: int, causal: bool) ->
     torch.testing.assert_close(convolution(x), expected, rtol=0, atol=1e-14)
 
 
-def test_a_kernel_of_an_even_number_needs_an_end() -> None:
-    assert SequenceConvolution(1, 1, kernel=4, causal=True).before == 3
-    with pytest.raises(ValueError, match=r"^A kernel of 4 has no centre: expected an odd one .* Choose 3 or 5\.$"):
-        SequenceConvolution(1, 1, kernel=4, causal=False)
-
-
 def test_dilation_doubled_reaches_exponentially() -> None:
     """Five layers of kernel 3 with dilations 1 to 16 see 2 * 31 tokens back; ten without dilation would see 20."""
     x = torch.zeros(1, 80, 1).double()
