@@ -179,10 +179,16 @@ def make_folder(folder: Path) -> None:
 
 def check_folder(folder: Path) -> None:
     """Write a probe file into `folder`, so that a bad disk is refused now and not after hours of training."""
-    probe = beside(folder / "probe", PARTIAL)
-    write_bytes(probe, bytes(PROBE))
     with named(folder):
-        os.unlink(probe)
+        make_folder(folder)
+        probe = beside(folder / "probe", PARTIAL)
+        try:
+            with Hashed(probe) as file:
+                file.write(bytes(PROBE))
+                file.push()
+        finally:
+            with suppress(OSError):  # never made, or swept later
+                os.unlink(probe)
 
 
 def beside(path: Path, kind: str) -> Path:

@@ -144,8 +144,13 @@ def test_a_disk_that_refuses_any_call_of_a_file_that_grows_is_named(folder: Path
 def test_a_file_where_a_folder_should_be(folder: Path) -> None:
     (folder / "x").touch()
     for place in (folder / "x" / "y", folder / "x"):
-        with pytest.raises(DiskError, match="Not a directory.* name another folder"):
+        with pytest.raises(DiskError, match=f"^{folder}/x cannot be written to: Not a directory.* name another folder"):
             check_folder(place)
+    said = f"^{folder} cannot be written to: No space left"
+    for k in range(4):  # to open, to write, to push, to close
+        with refusing(folder, k, errno.ENOSPC), pytest.raises(DiskError, match=said):
+            check_folder(folder)
+    assert [*files(folder)] == ["x"]
     check_folder(folder / "a" / "b")
     assert files(folder / "a" / "b") == {}
 
