@@ -50,11 +50,6 @@ def test_what_means_no_run_or_several_is_named(runs: Path, typed: str, said: str
         run_folder(typed, runs)
 
 
-def test_without_a_finished_run_there_is_no_latest(runs: Path) -> None:
-    with pytest.raises(ValueError, match="holds no finished run, so there is no latest"):
-        run_folder("latest", runs / "nowhere")
-
-
 def saved(runs: Path, name: str, row: str, when: int, **about: Any) -> None:
     record(row, 1, **about).save(runs / name / "record.json")
     os.utime(runs / name / "record.json", (when, when))
@@ -73,6 +68,8 @@ def test_best_is_the_highest_score_among_runs_like_the_newest(tmp_path: Path) ->
 
 def test_without_a_base_run_none_is_taken_for_it(tmp_path: Path) -> None:
     saved(tmp_path, "b", "h=1", 2)
+    with pytest.raises(ValueError, match="holds no finished run, so there is no latest"):
+        run_folder("latest", tmp_path / "nowhere")
     with pytest.raises(ValueError, match="holds no finished run of the base row, so there is no base"):
         run_folder("base", tmp_path)
     (tmp_path / "b" / "record.json").write_text("{", "utf-8")

@@ -77,27 +77,36 @@ def published() -> dict[str, str]:
     return {f"{file.parent.name}/{file.name}": load(file).stamp["fingerprint"] for file in files}
 
 
+def published_files() -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()}
+
+
 def refused(capsys: pytest.CaptureFixture[str], arguments: Sequence[str] = ("publish", "lab")) -> str:
-    before = {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()}
+    before = published_files()
     assert commands.main(arguments) == 2
-    assert {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()} == before
+    assert published_files() == before
     return capsys.readouterr().err
+
+
+def publish(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    """What the command says that publishes what is there."""
+    capsys.readouterr()
+    assert commands.main(["publish", "lab", *options]) == 0
+    return capsys.readouterr().out
 
 
 def test_records_rows_and_pages_stand_among_the_published_ones(
     with_pages: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own(run("base", 1), run("x", 1), run("x", 2))
-    assert commands.main(["publish", "lab"]) == 0
-    said = capsys.readouterr().out
+    said = publish(capsys)
     assert said.startswith("lab: new: base (seed 1)\nlab: new: x (seed 1, 2)\nnew: results/lab/")
     assert "\nnew: results/lab/README.md\n" in said
     assert published() == dict.fromkeys(["base/base-seed1.json", "lab/x-seed1.json", "lab/x-seed2.json"], "ef")
     assert noted_rows(Path("results/lab"))["lab", "x"].paper["bleu"] == 1.5
     assert "| x " in Path("results/lab/lab.md").read_text("utf-8")
     assert report.report(["--check"]) == 0
-    assert commands.main(["publish", "lab"]) == 0  # once more changes nothing
-    assert capsys.readouterr().out.startswith("lab: nothing is new.\nThe pages under results are of these records.")
+    assert publish(capsys).startswith("lab: nothing is new.\nThe pages under results are of these records.")
 
 
 def test_seeds_of_the_same_code_join_some_of_other_code_are_refused_and_a_whole_row_of_it_takes_its_place(
@@ -131,9 +140,7 @@ def test_records_of_a_question_of_our_own_are_lines_of_one_file(
     assert kept == {"more": further["more"]._replace(hypotheses=[])}, "its scores, which are shown"
     assert load_records(folder) == [run("x", 1), run("x", 2)]
     assert published().keys() == {"base/base-seed1.json"}
-    capsys.readouterr()
-    assert commands.main(["publish", "lab"]) == 0
-    assert capsys.readouterr().out.startswith("lab: nothing is new.\n")
+    assert publish(capsys).startswith("lab: nothing is new.\n")
     found = [read_counts(Path("results"), run("x", 1), split) for split in ("dev", "test")]
     assert [one is None for one in found] == [False, True]
     own(*(run("x", seed, code="ab") for seed in (1, 2, 10)))
@@ -204,8 +211,7 @@ def test_pages_of_ones_own_are_made_anew_with_their_marks(with_pages: Path) -> N
 
 def test_a_published_record_is_replaced_only_when_asked(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("base", 4), run("x", 4))
-    assert commands.main(["publish", "lab"]) == 0
-    capsys.readouterr()
+    publish(capsys)
     other = run("base", 4, cpu="another", device="another", commit="34" * 20)
     own(replace(other, scores={**other.scores, "dev": {**other.scores["dev"], "ppl": 3.5, "nll": math.log(3.5)}}))
     change = f"lab: base, row 'base', seed 4: commit {'12' * 6} -> {'34' * 6}, processor"
@@ -214,13 +220,11 @@ def test_a_published_record_is_replaced_only_when_asked(project: Path, capsys: p
     assert "dev ppl 1.50 -> 3.50" in said
     assert "Type the same with --replace if that is meant" in said
     assert "row 'x'" not in said  # which is as it was
-    before = {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()}
-    assert commands.main(["publish", "lab", "--replace", "--dry-run"]) == 0
-    assert change in (said := capsys.readouterr().out)
+    before = published_files()
+    assert change in (said := publish(capsys, "--replace", "--dry-run"))
     assert said.endswith("Nothing was written: --dry-run.\n")
-    assert {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()} == before
-    assert commands.main(["publish", "lab", "--replace"]) == 0
-    assert change in (said := capsys.readouterr().out)
+    assert published_files() == before
+    assert change in (said := publish(capsys, "--replace"))
     assert "x-seed4" not in said
     assert load(Path("results/lab/base/base-seed4.json")).stamp["cpu"] == "another"
 
@@ -238,8 +242,7 @@ def test_each_verdict_that_changes_is_said(
     assert commands.main(["publish", "lab"]) == 0
     own(run("x", 1, code="ab"))
     assert "verdict of C27a: opposite sign -> open" in refused(capsys)
-    assert commands.main(["publish", "lab", "--replace"]) == 0
-    said = capsys.readouterr().out
+    said = publish(capsys, "--replace")
     assert "lab: verdict of C27a: opposite sign -> open\n" in said
     assert "C28" not in said
 
@@ -269,18 +272,16 @@ def test_the_measurement_of_table_1_is_published_with_its_table_and_picture(
     assert commands.main(["publish", "table1", "--replace"]) == 0
     assert change in capsys.readouterr().out
     assert load_measured(THEIRS, Measured) == measured()
-    assert {file.name for file in (THEIRS / LAYER_COSTS_FOLDER).iterdir()} == {
-        "measured.json", "table1.csv", "table1.md", "table1.tex"
-    }  # fmt: skip
+    there = {file.name for file in (THEIRS / LAYER_COSTS_FOLDER).iterdir()}
+    assert there == {"measured.json", "table1.csv", "table1.md", "table1.tex"}
     assert not published()
 
 
 def test_a_measurement_of_no_commit_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{MINE / FILE}: expected measurements to publish, found none." in refused(capsys, ["publish", "table1"])
     save_measured(MINE, measured(dirty=True, why_dirty="not committed: repro/complexity/measure.py"))
-    assert "is of code that is in no commit (not committed: repro/complexity/measure.py). Commit it." in refused(
-        capsys, ["publish", "table1"]
-    )
+    said = refused(capsys, ["publish", "table1"])
+    assert "is of code that is in no commit (not committed: repro/complexity/measure.py). Commit it." in said
 
 
 # rows of programs
@@ -291,12 +292,10 @@ def test_rows_of_programs_stay_ones_own_and_stop_no_others(project: Path, capsys
     own(run("x", 1))
     leave(Path("results/own"), [of_program])
     told = "lab: 1 run of rows that a program gave to repro.run stay yours: put the rows into an experiment file"
-    assert commands.main(["publish", "lab"]) == 0
-    assert f"lab: new: x (seed 1)\n{told}" in capsys.readouterr().out
+    assert f"lab: new: x (seed 1)\n{told}" in publish(capsys)
     assert published() == {"lab/x-seed1.json": "ef"}
     shutil.rmtree("results/own/lab/lab")
-    assert commands.main(["publish", "lab"]) == 0
-    assert capsys.readouterr().out.startswith(told)
+    assert publish(capsys).startswith(told)
 
 
 # translations
@@ -387,16 +386,11 @@ def test_of_a_row_of_table_3_the_lowest_seed_shows_one_sentence(tmp_path: Path) 
             place = tmp_path / table / f"{row}-seed{seed}.json"
             place.touch()
             sentences = [{"attention": [{"kind": "encoder", "shape": [1, 1, 1, 2]}]}] * 2
-            artifacts.write_inside(
-                place, artifacts.packed_inside({"run": f"{seed}", "sentences": sentences}, bytes([1, 2, 3, 4]))
-            )
+            content = {"run": f"{seed}", "sentences": sentences}
+            artifacts.write_inside(place, artifacts.packed_inside(content, bytes([1, 2, 3, 4])))
         keep_few_insides(tmp_path / table)
-    kept = {
-        file.name: artifacts.read_inside(file.with_name(file.name.replace(".inside.gz", ".json")))
-        for file in tmp_path.glob("*/*.gz")
-    }
+    places = [file.with_name(file.name.replace(".inside.gz", ".json")) for file in tmp_path.glob("*/*.gz")]
+    kept = {place.stem: artifacts.read_inside(place) for place in places}
     assert {name: (len(content["sentences"]), [*weights]) for name, (content, weights) in kept.items()} == {
-        "base-seed4.inside.gz": (2, [1, 2, 3, 4]),
-        "base-seed10.inside.gz": (2, [1, 2, 3, 4]),
-        "h=1-seed4.inside.gz": (1, [1, 2]),
-    }
+        "base-seed4": (2, [1, 2, 3, 4]), "base-seed10": (2, [1, 2, 3, 4]), "h=1-seed4": (1, [1, 2])
+    }  # fmt: skip
