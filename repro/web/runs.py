@@ -1,4 +1,4 @@
-"""Every run of a scale: a list, and the details that a click opens. Values that runs share are stored once."""
+"""Every run of a scale: a list, and the details that a click opens."""
 
 import json
 import shlex
@@ -27,20 +27,11 @@ DECIMALS = {"ppl": 2, "nll": 3, "accuracy": 3}  # of scores, as in tables; perce
 DIGITS = 3  # decimals of a loss in a curve: more cannot be seen on a screen
 
 
-Pool = dict[str, tuple[int, Any]]  # values that many runs share, each stored once: a run refers to them by number
-
-
-def _place(value: Any, pool: Pool) -> int:
-    """The number of a value, which is added if it is new."""
-    return pool.setdefault(json.dumps(value, sort_keys=True), (len(pool), value))[0]
-
-
 def runs_section(data: ScaleData) -> Section:
     """The list of all runs, and the values that a click on one shows."""
-    runs, pool = run_keys(data.result_set), Pool()
+    runs = run_keys(data.result_set)
     values = {
-        "runs": {key: _facts(record, data, pool) for key, record in runs.items()},
-        "shared": [value for _, value in pool.values()],
+        "runs": {key: _facts(record, data) for key, record in runs.items()},
         "base": next((key for key, record in runs.items() if record.table == BASE), None),
     }
     shown = [*runs.values()]
@@ -82,7 +73,7 @@ def _text(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
 
 
-def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
+def _facts(record: Record, data: ScaleData) -> dict[str, Any]:
     """All that a reader sees of one run."""
     told, listed = record.determinism, data.result_set.rows.get((record.table, record.row))
     badge = (
@@ -97,24 +88,21 @@ def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
         "seed": record.seed,
         "status": record.status + ", of uncommitted code" * record.stamp["dirty"],
         "file": f"{record.table}/{place.name if place.exists() else TOGETHER}",
-        "scores": _place([[*line] for line in _scores(record)], pool),
-        "hyper": _place(
-            [[SYMBOLS[name], setting(record.hyper[name], name), setting(paper_size[name], name)] for name in SYMBOLS],
-            pool,
-        ),
-        "settings": _place(
-            [[name.replace("_", " "), _written(value)] for name, value in record.settings.items()], pool
-        ),
-        "world": _place(_world(record), pool),
-        "made": _place(_made(record), pool),
-        "badge": _place([badge, *(told["against"] if told else [])], pool),
-        "departures": _place([[one.name, next(iter(one.here)), one.paper] for one in departures([record])], pool),
+        "scores": [[*line] for line in _scores(record)],
+        "hyper": [
+            [SYMBOLS[name], setting(record.hyper[name], name), setting(paper_size[name], name)] for name in SYMBOLS
+        ],
+        "settings": [[name.replace("_", " "), _written(value)] for name, value in record.settings.items()],
+        "world": _world(record),
+        "made": _made(record),
+        "badge": [badge, *(told["against"] if told else [])],
+        "departures": [[one.name, next(iter(one.here)), one.paper] for one in departures([record])],
         "cost": [
             [name.replace("_", " "), _cost(value)] for name, value in vars(record)["cost"].items() if value is not None
         ],
         "again": again(record),
         "is_of_today": is_of_today(record),
-        "curves": {kind: _curve(record, kind, pool) for kind in ("train", "dev")},
+        "curves": {kind: _curve(record, kind) for kind in ("train", "dev")},
     }
 
 
@@ -161,10 +149,9 @@ def _made(record: Record) -> list[list[str]]:
     ]
 
 
-def _curve(record: Record, kind: str, pool: Pool) -> list[Any]:
-    """[number of the steps, losses]: runs of one budget share their steps."""
+def _curve(record: Record, kind: str) -> list[Any]:
     curve = vars(record)["curves"][kind]
-    return [_place(curve["step"], pool), [round(value, DIGITS) for value in curve["nll"]]]
+    return [curve["step"], [round(value, DIGITS) for value in curve["nll"]]]
 
 
 OF_BASE = "table3_A"  # the experiment that is named to train the base: every table trains it

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  let runs, shared, base; // once a run is asked for
+  let runs, base; // once a run is asked for
   const el = report.element;
   const [WIDEST, EDGES, HEIGHT] = [640, 32, 240];
 
@@ -26,7 +26,7 @@
       if (dialog.open) dialog.close();
       return;
     }
-    ({ runs, shared, base } = report.data("runs"));
+    ({ runs, base } = report.data("runs"));
     content.replaceChildren(...(Object.hasOwn(runs, key) ? about(key, runs[key]) : [
       el("h2", { id: "run-title" }, "No such run"),
       el("p", {}, `Expected the key of one of ${Object.keys(runs).length} runs of this scale, got `, el("code", {}, key), "."),
@@ -43,15 +43,15 @@
       el("p", { class: "small" }, run.table),
       el("h2", { id: "run-title" }, run.label),
       seeds(key, of),
-      el("p", {}, el("strong", {}, `Seed ${run.seed}: ${run.status}. `), `${shared[run.badge][0]}.`),
-      shared[run.badge].length > 1 ? el("p", { class: "small" }, `What rules out a higher badge: ${shared[run.badge].slice(1).join(", ")}.`) : null,
+      el("p", {}, el("strong", {}, `Seed ${run.seed}: ${run.status}. `), `${run.badge[0]}.`),
+      run.badge.length > 1 ? el("p", { class: "small" }, `What rules out a higher badge: ${run.badge.slice(1).join(", ")}.`) : null,
       el("h3", {}, "Scores"), scores(run),
       el("h3", {}, "How it learned"), ...curves(key, of),
       el("h3", {}, "Settings"), settings(run),
       el("h3", {}, "Departures from the paper's recipe"), departures(run),
       el("h3", {}, "Cost"), facts(run.cost),
       el("h3", {}, "How to run it again"), ...command(run),
-      el("h3", {}, "Where it comes from"), facts([...shared[run.world], ...shared[run.made], ...shared[run.settings]]),
+      el("h3", {}, "Where it comes from"), facts([...run.world, ...run.made, ...run.settings]),
       el("p", {}, el("a", { href: run.file.split("/").map(encodeURIComponent).join("/") }, "The record itself")),
     ].filter(Boolean);
   }
@@ -80,14 +80,14 @@
   }
 
   function scores(run) {
-    const lines = shared[run.scores].map(([name, dev, test, by]) => [name, dev, test, el("code", {}, by)]);
+    const lines = run.scores.map(([name, dev, test, by]) => [name, dev, test, el("code", {}, by)]);
     return table(["score", "dev", "test", "by"], lines, [0, 3]);
   }
 
   /** The row's value, the base's where it is another, the paper's where it is another. */
   function settings(run) {
-    const of = base && base in runs ? shared[runs[base].hyper] : null;
-    const lines = shared[run.hyper].map(([name, here, paper], i) => {
+    const of = base && base in runs ? runs[base].hyper : null;
+    const lines = run.hyper.map(([name, here, paper], i) => {
       const differs = of && of[i][1] !== here;
       return [name, differs ? el("strong", {}, here || "none") : here, of ? of[i][1] : "", paper === here ? "" : paper];
     });
@@ -95,7 +95,7 @@
   }
 
   function departures(run) {
-    const found = shared[run.departures];
+    const found = run.departures;
     if (!found.length) return el("p", {}, "None: the run follows it.");
     return table(["rule", "here", "paper"], found, [0, 1, 2]);
   }
@@ -128,7 +128,7 @@
     });
   }
 
-  const points = ([steps, losses]) => losses.map((loss, i) => [shared[steps][i], loss]);
+  const points = ([steps, losses]) => losses.map((loss, i) => [steps[i], loss]);
 
   function picture(kind, lines) {
     const all = lines.flatMap(([at]) => at);
