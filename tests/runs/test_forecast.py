@@ -1,6 +1,5 @@
 """What runs will take, by finished runs of this machine or by what is published of cards; how many it bears at once."""
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,28 +12,7 @@ from repro.model.config import BASE as BASE_HYPER
 from repro.model.config import Hyper
 from repro.results import record
 from repro.runs import forecast as forecasts
-from repro.runs.forecast import (
-    BIG,
-    CARDS,
-    FLOPS_PER_CORE,
-    Known,
-    Machine,
-    card_for,
-    disk_needed,
-    duration,
-    estimates,
-    finished,
-    flops_of,
-    forecast,
-    hours_of,
-    makespan,
-    memory_of,
-    ordered,
-    row_of,
-    size,
-    sweep_bytes,
-    this_machine,
-)
+from repro.runs.forecast import CARDS, Known, Machine, finished, flops_of, forecast, hours_of, row_of, this_machine
 from repro.runs.options import Options, Seeds
 from repro.runs.run_dir import RunDir, planned
 from repro.runs.scales import SCALES
@@ -78,7 +56,7 @@ def expected(monkeypatch: pytest.MonkeyPatch) -> Expected:
 
     def of(run: RunDir, *runs: Known) -> tuple[float, bool]:
         monkeypatch.setattr(forecasts, "finished", lambda options: [*runs])
-        [seconds], measured = estimates([run], Options())
+        [seconds], measured = forecasts.estimates([run], Options())
         return seconds, measured
 
     return of
@@ -103,7 +81,7 @@ def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_the_most_alike
 
 
 def test_without_known_runs_times_are_guessed(expected: Expected, monkeypatch: pytest.MonkeyPatch) -> None:
-    guess = flops_of(BASE) / FLOPS_PER_CORE
+    guess = flops_of(BASE) / forecasts.FLOPS_PER_CORE
     assert expected(BASE) == (pytest.approx(guess), False)
     several = replace(BASE, spec=replace(BASE.spec, threads=2, devices=3))
     assert expected(several)[0] == pytest.approx(guess / 6)
@@ -118,12 +96,7 @@ RECORD: dict[str, Any] = {  # of a run of the base at `laptop` here; what nobody
     "hyper": asdict(LAPTOP.base),
     "settings": {"devices": 1, "precision": "fp32"},
     "cost": {"steps": 1800, "train_seconds": 90.0, "decode_seconds": 10.0, "flops": 3.6e12},
-    "stamp": {
-        "cpu": HERE.cpu,
-        "device": HERE.device,
-        "n_threads": 1,
-        "versions": {"torch": HERE.torch},
-    },
+    "stamp": {"cpu": HERE.cpu, "device": HERE.device, "n_threads": 1, "versions": {"torch": HERE.torch}},
     "status": "finished",
 }
 Keep = Callable[..., list[Known]]
@@ -131,17 +104,11 @@ Keep = Callable[..., list[Known]]
 
 @pytest.fixture
 def keep(tmp_path: Path) -> Keep:
-    """Keeps a run's record, with other values at some places (stamp__cpu is that of the stamp); what is known then."""
+    """Keeps a run's record, with other values in some of its parts; what is known then."""
 
     def one_more(number: int = 1, **changes: Any) -> list[Known]:
-        content = json.loads(json.dumps(RECORD))
-        for path, value in changes.items():
-            *parts, last = path.split("__")
-            place = content
-            for part in parts:
-                place = place[part]
-            place[last] = value
-        signed_json.write(tmp_path / f"{number:016}" / "record.json", content)
+        parts = {name: RECORD[name] | of if isinstance(of, dict) else of for name, of in changes.items()}
+        signed_json.write(tmp_path / f"{number:016}" / "record.json", RECORD | parts)
         return finished(Options(runs_dir=tmp_path))
 
     return one_more
@@ -149,34 +116,22 @@ def keep(tmp_path: Path) -> Keep:
 
 def test_a_finished_run_says_how_fast_its_row_is(keep: Keep) -> None:
     row = row_of(asdict(LAPTOP.base), None)
-    assert keep(hyper__steps=900, hyper__warmup=7) == [Known(row, 3.6e12, 3.6e10)]  # in 90 s and 10 s
-    assert [one.rate for one in keep(2, cost__train_seconds=30.0)] == [9e10, 3.6e10], "the newest first"
+    assert keep(hyper={"steps": 900, "warmup": 7}) == [Known(row, 3.6e12, 3.6e10)]  # in 90 s and 10 s
+    assert [one.rate for one in keep(2, cost={"train_seconds": 30.0})] == [9e10, 3.6e10], "the newest first"
     assert keep(system="toy.Toy")[0].row != row
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"stamp__cpu": "Z80"},
-        {"stamp__device": "NVIDIA H100"},
-        {"stamp__versions__torch": "2.11.0"},
-        {"stamp__n_threads": 2},
-        {"settings__devices": 2},
-        {"settings__precision": "bf16"},
-        {"status": "diverged"},
-        {"cost__decode_seconds": -90.0},
-        {"cost__train_seconds": 9.0},  # mostly the beginning of a process
-    ],
-)
-def test_runs_of_other_machines_and_short_runs_are_ignored(keep: Keep, change: dict[str, Any]) -> None:
-    assert keep(**change) == []
-
-
-@pytest.mark.parametrize("damage", ["", "[]", '{"format": 3, "sha256": "0"}'])
-def test_damaged_files_are_ignored(keep: Keep, tmp_path: Path, damage: str) -> None:
-    keep(1)
-    (tmp_path / f"{1:016}" / "record.json").write_text(damage)
-    assert len(keep(2)) == 1
+def test_runs_of_other_machines_short_runs_and_damaged_files_are_ignored(keep: Keep, tmp_path: Path) -> None:
+    for name, change in (
+        *(("stamp", of) for of in ({"cpu": "Z80"}, {"device": "H100"}, {"versions": {"torch": "2"}}, {"n_threads": 2})),
+        *(("settings", of) for of in ({"devices": 2}, {"precision": "bf16"})),
+        *(("cost", of) for of in ({"decode_seconds": -90.0}, {"train_seconds": 9.0})),  # mostly start-up
+    ):
+        assert keep(**{name: change}) == []
+    assert keep(status="diverged") == []
+    for damage in ("", "[]", '{"format": 3, "sha256": "0"}'):
+        (tmp_path / f"{1:016}" / "record.json").write_text(damage)
+        assert len(keep(2)) == 1
 
 
 def test_a_gpu_is_found_without_asking_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +147,7 @@ def test_a_gpu_is_found_without_asking_pytorch(monkeypatch: pytest.MonkeyPatch) 
 
 
 def of_paper(devices: int) -> list[RunDir]:
-    big = Row("big", lambda base: replace(BIG, steps=3 * base.steps), Paper())
+    big = Row("big", lambda base: replace(forecasts.BIG, steps=3 * base.steps), Paper())
     return planned([replace(TABLE, rows=[big])], PAPER, Options(scale="paper", devices=devices))
 
 
@@ -224,29 +179,23 @@ def test_hours_and_money_are_of_the_card_and_no_line_is_of_this_machine() -> Non
     assert "Of 8 each keeps 84% of its speed." in "".join(found)
     assert "money" not in "".join(lines(hardware="h100"))
     assert "this PyTorch has no kernels for it" in "".join(lines(hardware="p100"))
-    kept = sweep_bytes(of_paper(8))
-    assert f"Disk: checkpoints at most {size(kept)}; wmt14 en-de " in found[-1]
+    kept = forecasts.sweep_bytes(of_paper(8))
+    assert f"Disk: checkpoints at most {forecasts.size(kept)}; wmt14 en-de " in found[-1]
 
 
 CPU, GPU = Machine("Z80", "Z80", "2.13.0"), Machine("Z80", "NVIDIA H200", "2.13.0")
 
 
-@pytest.mark.parametrize(
-    ("machine", "scale", "options", "card"),
-    [
-        (CPU, "laptop", {}, None),
-        (CPU, "single_gpu", {}, "a100"),  # not 344.6 d of this machine
-        (CPU, "paper", {"on": "ray"}, "a100"),
-        (CPU, "paper", {"dry_run": False}, None),  # who begins it here is told how long it takes here
-        (CPU, "paper", {"dry_run": False, "on": "ray"}, "a100"),
-        (GPU, "single_gpu", {}, None),
-    ],
-)
-def test_the_machine_that_makes_the_runs_is_forecast(
-    machine: Machine, scale: str, options: dict[str, Any], card: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(forecasts, "this_machine", lambda: machine)
-    assert card_for(replace(Options(scale=scale, dry_run=True), **options)) == CARDS.get(card or "")
+def test_the_machine_that_makes_the_runs_is_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
+    for machine, options, card in (
+        (CPU, Options(dry_run=True), None),
+        (CPU, Options(scale="single_gpu", dry_run=True), A100),  # not 344.6 d of this machine
+        (CPU, Options(scale="paper"), None),  # who begins it here is told how long it takes here
+        (CPU, Options(scale="paper", on="ray"), A100),
+        (GPU, Options(scale="single_gpu", dry_run=True), None),
+    ):
+        monkeypatch.setattr(forecasts, "this_machine", lambda machine=machine: machine)
+        assert forecasts.card_for(options) == card
 
 
 # ---- what is said
@@ -279,10 +228,10 @@ def test_each_row_is_there_once_by_hand(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_times_and_sizes_are_said_as_a_person_says_them() -> None:
-    assert [duration(seconds) for seconds in (0.4, 119, 120, 7_199, 7_200, 172_799, 259_200)] == [
+    assert [forecasts.duration(seconds) for seconds in (0.4, 119, 120, 7_199, 7_200, 172_799, 259_200)] == [
         "0 s", "119 s", "2.0 min", "120.0 min", "2.0 h", "48.0 h", "3.0 d",
     ]  # fmt: skip
-    assert [size(n) for n in (64_000, 1e6, 1e9, 1.57e10)] == ["64 kB", "1.0 MB", "1.0 GB", "15.7 GB"]
+    assert [forecasts.size(n) for n in (64_000, 1e6, 1e9, 1.57e10)] == ["64 kB", "1.0 MB", "1.0 GB", "15.7 GB"]
 
 
 # ---- how many runs at a time
@@ -310,24 +259,19 @@ def borne(n_runs: int, **options: Any) -> tuple[int, str]:
     return forecasts.parallelism([shape()] * n_runs, Options(**options))
 
 
-@pytest.mark.parametrize(
-    ("n_runs", "threads", "free", "expected"),
-    [
+def test_as_many_as_processors_and_memory_bear(machine: SimpleNamespace) -> None:
+    for n_runs, threads, free, expected in (
         (9, 1, 100 * GB, 8),
         (3, 1, 100 * GB, 3),  # no more than there are
         (9, 1, 5 * GB, 4),  # a tenth is left alone
         (9, 1, GB // 2, 1),  # one is tried anyhow
         (9, 3, 100 * GB, 2),
-    ],
-)
-def test_as_many_as_processors_and_memory_bear(
-    machine: SimpleNamespace, n_runs: int, threads: int, free: int, expected: int
-) -> None:
-    machine.free = free
-    n, why = borne(n_runs, threads=threads)
-    assert n == expected
-    assert why.startswith(f"8 processors, {threads} a run; ")
-    assert " of memory free, about 1.0 GB a run" in why
+    ):
+        machine.free = free
+        n, why = borne(n_runs, threads=threads)
+        assert n == expected
+        assert why.startswith(f"8 processors, {threads} a run; ")
+        assert " of memory free, about 1.0 GB a run" in why
 
 
 def test_each_card_takes_one_run_and_more_than_memory_bears_is_refused(machine: SimpleNamespace) -> None:
@@ -348,19 +292,19 @@ def test_each_card_takes_one_run_and_more_than_memory_bears_is_refused(machine: 
 
 
 def test_runs_go_to_whoever_is_free_first() -> None:
-    assert makespan([3, 2, 2, 5], 1) == 12
-    assert makespan([3, 2, 2, 5], 2) == 8  # 3 5 and 2 2
-    assert makespan([3, 2], 7) == 3
-    assert makespan([], 2) == 0
+    assert forecasts.makespan([3, 2, 2, 5], 1) == 12
+    assert forecasts.makespan([3, 2, 2, 5], 2) == 8  # 3 5 and 2 2
+    assert forecasts.makespan([3, 2], 7) == 3
+    assert forecasts.makespan([], 2) == 0
 
 
 def test_of_each_seed_the_longest_come_first() -> None:
     runs = [shape(seed) for seed in (7, 7, 7, 3, 3, 3)]
     seconds = [1, 1, 2, 4, 5, 4]
-    assert ordered(runs, seconds, 2) == [2, 0, 1, 4, 3, 5]
-    assert ordered(runs, seconds, 1) == [*range(6)]  # one after the other is as long in any order
-    assert ordered([], [], 2) == []
-    assert ordered([shape(n_heads=1), shape(n_heads=32)], [2, 2], 2) == [1, 0]
+    assert forecasts.ordered(runs, seconds, 2) == [2, 0, 1, 4, 3, 5]
+    assert forecasts.ordered(runs, seconds, 1) == [*range(6)]  # one after the other is as long in any order
+    assert forecasts.ordered([], [], 2) == []
+    assert forecasts.ordered([shape(n_heads=1), shape(n_heads=32)], [2, 2], 2) == [1, 0]
 
 
 # ---- memory and disk, against published runs
@@ -380,13 +324,14 @@ def test_published_runs_of_processors_with_wide_vectors_took_about_what_is_forec
     peak = run.cost["peak_memory_bytes"]
     assert peak
     [base] = planned([], SCALES[run.scale.split("-")[0]], Options(pair=run.pair))
-    assert memory_of(replace(base, spec=replace(base.spec, hyper=Hyper(**run.hyper)))) == pytest.approx(peak, rel=0.3)
+    of_run = replace(base, spec=replace(base.spec, hyper=Hyper(**run.hyper)))
+    assert forecasts.memory_of(of_run) == pytest.approx(peak, rel=0.3)
 
 
 def test_text_ids_and_archives_take_room_and_what_two_pairs_share_takes_it_once() -> None:
     text = "11.6 MB of text, less of ids"
     pairs = [planned([], SCALES["captions"], Options(pair=pair))[0] for pair in ("en-de", "en-fr")]
-    assert disk_needed(pairs).partition("; ")[2] == (
+    assert forecasts.disk_needed(pairs).partition("; ")[2] == (
         f"multi30k en-de {text}; multi30k en-fr {text}; archives at most 256.0 MB"
     )
-    assert disk_needed([BASE]).count(";") == 0, "generated text is neither fetched nor kept"
+    assert forecasts.disk_needed([BASE]).count(";") == 0, "generated text is neither fetched nor kept"

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from waiting import free_port, until
 
@@ -109,7 +110,6 @@ FOUR = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_LOCALID": "1"}
         (TORCHRUN, (1, 2, 1, 2, 0, 1)),
         (TORCHRUNS, (1, 2, 0, 1, 1, 2)),
         (SRUN, (1, 2, 1, 2, 0, 1)),
-        (SRUNS, (1, 2, 0, 1, 1, 2)),
         (SRUNS | FOUR, (3, 4, 1, 2, 1, 2)),
         (SHELL | TORCHRUN, (1, 2, 1, 2, 0, 1)),  # torchrun within a job
         (SRUNS | TORCHRUNS, (1, 2, 0, 1, 1, 2)),  # one torchrun a node, started by srun
@@ -143,31 +143,22 @@ def test_what_cannot_be_is_refused_with_what_to_type() -> None:
         membership(RANKS)
 
 
-@pytest.mark.parametrize(
-    ("asked", "started"),
-    [
-        (["--scale=smoke-2-devices"], TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"}),  # would train alone
-        (["--scale=smoke-2-devices"], SRUNS | FOUR),
-        (["--scale=smoke", "--devices=2"], SRUNS | FOUR),
-    ],
-)
 def test_other_processes_than_were_asked_for_are_refused(
-    asked: list[str],
-    started: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in started.items():
-        monkeypatch.setenv(name, value)
     monkeypatch.setattr(experiment, "Signals", lambda: None)
     # else it would wait minutes for processes that nobody starts
     monkeypatch.setattr(experiment.command, "outlive_reader", lambda: pytest.fail("it begins"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit, match="2"):
-        experiment.main("table3_A", [], [*asked, "--steps=1"])
-    said = capsys.readouterr().err
-    assert re.search(r"(torchrun started 1|srun started 4) in all, but the run asks for 2 processes\. If they", said)
+    alone = TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"}  # would train alone
+    for asked, started in (("--scale=smoke-2-devices", alone), ("--devices=2", SRUNS | FOUR)):
+        with monkeypatch.context() as then:
+            for name, value in started.items():
+                then.setenv(name, value)
+            with pytest.raises(SystemExit, match="2"):
+                experiment.main("table3_A", [], [asked, "--steps=1"])
+        said = capsys.readouterr().err
+        assert re.search(r"(torchrun started 1|srun started 4) in all, but the run asks for 2 processes\. If", said)
     assert list(tmp_path.iterdir()) == []
     refuse_other_processes(None, 2)  # none was started, so it starts its own
     refuse_other_processes(membership(SRUNS | FOUR), 4)
@@ -213,12 +204,6 @@ def nodes(folder: Path, steps: tuple[int, int] = (4, 4)) -> list["subprocess.Pop
     ]
 
 
-def kill(torchrun: int) -> None:
-    """End a node at once: torchrun, and the process that it started, which is in a session of its own."""
-    for process in (torchrun, *processes_of(torchrun)):
-        os.kill(process, signal.SIGKILL)
-
-
 def said(folder: Path) -> str:
     return "\n".join(path.read_text() for path in sorted(folder.rglob("said")))
 
@@ -253,7 +238,9 @@ def test_a_killed_node_ends_the_other_and_the_same_command_goes_on(tmp_path: Pat
     both = nodes(tmp_path)
     # it trains, or is about to
     until(lambda: list(tmp_path.glob("0/runs/*/journal.jsonl")), 200, lambda: said(tmp_path))
-    kill(both[0].pid)
+    torchrun = psutil.Process(both[0].pid)
+    for process in (torchrun, *torchrun.children()):
+        process.kill()
     assert both[1].wait(timeout=130) != 0
     both[0].wait()
     assert [node.wait(timeout=400) for node in nodes(tmp_path)] == [0, 0], said(tmp_path)
@@ -265,23 +252,11 @@ def test_torchrun_starts_its_processes_again_and_they_go_on(tmp_path: Path, one_
     how = (f"--master-port={free_port()}", "--master-addr=127.0.0.1", "--nproc-per-node=2", "--max-restarts=1")
     torchrun = typed(tmp_path, *LAUNCHER, *how, TABLE3_A, *SMOKE)
     until(lambda: list(tmp_path.glob("runs/*/journal.jsonl")), 200, lambda: said(tmp_path))  # it trains, or is about to
-    of_first = processes_of(torchrun.pid)
-    os.kill(of_first[1], signal.SIGKILL)
+    of_first = psutil.Process(torchrun.pid).children()
+    of_first[1].kill()
     assert torchrun.wait(timeout=400) == 0, said(tmp_path)
     assert len(of_first) == 2
     assert made(tmp_path) == one_node
-
-
-def processes_of(torchrun: int) -> list[int]:
-    """The processes that it started."""
-    return [int(pid) for pid in Path(f"/proc/{torchrun}/task/{torchrun}/children").read_text().split()]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.faults
@@ -289,11 +264,12 @@ def test_processes_whose_launcher_was_killed_stop_with_a_checkpoint(tmp_path: Pa
     command = (sys.executable, TABLE3_A, "--scale=smoke", "--rows", "base", "--steps=400", "--devices=2")
     launcher = typed(tmp_path, *command)
     until(lambda: list(tmp_path.glob("runs/*/checkpoints/step-*.safetensors")), 200, lambda: said(tmp_path))
-    started = processes_of(launcher.pid)
+    started = psutil.Process(launcher.pid).children()
     assert len(started) >= 2
     launcher.kill()
     launcher.wait()
-    until(lambda: not any(map(is_alive, started)), 60, lambda: said(tmp_path))
+    _, alive = psutil.wait_procs(started, timeout=60)
+    assert alive == [], said(tmp_path)
     assert not list(tmp_path.glob("runs/*/record.json")), "they went on to the end"
     assert "stopped after step" in said(tmp_path)
     assert typed(tmp_path, *command).wait(timeout=400) == 0, said(tmp_path)

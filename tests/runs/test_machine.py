@@ -51,19 +51,13 @@ def test_the_driver_says_which_cards_there_are(driver: Callable[..., None], monk
     assert visible() == {}
 
 
-@pytest.mark.parametrize(
-    ("capability", "kernels", "runs"),
-    [
-        ((8, 0), CU130, True),
-        ((8, 9), CU130, True),  # RTX 40xx, by the code for 8.6
-        ((7, 0), CU130, False),  # V100
-        ((12, 1), [*CU130, "compute_120"], True),
-        ((9, 0), ["sm_90a"], True),
-        ((9, 0), ["gfx90a"], False),
-    ],
-)
-def test_kernels_run_within_their_generation(capability: tuple[int, int], kernels: list[str], runs: bool) -> None:
-    assert has_kernels(capability, kernels) is runs
+def test_kernels_run_within_their_generation() -> None:
+    for capability in ((8, 0), (8, 9), (9, 0)):  # RTX 40xx by the code for 8.6
+        assert has_kernels(capability, CU130)
+    assert has_kernels((12, 1), [*CU130, "compute_120"])
+    assert has_kernels((9, 0), ["sm_90a"])
+    assert not has_kernels((9, 0), ["gfx90a"])
+    assert not has_kernels((7, 0), CU130), "V100"
 
 
 def on(monkeypatch: pytest.MonkeyPatch, name: str, capability: tuple[int, int], precision: Precision) -> None:
@@ -87,26 +81,21 @@ def test_old_cards_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         on(monkeypatch, "Tesla V100", (7, 0), "fp32")
 
 
-@pytest.mark.parametrize(
-    ("cuda", "said"),
-    [
-        (None, r"PyTorch .* was built without CUDA\. Install the same version from PyTorch's own index"),
-        ("13.0", r"The driver may be too old for CUDA 13\.0, .* \(The NVIDIA driver on your system is too old\)\. Upd"),
-    ],
-)
-def test_a_card_that_pytorch_does_not_find_is_refused(
-    monkeypatch: pytest.MonkeyPatch, cuda: str | None, said: str
-) -> None:
+def test_a_card_that_pytorch_does_not_find_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def init() -> None:
         raise RuntimeError("The NVIDIA driver on your system is too old\nUpdate")
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(machine, "present", lambda: ("NVIDIA A100",))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setattr("torch.cuda.init", init)
-    with pytest.raises(ValueError, match=rf"expected PyTorch to find NVIDIA A100, got no GPU\. {said}.* --device cpu"):
-        refuse_cards("fp32")
+    for cuda, said in (
+        (None, r"PyTorch .* was built without CUDA\. Install the same version from PyTorch's own index"),
+        ("13.0", r"The driver may be too old for CUDA 13\.0, .* \(The NVIDIA driver on your system is too old\)\. Upd"),
+    ):
+        monkeypatch.setattr(torch.version, "cuda", cuda)
+        with pytest.raises(ValueError, match=rf"find NVIDIA A100, got no GPU\. {said}.* --device cpu"):
+            refuse_cards("fp32")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     refuse_cards("fp32")
 

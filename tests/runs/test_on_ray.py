@@ -10,18 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from runs.typed_sweeps import (
-    begin,
-    came,
-    checkpointed,
-    children,
-    cluster,
-    finish,
-    kill,
-    listening,
-    said,
-    workers_of,
-)
+from runs import typed_sweeps as sweeps
 from typed import ROOT
 from waiting import until
 
@@ -115,8 +104,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
     def of(*options: str) -> Any:
         if options not in made:
             folder = tmp_path_factory.mktemp("alone") / "here"
-            finish(begin(folder, *options, "--jobs", "1"), folder)
-            made[options] = came(folder)
+            sweeps.finish(sweeps.begin(folder, *options, "--jobs", "1"), folder)
+            made[options] = sweeps.came(folder)
         return made[options]
 
     return of
@@ -126,14 +115,14 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_a_ray_of_its_own_makes_the_same_run_on_the_loopback_address(tmp_path: Path, alone: Any) -> None:
     pytest.importorskip("ray", reason="needs the extra [ray]")
     folder = tmp_path / "sweep"
-    process = begin(folder, "--steps", "2", "--on", "ray")
-    until(lambda: workers_of(folder) or process.poll() is not None)
-    started = children(process.pid)
-    heard_at = listening(started)
-    text = finish(process, folder)
+    process = sweeps.begin(folder, "--steps", "2", "--on", "ray")
+    until(lambda: sweeps.workers_of(folder) or process.poll() is not None)
+    started = sweeps.children(process.pid)
+    heard_at = sweeps.listening(started)
+    text = sweeps.finish(process, folder)
     assert {ipaddress.ip_address(address).is_loopback for address in heard_at} == {True}, heard_at
     assert "1 run at a time on Ray" in text
-    assert came(folder) == alone("--steps", "2")
+    assert sweeps.came(folder) == alone("--steps", "2")
     until(lambda: not [pid for pid in started if Path(f"/proc/{pid}").exists()], 20.0)
 
 
@@ -145,30 +134,30 @@ LONG = ("--steps", "40", "--seeds", "3")  # a checkpoint each 10 steps
 def test_what_is_lost_is_made_again(tmp_path: Path, alone: Any, lost: str) -> None:
     pytest.importorskip("ray", reason="needs the extra [ray]")
     folder = tmp_path / "sweep"
-    with cluster(3) as nodes:
-        process = begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address)
-        until(lambda: checkpointed(folder))
-        victims = workers_of(folder)
+    with sweeps.cluster(3) as nodes:
+        process = sweeps.begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address)
+        until(lambda: sweeps.checkpointed(folder))
+        victims = sweeps.workers_of(folder)
         assert victims
         if lost == "process":
-            kill(victims[:1])
+            sweeps.kill(victims[:1])
         elif lost == "task":
-            kill([int(Path(f"/proc/{victims[0]}/stat").read_text().rpartition(")")[2].split()[1])])
+            sweeps.kill([int(Path(f"/proc/{victims[0]}/stat").read_text().rpartition(")")[2].split()[1])])
         elif lost == "node":
             busy = [
                 node
                 for node in nodes.worker_nodes
-                if set(children(node.all_processes["raylet"][0].process.pid)) & {*victims}
+                if set(sweeps.children(node.all_processes["raylet"][0].process.pid)) & {*victims}
             ]
             nodes.remove_node(busy[0], allow_graceful=False)
         else:
-            kill([process.pid])
+            sweeps.kill([process.pid])
             process.wait()
-            until(lambda: not workers_of(folder), 60.0)  # who lost its sweep ends by itself
-            process = begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address)
-        finish(process, folder)
-    assert came(folder) == alone(*LONG)
-    until(lambda: not workers_of(folder), 20.0)
+            until(lambda: not sweeps.workers_of(folder), 60.0)  # who lost its sweep ends by itself
+            process = sweeps.begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address)
+        sweeps.finish(process, folder)
+    assert sweeps.came(folder) == alone(*LONG)
+    until(lambda: not sweeps.workers_of(folder), 20.0)
 
 
 @pytest.mark.faults
@@ -176,11 +165,11 @@ def test_what_is_lost_is_made_again(tmp_path: Path, alone: Any, lost: str) -> No
 def test_asked_to_stop_each_run_leaves_a_checkpoint(tmp_path: Path, alone: Any, devices: int) -> None:
     pytest.importorskip("ray", reason="needs the extra [ray]")
     folder, options = tmp_path / "sweep", ("--steps", "200", "--devices", str(devices))
-    with cluster(1, num_cpus=2) as nodes:
-        process = begin(folder, *options, "--on", "ray", RAY_ADDRESS=nodes.address)
-        until(lambda: checkpointed(folder))
+    with sweeps.cluster(1, num_cpus=2) as nodes:
+        process = sweeps.begin(folder, *options, "--on", "ray", RAY_ADDRESS=nodes.address)
+        until(lambda: sweeps.checkpointed(folder))
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 128 + signal.SIGINT, said(folder)
-        assert not workers_of(folder)
-        finish(begin(folder, *options, "--on", "ray", RAY_ADDRESS=nodes.address), folder)
-    assert came(folder) == alone(*options)
+        assert process.wait(60) == 128 + signal.SIGINT, sweeps.said(folder)
+        assert not sweeps.workers_of(folder)
+        sweeps.finish(sweeps.begin(folder, *options, "--on", "ray", RAY_ADDRESS=nodes.address), folder)
+    assert sweeps.came(folder) == alone(*options)

@@ -29,29 +29,12 @@ from repro.model.build import build
 from repro.model.special_tokens import EOS, PAD
 from repro.pages.tables import further_section
 from repro.render.page import Table
-from repro.results import artifacts
-from repro.results.artifacts import (
-    FurtherTest,
-    are_of,
-    inside_file,
-    is_inside_of,
-    own_file,
-    read_further,
-    read_inside,
-    weights_of,
-    write_further,
-)
+from repro.results import artifacts, sentences
+from repro.results.artifacts import FurtherTest, inside_file, own_file, read_further, read_inside, write_further
 from repro.results.details import with_further
 from repro.results.frame import table
 from repro.results.record import Record, load, path
-from repro.results.sentences import (
-    Translated,
-    faults,
-    read_hypotheses,
-    read_places,
-    sha256_of,
-    write_sentences,
-)
+from repro.results.sentences import Translated, faults, read_hypotheses, read_places
 from repro.runs import outputs
 from repro.runs.outputs import at_hand, keep_beside, keep_outputs, rescored, seen_inside
 from repro.tracking.client import connect
@@ -102,25 +85,21 @@ def test_what_stands_there_is_not_made_again_unless_it_is_of_another_run(
     other = replace(h1(2), seed=1)  # the row again, of other code
     keep_outputs(a_run(tmp_path / "run", seed=2), other, tmp_path)
     assert len(made) == 4
-    assert are_of(path(tmp_path, other), other.run)
+    assert artifacts.are_of(path(tmp_path, other), other.run)
     own_file(path(tmp_path, other), "dev").write_bytes(b"damaged")
     keep_outputs(a_run(tmp_path / "run", seed=2), other, tmp_path)
     assert not list(faults(tmp_path, other))
 
 
-@pytest.mark.parametrize("why", ["diverged", "no translations", "another task"])
+@pytest.mark.parametrize("why", ["diverged", "no translations"])
 def test_where_a_run_has_none_those_of_another_do_not_stay(tmp_path: Path, why: str) -> None:
     keep_outputs(a_run(tmp_path / "run"), h1(), tmp_path)
     run, now = a_run(tmp_path / "run"), h1()
     if why == "diverged":
         nothing: Any = {split: dict.fromkeys(now.scores[split]) for split in ("dev", "test")}  # type: ignore[literal-required]
         now = replace(now, status="diverged", scores=nothing)
-    elif why == "no translations":
-        (tmp_path / "run/test.hyp").unlink()
     else:
-        own: Any = {"nll": 0.0, "ppl": 1.0, "exact": 1.0, "exact_signature": "s"}
-        other: Any = {"name": "another", "scores": ["exact"], "search": {}}
-        now = replace(now, task=other, scores={"dev": own, "test": own})
+        (tmp_path / "run/test.hyp").unlink()
     keep_outputs(run, now, tmp_path)
     assert artifacts.texts(path(tmp_path, now)) == []
 
@@ -135,7 +114,7 @@ def on_grammar(cache: Path, results: Path, shift: int = 0) -> Record:
     of = {"name": "grammar", "sha256": corpus.sha256, "n_train": 28, "dropped": {"too long": 2}}
     made = h1(corpus={**paper_run().corpus, **of})
     made = with_scores(made, splits)
-    write_sentences(path(results, made), made.run, splits)
+    sentences.write_sentences(path(results, made), made.run, splits)
     return made
 
 
@@ -154,7 +133,7 @@ def test_counts_that_fit_the_record_but_not_the_text_are_found(tmp_path: Path) -
     place = path(tmp_path, whole)
     kept = artifacts.read(place, "dev")
     assert kept is not None
-    about = {**kept.about, "hypotheses": sha256_of(shifted)}
+    about = {**kept.about, "hypotheses": sentences.sha256_of(shifted)}
     artifacts.write(place, "dev", artifacts.Artifact(about, {**kept.columns, "hypothesis": shifted}))
     assert not list(faults(tmp_path, whole))
     said = rescored(whole, tmp_path, tmp_path / "cache")
@@ -163,16 +142,14 @@ def test_counts_that_fit_the_record_but_not_the_text_are_found(tmp_path: Path) -
     assert said.endswith(f"but the record says {whole.score('dev', 'bleu')}")
 
 
-@pytest.mark.parametrize("corpus", [{"sha256": "ab"}, {"name": "folder"}, {"name": "gone"}, {"name": "wmt14"}])
-def test_text_that_is_not_at_hand_is_not_scored_again(
-    tmp_path: Path, corpus: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_that_is_not_at_hand_is_not_scored_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REPRO_DATA", str(tmp_path / "nowhere"))
     made = on_grammar(tmp_path / "cache", tmp_path)
     assert at_hand(made, tmp_path / "cache") is not None
-    elsewhere: Any = {**made.corpus, **corpus}
-    assert at_hand(replace(made, corpus=elsewhere), tmp_path / "cache") is None
-    assert rescored(replace(made, corpus=elsewhere), tmp_path, tmp_path / "cache") is None
+    for corpus in ({"sha256": "ab"}, {"name": "folder"}, {"name": "gone"}, {"name": "wmt14"}):
+        elsewhere: Any = {**made.corpus, **corpus}
+        assert at_hand(replace(made, corpus=elsewhere), tmp_path / "cache") is None
+        assert rescored(replace(made, corpus=elsewhere), tmp_path, tmp_path / "cache") is None
 
 
 # ---- other test sets: scored as test is, kept, made once, shown and published
@@ -370,7 +347,7 @@ def test_what_is_kept_is_what_the_model_does(run: Any, tmp_path: Path) -> None:
     model.load_state_dict(averaged_weights(path_of(run.folder / "checkpoints", 2), RUN))
     assert [one["about"] for one in content["sentences"][:3]] == ["line 2 of dev", "line 4 of dev", "line 6 of dev"]
     assert {one["about"] for one in content["left_out"]} <= {*outputs.NAMES_OF_PAPER.values()}
-    unpacked = weights_of(content, data)
+    unpacked = artifacts.weights_of(content, data)
     assert len(unpacked) == len(content["sentences"])
     for one, kept, line in zip(content["sentences"], unpacked, (1, 3, 5), strict=False):
         ids = run.prepared.dev.source.sentence(line)
@@ -412,7 +389,7 @@ def test_it_is_made_once_and_again_for_another_run(run: Any, tmp_path: Path, mon
     first = inside_file(place).read_bytes()
     assert len(made) == 1
     inside_file(place).write_bytes(first[:-9])
-    assert not is_inside_of(place, RUN), "damaged"
+    assert not artifacts.is_inside_of(place, RUN), "damaged"
     keep(run, record, tmp_path)
     assert inside_file(place).read_bytes() == first, "the same bytes"
     assert len(made) == 1, "the folder of the run has it"
@@ -424,7 +401,7 @@ def test_it_is_made_once_and_again_for_another_run(run: Any, tmp_path: Path, mon
     inside_file(run.folder / "record.json").unlink()
     path_of(run.folder / "checkpoints", 2).unlink()
     keep(run, record, tmp_path)
-    assert is_inside_of(place, RUN), "what is its own stays when the checkpoint goes"
+    assert artifacts.is_inside_of(place, RUN), "what is its own stays when the checkpoint goes"
     keep(run, replace(record, run="00000000000000cd"), tmp_path)
     assert not inside_file(place).exists(), "of another run, and nothing to make it from"
 

@@ -205,9 +205,7 @@ def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
     views: list[list[str]] = []
     monkeypatch.setattr("repro.runs.run.Mirror", LateMirror)
     monkeypatch.setattr(LateMirror, "safe", [])
-    monkeypatch.setattr(
-        "repro.runs.sweep.install_views", lambda _, asked: views.append(sorted(view.table for view in asked))
-    )
+    monkeypatch.setattr(sweep, "install_views", lambda _, asked: views.append(sorted(view.table for view in asked)))
     write_scale, in_turn_of = sweep.write_scale, []
 
     def written(mine: ResultSet) -> list[Path]:

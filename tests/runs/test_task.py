@@ -246,21 +246,17 @@ def test_its_page_says_first_which_text_it_is_and_stands_beside_the_printed_line
     assert f" {made.found.score('test', 'f1'):.1f} " in page
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
+def test_bad_input_is_refused_before_anything_is_done(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for more, message in (
         (["--pair", "en-fr"], "no row of the table translates it"),
         (["--corpus", "multi30k"], "'multi30k' has no trees"),
         (["--rows", "semi-supervised"], "no silver text beside 'craft'"),
-    ],
-)
-def test_bad_input_is_refused_before_anything_is_done(
-    made: Made, more: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        make(tmp_path, made.folder / "text", *more)
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            make(tmp_path, made.folder / "text", *more)
+        assert message in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
 
