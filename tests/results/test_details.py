@@ -1,6 +1,5 @@
 """Scores by length and by position, lengths of translations, other sentences, and who learned faster."""
 
-import csv
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -50,16 +49,15 @@ def test_rows_without_counts_show_nothing(tmp_path: Path) -> None:
     assert frame[[*details.THIRDS, details.KEPT]].isna().all(axis=1).to_dict() == {"One": False, "Other": True}
 
 
-@pytest.mark.parametrize(("firsts", "kept"), [((20.0, 40.0), 37.5), ((20.0, 0.0), np.nan)])
 def test_a_row_keeps_the_mean_of_its_runs_and_nothing_where_one_has_nothing_to_lose(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, firsts: tuple[float, ...], kept: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = [ladder_run("One", 1, tmp_path), ladder_run("One", 3, tmp_path)]
-    of = iter([{name: first if name == details.THIRDS[3] else 10.0 for name in details.THIRDS} for first in firsts])
-    monkeypatch.setattr(details, "bleu_of_parts", lambda record, results: next(of))
-    line = details.with_parts(table(records), records, tmp_path).set_index("row").loc["One"]
-    assert line[details.THIRDS[3]] == np.mean(firsts)
-    assert line[details.KEPT] == pytest.approx(kept, nan_ok=True)
+    for firsts, kept in (([20.0, 40.0], 37.5), ([20.0, 0.0], np.nan)):
+        of = iter([dict.fromkeys(details.THIRDS, 10.0) | {details.THIRDS[3]: first} for first in firsts])
+        monkeypatch.setattr(details, "bleu_of_parts", lambda record, results, of=of: next(of))
+        [line] = details.with_parts(table(records), records, tmp_path).to_dict("records")
+        assert (line[details.THIRDS[3]], line[details.KEPT]) == pytest.approx((np.mean(firsts), kept), nan_ok=True)
 
 
 # How long translations are, and how many are empty
@@ -262,7 +260,8 @@ def test_a_row_is_beside_the_transformer_with_as_many_updates_else_the_base() ->
     rival = [longer(learned("rival", dev={10: 4.0, 20: 2.5, 80: 0.25}, flops=8e9, system="SoftAlignment"))]
     equal = [learned("equal", dev={10: 4.5}, system="ByteNet")]
     alone = [replace(longer(learned("alone", dev={20: 3.5}, system="ConvS2S")), hyper={**learned().hyper, "steps": 7})]
-    found = details.compared([base, more, rival, equal, alone])
+    assert details.compared([base, [learned("h=1", 2)]]) == {}, "no seed in common"
+    found = details.compared([[*base, learned("base", 2, {20: 9.0})], more, rival, equal, alone])
     beside = {"more": "base", "rival": "more", "equal": "base", "alone": "base"}
     assert {row: of["along/beside"] for row, of in found.items()} == beside
     said = {"updates/crossings": "18, 60", "updates/gap": -0.25, "FLOPs/crossings": "3.6e9, 1.2e10"}
@@ -309,7 +308,7 @@ RUNS = [
 ]
 
 
-def test_each_row_stands_beside_the_base_of_its_text_and_seed() -> None:
+def test_each_row_stands_beside_the_base_of_its_text_and_seed_and_is_drawn_so(tmp_path: Path) -> None:
     [(row, found)] = details.on_texts(RUNS).items()
     assert row == "h=1", "as it is called on the first text"
     assert [(one.pairs, one.n) for one in found] == [(3_000, 3), (6_000, 2)]
@@ -318,6 +317,8 @@ def test_each_row_stands_beside_the_base_of_its_text_and_seed() -> None:
     assert found[1].found["bleu"] == (1.0, None)
     assert found[1].found["nll"][0] < 0 < found[0].found["nll"][0]
     assert [one.of_mean for one in found] == [None, None]
+    lines = [line.split(",") for line in save(tmp_path, draw_text_sizes(RUNS)[1]).read_text("utf-8").splitlines()[1:]]
+    assert [[line[0], *line[2:4], line[6]] for line in lines] == [["h=1", "3000", "3", "-3"], ["h=1", "6000", "2", "1"]]
 
 
 def test_by_the_mean_of_the_last_checkpoints_it_is_told_where_every_run_has_it() -> None:
@@ -328,23 +329,12 @@ def test_by_the_mean_of_the_last_checkpoints_it_is_told_where_every_run_has_it()
 
     [base, other], [row, second] = RUNS[4:6], RUNS[7:9]
     alike = [scored(base, 70.0), scored(other, 80.0), scored(row, 72.0), scored(second, 86.0)]
-    assert [one.of_mean and one.of_mean["bleu"] for one in details.on_texts([*RUNS[:4], *alike])[row.row]] == [
-        (4.0, None)
-    ]
-    assert [one.of_mean for one in details.on_texts([*RUNS[:4], *alike[:3], second])[row.row]] == [None]
+    [found] = details.on_texts([*RUNS[:4], *alike])[row.row]
+    [lacking] = details.on_texts([*RUNS[:4], *alike[:3], second])[row.row]
+    assert (found.of_mean and found.of_mean["bleu"], lacking.of_mean) == ((4.0, None), None)
 
 
 def test_other_languages_and_other_corpora_are_none_of_these_texts() -> None:
     french = on(6_000, "h=1", 1, 90.0, is_base=False, pair="en-fr")
     assert [one.pairs for one in details.on_texts([*RUNS[:4], french, *RUNS[9:12]])["h=1"]] == [3_000]
     assert details.on_texts(RUNS[4:]) == {}, "without the base"
-
-
-def test_a_row_on_two_texts_is_drawn_with_its_numbers(tmp_path: Path) -> None:
-    _, numbers = draw_text_sizes(RUNS)
-    lines = list(csv.reader(save(tmp_path, numbers).read_text("utf-8").splitlines()))
-    ours = "the paper's weights"
-    assert [line[:4] for line in lines[1:]] == [["h=1", ours, "3000", "3"], ["h=1", ours, "6000", "2"]]
-    assert [line[6] for line in lines[1:]] == ["-3", "1"]
-    with pytest.raises(ValueError, match="`python experiments/lab_text.py`"):
-        draw_text_sizes(RUNS[:4])

@@ -181,9 +181,8 @@ def test_our_own_code_that_decides() -> None:
 
 
 def test_what_decides_nothing_makes_nothing_dirty(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (checkout / "results" / "table.md").write_bytes(b"2\n")  # a sweep writes its tables as it goes
-    (checkout / "experiments" / "table3_A.py").write_bytes(b"2\n")
-    (checkout / "repro" / "data" / "fetch.py").write_bytes(b"WAIT = 11\n")
+    for name in ("results/table.md", "experiments/table3_A.py", "repro/data/fetch.py"):
+        (checkout / name).write_bytes(b"2\n")  # a sweep writes its tables as it goes
     point_at(checkout, monkeypatch)
     monkeypatch.setenv("GIT_DIR", str(checkout / "elsewhere"))  # git sets it for its hooks
     found = stamp.provenance()

@@ -233,9 +233,8 @@ def test_each_verdict_that_changes_is_said(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def verdicts(result_set: ResultSet) -> dict[str, str]:
-        """As if each run of code "ab" decided a claim."""
-        decides = any(record.stamp["fingerprint"] == "ab" for record in result_set.everything)
-        return {"C27a": "open" if decides else "opposite sign", "C28": "open"}
+        codes = {record.stamp["fingerprint"] for record in result_set.everything}
+        return {"C27a": "open" if "ab" in codes else "opposite sign", "C28": "open"}
 
     monkeypatch.setattr("repro.pages.build.verdicts_of", verdicts)
     own(run("x", 1))
@@ -243,8 +242,7 @@ def test_each_verdict_that_changes_is_said(
     own(run("x", 1, code="ab"))
     assert "verdict of C27a: opposite sign -> open" in refused(capsys)
     said = publish(capsys, "--replace")
-    assert "lab: verdict of C27a: opposite sign -> open\n" in said
-    assert "C28" not in said
+    assert ("lab: verdict of C27a: opposite sign -> open\n" in said, "C28" in said) == (True, False)
 
 
 # the layers of Table 1
@@ -334,18 +332,15 @@ def test_translations_may_be_older_than_their_keeping_and_stay_though_ones_own_a
 
 def test_the_published_files_are_what_publishing_writes(tmp_path: Path) -> None:
     published = Path(__file__).parents[2] / "results"
-    there = {file.relative_to(published) for file in published.glob("*/*/*.parquet")}
-    few = {file for file in there if file.parts[1].startswith(("table3", "ladder", "lab_"))}
-    assert {file.name for file in few} == {"dev.parquet", "test_2017_flickr.parquet"}
     for folder in ("captions-1500-steps/base", "laptop-5000-pairs/table3_A", "laptop/table4_grid"):
         records = [load(place) for place in places(published / folder)]
         for one in records:
             artifacts.copy(path(published, one), path(tmp_path / "own", one), one.run)
         runs = {path(published, one).stem: one.run for one in records}
         artifacts.publish(tmp_path / folder, tmp_path / "own" / folder, runs)
-        for file in (file for file in there if str(file.parent) == folder):
+        for file in (published / folder).glob("*.parquet"):
             # not byte by byte: the library writes its version into them
-            again, kept = (ParquetFile(root / file) for root in (tmp_path, published))
+            again, kept = (ParquetFile(root / folder / file.name) for root in (tmp_path, published))
             assert again.read().equals(kept.read(), check_metadata=True), file
             ways = [of.metadata.row_group(0).to_dict()["columns"] for of in (again, kept)]
             assert [one["compression"] for one in ways[0]] == [one["compression"] for one in ways[1]]

@@ -263,22 +263,11 @@ def test_brackets_that_were_written_are_read_again_and_what_gives_other_scores_i
     sentences.write_brackets(path(tmp_path, record), record.run, {**BRACKETS, "dev": dev})
     [said] = sentences.faults(tmp_path, record)
     assert "dev: expected brackets that give the record's f1 of" in said
-
-
-def test_brackets_of_another_run_and_damaged_files_are_named(tmp_path: Path) -> None:
-    record = parser_run(tmp_path)
-    place = path(tmp_path, record)
-    fewer: Any = {**record.corpus, "n_test": 2}
-    with pytest.raises(ValueError, match="test: expected 2 sentences, got 3"):
-        sentences.read_brackets(tmp_path, replace(record, corpus=fewer))
-    sentences.write_brackets(place, "f" * 16, BRACKETS)
-    with pytest.raises(ValueError, match="expected dev of run 0123456789abcdef, got that of run f+"):
-        sentences.read_brackets(tmp_path, record)
-    file = own_file(place, "dev")
+    file = own_file(path(tmp_path, record), "dev")
     file.write_bytes(file.read_bytes()[:-9])
     [said] = sentences.faults(tmp_path, record)
     assert "is damaged" in said
-    assert not are_of(place, record.run)
+    assert not are_of(path(tmp_path, record), record.run)
     file.unlink()
     assert [*sentences.faults(tmp_path, record)] == ["its brackets of dev and test are missing"]
 
