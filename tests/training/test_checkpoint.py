@@ -20,16 +20,7 @@ from safetensors.torch import save as in_bytes
 from torch import Tensor
 
 from repro.training import checkpoint
-from repro.training.checkpoint import (
-    CheckpointError,
-    DamagedCheckpoint,
-    average,
-    checkpoints,
-    load,
-    path_of,
-    save,
-    weights,
-)
+from repro.training.checkpoint import CheckpointError, DamagedCheckpoint, average, load, path_of, save, weights
 from repro.training.cpu_tuning import PeakMemory
 from repro.training.loop import SafetensorsIO
 
@@ -112,8 +103,8 @@ def test_files_sort_by_step(tmp_path: Path) -> None:
     for step in (100_000, 9, 1_500):
         save(path_of(tmp_path, step), {}, RUN)
     (tmp_path / "step-000000003.damaged").touch()
-    assert checkpoints(tmp_path) == [path_of(tmp_path, step) for step in (9, 1_500, 100_000)]
-    assert checkpoints(tmp_path / "absent") == []
+    assert checkpoint.checkpoints(tmp_path) == [path_of(tmp_path, step) for step in (9, 1_500, 100_000)]
+    assert checkpoint.checkpoints(tmp_path / "absent") == []
 
 
 def test_lightnings_way_in_and_out(tmp_path: Path) -> None:
@@ -257,7 +248,7 @@ def test_two_whole_checkpoints_are_always_kept(tmp_path: Path, damaged: list[int
         path_of(tmp_path, step).write_bytes(bad)
     for _ in range(2):  # what was found damaged is so the second time as well
         checkpoint.prune(tmp_path, keep=[1])
-    assert [checkpoint.step_of(path) for path in checkpoints(tmp_path)] == [1, *kept]
+    assert [checkpoint.step_of(path) for path in checkpoint.checkpoints(tmp_path)] == [1, *kept]
 
 
 @pytest.mark.skipif(

@@ -33,7 +33,6 @@ def use(
     monkeypatch: pytest.MonkeyPatch,
     *,
     libc: str = "glibc",
-    refused: int | None = None,
     block: int | None = 12_345,
     offered: bool = True,
     advised: bool = True,
@@ -46,7 +45,7 @@ def use(
         return block
 
     library.malloc.side_effect = malloc
-    library.mallopt.side_effect = lambda name, value: int(name != refused)
+    library.mallopt.return_value = 1
     library.madvise.return_value = 0 if advised else -1
     monkeypatch.setattr(cpu_tuning, "_huge_pages_are_offered", lambda: offered)
     monkeypatch.setattr(cpu_tuning.ctypes, "CDLL", lambda _: library)
@@ -90,8 +89,8 @@ def test_huge_pages_are_asked_for_where_the_heap_will_be(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     "world",
-    [{"block": None}, {"block": 2**40}, {"offered": False}, {"advised": False}],
-    ids=["refused", "not in the heap", "the kernel has none", "not granted"],
+    [{"block": None}, {"block": 2**40}, {"offered": False}, {"advised": False}, {"libc": ""}],
+    ids=["refused", "not in the heap", "the kernel has none", "not granted", "musl gives no name"],
 )
 def test_no_huge_pages_where_there_are_none_or_the_heap_does_not_grow(
     monkeypatch: pytest.MonkeyPatch, world: dict[str, Any]
@@ -101,6 +100,16 @@ def test_no_huge_pages_where_there_are_none_or_the_heap_does_not_grow(
     if "block" in world:
         glibc.madvise.assert_not_called()
         assert [call.args for call in glibc.free.call_args_list] == [(2**40,)] * (world["block"] is not None)
+
+
+def test_products_of_few_shapes_are_kept_unless_somebody_asks_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch)
+    for asked, kept in (("7", "7"), (None, "64")):
+        monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", asked or "")
+        if asked is None:
+            monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+        cpu_tuning.tune(0)
+        assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == kept
 
 
 @linux

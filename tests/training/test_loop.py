@@ -16,22 +16,7 @@ import torch
 from lightning.fabric.accelerators.mps import MPSAccelerator
 from model.samples import NoneOfBfloat16
 from torch import Tensor
-from training.tiny_run import (
-    BUDGET,
-    EACH,
-    EVERY,
-    HYPER,
-    MICRO,
-    RUN,
-    STEPS,
-    Journal,
-    V,
-    bytes_of,
-    digest,
-    state,
-    text,
-    train,
-)
+from training.tiny_run import BUDGET, EACH, EVERY, HYPER, MICRO, RUN, Journal, V, bytes_of, digest, state, text, train
 
 from repro.data.batch import DevBatches
 from repro.data.batching import plan_of, share
@@ -66,7 +51,7 @@ EPOCH = plan_of(*(side.lengths for side in text(67, seed=0)), budget=BUDGET).upd
 def test_the_run_is_a_hard_one(unbroken: Made) -> None:
     # what the tests below stand on: several epochs, whose ends are no multiples of a checkpoint
     _, journal, fitted = unbroken
-    assert STEPS / EPOCH > 2
+    assert HYPER.steps / EPOCH > 2
     assert EPOCH % EVERY.checkpoint != 0
     assert set(journal) == {("train", i) for i in (5, 10, 15, 20)} | {("dev", i) for i in (6, 12, 18)}
     assert fitted.diverged is None
@@ -238,7 +223,7 @@ def test_validations_that_were_cut_off_are_made_up_for(tmp_path: Path) -> None:
 
 def test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run(unbroken: Made, tmp_path: Path) -> None:
     journal, few = Journal(), replace(EVERY, checkpoint=100)  # no checkpoint but those of the stops
-    for stop in (1, 2, 4, 6, 7, EPOCH, EPOCH + 1, 13, STEPS - 1):
+    for stop in (1, 2, 4, 6, 7, EPOCH, EPOCH + 1, 13, HYPER.steps - 1):
         fitted = train(tmp_path, journal, every=few, stop_at=stop)
         assert fitted.cost.steps == stop
         assert checkpoint.checkpoints(tmp_path)[-1] == checkpoint.path_of(tmp_path, stop)
@@ -329,9 +314,9 @@ def test_the_reproducibility_report_covers_all_attempts(unbroken: Made, tmp_path
         train_and_die(tmp_path, Journal(), micro_batches)
     report = train(tmp_path, Journal()).reproducibility
     assert report == replace(unbroken[2].reproducibility, replayed=3)
-    assert (report.followed, report.replayed, report.unequal) == (MICRO * STEPS, 3, 0)
+    assert (report.followed, report.replayed, report.unequal) == (MICRO * HYPER.steps, 3, 0)
     plan = plan_of(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1).updates()
-    assert report.order == planned_order(islice(plan, STEPS), MICRO)
+    assert report.order == planned_order(islice(plan, HYPER.steps), MICRO)
 
 
 def test_a_step_that_is_not_the_same_twice_is_seen(tmp_path: Path) -> None:
