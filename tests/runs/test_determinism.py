@@ -12,14 +12,8 @@ CPU = {"threads": 1, "processes": 1, "on GPU": False, "deterministic mode": Fals
 
 
 def line(step: int, attempt: int = 1, **values: float) -> dict[str, Any]:
-    return {
-        "kind": "train",
-        "step": step,
-        "time": 0.5 * attempt,
-        "attempt": attempt,
-        "tokens_per_second": 7.0 * attempt,
-        **values,
-    }
+    clock = {"time": 0.5 * attempt, "tokens_per_second": 7.0 * attempt}
+    return {"kind": "train", "step": step, "attempt": attempt} | clock | values
 
 
 def badge(
@@ -27,9 +21,8 @@ def badge(
 ) -> tuple[Any, Any]:
     """Of a run in which all was as it should be, but for what is given."""
     seen: dict[str, Any] = {"order": "ab", "followed": 6, "replayed": 1, "conditions": [(0, CPU | now)]}
-    made = determinism(
-        ReproducibilityReport(**seen | (report or {})), plan="ab", shares=6, lines=lines or [], weights="cd"
-    )
+    whole = ReproducibilityReport(**seen | (report or {}))
+    made = determinism(whole, plan="ab", shares=6, lines=lines or [], weights="cd")
     return made["badge"], made["against"]
 
 

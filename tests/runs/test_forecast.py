@@ -47,25 +47,18 @@ def known(run: RunDir, seconds: float) -> Known:
     return Known(row_of(vars(run.spec.hyper), None), flops, flops / seconds)
 
 
-Expected = Callable[..., tuple[float, bool]]
-
-
-@pytest.fixture
-def expected(monkeypatch: pytest.MonkeyPatch) -> Expected:
+def expected(run: RunDir, *runs: Known) -> tuple[float, bool]:
     """The seconds of a run, where these are known, the newest first; and whether that rests on any of them."""
-
-    def of(run: RunDir, *runs: Known) -> tuple[float, bool]:
-        monkeypatch.setattr(forecasts, "finished", lambda options: [*runs])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forecasts, "finished", lambda options: [*runs])
         [seconds], measured = forecasts.estimates([run], Options())
-        return seconds, measured
-
-    return of
+    return seconds, measured
 
 
 # ---- this machine, by runs that finished here
 
 
-def test_a_run_takes_as_long_as_the_newest_of_its_row_whatever_the_schedule(expected: Expected) -> None:
+def test_a_run_takes_as_long_as_the_newest_of_its_row_whatever_the_schedule() -> None:
     runs = known(BASE, 60.0), known(H32, 120.0), known(BASE, 30.0)
     assert expected(BASE, *runs) == (pytest.approx(60.0), True)
     assert expected(H32, *runs) == (pytest.approx(120.0), True)
@@ -74,13 +67,13 @@ def test_a_run_takes_as_long_as_the_newest_of_its_row_whatever_the_schedule(expe
     assert expected(BASE, known(trial, 12.0), *runs)[0] == pytest.approx(60.0), "by the run that was as long"
 
 
-def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_the_most_alike(expected: Expected) -> None:
+def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_the_most_alike() -> None:
     fewer = flops_of(H32) / flops_of(BASE)
     wide = changed(BASE, d_ff=4 * LAPTOP.base.d_ff)
     assert expected(H32, known(wide, 500.0), known(BASE, 80.0)) == (pytest.approx(80.0 * fewer), True)
 
 
-def test_without_known_runs_times_are_guessed(expected: Expected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_known_runs_times_are_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     guess = flops_of(BASE) / forecasts.FLOPS_PER_CORE
     assert expected(BASE) == (pytest.approx(guess), False)
     several = replace(BASE, spec=replace(BASE.spec, threads=2, devices=3))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from own_signals import own_signals, places
-from text_folders import text_folder
+from text_folders import own_text, text_folder
 from toy_system import Toy
 
 from repro.decoding.search import Search
@@ -38,7 +38,6 @@ from repro.runs.table import Table, Translation, rows_of
 
 SMOKE = SCALES["smoke"]
 TASK = Translation("en-de")
-SIZES = {"train": 60, "dev": 4, "test": 4}
 
 
 def same(base: Hyper) -> Hyper:
@@ -106,10 +105,7 @@ class TwoLevelAnew(Plain, Transformer):  # type: ignore[misc]
     """Reads its prefix anew, so its segments are those of the sentence."""
 
 
-@pytest.mark.parametrize(
-    ("system", "length"),
-    [(partial(Transformer, mix=TwoLevel), r"\d"), (Forgetful, "3")],
-)
+@pytest.mark.parametrize(("system", "length"), [(partial(Transformer, mix=TwoLevel), r"\d"), (Forgetful, "3")])
 def test_a_search_that_reads_another_prefix_than_training_is_refused(system: Any, length: str) -> None:
     said = f"expected a search that reads what training reads, but after {length} tokens its state differs by "
     with pytest.raises(ValueError, match=f"^Row 'x' of t .* {said}"):
@@ -131,11 +127,8 @@ def test_good_systems_pass_and_no_random_number_is_drawn(system: Any) -> None:
 
 
 def test_a_system_without_a_name_stops_its_own_row_alone() -> None:
-    rows = [
-        Row("nameless", same, Paper(), system=partial(Toy, depth=lambda: 3)),
-        Row("fine", same, Paper(), system=Toy),
-    ]
-    table = Table(name="t", rows=rows, title="")
+    systems = {"nameless": partial(Toy, depth=lambda: 3), "fine": Toy}
+    table = Table(name="t", rows=[Row(name, same, Paper(), system=of) for name, of in systems.items()], title="")
     [(_, _, found, _)] = rows_of([table], SMOKE.base, ["fine"], TASK)
     assert found.name == "fine"
     for chosen in ([], ["nameless"]):
@@ -229,13 +222,13 @@ def test_a_line_to_be_scored_has_to_fit(sides: tuple[int, int], name: str) -> No
 
 def test_the_command_ends_before_a_run_folder_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line of 600 words, in dev: of as many tokens at least."""
-    splits = {name: [(f"{i} ab cd en", f"{i} ab cd de") for i in range(n)] for name, n in SIZES.items()}
-    splits["dev"][2] = " ".join(["ab"] * 600), "2 ab cd de"
+    splits = own_text(words=11)
+    splits["dev"][2] = " ".join(["en1"] * 600), "de1"
     text_folder(tmp_path, **splits)
     options = ["--scale=smoke", "--corpus=folder", f"--data-dir={tmp_path}", "--vocab-size=300", "--steps=10"]
     with own_signals(), pytest.raises(SystemExit, match="2"):
         main("long", [Row("learned", learned, Paper())], [*options, *places(tmp_path, "--rows=learned")])
     said = capsys.readouterr().err.splitlines()[-1]
     assert said.startswith("error: expected at most 502 tokens in a source line of dev for row 'learned' of long, ")
-    assert said.endswith(", got 601 in line 3. Split that line.")
+    assert said.endswith(", got 1,201 in line 3. Split that line.")
     assert not [*(tmp_path / "runs").glob("*")]
