@@ -103,7 +103,7 @@ def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, re
     ours, others = found.runs
     kept = [[read_counts(results, run) for run in of] for of in found.runs] if endpoint is BLEU else [[None]]
     counts = [whole(runs) for runs in kept]
-    drawn = over_sentences(*counts) if all(counts) else None
+    drawn = over_sentences(counts[0], counts[1]) if all(counts) else None
     # Table 2 prints scores of test, and this is dev
     printed = [None if row.table == TABLE_2_NAME else endpoint.printed(run.paper) for run in (row, base)]
     paper = printed[0] - printed[1] if printed[0] is not None and printed[1] is not None else None
