@@ -12,7 +12,6 @@ from looked_inside import HYPER, LINES, RUN, its_record, looked_at
 
 from repro.cli import explain
 from repro.cli.commands import main
-from repro.data.tokenizer import Tokenizer
 from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.ablations.selection import LinearWeights
@@ -57,21 +56,16 @@ def told(trained: Trained, without: Missing | None = None) -> Explained:
     return explained(trained, source, target[:-1], without)
 
 
-def copied(model: Any) -> Any:
-    """The same model, to be changed."""
-    return copy.deepcopy(model)
-
-
 def plain(trained: Trained, seen: Explained, model: Any = None) -> tuple[Any, torch.Tensor]:
     """The model itself in float64, after the backward pass of the same loss; and its logits."""
-    model = copied(trained.model if model is None else model).double().eval()
+    model = copy.deepcopy(trained.model if model is None else model).double().eval()  # type: ignore[union-attr]
     logits = model(torch.tensor([seen.source_ids]), torch.tensor([[PAD, *seen.written_ids[:-1]]]))[0]
     torch.nn.functional.cross_entropy(logits, torch.tensor(seen.written_ids)).backward()
     return model, logits.detach()
 
 
 def test_each_step_is_that_of_the_plain_model(trained: Trained, seen: Explained) -> None:
-    model = copied(trained.model).double()
+    model = copy.deepcopy(trained.model).double()
     given: dict[str, Any] = {}
     for name, module in model.named_modules():
         module.register_forward_hook(lambda _, read, made, name=name: given.update({name: (read[0], made)}))
@@ -112,7 +106,7 @@ def test_logits_loss_and_gradients_are_those_of_the_plain_model(trained: Trained
 
 
 def test_the_search_is_the_runs_own(trained: Trained, seen: Explained) -> None:
-    model = copied(trained.model).double()
+    model = copy.deepcopy(trained.model).double()
     [ids] = translate(model, as_ids(trained.tokenizer, [SENTENCE]), Search.of(trained.record.settings))
     assert seen.found == trained.tokenizer.decode(ids)
     assert explained(trained, seen.source_ids).written_ids == [*ids, EOS]
@@ -140,7 +134,7 @@ def test_without_the_mask_a_later_token_changes_an_earlier_row(trained: Trained,
 
 
 def test_without_the_scale_it_is_a_model_whose_queries_are_larger(trained: Trained, seen: Explained) -> None:
-    other, model = told(trained, "scale"), copied(trained.model).double()
+    other, model = told(trained, "scale"), copy.deepcopy(trained.model).double()
     first = seen.attention["encoder", 1].scores
     torch.testing.assert_close(other.attention["encoder", 1].scores, first * HYPER.d_k**0.5)
     for part in model.modules():
@@ -158,7 +152,7 @@ def test_without_positions_the_source_is_a_set(trained: Trained, learned: bool) 
         learner = Transformer(hyper, trained.tokenizer.size).eval()
         trained = Trained(record=its_record(hyper=asdict(hyper)), model=learner, tokenizer=trained.tokenizer)
     seen, other = told(trained), told(trained, "positions")
-    model = copied(trained.model)
+    model = copy.deepcopy(trained.model)
     for positions in (model.source_positions, model.target_positions):
         (positions.weight.data if learned else positions.table).zero_()
     torch.testing.assert_close(other.logits, plain(trained, seen, model)[1])
@@ -251,33 +245,22 @@ def test_one_page_for_the_browser_needs_nothing_else(
     assert text.count("<section") == 7
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
+def test_what_cannot_be_explained_is_refused(
+    folder: Path, trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, said in (
         (("the cat " * 30,), f"expected a sentence of at most {LONGEST} tokens, got "),
         (("sees", "--layer=3"), "--layer: expected a number from 1 to 2, got 3."),
         (("sees", "--head=0"), "--head: expected a number from 1 to 3, got 0."),
         (("sees", "--token=0"), "--token: expected a number from 1 to"),
-    ],
-)
-def test_what_cannot_be_explained_is_refused(
-    folder: Path, words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert asked(folder, *words) == 2
-    shown = capsys.readouterr()
-    assert said in shown.err
-    assert shown.out == ""
-
-
-def test_another_system_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ):
+        assert asked(folder, *words) == 2
+        shown = capsys.readouterr()
+        assert (said in shown.err, shown.out) == (True, "")
     system = "repro.model.rivals.convs2s.ConvS2S"
     assert asked(kept_run(tmp_path / "run", system=system), "sees") == 2
     assert f"got row 'h=1' of table3_A, a {system}, whose steps are others" in capsys.readouterr().err
-
-
-def test_forty_tokens_are_explained(trained: Trained) -> None:
     line = "old " * LONGEST
     while len(trained.tokenizer.encode([line])[0]) - 1 > LONGEST:
         line = line.removesuffix("old ")
-    assert isinstance(trained.tokenizer, Tokenizer)
-    assert len(ids_of(trained.tokenizer, line)) - 1 == LONGEST
+    assert len(ids_of(trained.tokenizer, line)) - 1 == LONGEST, "so many are explained"

@@ -2,10 +2,10 @@
 
 import importlib
 import json
-import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -65,16 +65,12 @@ def write(folder: Path) -> None:
     text_folder(folder / "text", **splits)
 
 
-def rows(folder: Path) -> list[Row]:
-    found: list[Row] = runpy.run_path(str(folder / "experiments" / "table_toy.py"), run_name="table_toy")["ROWS"]
-    return found
-
-
 def make(folder: Path, *more: str, of: list[Row] | None = None) -> None:
     """The command, in this process."""
+    rows = load.experiment(folder / "experiments" / "table_toy.py")["ROWS"] if of is None else of
     text = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=300", "--steps=10"]
     with own_signals():
-        main("table_toy", rows(folder) if of is None else of, [*text, *places(folder, *more)])
+        main("table_toy", rows, [*text, *places(folder, *more)])
 
 
 class Made(NamedTuple):
@@ -141,26 +137,16 @@ def test_it_is_found_again_through_its_row(made: Made, monkeypatch: pytest.Monke
     assert not model.training
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (None, r"of table_toy, of which there is no file in the folder experiments\. Type"),
-        (("depth=3", "depth=2"), r"is toy_system\.Toy\(depth=2\)\. Give the system of its row"),
-        (('"deep"', '"deeper"'), r"is the Transformer or gone\. Give"),
-    ],
-)
-def test_a_row_that_is_gone_or_another_is_refused(
-    made: Made,
-    tmp_path: Path,
-    change: tuple[str, str] | None,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if change:
-        (tmp_path / "experiments").mkdir()
-        (tmp_path / "experiments" / "table_toy.py").write_text(EXPERIMENT.replace(*change))
-    with pytest.raises(ValueError, match=message):
+def test_a_row_that_is_gone_or_another_is_refused(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"of table_toy, of which there is no file in the folder experiments\. Type"):
         open_in(tmp_path, made.run("deep"), monkeypatch)
+    for before, after, message in (
+        ("depth=3", "depth=2", r"is toy_system\.Toy\(depth=2\)\. Give the system of its row"),
+        ('"deep"', '"deeper"', r"is the Transformer or gone\. Give"),
+    ):
+        put(tmp_path / "experiments" / "table_toy.py", EXPERIMENT.replace(before, after))
+        with pytest.raises(ValueError, match=message):
+            open_in(tmp_path, made.run("deep"), monkeypatch)
 
 
 def test_it_translates_and_is_not_exported(
@@ -278,15 +264,21 @@ RIVALS = {  # files of somebody's package, and of a script beside it
 }
 
 
-def digest_of_kin(folder: Path, module: str, name: str, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> str:
-    """What tells the code of a class that a new process finds in these files."""
-    for file, text in files.items():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text(text)
-    for loaded in [known for known in sys.modules if known.startswith(("kin", "script_of_kin"))]:
-        monkeypatch.delitem(sys.modules, loaded)
-    importlib.invalidate_caches()
-    return provenance.fingerprint(getattr(importlib.import_module(module), name))
+@pytest.fixture
+def kin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """What tells the code of a class that a new process finds in such files."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def digest(module: str, name: str, files: dict[str, str] = RIVALS) -> str:
+        for file, text in files.items():
+            put(tmp_path / file, text)
+        for loaded in [known for known in sys.modules if known.startswith(("kin", "script_of_kin"))]:
+            monkeypatch.delitem(sys.modules, loaded)
+        importlib.invalidate_caches()
+        return provenance.fingerprint(getattr(importlib.import_module(module), name))
+
+    return digest
 
 
 @pytest.mark.parametrize(
@@ -294,34 +286,27 @@ def digest_of_kin(folder: Path, module: str, name: str, monkeypatch: pytest.Monk
     [("kin", "Cell", "kin/sizes.py"), ("script_of_kin", "Mine", "kin/units.py")],  # `from . import`; two imports away
 )
 def test_the_fingerprint_covers_a_package_and_what_it_imports_from_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str, changed: str
+    kin: Callable[..., str], tmp_path: Path, module: str, name: str, changed: str
 ) -> None:
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    commented = {file: f"# a comment\n{text}" for file, text in RIVALS.items()}
-    before = digest_of_kin(tmp_path, module, name, monkeypatch, commented)
+    before = kin(module, name, {file: f"# a comment\n{text}" for file, text in RIVALS.items()})
     other = {**RIVALS, changed: RIVALS[changed].replace("1", "2")}
-    assert digest_of_kin(tmp_path, module, name, monkeypatch, other) != before
-    assert digest_of_kin(tmp_path, module, name, monkeypatch, RIVALS) == before
+    assert kin(module, name, other) != before
+    assert kin(module, name) == before
     (tmp_path / changed).write_text(other[changed])
     kind = getattr(sys.modules[module], name)
     now = provenance.fingerprint(partial(kind, 3))
     assert now == before != provenance.fingerprint(), "what is edited is not what runs, until it is read again"
 
 
-def test_what_a_system_imports_is_to_be_committed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not shutil.which("git"):
-        pytest.skip("needs git, which is absent.")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git, which is absent.")
+def test_what_a_system_imports_is_to_be_committed_too(
+    kin: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     of_package = {"ls-files": "repro", "rev-parse": "12" * 20, "status": ""}  # whose own state is another matter
     real = provenance._git
-    monkeypatch.setattr(
-        provenance,
-        "_git",
-        lambda folder, *words: of_package[words[0]] if folder == provenance.PACKAGE.parent else real(folder, *words),
-    )
-    digest_of_kin(tmp_path, "script_of_kin", "Mine", monkeypatch, RIVALS)
+    whose = {provenance.PACKAGE.parent: lambda _, *words: of_package[words[0]]}
+    monkeypatch.setattr(provenance, "_git", lambda folder, *words: whose.get(folder, real)(folder, *words))
+    kin("script_of_kin", "Mine")
     mine = sys.modules["script_of_kin"].Mine
 
     def git(*words: str) -> None:
