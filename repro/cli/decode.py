@@ -44,8 +44,7 @@ def translate(argv: Sequence[str] | None = None) -> int:
 def parse(argv: Sequence[str] | None = None) -> int:
     """Parse each sentence with a finished run of Table 4: a tree in brackets on each line of standard output."""
     parser = run_parser("parse", parse.__doc__, backend="what parses")
-    split = "their words split by spaces as the treebank splits them"
-    parser.add_argument("source", help=f"sentences, one per line, {split} (default: stdin)", **STDIN)
+    parser.add_argument("source", help="sentences, words split as the treebank splits them (default: stdin)", **STDIN)
     options, folder, run = asked(parser, argv)
     check_parses(run)
     sentences = [tokens_of(line) for line in read_lines(options.source)]
@@ -75,8 +74,7 @@ def export(argv: Sequence[str] | None = None) -> int:
     """Write the model of a finished run for others to open, with its tokenizer, its record and a model card."""
     parser = run_parser("export", export.__doc__)
     parser.add_argument("--format", choices=FORMATS, required=True, help="format to write")
-    where = "where to: new, empty, or an earlier export of the same run and format"
-    parser.add_argument("folder", type=Path, help=where)
+    parser.add_argument("folder", type=Path, help="new, empty, or an earlier export of the same run and format")
     options, folder, run = asked(parser, argv)
     export_run(run, lambda: open_run(folder), options.format, options.folder)
     print(f"{options.folder}: run {run.run} for {options.format}; README.md there says how to open it")
@@ -93,8 +91,7 @@ def run_parser(name: str, does: str | None, backend: str = "") -> Parser:
     parser.add_argument("--model", metavar="RUN", help="the run, as an option instead of the first argument")
     add_options(parser, "runs_dir", runs_dir="where runs are kept")
     if backend:
-        precision = "of torch's matrix products (default: fp32)"
-        add_options(parser, "backend", "precision", backend=backend, precision=precision)
+        add_options(parser, "backend", "precision", backend=backend, precision="of matrix products (default: fp32)")
     return parser
 
 

@@ -48,10 +48,7 @@ class Loaded:
     def translate(
         self, lines: Iterable[str], *, beam: int = PAPER_SEARCH.beam, alpha: float = PAPER_SEARCH.alpha
     ) -> list[str]:
-        """The translation of each line; empty for a blank line.
-
-        Raises ValueError for one text instead of lines, an impossible search, and a run that parses.
-        """
+        """The translation of each line, "" for a blank one. Raises ValueError for one text, or a run that parses."""
         from repro.runs.load import check_translates, outputs
 
         check_translates(self.record)
@@ -70,10 +67,7 @@ class Loaded:
         return [bracketed(one.tree, "TOP") if one else "" for one in found]
 
     def score(self, sources: Iterable[str], targets: Iterable[str]) -> "SentenceScores":
-        """How likely `targets` are as outputs for `sources`: log-probabilities in nats, of each and of all.
-
-        Raises ValueError for one text instead of lines, and for sides of unequal length.
-        """
+        """How likely `targets` are as outputs for `sources`, in nats. Raises ValueError for sides of unequal length."""
         from repro.runs.load import score_sentences
 
         with ONE_AT_A_TIME:

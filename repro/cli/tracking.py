@@ -196,8 +196,7 @@ def ui(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", default="table3_A", help="the table whose saved view to open (default: %(default)s)")
     add_options(parser, "scale", "tracking_uri", scale="the scale of the runs")
     parser.add_argument("--published", action="store_true", help="show the published runs, not your own")
-    port = "port of the server, or another if it is taken (default: %(default)s)"
-    parser.add_argument("--port", type=int, default=5000, help=port)
+    parser.add_argument("--port", type=int, default=5000, help="or another if it is taken (default: %(default)s)")
     parser.add_argument("--no-browser", action="store_true", help="print the link only")
     options = parser.parse_args(argv)
     uri: str = options.tracking_uri

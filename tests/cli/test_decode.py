@@ -214,7 +214,7 @@ def test_an_export_is_whole_or_absent_and_named_where_damaged(
     [
         (("score", "{good}", "{short}"), "has 4 lines"),
         (("translate", "{bad}"), "line 2 is not UTF-8"),
-        (("export", "--format=safetensors", "{full}"), "folder that is new, empty or holds the export of run"),
+        (("export", "--format=safetensors", "{full}"), "holds something else than run"),
     ],
 )
 def test_bad_input_is_named_before_the_model_is_built(
