@@ -60,10 +60,7 @@ FIGURES = "figures"  # the folder of the figures and of the measurements behind 
 ROWS_FILE = "rows.json"  # beside the tables of a scale: the rows that its experiments have
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
 # scores whose difference to the base has a column
-TO_BASE = (
-    *("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu"),
-    *("last_mean_dev/ppl", "last_mean_dev/bleu", "last_mean_dev/length"),
-)
+TO_BASE = [f"{of}/{name}" for of in ("dev", "paper", "last_mean_dev") for name in ("ppl", "bleu", "length")]
 BESIDE = [  # the columns of a published table that are shown beside one's own
     "n",
     *(f"{score}{end}" for score in ("dev/ppl", "dev/bleu", "test/bleu") for end in ("", "_half_width", "_min", "_max")),

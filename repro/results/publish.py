@@ -108,18 +108,15 @@ def keep_few_insides(folder: Path) -> None:
 
     The viewer shows a sentence of the lowest seed of each row of Table 3; of other rows nothing is kept.
     """
-    seeds: dict[str, list[int]] = {}
-    for file in folder.glob("*-seed*.inside.gz"):
-        row, _, ends = file.name.removesuffix(".inside.gz").rpartition("-seed")
-        seeds.setdefault(row, []).append(int(ends))
-    for row, of in seeds.items():
+    stems = [file.name.removesuffix(".inside.gz").rpartition("-seed") for file in folder.glob("*-seed*.inside.gz")]
+    first = {row: seed for row, _, seed in sorted(stems, key=lambda stem: -int(stem[2]))}
+    for row, _, seed in stems:
+        place = folder / f"{row}-seed{seed}.json"
         is_compared = folder.name == BASE or (folder.name, row) == ("ladder", slug("soft alignment"))
-        for seed in of:
-            place = folder / f"{row}-seed{seed}.json"
-            if (seed > min(of) and folder.name != BASE) or not (is_compared or folder.name.startswith("table3")):
-                inside_file(place).unlink()
-            elif not is_compared:
-                write_inside(place, first_sentences(place, 1))
+        if (seed != first[row] and folder.name != BASE) or not (is_compared or folder.name.startswith("table3")):
+            inside_file(place).unlink()
+        elif not is_compared:
+            write_inside(place, first_sentences(place, 1))
 
 
 def layers_to_publish(own: Path) -> Measured:

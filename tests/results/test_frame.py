@@ -237,16 +237,12 @@ def test_what_rows_do_not_share_is_named_and_nothing_else() -> None:
 
 def test_rows_that_differ_are_named_in_the_fewest_words() -> None:
     rows = ("base", "h=1", "h=4", "hard, sampled")
-
-    def said(**devices: str) -> str:
-        runs = [stamped(run(row), device=devices.get(row[:1], "CPU")) for row in rows]
-        [note] = frames.table(runs).attrs["notes"]
-        return str(note).removesuffix(TIMES)
-
-    assert said(b="H200") == "Runs differ in device: H200 (base); CPU (all rows but base)."
-    runs = [stamped(run("h=1"), device="H200"), *(stamped(run(row), device="CPU") for row in rows[2:])]
-    [note] = frames.table([stamped(run("base"), device="H200"), *runs]).attrs["notes"]
-    assert note == 'Runs differ in device: H200 (base, h=1); CPU ("hard, sampled", h=4).' + TIMES
+    for n, said in (
+        (1, "H200 (base); CPU (all rows but base)"),
+        (2, 'H200 (base, h=1); CPU ("hard, sampled", h=4)'),
+    ):
+        runs = [stamped(run(row), device="H200" if i < n else "CPU") for i, row in enumerate(rows)]
+        assert frames.table(runs).attrs["notes"] == [f"Runs differ in device: {said}.{TIMES}"]
     seeds = [stamped(run(row, seed=seed), device=f"{seed}") for row in rows for seed in (1, 2)]
     assert frames.table(seeds).attrs["notes"] == [f"Runs differ in device: 1 (all rows); 2 (all rows).{TIMES}"]
 

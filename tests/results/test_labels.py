@@ -126,20 +126,15 @@ def test_every_output_shows_both_sizes_of_a_row_and_both_counts(result_set: Resu
     frame = result_set.frame(["table3_C"])
     assert frame is not None
     tex = latex(tables.page_of_table(frame, "laptop", "table3_C"), "it")
-    assert "N=2 (here 1)" in tex
-    assert "1 (2)" in tex
-    assert "at paper size" in tex
+    assert all(said in tex for said in ("N=2 (here 1)", "1 (2)", "at paper size"))
     line = list(csv.DictReader(io.StringIO(sheet(frame))))[1]
     assert (line["row"], line["n_layers"], line["n_layers/paper_size"]) == ("N=2", "1", "2")
     assert (line["d_model"], line["d_model/paper_size"]) == ("512", "512")
     assert (line["learned_positions"], line["learned_positions/paper_size"]) == ("False", "False")
     assert (line["params/here"], line["params/paper_size"], line["paper/params"]) == ("310000", "35700000", "36")
     shown = build.console(result_set, ["table3_C"])
-    assert "N=2 (here 1)" in shown
-    assert "P_drop=0.2 (here 0.4)" in shown
-
-
-def test_at_the_papers_own_size_nothing_is_in_brackets() -> None:
+    assert all(said in shown for said in ("N=2 (here 1)", "P_drop=0.2 (here 0.4)"))
+    # at the paper's own size nothing is in brackets
     base, shallow, _ = runs()
     frame = frames.table([replace(base, hyper=changed()), replace(shallow, hyper=changed(n_layers=2))], rows=ROWS)
     shown = {column.heading: column.texts for column in columns(frame)}

@@ -22,18 +22,13 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-@pytest.mark.parametrize(
-    ("typed", "folder"), [("latest", "1a3c"), ("1a2", "1a2b"), ("1a2b", "1a2b"), ("7", "7f00"), ("9", "9e11")]
-)
-def test_a_run_is_found_by_what_is_typed(runs: Path, typed: str, folder: str) -> None:
-    assert run_folder(typed, runs) == runs / folder
-
-
-def test_a_folder_is_itself_wherever_it_is(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_found_by_what_is_typed(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for typed, name in {"latest": "1a3c", "1a2": "1a2b", "1a2b": "1a2b", "7": "7f00", "9": "9e11"}.items():
+        assert run_folder(typed, runs) == runs / name
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
-    for typed in ("mine", f"{runs}/1a2b", "nowhere/1a2b"):
-        assert run_folder(typed, runs) == Path(typed)
+    for folder in ("mine", f"{runs}/1a2b", "nowhere/1a2b"):
+        assert run_folder(folder, runs) == Path(folder)
 
 
 @pytest.mark.parametrize(

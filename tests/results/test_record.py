@@ -1,9 +1,11 @@
 """A record comes back as it was saved, or not at all; and no two rows share a file."""
 
 import copy
+import functools
 import hashlib
 import json
 import math
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -34,12 +36,6 @@ def fields() -> dict[str, Any]:
         "hyper": asdict(Hyper(n_heads=16, d_k=32, d_v=32)),
         "scores": {"dev": dict(SCORE), "test": dict(SCORE)},
     }
-
-
-def put(content: Any, *keys: str, value: Any) -> None:
-    for key in keys[:-1]:
-        content = content[key]
-    content[keys[-1]] = value
 
 
 def test_a_curve_is_thinned_evenly_and_keeps_its_end() -> None:
@@ -166,7 +162,7 @@ def test_a_finished_run_may_lack_the_published_score_or_accuracy_but_in_both_spl
 )
 def test_a_wrong_type_range_or_key_is_refused(keys: tuple[str, ...], value: Any, complaint: str) -> None:
     content = with_last_mean()
-    put(content, *keys, value=value)
+    functools.reduce(operator.getitem, keys[:-1], content)[keys[-1]] = value
     with pytest.raises(ValueError, match=rf"^(record\.)?{complaint}"):
         Record(**content)
 
