@@ -26,6 +26,7 @@ SPLITS = ("train", "dev", "test")
 TABLES = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
 PACKED = ("", ".gz", ".bz2", ".xz")  # of tables; files of lines are plain or .gz
 ROWS_AT_ONCE = 10_000
+SHOWN = 10  # columns that a message names
 Names = tuple[str, str]  # of source and target
 
 
@@ -137,13 +138,14 @@ def _rows(path: Path, form: str, sides: Names, columns: Names | None) -> Iterato
     """Source and target of each row; a column `translation`, as in the data sets of Hugging Face, holds both."""
     try:
         for frame in _frames(path, form, columns):
-            found = pd.DataFrame(frame["translation"].tolist()) if "translation" in frame else frame
+            nested = columns is None and "translation" in frame and isinstance(frame["translation"].iloc[0], dict)
+            found = pd.DataFrame(frame["translation"].tolist()) if nested else frame
             wanted: list[Any] = [columns] if columns else [sides, ("source", "target")]
             if columns and found.columns.inferred_type == "integer":
                 wanted = [tuple(int(name) - 1 for name in columns)]
             names = next((names for names in wanted if {*names} <= {*found}), None)
             if names is None:
-                there, expected = ", ".join(map(str, found)), " and ".join(columns or sides)
+                there, expected = ", ".join(map(str, [*found][:SHOWN])), " and ".join(columns or sides)
                 how = "Name them with --columns SOURCE TARGET, or --columns 1 2 if line 1 is text"
                 raise ValueError(f"it has the columns {there}; expected {expected}. {how}")
             yield from zip(found[names[0]], found[names[1]], strict=True)
@@ -158,10 +160,13 @@ def _frames(path: Path, form: str, columns: Names | None) -> Iterator[pd.DataFra
         with pyarrow.parquet.ParquetFile(path) as file:
             yield from (batch.to_pandas() for batch in file.iter_batches(ROWS_AT_ONCE))
     elif form in (".jsonl", ".json"):
-        with pd.read_json(path, lines=True, dtype=False, **how) as reader:
+        with pd.read_json(path, lines=True, dtype=False, encoding="utf-8-sig", **how) as reader:
             yield from reader
     else:
         how |= {"sep": "\t", "quoting": csv.QUOTE_NONE} if form == ".tsv" else {}
         is_numbered = columns is not None and all(name.isdecimal() for name in columns)
         with pd.read_csv(path, header=None if is_numbered else 0, dtype=object, keep_default_na=False, **how) as reader:
-            yield from reader
+            for frame in reader:
+                if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first field for a name of the row
+                    raise ValueError("its rows have more fields than line 1 names; name them all, or delete the others")
+                yield frame

@@ -81,7 +81,7 @@ def test_every_pair_stands_in_one_split_and_in_order(expected: dict[str, list[st
 FORMS: dict[str, Callable[[], bytes]] = {
     ".csv.gz": lambda: gzip.compress(comma_separated(PAIRS)),
     ".jsonl.xz": lambda: lzma.compress(jsonl(PAIRS)),
-    ".json": lambda: jsonl(PAIRS),
+    ".json": lambda: b"\xef\xbb\xbf" + jsonl(PAIRS),
     ".parquet": lambda: table(PAIRS),
     ".nested.parquet": lambda: table(PAIRS, nested=True),
 }
@@ -116,6 +116,8 @@ def test_two_files_are_named_by_either_or_by_what_they_share(
         (b"source\ttarget\tid\none\tzwei\t7\n", None),
         (b"7\tzwei\tone\n", ("3", "2")),  # no header
         (b"n\ttgt\tsrc\n7\tzwei\tone\n", ("src", "tgt")),
+        (b"n\ttranslation\tsrc\n7\tzwei\tone\n", ("src", "translation")),  # a column of text may be called so
+        (b"translation\tde\ten\n7\tzwei\tone\n", None),
         (b"\xef\xbb\xbfen\tde\r\none\tzwei\r\n", None),  # as Windows writes it
     ],
 )
@@ -166,6 +168,7 @@ def test_a_share_is_a_function_of_the_pair_alone(tmp_path: Path, expected: dict[
     ("name", "content", "message"),
     [
         ("a.tsv", b"en\tde\na\tb\nc\td\te\n", "a.tsv cannot be read: .*Expected 2 fields in line 3, saw 3"),
+        ("a.tsv", b"en\tde\na\tb\t1\nc\td\t2\n", "a.tsv cannot be read: its rows have more fields than line 1 names"),
         ("a.csv", b'en,de\na,"b\n', "a.csv cannot be read: .*EOF inside string"),
         ("a.tsv", b"EN\tDE\none\tzwei\n", "it has the columns EN, DE; expected en and de. .*--columns 1 2 if line 1"),
         ("a.tsv", b"en\tde\n", "a.tsv: expected pairs for train, got none"),
