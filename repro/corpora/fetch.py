@@ -140,7 +140,7 @@ def _receive(source: Source, url: str, part: atomic.Appended, tell: Announce) ->
         before = part.end
         try:
             if part.end != source.size:
-                _attempt(source, url, part, tell)
+                _attempt(source, url, part, tell, is_known=bool(failed))
             part.push()
             if wrong := _wrong_hash(part.path, source):
                 part.cut(0)
@@ -154,8 +154,8 @@ def _receive(source: Source, url: str, part: atomic.Appended, tell: Announce) ->
             time.sleep(2**failed)
 
 
-def _attempt(source: Source, url: str, part: atomic.Appended, tell: Announce) -> None:
-    """Make one request for what is lacking, and write what comes.
+def _attempt(source: Source, url: str, part: atomic.Appended, tell: Announce, *, is_known: bool) -> None:
+    """Make one request for what is lacking, and write what comes; `is_known`: this address has answered before.
 
     Messages name the kind of an error alone: its text may hold a proxy's address and password.
     """
@@ -163,7 +163,8 @@ def _attempt(source: Source, url: str, part: atomic.Appended, tell: Announce) ->
     try:
         answer = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
     except (requests.RequestException, ValueError) as error:  # the second: it leads to what is no address
-        raise Refused(f"no connection could be made ({type(error).__name__})") from None
+        kind = Broken if is_known else Refused
+        raise kind(f"no connection could be made ({type(error).__name__})") from None
     with answer:
         status, length = answer.status_code, answer.headers.get("Content-Length", "")
         if status == 416 and part.end:  # it may be complete: the hash decides

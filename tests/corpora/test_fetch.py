@@ -239,6 +239,8 @@ def test_a_server_in_trouble_is_asked_again(tmp_path: Path, server: FileServer, 
     server.faults[PATH] = [file_server.status(code) for code in (429, 503, 500, 502, 408)]
     assert fetched(source_at(server.url(PATH)), tmp_path) == ARCHIVE
     assert slept == [2.0, 4.0, 8.0, 16.0, 32.0]
+    server.faults[PATH] = [file_server.truncated, lambda handler, content: None]  # the second closes without an answer
+    assert fetched(source_at(server.url(PATH)), tmp_path / "closed") == ARCHIVE
     for fault in (file_server.ignores_range, file_server.called_encoded):  # servers that go on in their own way
         server.faults[PATH] = [file_server.truncated, fault]
         assert fetched(source_at(server.url(PATH)), tmp_path / fault.__name__) == ARCHIVE
