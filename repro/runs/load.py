@@ -65,6 +65,8 @@ def open_run(folder: Path, system: Any = None) -> Trained:
     from repro.training.checkpoint import averaged
 
     run = finished(folder)
+    if run.status == "diverged":
+        raise ValueError(f"{folder}: the run diverged after step {run.cost['steps']:,}, so it has no weights to use.")
     again = f"Delete {folder} and run {run.table} with the same options again."
     hyper, file, sha256 = Hyper(**run.hyper), folder / TOKENIZER, run.tokenizer["sha256"]
     kept = _exported_tensors(folder)

@@ -12,7 +12,7 @@ from results.test_departures import parsed
 from repro.cli.commands import main
 from repro.data.tokenizer import train_tokenizer
 from repro.data.vocabulary import Subwords
-from repro.results.record import load
+from repro.results.record import TRANSLATION, load, without_value
 from repro.runs.export import FORMATS, model_card
 from repro.runs.load import open_run
 
@@ -34,6 +34,11 @@ def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: 
     weights = tmp_path / "out" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
     with pytest.raises(ValueError, match=r"model\.safetensors has changed since it was exported"):
+        open_run(tmp_path / "out")
+    nothing = without_value(TRANSLATION)
+    diverged = replace(back.record, status="diverged", scores={"dev": nothing, "test": nothing}, last_mean=None)
+    diverged.save(tmp_path / "out" / "record.json")
+    with pytest.raises(ValueError, match="out: the run diverged after step .*, so it has no weights to use"):
         open_run(tmp_path / "out")
 
 
