@@ -123,7 +123,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         command.outlive_reader()
         if peer is None or peer.is_first:
             # before the slow imports
-            they = ", ".join(task.name for task, _ in tasks)
+            they = ", ".join(dict.fromkeys(task.name for task, _ in tasks))
             print(
                 f"{name} at scale {scale.name}{of}: {several(len(asked), 'run')}, {they}, {options.seeds.told}",
                 flush=True,
