@@ -194,7 +194,7 @@ def read_claims(file: Path) -> tuple[Claim, ...]:
         endpoints = tuple(ENDPOINTS[name] for name in of.pop("scores", ())) or BOTH
         needs = ByHeart(row=of.pop("over_fits")) if "over_fits" in of else None
         of["tests"] = [f"tests/{test}" for test in of.get("tests", ())]
-        fields = {name: tuple(value) if isinstance(value, list) else value for name, value in of.items()}
+        fields: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in of.items()}
         claims.append(Claim(id=id, endpoints=endpoints, needs=needs, **fields))
     return tuple(claims)
 

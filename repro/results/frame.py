@@ -92,21 +92,14 @@ def record_folders(folder: Path) -> list[Path]:
 
 def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
     """The rows that the experiments of this scale have, from rows.json, so that missing rows can be named."""
-    file = folder / ROWS_FILE
-    if not file.exists():
-        return {}
+    file, found = folder / ROWS_FILE, dict[tuple[str, str], Listed]()
     try:
-        names = PaperNumbers.__annotations__
-        return {
-            (of, row["row"]): Listed(
-                row["position"],
-                {name: row[name] for name in names if name in row},
-                row.get("paper_size"),
-                row.get("here"),
-            )
-            for of, rows in json.loads(file.read_bytes()).items()
-            for row in rows
-        }
+        for table, row in ((of, row) for of, rows in json.loads(file.read_bytes()).items() for row in rows):
+            paper: Any = {name: row[name] for name in PaperNumbers.__annotations__ if name in row}
+            found[table, row["row"]] = Listed(row["position"], paper, row.get("paper_size"), row.get("here"))
+        return found
+    except FileNotFoundError:
+        return {}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{file}: expected tables and their rows, got {error!r}. Restore it from git; of your own results delete "

@@ -81,7 +81,8 @@ def test_runs_join_a_published_table_take_a_place_and_leave_it(tmp_path: Path) -
 
 
 def test_copies_take_the_place_of_another_runs_and_leave_their_own(tmp_path: Path) -> None:
-    one, other = (left(tmp_path / name, **{"a-seed1": run})["a-seed1"] for name, run in (("x", "r1"), ("y", "r2")))
+    one = left(tmp_path / "x", **{"a-seed1": "r1"})["a-seed1"]
+    other, beside = left(tmp_path / "y", **{"a-seed1": "r2", "a-seed11": "r3"}).values()
     own_file(other, "test_2017").unlink()
     artifacts.copy(tmp_path / "nowhere.json", other, "r2")
     assert artifacts.texts(other) == ["dev", "test"], "nothing to copy, and these are its own"
@@ -90,6 +91,7 @@ def test_copies_take_the_place_of_another_runs_and_leave_their_own(tmp_path: Pat
     assert artifacts.are_of(other, "r1", artifacts.texts(one))
     artifacts.copy(tmp_path / "nowhere.json", other, "r2")
     assert artifacts.texts(other) == [], "of another run than the record"
+    assert artifacts.texts(beside) == ["dev", "test"], "of a run whose name begins alike"
 
 
 def test_what_is_cut_off_or_overwritten_is_named_with_what_to_do(tmp_path: Path) -> None:
