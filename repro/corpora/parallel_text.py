@@ -16,6 +16,7 @@ import gzip
 import hashlib
 import io
 import re
+import stat
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -143,6 +144,8 @@ def text_fingerprint(path: Path) -> Fingerprint:
     is what `sha256sum` prints.
     """
     status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"{path}: expected a file, as it is read more than once, got a pipe or a folder.")
     return _fingerprint(path, status.st_size, status.st_mtime_ns)
 
 

@@ -1,6 +1,7 @@
 """python -m repro translate, score and export: what a finished run is good for, by hand."""
 
 import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -213,6 +214,7 @@ def test_an_export_is_whole_or_absent_and_named_where_damaged(
     ("arguments", "message"),
     [
         (("score", "{good}", "{short}"), "has 4 lines"),
+        (("score", "{good}", "{pipe}"), "pipe: expected a file, as it is read more than once, got a pipe"),
         (("translate", "{bad}"), "line 2 is not UTF-8"),
         (("export", "--format=safetensors", "{full}"), "holds something else than run"),
     ],
@@ -224,6 +226,8 @@ def test_bad_input_is_named_before_the_model_is_built(
     contents = {"good": "\n".join(LINES), "short": "one\n", "bad": b"one\n\xff\nthree\nfour"}
     places = {name: put(tmp_path / name, content) for name, content in contents.items()}
     places["full"] = put(tmp_path / "full" / "mine", "").parent
+    os.mkfifo(pipe := tmp_path / "pipe")
+    places["pipe"] = pipe
     assert message in asked(run, capsys, *(word.format(**places) for word in arguments), code=2)
 
 
