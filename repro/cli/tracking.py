@@ -176,7 +176,7 @@ def find_view(uri: str, scale: str, table: str, published: bool = False) -> tupl
     note, key = "", theirs if published else own or theirs
     if not key:
         if unknown := unknown_experiment(table):
-            raise ValueError(unknown)
+            raise ValueError(f"There are no runs of {table} at scale {scale}, and {unknown}")
         note = f"There are no runs of {table} at scale {scale} yet. {_way_to_runs(table, scale)}"
     elif not published and not own:
         note = f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published."

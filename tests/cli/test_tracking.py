@@ -138,7 +138,7 @@ def test_what_is_published_is_shown_where_it_is_asked_for_or_nothing_else_is_the
     )
     assert instead.endswith("viewStateShareKey=published-table3_B-grammar-en-de\n")
     assert " -m repro tracking sync --results results/laptop" in said("table2", "--published")
-    assert "table9 is not an experiment; did you mean table" in said("table9", code=2)
+    assert "laptop, and table9 is not an experiment; did you mean table" in said("table9", code=2)
 
 
 def test_a_server_of_others_is_shown_not_started(address: str, capsys: Said, monkeypatch: Patch) -> None:
