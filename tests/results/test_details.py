@@ -275,11 +275,8 @@ def test_the_frame_says_it_of_each_row_that_has_a_curve() -> None:
     silent = learned("silent", dev={}, system="ConvS2S")
     records = [learned(), rival, silent]
     frame = details.with_comparisons(made := table(records), records)
-    [line] = frame[frame["row"] == "rival"].to_dict("records")
-    assert (line["along/beside"], line["along/updates/crossings"], line["along/FLOPs/crossings"]) == (
-        "base", "15", "nowhere",
-    )  # fmt: skip
-    assert (line["along/updates/gap"], line["along/FLOPs/gap"]) == (3.0, 3.0)
+    columns = ["along/beside", *(f"along/{over}/{of}" for over in details.OVERS for of in ("crossings", "gap"))]
+    assert frame[frame["row"] == "rival"][columns].to_numpy().tolist() == [["base", "15", 3.0, "nowhere", 3.0]]
     assert list(frame["along/beside"].notna()) == [False, True, False]
     assert frame.attrs == made.attrs
     assert "along/beside" not in details.with_comparisons(table([learned(), silent]), [learned(), silent])

@@ -341,10 +341,8 @@ def test_on_other_text_a_row_is_compared_with_the_base_of_that_text_and_else_wit
     }  # fmt: skip
     intervals = dict(zip(frame["row"], frame.attrs["bleu_to_base"], strict=True))
     assert {row: of for row, of in intervals.items() if of} == {"h=1": (-1, None), "h=1, text x 2": (3, None)}
-    assert (
-        'Differences on other text than the base\'s are to the base that was trained there: "base, text x 2".'
-        in frame.attrs["notes"]
-    )
+    said = 'Differences on other text than the base\'s are to the base that was trained there: "base, text x 2".'
+    assert said in frame.attrs["notes"]
     along = compared([[one] for one in runs])
     found = {row: (of["along/beside"], of["along/updates/gap"]) for row, of in along.items()}
     assert found == {"h=1": ("base", 0.5), "h=1, text x 2": ("base, text x 2", 0.25)}

@@ -5,7 +5,6 @@ import io
 import runpy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from paper_runs import PAPER_SETTINGS, changed, paper_run
@@ -35,7 +34,6 @@ TABLE = Table(
 )
 N_HERE, N_PAPER = {"base": 540_000, "N=2": 310_000, "P_drop=0.2": 540_000}, {"N=2": 35_700_000}
 ROWS = listed([TABLE], BASE)
-CURVE: Any = {"step": [20, 40], "nll": [4.5, 3.25]}
 
 
 def runs() -> list[Record]:
@@ -44,8 +42,7 @@ def runs() -> list[Record]:
         paper_run(
             row.name, table, position=position, scale="laptop", hyper=vars(hyper).copy(),
             params={"here": N_HERE[row.name], "paper_size": N_PAPER.get(row.name, 65_110_016)},
-            paper=row.paper.numbers, curves={"train": CURVE, "dev": CURVE},
-            settings=PAPER_SETTINGS | {"claim": "signs"},
+            paper=row.paper.numbers, settings=PAPER_SETTINGS | {"claim": "signs"},
         )
         for table, position, row, hyper in rows_of([TABLE], HERE, [], Translation("en-de"))
     ]  # fmt: skip
