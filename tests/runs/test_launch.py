@@ -19,7 +19,7 @@ from waiting import free_port, until
 
 from repro import experiment
 from repro.results import record
-from repro.runs.launch import membership, refuse_other_processes
+from repro.runs.launch import ALONE, membership, refuse_other_processes
 from repro.runs.options import USUAL, Options, chosen_scale
 
 ROOT = Path(__file__).parents[2]
@@ -180,18 +180,14 @@ SMOKE = ("--scale=smoke", "--rows", "base", "--steps=4")
 LAUNCHER = (sys.executable, "-m", "torch.distributed.run")
 
 
-def environment(**more: str) -> dict[str, str]:
-    left = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-    kept = {name: value for name, value in os.environ.items() if name not in left and not name.startswith("SLURM_")}
-    return kept | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | more
-
-
-def typed(folder: Path, *command: str, **more: str) -> "subprocess.Popen[str]":
+def typed(folder: Path, *command: str) -> "subprocess.Popen[str]":
     """In a folder and a session of its own."""
     folder.mkdir(exist_ok=True)
+    kept = {name: value for name, value in os.environ.items() if name not in ALONE and not name.startswith("SLURM_")}
+    own = kept | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     with open(folder / "said", "a") as said:
         return subprocess.Popen(
-            command, cwd=folder, env=environment(**more), stdout=said, stderr=said, text=True, start_new_session=True
+            command, cwd=folder, env=own, stdout=said, stderr=said, text=True, start_new_session=True
         )
 
 

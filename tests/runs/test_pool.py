@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
+import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -84,27 +84,16 @@ class Play:
 
     def made(self, stop_when: str = "") -> dict[int, int]:
         """The exit code of each run; the sweep is asked to stop as soon as a file of that name is there."""
-        with own_signals():
-            signals, over = Signals(), threading.Event()
-
-            def watch() -> None:
-                for _ in range(int(PATIENCE / 0.02)):
-                    if over.wait(0.02) or (stop_when and Path(stop_when).exists()):
-                        break
-                signals.received = 0 if over.is_set() else signal.SIGINT
-
-            watching = threading.Thread(target=watch)
-            watching.start()
-            try:
-                with (
-                    Pool(self.command, Path("runs"), self.n_workers, signals) as workers,
-                    Progress("table", len(self.work)) as progress,
-                ):
-                    found = list(workers.make(self.work, progress))
-                    assert len(progress.lanes) == min(self.n_workers, len(self.work)), "a line for each that has work"
-            finally:
-                over.set()
-                watching.join()
+        with own_signals(), pytest.MonkeyPatch.context() as patch:
+            signals, end = Signals(), time.monotonic() + PATIENCE
+            asked = [Path(stop_when)] if stop_when else []
+            patch.setattr(signals, "should_stop", lambda: time.monotonic() > end or any(one.exists() for one in asked))
+            with (
+                Pool(self.command, Path("runs"), self.n_workers, signals) as workers,
+                Progress("table", len(self.work)) as progress,
+            ):
+                found = list(workers.make(self.work, progress))
+                assert len(progress.lanes) == min(self.n_workers, len(self.work)), "a line for each that has work"
             assert not signals.children
         for one in found:
             assert (one.record is not None) == (one.code == 0)
@@ -291,11 +280,7 @@ def alone(typed: tuple[Path, str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "sweeps",
-    [
-        pytest.param([["--jobs=2"]], id="2 jobs"),
-        pytest.param([[f"--shard={i}/2", "--jobs=1"] for i in (1, 2)], id="shards", marks=pytest.mark.faults),
-    ],
+    "sweeps", [[["--jobs=2"]], pytest.param([[f"--shard={i}/2", "--jobs=1"] for i in (1, 2)], marks=pytest.mark.faults)]
 )
 def test_the_records_are_those_of_one_process_to_the_bit(
     sweeps: list[list[str]], alone: dict[str, Any], tmp_path: Path, template: Path
@@ -324,15 +309,8 @@ def trains(folder: Path) -> "tuple[subprocess.Popen[bytes], list[psutil.Process]
 
 
 def workers_of(sweep: "subprocess.Popen[bytes]") -> list[psutil.Process]:
-    return [one for one in psutil.Process(sweep.pid).children() if "table3_A.py" in command_of(one)]
-
-
-def command_of(one: psutil.Process) -> str:
-    """Nothing of one that has ended in between: a sweep asks git, too."""
-    try:
-        return " ".join(one.cmdline())
-    except psutil.NoSuchProcess:
-        return ""
+    started = [one for one in psutil.process_iter(["ppid", "cmdline"]) if one.info["ppid"] == sweep.pid]
+    return [one for one in started if "table3_A.py" in " ".join(one.info["cmdline"] or ())]  # it asks git, too
 
 
 @pytest.mark.faults

@@ -175,16 +175,12 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.copytree(places.PACKAGE, tmp_path / "repro", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "repro")
     yield tmp_path / "repro"
-    forget()
-
-
-def forget() -> None:
     provenance._code.cache_clear()
 
 
 def ids_of(rows: list[Row]) -> dict[str, str]:
     """The run of each row, seed 1, as the code stands now."""
-    forget()
+    provenance._code.cache_clear()
     found = {}
     for row in rows:
         task, hyper = row.task or Translation("en-de"), row.at(SCALES["laptop"].base)

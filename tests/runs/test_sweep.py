@@ -7,7 +7,6 @@ import re
 import shlex
 import shutil
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
@@ -18,7 +17,6 @@ from own_signals import places
 from text_folders import own_text, text_folder
 
 from repro.experiment import Paper, Row, main_of
-from repro.model.config import Hyper
 from repro.model.cost import n_parameters
 from repro.results.frame import ResultSet, noted_rows
 from repro.results.places import experiment_files
@@ -104,15 +102,11 @@ def test_needed_is_what_runs_keep_and_the_largest_in_training(tmp_path: Path, mo
 
 
 def experiment(name: str, *rows: str) -> ModuleType:
-    module = ModuleType(name, f"Table {name}.")
-    made = [Row(row, partial(warmer, by=sum(f"{name} {row}".encode())), Paper(bleu=1.0)) for row in rows]
+    """Rows that differ from the base at no cost."""
+    module, by = ModuleType(name, f"Table {name}."), {row: sum(f"{name} {row}".encode()) for row in rows}
+    made = [Row(row, lambda base, n=n: replace(base, warmup=base.warmup + n), Paper(bleu=1.0)) for row, n in by.items()]
     vars(module).update(__file__=f"{name}.py", TABLE=name, ROWS=made)
     return module
-
-
-def warmer(base: Hyper, by: int) -> Hyper:
-    """Another row than the base, at no cost."""
-    return replace(base, warmup=base.warmup + by)
 
 
 def launch(folder: Path, *experiments: ModuleType, rows: list[str]) -> None:

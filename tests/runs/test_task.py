@@ -184,16 +184,12 @@ def make(folder: Path, text: Path, *more: str) -> None:
         main("table4", ROWS, [*asked, *places(folder, *more)])
 
 
-def left(folder: Path) -> Record:
-    [file] = (folder / "runs").glob("*/record.json")
-    return record.load(file)
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, trees: list[Tree]) -> Made:
     folder = tmp_path_factory.mktemp("parsed")
     make(folder, treebank(folder / "text", trees), "--rows", "WSJ only")
-    return Made(folder, left(folder))
+    [file] = (folder / "runs").glob("*/record.json")
+    return Made(folder, record.load(file))
 
 
 def test_a_run_leaves_a_record_with_all_its_scores_and_its_search(made: Made) -> None:

@@ -97,15 +97,8 @@ def listening(pids: list[int]) -> set[str]:
 
 def workers_of(folder: Path) -> list[int]:
     """The processes that make runs of a sweep for a task of Ray's."""
-    mine = []
-    for process in psutil.process_iter():
-        try:
-            words = process.cmdline()
-            if f"--runs-dir={folder / 'runs'}" in words and "--shard" in words:
-                mine.append(process.pid)
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            pass
-    return mine
+    words = {f"--runs-dir={folder / 'runs'}", "--shard"}
+    return [one.pid for one in psutil.process_iter(["cmdline"]) if words <= {*(one.info["cmdline"] or ())}]
 
 
 def kill(pids: list[int], number: int = signal.SIGKILL) -> None:
