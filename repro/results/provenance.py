@@ -336,8 +336,8 @@ def system_text(system: Any) -> str:
 
 
 def _refused(value: Any) -> ValueError:
-    advice = "Give a class at the top of a module, or functools.partial of one with classes, functions and numbers."
-    return ValueError(f"A system: expected what has a name of its own, got {value!r}. {advice}")
+    expected = "a class at the top of a module, or functools.partial of one with classes, functions and numbers"
+    return ValueError(f"A system: expected {expected}, got {value!r}.")
 
 
 def _modules(system: Any) -> dict[str, Path]:

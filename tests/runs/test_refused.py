@@ -132,7 +132,7 @@ def test_a_system_without_a_name_stops_its_own_row_alone() -> None:
     [(_, _, found, _)] = rows_of([table], SMOKE.base, ["fine"], TASK)
     assert found.name == "fine"
     for chosen in ([], ["nameless"]):
-        with pytest.raises(ValueError, match="A system: expected what has a name of its own"):
+        with pytest.raises(ValueError, match="A system: expected a class at the top of a module"):
             rows_of([table], SMOKE.base, chosen, TASK)
 
 

@@ -185,13 +185,9 @@ TYPED_IN = type("Mine", (Toy,), {"__module__": "__main__"})
 @pytest.mark.parametrize(
     ("system", "options", "message"),
     [
-        (
-            lambda hyper, size: Toy(hyper, size),
-            [],
-            "A system: expected what has a name of its own, got <function <lambda>",
-        ),
-        (Toy(SCALES["smoke"].base, 7), [], "A system: expected what has a name of its own, got Toy("),
-        (partial(Toy, depth="3"), [], "A system: expected what has a name of its own, got '3'"),
+        (same, [], "of one with classes, functions and numbers, got <function same"),
+        (Toy(SCALES["smoke"].base, 7), [], "A system: expected a class at the top of a module, or functools.partial"),
+        (partial(Toy, depth="3"), [], "of one with classes, functions and numbers, got '3'."),
         (TYPED_IN, [], "A system: Mine was typed in. Put it into a file and import it."),  # as in a notebook
         (Huge, [], "Huge: expected a width that fits into the 350,208 parameters of the base outside its embedding"),
         (lacking, [], "Lacking lacks embedding, encode, decode, start, advance, prepacked, reads_ragged, in_ctr"),
