@@ -279,14 +279,14 @@ def generated(name: str, cache: Path, sizes: GrammarSizes | None) -> Path:
     if sizes is None:
         raise ValueError(f"Corpus {name!r} is generated: expected its sizes, got none. Take those of a scale.")
     counts = {"n_train": sizes.n_train, "n_dev": sizes.n_dev, "n_test": sizes.n_test}
-    write: Callable[..., Any] = generate.write_grammar
+    write: Callable[..., None] = generate.write_grammar
     if CORPORA[name].trees is not None:
         counts["n_silver"], write = sizes.n_silver, generate.write_grammar_trees
     code = b"".join(file.read_bytes() for file in sorted(Path(str(generate.__file__)).parent.glob("*.*")))
     numbers = "-".join(map(str, (*counts.values(), sizes.seed)))
     folder = cache / f"{name}-{numbers}-{hashlib.sha256(code).hexdigest()[:12]}"
 
-    made_once(folder, lambda empty: write(empty, **counts, seed=sizes.seed) or {})
+    made_once(folder, lambda empty: write(empty, **counts, seed=sizes.seed))
     return folder
 
 

@@ -139,7 +139,7 @@ def prepare(
         about=dict(corpus.about),
     )
     notes = (*corpus.notes, *unlisted(told, corpus.vocabulary))  # raises before the card is there
-    made_once(encoded / "card", functools.partial(_write_card, told))
+    made_once(encoded / "card", lambda empty: atomic.write_json(empty / "data_card.json", told))
     return Prepared(
         tokenizer=tokenizer,
         **splits,
@@ -334,12 +334,6 @@ def _split(
     shards = Shards(folder, n_shards=len(facts), dtype=dtype)
     source, target = (Store(shards, side) for side in SIDES)
     return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped), pieces=pieces), facts
-
-
-def _write_card(card: Mapping[str, Any], folder: Path) -> FolderFacts:
-    """It returns no facts, as the card has them."""
-    atomic.write_json(folder / "data_card.json", card)
-    return {}
 
 
 # Processes -------------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ AGAIN = "Delete the folder; it is made again."
 T = TypeVar("T")
 
 
-def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """Fill `folder` by `make` if it is absent or damaged; return the facts that `make` returned.
+def made_once(folder: Path, make: Callable[[Path], dict[str, Any] | None]) -> dict[str, Any]:
+    """Fill `folder` by `make` if it is absent or damaged; return the facts that `make` returned, if any.
 
     The work is done under a temporary name (`.*.making`), so what an interrupted process leaves is never read; the
     next process that makes the folder removes it. Processes that make the same folder at once need no lock: all
@@ -26,7 +26,7 @@ def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str,
     with suppress(FileNotFoundError, ValueError):
         return verified(folder)
     with _making(folder) as work:
-        facts = make(work)
+        facts = make(work) or {}
         files = {path.name: _sha256(path) for path in sorted(work.iterdir())}
         signed_json.write(work / MANIFEST, {"facts": facts, "files": files})
         with atomic.named(folder):
