@@ -150,6 +150,7 @@ def test_rows_of_a_program_stand_in_one_table_in_the_order_of_their_first_runs(o
         ("h=4", {}, "expected a row as TABLE/ROW, such as table3_A/h=4, or base, or a Row; got 'h=4'"),
         ("table3_A/h=5", {}, "Unknown row 'h=5' of table3_A; expected some of base, h=1"),
         ("base", {"jobs": 2}, "jobs: expected options of one run, which are corpus, pair,"),
+        ("base", {"seed": -1}, "expected a whole number from 1 on as seed, got -1"),
         ("base", {"precision": "fp16"}, "--precision: expected one of fp32, bf16, got 'fp16'"),
         ("base", {"scale": "smoke-2-devices-bf16"}, "says --devices 2: expected options of one run in this process"),
     ],
@@ -268,8 +269,13 @@ def test_attention_is_that_of_the_model_drawn_and_with_its_tokens(loaded: Loaded
 def test_bad_lines_are_named(loaded: Loaded) -> None:
     with pytest.raises(ValueError, match=r"lines: expected a list of lines, got one text"):
         loaded.translate("the cat")
+    with pytest.raises(ValueError, match=r"sources: expected lines of text, got 'a\\nb' as number 2\."):
+        loaded.score(["a", "a\nb"], ["a", "b"])
     with pytest.raises(ValueError, match="expected as many sources as targets, and one at least; got 2 and 1"):
         loaded.score(["a", "b"], ["a"])
+    for line, why in {"cat " * 5_000: "is longer than 5,000 characters", "a\0b": "holds a NUL character"}.items():
+        with pytest.raises(ValueError, match=f"lines: number 2 {why}"):
+            loaded.translate(["a", line])
     with pytest.raises(ValueError, match="expected a run that parses"):
         loaded.parse(["a b"])
 

@@ -48,7 +48,10 @@ class Loaded:
     def translate(
         self, lines: Iterable[str], *, beam: int = PAPER_SEARCH.beam, alpha: float = PAPER_SEARCH.alpha
     ) -> list[str]:
-        """The translation of each line, "" for a blank one. Raises ValueError for one text, or a run that parses."""
+        """The translation of each line; empty for a blank line.
+
+        Raises ValueError for what is no line of text, an impossible search, and a run that parses.
+        """
         from repro.runs.load import check_translates, outputs
 
         check_translates(self.record)
@@ -67,7 +70,10 @@ class Loaded:
         return [bracketed(one.tree, "TOP") if one else "" for one in found]
 
     def score(self, sources: Iterable[str], targets: Iterable[str]) -> "SentenceScores":
-        """How likely `targets` are as outputs for `sources`, in nats. Raises ValueError for sides of unequal length."""
+        """How likely `targets` are as outputs for `sources`: log-probabilities in nats, of each and of all.
+
+        Raises ValueError for what is no line of text, and for sides of unequal length.
+        """
         from repro.runs.load import score_sentences
 
         with ONE_AT_A_TIME:
@@ -113,6 +119,8 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
     table, name = _meant(row)
     if unknown := sorted(options.keys() - {*TAKEN}):
         raise ValueError(f"{', '.join(unknown)}: expected options of one run, which are {', '.join(TAKEN)}.")
+    if seed < 1:
+        raise ValueError(f"expected a whole number from 1 on as seed, got {seed}.")
     folders = {option: Path(value) for option, value in options.items() if option.endswith("_dir")}
     lists = {option: tuple(value) for option, value in options.items() if isinstance(value, list)}
     return made_here(table, Options(scale=scale, seeds=Seeds((seed,)), rows=(name,), **options | folders | lists))
@@ -161,10 +169,20 @@ def _meant(row: "str | Row") -> "tuple[Table, str]":
 
 
 def _lines(lines: Iterable[str], name: str) -> list[str]:
-    """The lines, blank ones as "". Raises ValueError for one text instead of a list."""
+    """The lines, blank ones as "". Raises ValueError for one text instead of a list, and for what no file may hold."""
+    from repro.corpora.parallel_text import as_text
+
     if isinstance(lines, str):
         raise ValueError(f"{name}: expected a list of lines, got one text. Write [text], or text.split('\\n').")
-    return [line if line.strip() else "" for line in lines]
+    made = []
+    for number, line in enumerate(lines, start=1):
+        if "\n" in line:
+            raise ValueError(f"{name}: expected lines of text, got {line!r} as number {number}.")
+        try:
+            made.append(as_text(line.encode()) if line.strip() else "")
+        except ValueError as reason:
+            raise ValueError(f"{name}: number {number} {reason}. Correct it.") from None
+    return made
 
 
 def _readable(frame: "DataFrame") -> "DataFrame":
