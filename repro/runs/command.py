@@ -210,9 +210,10 @@ def _write_through(name: str) -> None:
 
 
 class Signals:
-    """Ctrl-C, SIGTERM and what schedulers send: before training they end the process, as in any command.
+    """Ctrl-C, SIGTERM and what schedulers send before the end: before training they end the process, as in any command.
 
-    In training the first only sets a flag: the run stops at its next step, with a checkpoint. A second ends it at once.
+    In training the first is answered at once and only sets a flag: the run stops at its next optimizer step, with a
+    checkpoint. A second ends the process. The exit code is 128 plus the signal's number: 130, 143, 129, 138.
     """
 
     def __init__(self) -> None:

@@ -57,7 +57,10 @@ def repeated_lines(lines: Iterable[Line]) -> tuple[int, list[str]]:
 def determinism(
     report: ReproducibilityReport, plan: str, shares: int, lines: Sequence[Line], weights: str | None
 ) -> Determinism:
-    """The badge, what it rests on, and what speaks against a higher one; `plan` is what `shares` should have read."""
+    """The badge, the digests and counts it rests on, and in words what speaks against a higher one.
+
+    `plan` is the digest of what should have been read, `shares` in how many micro-batches.
+    """
     n, unequal = repeated_lines(lines)
     now = report.conditions[-1][1] if report.conditions else {}
     against = list(changes(report.conditions))

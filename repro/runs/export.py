@@ -1,4 +1,8 @@
-"""Exported models: a finished run as a folder for Hugging Face, for CTranslate2, or of plain safetensors."""
+"""Exported models: a finished run as a folder for Hugging Face, for CTranslate2, or of plain safetensors.
+
+The folder holds weights, configuration and tokenizer, the record of the run, and a model card made from it
+(`README.md`), in which no number is typed by hand.
+"""
 
 import hashlib
 import json
@@ -20,7 +24,11 @@ OF_RUN = ("run", "table", "row", "scale", "seed", "pair", "hyper", "tokenizer") 
 
 
 def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: Path) -> None:
-    """Write the export, whole or not at all. Raises ValueError for a folder that holds anything else."""
+    """Write the export under a temporary name, so that `folder` is whole or absent; keeps one that holds this export.
+
+    Raises ValueError for a folder that holds anything else, or whose files are not what was written: nothing in it is
+    ever deleted. Also raises it for a row that the format cannot express.
+    """
     place = folder.resolve()
     if place.exists() and not place.is_dir():
         raise ValueError(f"expected a folder, got {folder}, which is a file. Name another.")

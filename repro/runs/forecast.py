@@ -164,7 +164,10 @@ def estimates(runs: Sequence[RunDir], options: Options) -> tuple[list[float], bo
 
 
 def card_for(options: Options) -> Card | None:
-    """The card whose published rates tell how long runs take, if any; nobody trains the paper's size on a processor."""
+    """The card whose published rates tell how long runs take; None where they are made here, or on machines like this.
+
+    A dry run of models of the paper's size is for a card, since nobody trains those on a processor.
+    """
     if options.hardware:
         return CARDS[options.hardware]
     has_gpu_or_begins = this_machine().device != this_machine().cpu or not options.dry_run
@@ -207,7 +210,11 @@ def _n_parameters(run: RunDir) -> int:
 
 
 def memory_of(run: RunDir) -> int:
-    """Peak resident bytes of a process that makes this run here; on a GPU an upper bound of those of the host."""
+    """Peak resident bytes of a process that makes this run here; on a GPU an upper bound of those of the host.
+
+    For each token and layer, the backward pass keeps what enters and leaves the products, norms and dropout of both
+    stacks. `tests/runs/test_forecast.py` compares the forecast with the peaks of published runs.
+    """
     scale, hyper = run.scale, run.spec.hyper
     tokens = min(scale.batch_tokens, scale.device_tokens)
     width = hyper.n_heads * (2 * hyper.d_k + hyper.d_v)
@@ -217,7 +224,10 @@ def memory_of(run: RunDir) -> int:
 
 
 def parallelism(runs: Sequence[RunDir], options: Options) -> tuple[int, str]:
-    """How many runs at a time, and why. Raises ValueError where more were asked for than is possible."""
+    """How many runs at a time, as asked for or as processors, GPUs and memory allow, and why.
+
+    Raises ValueError where more were asked for than is possible.
+    """
     if options.processes > 1:
         if (options.jobs or 1) > 1:
             raise ValueError(f"--jobs {options.jobs}: runs of {options.processes} processes go one at a time.")
@@ -273,7 +283,11 @@ def sweep_bytes(runs: Sequence[RunDir]) -> int:
 
 
 def check_room(runs: Sequence[RunDir], folder: Path) -> str:
-    """In words, the disk space that the runs still need and what is free. Raises DiskError where that is too little."""
+    """In words, the disk space that the runs still need and what is free. Raises DiskError where that is too little.
+
+    The runs need what each keeps when finished, and for one of them what it takes in training; a run that begins checks
+    again. Checkpoints on the disk are subtracted, but another version may have made them: one run must fit at least.
+    """
     needed = max(sweep_bytes(runs) - sum(run.held() for run in runs), *map(run_bytes, runs), 0)
     there = atomic.free(folder)
     room = f"Disk: {size(needed)} needed in {folder}, {'unknown' if there is None else size(there)} free"

@@ -1,6 +1,8 @@
-"""The processes that share each update of a run. `--devices N` starts them on one machine, by PyTorch's launcher.
+"""The processes that share each update of a run: who started them; and `--devices N`, which starts them itself.
 
-On several machines torchrun or srun say in the environment how many processes there are and which one this is.
+On one machine, PyTorch's launcher starts this command once for each device, with one exit code for all. On several
+machines torchrun or srun say in the environment how many processes there are and which one this is: `membership` reads
+it.
 """
 
 import re
@@ -23,7 +25,11 @@ NAMES = {
 
 
 def membership(environment: Environment) -> Peer | None:
-    """Which process this is among those that share each update; None for one alone. Raises ValueError for leftovers."""
+    """Which process this is among those that share each update; None where no launcher started it.
+
+    Raises ValueError for leftover variables in a process that no launcher started: as rank 1 it would wait silently for
+    a rank 0 that never comes. A single task of srun may start its own processes.
+    """
     if "TORCHELASTIC_RUN_ID" in environment:
         return _read("torchrun", environment)
     if environment.get("SLURM_STEP_NUM_TASKS", "1") != "1":
@@ -60,7 +66,10 @@ def _read(launcher: str, environment: Environment) -> Peer:
 
 
 def refuse_other_processes(found: Peer | None, processes: int) -> None:
-    """Raise ValueError where a launcher started more or fewer processes than `--devices` or the scale's name say."""
+    """Raise ValueError where a launcher started a different number of processes from what the run waits for.
+
+    `--devices` may say another, or the name of a scale, such as smoke-2-devices.
+    """
     if found is not None and found.processes != processes:
         raise ValueError(
             f"{found.launcher} started {found.processes} in all, but the run asks for {processes} processes. If they "
@@ -69,7 +78,11 @@ def refuse_other_processes(found: Peer | None, processes: int) -> None:
 
 
 def launch(command: Sequence[str], devices: int) -> int:
-    """Run a script in `devices` processes, which get our signals too; the exit code of the first that failed."""
+    """Run a script with its arguments in `devices` processes on this machine, to their end.
+
+    Returns the exit code of the first process that failed, as a shell would show it; the launcher's own command returns
+    1 for any failure. A signal sent to this process is passed on; the code is then 128 plus its number.
+    """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run

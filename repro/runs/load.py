@@ -1,5 +1,7 @@
 """A finished run, opened and put to use: lines in, translations, trees, scores and attention out.
 
+It left a model with the averaged weights, and its tokenizer. Commands use it, and programs.
+
 Letters: H heads, Q queries (tokens that look), K keys (tokens that are looked at).
 """
 
@@ -59,7 +61,10 @@ def finished(folder: Path) -> Record:
 
 
 def open_run(folder: Path, system: Any = None) -> Trained:
-    """The run of `folder` (runs/<id>, or its export to safetensors). `system`: None is that of the experiment file."""
+    """The run of `folder` (runs/<id>, or its export to safetensors), ready for work. A ValueError says what is missing.
+
+    `system` is that of its row; None: the one in the experiment file.
+    """
     from repro.data.tokenizer import Tokenizer
     from repro.model.build import build
     from repro.training.checkpoint import averaged
@@ -84,7 +89,10 @@ def open_run(folder: Path, system: Any = None) -> Trained:
 
 
 def _exported_tensors(folder: Path) -> "dict[str, Tensor] | None":
-    """The weights in a folder that was exported to "safetensors"; None where the folder is no export."""
+    """The weights in a folder that was exported to "safetensors"; None where the folder is no export.
+
+    Raises ValueError for another format and for weights that are not those that were written.
+    """
     origin = origin_of(folder)
     if "format" not in origin:
         return None
@@ -108,7 +116,11 @@ def origin_of(folder: Path) -> dict[str, Any]:
 
 
 def system_of(run: Record, given: Any = None) -> Any:
-    """The system that is `given`, or that of the row in its experiment file, which is executed; None: Transformer."""
+    """The system of a run: the one that is `given`, or that of its row in the experiment file; None: the Transformer.
+
+    The file is found by the table's name alone, in the folder `experiments` here or of this code, and is executed: a
+    record names its row, never the place of code. Raises ValueError where there is none, or another system.
+    """
     system, file = given, "its file"
     if given is None and run.system is not None:
         places = [folder / f"{run.table}.py" for folder in (EXPERIMENTS, experiment_files())]
@@ -154,7 +166,10 @@ def check_parses(run: Record) -> None:
 def outputs(
     trained: Trained, lines: Sequence[str], search: Search, *, backend: Any = "torch", bf16: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Each line with the run's output for it. Raises ValueError for a line that is too long."""
+    """Each line with the run's output for it; an empty line has an empty output.
+
+    Raises ValueError for a line that is too long.
+    """
     from repro.decoding.backend import opened
 
     numbers = [number for number, line in enumerate(lines, 1) if line]
@@ -170,7 +185,10 @@ def outputs(
 def trees(
     trained: Trained, sentences: Sequence[Sequence[str]], search: Search, *, backend: Any = "torch", bf16: bool = False
 ) -> Iterator[Mended | None]:
-    """The tree of each sentence, given by its words, and what was mended in it; None for an empty sentence."""
+    """The tree of each sentence, given by its words, and what was mended in it; None for an empty sentence.
+
+    Brackets among the words are spelled as treebanks spell them, since in a tree they mean something else.
+    """
     lines = [" ".join(words).replace("(", "-LRB-").replace(")", "-RRB-") for words in sentences]
     found = outputs(trained, lines, search, backend=backend, bf16=bf16)
     return (mended(text, words.split(" ")) if words else None for words, text in found)
@@ -205,7 +223,10 @@ class SentenceScores:
 
 
 def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[str]) -> SentenceScores:
-    """How likely `targets` are as outputs for `sources`, line by line. Raises ValueError where a line is too long."""
+    """How likely `targets` are as outputs for `sources`, line by line.
+
+    Raises ValueError for sides of unequal length and a line that is too long.
+    """
     import torch
 
     from repro.data.batch import DevBatches
@@ -243,7 +264,10 @@ class Attention:
         return f"<attention from {len(self.source_tokens)} to {len(self.target_tokens)} tokens; {parts}>"
 
     def head(self, part: str, layer: int, head: int) -> "DataFrame":
-        """The weights of one head: rows are queries, columns keys; layers and heads count from 1. Raises ValueError."""
+        """The weights of one head: a row for each query token, a column for each key; layers and heads count from 1.
+
+        Raises ValueError for a head that the model does not have.
+        """
         from pandas import DataFrame
 
         if head not in range(1, 1 + len(self.weights.get((part, layer), ()))):
@@ -254,7 +278,10 @@ class Attention:
         return DataFrame(self.weights[part, layer][head - 1], index=list(looking), columns=list(seen))
 
     def plot(self, part: str = "cross", layer: int | None = None, head: int | None = None) -> "Figure":
-        """A picture of one head, or of the mean over those of a layer, by default the last; queries are on the left."""
+        """A picture of one head, or of the mean over the heads of a layer, by default the last layer.
+
+        Queries are on the left, keys above. Raises ValueError for a head that the model does not have.
+        """
         from matplotlib.figure import Figure
 
         of_part = [number for name, number in self.weights if name == part]

@@ -1,4 +1,8 @@
-"""This machine: its processors and memory, and its cards (GPUs): whether PyTorch can use them, and what is refused."""
+"""This machine: its processors and memory, and its cards (GPUs): whether PyTorch can use them, and what is refused.
+
+The driver's own command is asked which cards there are: PyTorch takes seconds to ask, and finds none where the driver
+is too old for it.
+"""
 
 import os
 import re
@@ -20,7 +24,10 @@ PATIENCE = 60.0  # seconds for the answer of the driver, which may have to wake 
 
 
 def processors() -> int:
-    """How many processors this process may use: the size of its CPU set, or what its control group grants."""
+    """How many processors this process may use: more threads than that wait for each other.
+
+    The size of its CPU set, or the number that its control group grants, whichever is less.
+    """
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(usable, granted() or usable)
 
@@ -35,7 +42,10 @@ def granted(root: Path = CGROUP) -> int | None:
 
 
 def free_memory(cgroup: Path = CGROUP) -> int:
-    """Bytes that new processes may take, of this machine or its control group, whose file cache counts as free."""
+    """Bytes that new processes may take without pushing others out.
+
+    Of this machine, or of the control group that this process is in, whichever leaves less; its file cache is free.
+    """
     free = psutil.virtual_memory().available
     try:
         most, used = (int((cgroup / f"memory.{name}").read_bytes()) for name in ("max", "current"))
@@ -120,7 +130,10 @@ def _why_not() -> str:
 
 
 def has_kernels(capability: tuple[int, int], kernels: Sequence[str]) -> bool:
-    """Whether machine code (sm_80), or an intermediate (compute_90), runs on a card of this compute capability."""
+    """Whether code for these architectures, such as sm_80 or compute_90, runs on a card of this compute capability.
+
+    Machine code (sm) runs within its generation, on the same or a newer card; the intermediate (compute) on any newer.
+    """
     named = [re.fullmatch(r"(sm|compute)_(\d+)(\d)[af]?", name) for name in kernels]
     made_for = [(found[1], (int(found[2]), int(found[3]))) for found in named if found]
     return any(of <= capability and (kind == "compute" or of[0] == capability[0]) for kind, of in made_for)

@@ -36,7 +36,10 @@ ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # what Ray does by its
 
 
 def make_run(words: Sequence[str], folder: str, log: str, environment: Mapping[str, str]) -> int:
-    """The task of Ray: run a command; its exit code. Raises ChildProcessError if killed, to be begun again."""
+    """The task of Ray: run a command to its end and return its exit code. Cancelled, it asks the command to stop.
+
+    Raises ChildProcessError where the command was killed, so that Ray starts the task again.
+    """
     with tempfile.TemporaryDirectory(prefix="attention-repro-") as tables, open(log, "ab") as printed:
         process = subprocess.Popen(
             [*words, "--results-dir", tables],  # the tables are made where the sweep is
@@ -58,7 +61,11 @@ def make_run(words: Sequence[str], folder: str, log: str, environment: Mapping[s
 
 
 def joined() -> Any:
-    """The module `ray`, connected to the cluster or to a Ray that is started here. Raises ValueError without one."""
+    """The module `ray`, connected to the cluster, or to a Ray that is started on this machine's loopback address.
+
+    Ray's signal handlers are replaced by those from before, so that a sweep stops as it always does. Raises ValueError
+    where there is no Ray.
+    """
     address = os.environ.get("RAY_ADDRESS", "local")
     own: dict[str, Any] = {}
     if address == "local":

@@ -348,7 +348,10 @@ def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
 
 
 def options_of(name: str) -> Options | None:
-    """The options that the name of a folder stands for, with `OWN_TEXT` as `data_dir`; None if no options make it."""
+    """The options that the name of a folder stands for; None for a name that no options make, as in older code.
+
+    For a text of one's own, `data_dir` is `OWN_TEXT`. Raises ValueError for options that this machine cannot have.
+    """
     if (found := NAME.fullmatch(name)) is None:
         return None
     said: dict[str, Any] = {part: value for part, value in found.groupdict().items() if value is not None}
@@ -368,7 +371,11 @@ def options_of(name: str) -> Options | None:
 
 
 def spelled_out(options: Options) -> Options:
-    """The options, with those that the scale's name stands for written out; what was typed beside the name counts."""
+    """The options, with those that the scale's name stands for written out; unchanged if it is a plain scale.
+
+    What was typed beside the name counts. Raises ValueError for the name of a text of one's own, which does not say
+    where the text is.
+    """
     if options.scale in SCALES or (named := options_of(options.scale)) is None:
         return options
     if named.data_dir:

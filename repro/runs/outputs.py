@@ -1,8 +1,9 @@
 """What stands beside the record of a run: its outputs, scores on other test sets, what its heads and search do inside.
 
 Outputs are kept when a run is made, and scored again before they are published. The others are made from the
-checkpoints, last of all, also for runs that finished earlier. What is looked inside of is the paper's sentences, and of
-dev where the text is generated: most texts may not be passed on.
+checkpoints of the run and written to its folder, last of all, so the same command makes them for runs that finished
+earlier. Other test sets lie beside the text; for Multi30k others report those of 2016, 2017 and MSCOCO. What is looked
+inside of is the paper's sentences, and of dev where the text is generated: most texts may not be passed on.
 """
 
 import hashlib
@@ -47,7 +48,11 @@ NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 
 
 
 def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
-    """Save the run's translations, or the counts of its brackets, beside its record, if its folder still has them."""
+    """Save the run's translations beside its record under `results`, with what its BLEU is computed from.
+
+    For a run that parses, save the counts that its F1 is made of. Where the folder of the run no longer has its
+    outputs, nothing is kept there, and publishing says so.
+    """
     place, held_out = path(results, record), {split: getattr(run.prepared, split) for split in SPLITS}
     files, parses = {split: run.folder / f"{split}.hyp" for split in SPLITS}, has_brackets(record)
     if not (parses or has_sentences(record)) or not all(file.exists() for file in files.values()):
@@ -76,7 +81,10 @@ def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
 
 
 def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
-    """The counts of a parser's outputs, sentence by sentence. Not part of the task, so they make no run another."""
+    """The counts of a parser's outputs, sentence by sentence; both sides are lines of brackets and tags.
+
+    This is not part of the task: what a run shows besides its scores must not make it a different run.
+    """
     from repro.decoding.evalb import count_brackets, n_leaves, n_words, tree_of
 
     gold = [tree_of(line, n_leaves(line)).tree for line in references]
@@ -93,7 +101,11 @@ def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
 
 
 def rescored(record: Record, results: Path, cache: Path) -> str | None:
-    """Why translations beside a record do not score what it says; None where they do, or the text is not at hand."""
+    """Why the translations beside a record under `results` do not score what it says; None where they do.
+
+    Those of other test sets that lie here count, too. Also None where its text is not at hand: then the counts that
+    were kept stand in for it.
+    """
     from repro.decoding.bleu import translation_scores
 
     if (corpus := at_hand(record, cache)) is None:

@@ -1,10 +1,14 @@
 """Makes the runs of a sweep: in this process one after the other, or by a pool of processes on this machine.
 
-A run without a record is still to be made, and whoever makes it holds its lease. The pool has a thread for each worker,
-which hands it one run at a time. A worker is this command, started again: it plans the same runs, so the sweep names
-one by its number. Messages are lines of JSON on its standard input and output; what else it prints is shown as it is,
-and what libraries write to standard error goes to its log. It stops with a checkpoint when the sweep sends SIGTERM or
-is gone. If a worker dies, another one resumes its run.
+`on_ray.py` has Ray make them. Under Slurm each task of an array is a command of its own, with `--shard`
+(`docs/sweep.sbatch`). None of them keeps a queue: a run without a record is still to be made, and whoever makes it
+holds its lease.
+
+The pool has a thread for each worker, which hands it one run at a time. A worker is this command, started again. It
+plans the same runs from the same arguments as the sweep, which therefore names one by its number. Messages are lines of
+JSON on its standard input and output; what else it prints is shown as it is, and what libraries write to standard error
+goes to its log. It stops with a checkpoint when the sweep sends SIGTERM or is gone. If a worker dies, another one
+resumes its run.
 
     to it    {"number": 7, "run": "<id>"}
     from it  {"ready": true}    {"say": text}    {"begin": what, "total": n}    {"step": done, "numbers": {...}}
@@ -67,7 +71,10 @@ class Executor(ExitStack):
 
     @abstractmethod
     def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
-        """Make the runs in the order given; yields how each ended: where it was stopped, with a code above 128."""
+        """Make the runs in the order given; yields how each ended. An error of one is printed, and others go on.
+
+        When asked to stop, it begins no further run; those in progress end with a checkpoint and a code above 128.
+        """
 
 
 class InProcess(Executor):
@@ -78,7 +85,10 @@ class InProcess(Executor):
         self.tracker, self.signals, self.group = tracker, signals, group
 
     def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
-        """Make one run after the other; errors that every run would meet are raised, and of an only run any."""
+        """Make one run after the other.
+
+        Errors that every run would meet are raised: that of an only run, of a disk, of processes that share a run.
+        """
         lane = progress.lane()
         for run in runs:
             self.signals.training = True
@@ -109,7 +119,10 @@ def attempt(
     should_stop: Callable[[], bool],
     group: "Group | None" = None,
 ) -> tuple[Record | None, int]:
-    """Make a run. Returns its record and 0, or None and an exit code, whose reason is told. Other errors are raised."""
+    """Make a run. Returns its record and 0, or None and an exit code; `watched` is told the reason.
+
+    Other errors are raised. `group` are the processes that share each update, None: this one alone.
+    """
     from repro.runs.run import Run, Stopped
     from repro.training.loop import OutOfMemory
 
@@ -212,7 +225,10 @@ class Worker:
 
 
 class Pool(Executor):
-    """`n_workers` workers that `command` starts at once: they import while the sweep prepares the text."""
+    """An executor with `n_workers` workers, which start at once: they import while the sweep prepares the text.
+
+    `command` starts a worker; its log goes below the folder `runs`.
+    """
 
     def __init__(self, command: Sequence[str], runs: Path, n_workers: int, signals: Signals, why: str = "") -> None:
         super().__init__()

@@ -1,4 +1,7 @@
-"""What a sweep shows: which runs are done, and a line for each in progress; outside a terminal plain and few."""
+"""What a sweep shows: which runs are done, running and missing, and then a line for each run in progress.
+
+In a terminal the lines are updated in place; elsewhere they are plain, and few.
+"""
 
 import sys
 import threading

@@ -1,4 +1,7 @@
-"""What no run could end with is refused before it is trained: faults of a row's own system, and too long lines."""
+"""What no run could end with is refused before anything is trained: faults of a row's own system, and too long lines.
+
+The checks stand here and not beside the systems, where they would be part of the code that decides a row.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -53,7 +56,11 @@ def _try_out(system: Any, hyper: "Hyper") -> None:
 
 
 def refuse_search(model: Any) -> None:
-    """Raise ValueError for a model whose search reads another prefix than it wrote, which would spoil BLEU alone."""
+    """Raise ValueError for a model whose search reads another prefix than it wrote, which would spoil BLEU alone.
+
+    Two hypotheses change places at each step. What the model computes from its own state is compared with what it
+    computes from the whole prefix. Cached keys stand in another order than those of a sentence.
+    """
     import torch
 
     from repro.model.protocol import PlainState
@@ -77,7 +84,10 @@ def refuse_search(model: Any) -> None:
 
 
 def refuse_reach(model: Any) -> None:
-    """Raise ValueError for a restricted self-attention that sees nothing, whose weights are uniform over all places."""
+    """Raise ValueError for a restricted self-attention that sees nothing, or more in the encoder than in the decoder.
+
+    The weights of a query that sees nothing are uniform, over the future as well.
+    """
     from repro.model.ablations.reach import Restricted
 
     if isinstance(model, Restricted) and (model.r < 1 or model.r % 2 != 1):
@@ -95,7 +105,10 @@ def as_ids(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
 
 
 def n_places(model: Any, backend: str = "torch") -> int | None:
-    """Tokens of the longest line that a model can read or write in this backend; None: there is no limit."""
+    """Tokens of the longest line that a model can read or write in this backend; None: there is no limit.
+
+    A system of one's own that has places, but none of our parts with places, states their number as `n_places`.
+    """
     from repro.decoding.ctranslate import POSITIONS
     from repro.model.ablations.static import ByPlace
     from repro.model.embedding import LearnedPositions
@@ -123,7 +136,10 @@ def refuse_long(side: "Side", most: int | None, where: str, numbers: Sequence[in
 
 
 def refuse_long_lines(runs: Sequence[RunDir]) -> None:
-    """Raise ValueError where a line of dev or test, or what a search may write for it, is too long for a run."""
+    """Raise ValueError where a line of dev or test, or what a search may write for it, is too long for a run.
+
+    Finished runs are not checked: their searches have stayed within the limit.
+    """
     looked_at = set()
     for run in runs:
         spec, row = run.spec, (run.table, run.row)

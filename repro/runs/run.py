@@ -84,7 +84,10 @@ class Run:
         return self.group is None or self.group.is_first
 
     def agreed_finished(self) -> Record | None:
-        """The finished record as the first process sees it; raises ValueError where another run would be made."""
+        """The finished record as the first process sees it, in every process: others may not see the folder.
+
+        Raises ValueError in a process that would make a different run from the first.
+        """
         assert self.group is not None
         done = self.dir.finished() if self.is_first else None
         first, found = self._told([self.dir.decides, done and asdict(done)])
@@ -104,7 +107,10 @@ class Run:
             raise Stopped(f"{self.dir.name}: stopped while the first process works alone") from None
 
     def execute(self) -> Record:
-        """Train or resume, evaluate, write `record.json`; other processes only train. Raises `Stopped` if asked to."""
+        """Train or resume, evaluate, write `record.json`. Other processes only train, and are told the record.
+
+        Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
+        """
         tuned = stages.set_up(self.dir.spec)
         stamp = provenance(system=self.dir.spec.system, task=self.dir.task)
         memory = cpu_tuning.PeakMemory()
@@ -274,7 +280,11 @@ class Run:
         return between
 
     def _score_last_mean(self, model: Any, found: Evaluated) -> record.LastMean | None:
-        """Scores of dev and test with the mean of the last checkpoints; None where they are not finite."""
+        """Scores of dev and test with the mean of the last checkpoints; None where they are not finite.
+
+        This comes after the scores of the paper's weights, and replaces those weights in the model. Where both average
+        the same checkpoints, nothing is translated again.
+        """
         started, hyper = time.monotonic(), self.dir.spec.hyper
         steps = [*hyper.last_steps]
         if hyper.last_steps != hyper.averaged_steps:
@@ -318,7 +328,10 @@ class Run:
         return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
 
     def _describe(self, stamp: Provenance) -> str | None:
-        """Write `run.json`; returns the digest of the list of claims when the run began, None if it is not known."""
+        """Write `run.json`, which tells MLflow what the run is, and a later command whether it would make another.
+
+        Returns the digest of the list of claims as it was when the run began; None where it was not recorded.
+        """
         run, spec = self.dir, self.dir.spec
         return write_run(
             self.dir.folder,
@@ -385,10 +398,11 @@ class Run:
 
 
 def made_for_gpu(model: Any, spec: RunSpec, say: Callable[[str], object]) -> tuple[str, ...]:
-    """Compile the layers where a GPU reads packed batches by the kernel; returns what is special in the arithmetic.
+    """Compile the layers where a GPU reads packed batches; returns what is special in the arithmetic.
 
-    For padded batches, of which nearly each has a shape of its own, they would be compiled again and again
-    (docs/performance.md). Where there is no compiler, `say` is told so.
+    Nearly every padded batch has a shape of its own, for which the layers are compiled again: 20 times the time of a
+    step (docs/performance.md). The same holds for attention that pads, where no kernel fits the row. Where there is no
+    compiler, `say` is told so, and the layers run as they are.
     """
     if not torch.cuda.is_available():
         return ()

@@ -1,7 +1,7 @@
 """What a run is and how far it has come: one row, one seed, one scale, one corpus.
 
-The id of a run is a hash of everything that decides its result. No torch, so that runs can be listed without it;
-`repro/runs/run.py` makes them.
+The id of a run is a hash of everything that decides its result. It shows which runs are finished and which can be
+resumed. This module imports no torch, so that runs can be listed without it; `repro/runs/run.py` makes them.
 """
 
 import hashlib
@@ -35,7 +35,10 @@ SHORT = 32  # characters of two values that a sentence has room for: no hashes
 
 
 def planned(tables: Sequence[Table], scale: Scale, options: Options) -> "list[RunDir]":
-    """The runs of a sweep, whose text is not open yet; seeds are the outer loop. Raises ValueError."""
+    """The runs of a sweep, whose text is not open yet; seeds are the outer loop, so a stopped sweep has every row.
+
+    Raises ValueError for impossible tables and rows, for a pair that no row translates, and for too small updates.
+    """
     usual = Translation(options.pair)
     rows = rows_of(tables, scale.base, options.rows, usual, equal_updates=scale.equal_updates)
     if options.pair != USUAL.pair and all((row.task or usual) != usual for _, _, row, _ in rows):
@@ -79,7 +82,11 @@ def planned(tables: Sequence[Table], scale: Scale, options: Options) -> "list[Ru
 
 
 def shard_of(asked: "Sequence[RunDir]", shard: str | None) -> "list[RunDir]":
-    """Every n-th run of a sweep from the i-th on, for the shard "i/n"; all runs for None."""
+    """Every n-th run of a sweep from the i-th on, for the shard "i/n"; all runs for None.
+
+    Together the n shards hold each run once, and none depends on the others. A shard beyond the last run is empty.
+    Raises ValueError for text that is no shard.
+    """
     if shard is None:
         return list(asked)
     found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", shard)
@@ -101,7 +108,10 @@ def with_texts(
 def folder_name(
     whole: "Sequence[RunDir]", scale: Scale, options: Options, opened: Mapping[Task, Corpus] | None = None
 ) -> str:
-    """The scale's name, with a hash of a text of one's own and its vocabulary; the same of all shards of a sweep."""
+    """What the folder of records is called: as the scale; a hash is added of a text of one's own and its vocabulary.
+
+    The text is one of the whole sweep, so that all shards put their records into one folder.
+    """
     if CORPORA[scale.corpus].folders:
         return scale.name
     usual = Translation(options.pair)
@@ -220,7 +230,11 @@ class RunDir:
         return self.runs / self.id
 
     def finished(self) -> Record | None:
-        """The verified record of this run, with its names and commit of now, which decide nothing; None without one."""
+        """The verified record of this run, with the current names and commit; None if there is no record.
+
+        Names do not decide a result: this run may have been made for another table, or before the row was renamed. Code
+        that was not committed when it ran may have been committed since.
+        """
         path = self.folder / RECORD
         if not path.exists():
             return None

@@ -1,7 +1,9 @@
 """The scales: presets of base size, text and budget at which a row is run, and what a table made there shows.
 
-All keep h = 8, N divisible by 3, d_model by 64 and d_k by 4, so that every row exists at each. Small models and short
-runs set `warmup` by the peak they can bear, not by the paper's 4 % of the updates (`docs/deviations.md`).
+A scale changes size, text and budget, never a row. All keep h = 8, N divisible by 3, d_model by 64 and d_k by 4, so
+that every row exists at each. The schedule is the printed one everywhere: its peak is (d_model warmup)^-0.5, so a
+small model and a short run set `warmup` by the peak they can bear, not by the paper's 4 % of the updates
+(`docs/deviations.md`).
 """
 
 from dataclasses import dataclass, replace

@@ -239,7 +239,10 @@ def translations(finished: Sequence[tuple[RunDir, Record]]) -> Iterator[str]:
 
 
 def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any], task: Task, *, is_file: bool) -> list[str]:
-    """Commands to go on with, with the options that were typed; for rows of a program (not `is_file`) only to look."""
+    """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
+
+    `task` is that of the runs. Rows of a program (not `is_file`) have no command that makes or opens them.
+    """
     again = {option: value for option, value in typed.items() if option not in ONCE}
     more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, SEEDS)}
     store, runs = ({of: typed[of]} if of in typed else {} for of in ("tracking_uri", "runs_dir"))

@@ -35,7 +35,10 @@ SCORES = ["f1", "precision", "recall", "exact", "f1_short", "mended"]
 
 @dataclass(frozen=True)
 class Translation:
-    """From one language to another; it learns from `times` the generated text. Paper: sections 5.1 and 6.1."""
+    """From one language to another, scored by BLEU. Paper: sections 5.1 and 6.1.
+
+    It learns from `times` the generated text that the scale has; dev and test stay as they are.
+    """
 
     command: ClassVar[str] = "translate"  # of `python -m repro`, which uses a finished run
     facts: ClassVar[TaskFacts] = TRANSLATION  # what a record says of the task
@@ -80,7 +83,10 @@ class Translation:
 
 @dataclass(frozen=True)
 class Parsing:
-    """From the words of a sentence to its tree, by F1; `silver` adds trees of a parser. Paper: section 6.3."""
+    """From the words of a sentence to its tree, by F1 of brackets: Table 4. Paper: section 6.3.
+
+    With `silver`, it also learns from trees that a parser made.
+    """
 
     name: ClassVar[str] = TREES
     command: ClassVar[str] = "parse"
@@ -169,7 +175,10 @@ class Row:
     system: Any = None  # made from (hyper, vocabulary size): a class, or a partial of one; None: the Transformer
 
     def at(self, base: Hyper, *, equal_updates: bool = False) -> Hyper:
-        """The row's hyper-parameters with this base, or as many updates. Raises ValueError, which names the row."""
+        """The row's hyper-parameters with this base; with `equal_updates`, it makes as many updates as the base.
+
+        Raises ValueError, which names the row, for an impossible one.
+        """
         try:
             hyper = self.change(base)
         except ValueError as error:
@@ -195,9 +204,10 @@ class Table:
 def rows_of(
     tables: Sequence[Table], base: Hyper, chosen: Sequence[str], task: Task, *, equal_updates: bool = False
 ) -> list[tuple[str, int, Row, Hyper]]:
-    """The base (position -1) and the rows of all tables, or the `chosen`; `task` is that of rows without one.
+    """The base and the rows of all tables: table, position in it (the base row has -1), row, hyper-parameters.
 
-    Raises ValueError for an unknown name, for tables and rows that cannot be told apart, and for identical rows.
+    `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has, for tables
+    and rows that cannot be told apart, and for identical rows. `task` is that of rows without their own.
     """
     _refuse_names(tables)
     placed = _placed(tables)
@@ -247,7 +257,10 @@ def _refuse_names(tables: Sequence[Table]) -> None:
 
 
 def listed(tables: Sequence[Table], base: Hyper, *, equal_updates: bool = False) -> dict[tuple[str, str], Listed]:
-    """The base and the rows of all tables as `rows.json` keeps them: position, printed numbers, what they change."""
+    """The base and the rows of all tables as `rows.json` keeps them: position, printed numbers, what they change.
+
+    `base` is that of the scale.
+    """
     found = {}
     for of, position, row in _placed(tables):
         whole, here = _made(row, BASE), _made(row, base, equal_updates=equal_updates)
