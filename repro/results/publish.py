@@ -64,7 +64,8 @@ def publish(own: ResultSet, published: ResultSet) -> None:
         folder = published.folder / table
         every = [*(one for one in published.everything if one.table == table), *records]
         runs = {path(results, one).stem: one.run for one in every}
-        artifacts.publish(folder, own.folder / table, runs, whole=_is_whole(table))
+        kept = {} if is_of_trials(table) else runs
+        artifacts.publish(folder, own.folder / table, kept, whole=_is_whole(table))
         for record in records:
             copy_inside(path(mine, record), path(results, record), record.run)
         keep_few_insides(folder)
@@ -80,6 +81,11 @@ def publish(own: ResultSet, published: ResultSet) -> None:
 def is_exploration(table: str) -> bool:
     """Whether a table asks a question of our own; its records, which are many, are published in one file."""
     return table.startswith(("ladder", "lab_"))
+
+
+def is_of_trials(table: str) -> bool:
+    """Whether a table only chooses learning rates, by runs that count in no verdict: nobody reads their sentences."""
+    return table.endswith("_rates")
 
 
 def _is_whole(table: str) -> bool:

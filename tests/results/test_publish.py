@@ -146,6 +146,9 @@ def test_records_of_a_question_of_our_own_are_lines_of_one_file(
     own(*(run("x", seed, code="ab") for seed in (1, 2, 10)))
     assert commands.main(["publish", "lab", "--replace"]) == 0
     assert load_records(folder) == [run("x", seed, code="ab") for seed in (1, 10, 2)]
+    monkeypatch.setattr("repro.results.publish.is_of_trials", lambda table: table == "lab")
+    assert commands.main(["publish", "lab"]) == 0
+    assert [file.name for file in sorted(folder.iterdir())] == ["records.jsonl"], "of trials no sentences"
     file = folder / "records.jsonl"
     lines = file.read_bytes()
     file.write_bytes(lines.replace(b'"seed": 10', b'"seed": 11'))
@@ -330,7 +333,7 @@ def test_translations_may_be_older_than_their_keeping_and_stay_though_ones_own_a
 
 def test_the_published_files_are_what_publishing_writes(tmp_path: Path) -> None:
     published = Path(__file__).parents[2] / "results"
-    for folder in ("captions-1500-steps/base", "laptop-5000-pairs/table3_A", "laptop/table4_grid"):
+    for folder in ("captions-1500-steps/base", "laptop/table3_A", "laptop/table4_grid"):
         records = [load(place) for place in places(published / folder)]
         for one in records:
             artifacts.copy(path(published, one), path(tmp_path / "own", one), one.run)
