@@ -1,4 +1,7 @@
-"""The pages of verdicts, on the claims of the paper and on statements of teaching texts. Paper: all of it."""
+"""The pages of verdicts, on the claims of the paper and on statements of teaching texts. Paper: all of it.
+
+Claims that a scale can answer come first, then those that it cannot. Each page has an error rate of its own.
+"""
 
 import itertools
 import statistics

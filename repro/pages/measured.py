@@ -1,6 +1,7 @@
 """The pages of what is measured at no scale: the layers of Table 1, and published translations. Paper: section 4.
 
-The translations are of newstest2017, by the ladder's systems at full size; others published them.
+Table 1 has the printed orders, our measurements beside them, and the verdicts. The translations are of newstest2017, by
+the ladder's systems at full size; others published them, and they are scored here.
 """
 
 from collections.abc import Callable

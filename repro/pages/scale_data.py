@@ -88,7 +88,10 @@ def judged_of(result_set: ResultSet) -> tuple[Evidence, Sequence[Judged], Sequen
 
 
 def scale_data(result_set: ResultSet) -> ScaleData | None:
-    """Frames and verdicts of one scale; None where there is no record."""
+    """Frames and verdicts of one scale; None where there is no record.
+
+    `layers` are the verdicts on the claims about layers.
+    """
     if not result_set.everything:
         return None
     names = [name for name, records in result_set.tables.items() if records and name != BASE]

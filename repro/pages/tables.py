@@ -1,6 +1,8 @@
 """The page of an experiment's table: scores, what the rows are, how they learned, other test sets, how it was made.
 
-Tables 2 and 4 also have the printed systems, that of the anchor published scores. Paper: Tables 2 to 4, section 6.3.
+Table 2 has the systems that the paper prints beside our runs, and the cost column worked out again; Table 3 whole has
+the paper's columns, without differences; Table 4 has the printed parsers; that of the anchor the scores that the
+authors of its recipe published. Paper: Tables 2 to 4, section 6.3.
 """
 
 import itertools
@@ -401,7 +403,11 @@ def at_the_end(frame: DataFrame, name: str = "") -> Page:
 
 
 def by_chance(frame: DataFrame) -> Text:
-    """How much single runs of these rows differ, by the published ones; said below rows of fewer than three runs."""
+    """How much single runs of these rows differ between seeds, by the published runs, and what narrows that down.
+
+    It stands below a table of one's own in which a row has one or two runs; from three on the interval shows it.
+    Nothing where no row of the table is published with three or more runs.
+    """
     if "published/n" not in frame or not frame["n"].between(1, columns.FEWEST - 1).any():
         return Text("")
     apart = frame["published/dev/bleu_max"] - frame["published/dev/bleu_min"]

@@ -4,13 +4,16 @@ results/<scale>/<table>/<text>.parquet                      published: a table's
 results/own/<scale>/<table>/<row>-seed<k>.<text>.parquet    one's own: a file for each run, written as it finishes
 <row>-seed<k>.inside.gz                                     attention weights on a few sentences
 
-A line of Parquet is a sentence of dev, test or a further set: `row`, `seed`, then what the task keeps of a sentence
-(`repro/results/sentences.py`; `FurtherTest` here). A table's runs stand side by side, sentence after sentence: alike
-translations together take two thirds of the room. Facts about a whole run, such as its id, are in the file's metadata.
+A line of Parquet is a sentence of dev, test or a further set, and `pandas.read_parquet` opens each file: `row`, `seed`,
+then what the task keeps of a sentence (`repro/results/sentences.py`; `FurtherTest` here). A table's runs stand side by
+side, sentence after sentence: alike translations together take two thirds of the room. Facts about a whole run, such as
+its id, are stored in the file's metadata. Parquet's pages carry checksums, and readers check what they read against the
+record's scores.
 
-A look inside is a line of JSON, then the weights of all heads as bytes, round(255 w). For each sentence: the encoder's
-weights, those of the decoder's self-attention, those of its attention to the source, each [layers, heads, queries,
-keys]. Entropies were computed before rounding. Paper: figures 3 to 5.
+A look inside is a line of JSON, then the weights of all heads as bytes, round(255 w). For each sentence: first the
+encoder's weights, then those of the decoder's self-attention, then those of its attention to the source, each [layers,
+heads, queries, keys]. Entropies were computed before rounding. `repro/web/sentences.py` shows it in a report. Paper:
+figures 3 to 5.
 """
 
 import functools

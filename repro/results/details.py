@@ -1,14 +1,17 @@
 """What rows show besides scores: parts of texts, lengths, scores on other sentences, and how the rows learned.
 
 BLEU of short and long sources, of beginnings and ends of translations (paper: section 1) shows what a system forgets: a
-single vector has less room for a long sentence, and a state loses more of it with every word written.
+single vector has less room for a long sentence, and a state loses more of it with every word written. Parts are thirds.
+Sentences are split by the length of their source into equally many; each translation is split by its tokens, and each
+third is compared with the same third of its reference. For parsers: F1 of the thirds of sentences.
 
 For scores on other sentences of the same kind, the counts behind a score are summed over the sentences of a draw, and
 the sums are scored; the mean of sentence scores would be another number. All runs see the same draws, so differences
 between runs are paired. The method is that of Koehn (2004), with sacreBLEU's draws.
 
-Learning is the loss over seeds during training, and which of two rows is ahead from where on: over updates and over
-operations of training, as systems whose updates cost different amounts are compared in Table 2 of the paper.
+Learning is the loss over seeds during training, and which of two rows is ahead from where on. Systems whose updates
+cost different amounts are compared twice, over updates and over operations of training, as Table 2 of the paper does. A
+row is compared with the Transformer that made as many updates, for most rows the base.
 """
 
 import functools
