@@ -142,7 +142,9 @@ class Sweep:
         if options.on == "here":
             return Pool(again, options.runs_dir, n_jobs, signals, why)
         if group:
-            raise ValueError(f"--on {options.on}: type this once. One run on several machines is torchrun's, without --on.")
+            raise ValueError(
+                f"--on {options.on}: type this once. One run on several machines is torchrun's, without --on."
+            )
         from repro.runs.on_ray import OnRay
 
         return OnRay(options, max(map(memory_of, self.runs)), len(self.runs), len(self.whole), again, signals)
