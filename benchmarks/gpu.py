@@ -27,7 +27,7 @@ from torch import Tensor
 from repro.data import batching
 from repro.data.batch import Batch, TrainingBatches
 from repro.data.batching import by_tokens
-from repro.data.shards import Encoded, pair_lengths
+from repro.data.shards import Encoded
 from repro.model.config import BASE, Hyper
 from repro.model.cost import TextSizes, training_flops
 from repro.model.loss import smoothed_cross_entropy
@@ -88,8 +88,7 @@ def text(pairs: int, vocab_size: int) -> tuple[Encoded, Encoded]:
 
 def batches(source: Encoded, target: Encoded, tokens: int, *, packed: bool) -> Iterator[Batch]:
     """Endless batches of training."""
-    lengths = pair_lengths(source, target)
-    plan = batching.Plan(lengths=lengths, budget=tokens, batch_by=by_tokens, data_hash="gpu", seed=1)
+    plan = batching.Plan(source.lengths, target.lengths, budget=tokens, batch_by=by_tokens, data_hash="gpu", seed=1)
     return iter(TrainingBatches(source, target, plan, accumulate=1, start=0, rank=0, world=1, packed=packed))
 
 

@@ -41,7 +41,7 @@ from peers import PEERS, Size, Turns, in_turns, read_batches
 from torch import Tensor
 
 from repro.data.batch import make_batch
-from repro.data.batching import Ints, plan_of
+from repro.data.batching import Ints, Plan
 from repro.data.datamodule import TranslationData
 from repro.data.shards import Encoded
 from repro.model.config import BASE, Hyper
@@ -107,7 +107,7 @@ def text(work: Work) -> tuple[Encoded, Encoded]:
     source = 27 * random.lognormal(-(0.5**2) / 2, 0.5, 40_000)
     target = source * random.normal(1, 0.1, len(source))
     both = [np.clip(np.rint(side), 1, 99).astype(np.int64) + 1 for side in (source, target)]
-    plan = plan_of(*both, **PLAN).planned(0)
+    plan = Plan(*both, **PLAN).planned(0)
     by_length = sorted(range(len(plan)), key=lambda i: int(both[0][plan.batch(i)].max()))
     n = SIZES[work.size][2]
     chosen = np.concatenate([plan.batch(by_length[(2 * i + 1) * len(plan) // (2 * n)]) for i in range(n)])
@@ -118,13 +118,13 @@ def text(work: Work) -> tuple[Encoded, Encoded]:
 def per_pass(work: Work) -> int:
     """Updates in one pass over the text."""
     source, target = text(work)
-    return plan_of(source.lengths, target.lengths, budget=SLOTS).updates_per_epoch
+    return Plan(source.lengths, target.lengths, budget=SLOTS).updates_per_epoch
 
 
 def write_batches(work: Work, path: Path) -> int:
     """Write the plan's updates of all passes, for contestants without loader; returns the real tokens of a pass."""
     source, target = text(work)
-    plan = plan_of(source.lengths, target.lengths, **PLAN).updates()
+    plan = Plan(source.lengths, target.lengths, **PLAN).updates()
     arrays: list[Any] = []
     for update in islice(plan, per_pass(work) * (work.passes + 1)):
         batch = make_batch(source, target, update.sentences, n_update=update.target_tokens)

@@ -24,7 +24,7 @@ WALK = (  # what `python experiments/table3_A.py` calls, in order
     "runs/sweep Sweep",
     "runs/run Run",
     "corpora/prepare prepare",
-    "data/batching plan_of",
+    "data/batching Plan",
     "data/datamodule TranslationData",
     "training/loop fit",
     "training/module TranslationModule",

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from repro.data.batching import Ints, Plan, plan_of, share
+from repro.data.batching import Ints, Plan, share
 from repro.data.shards import Side
 from repro.model.masks import Ragged, pack, paired, shifted
 from repro.model.special_tokens import PAD
@@ -172,7 +172,7 @@ class DevBatches(Dataset[Batch]):
     def __init__(self, source: Side, target: Side, *, budget: int, rank: int, world: int) -> None:
         self.source, self.target, self.rank, self.world = source, target, rank, world
         longest = int(max(source.lengths.max(), target.lengths.max()))
-        self.plan = plan_of(source.lengths, target.lengths, budget=max(budget, longest), data_hash="dev").planned(0)
+        self.plan = Plan(source.lengths, target.lengths, budget=max(budget, longest), data_hash="dev").planned(0)
 
     def __len__(self) -> int:
         return len(self.plan)

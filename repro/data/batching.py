@@ -14,20 +14,14 @@ Slots without a real token hold padding. Lengths count EOS. The size of a batch 
 From epoch to epoch, sentences with equal lengths change places. The lengths in each batch do not change, so the sizes
 of all batches follow from the number of pairs of each kind. The pairs themselves are only needed for sorting: 36
 million are planned in seconds.
-
-A text of `GROUPS_FROM` pairs or more does not fit in memory and is planned in two levels. Its shards are shuffled, once
-for each (data, seed), and cut into groups. An epoch reads one group after the other. The batches of a group are made
-from its shards just as the batches of a smaller text are made from the whole text. So a process plans one group at a
-time, wherever it starts. A group has the same shards in every epoch, so every epoch has the same number of updates.
 """
 
 import hashlib
 import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,55 +29,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.integer]
 Counts = NDArray[np.int64]  # [kinds, 3] source length, target length, number of pairs; sorted, each kind once
 
-GROUPS_FROM = 50_000_000  # pairs; a smaller text keeps the order that it had before there were groups
-GROUP = 2**25  # pairs of a group, give or take a shard; planning a group takes 20 bytes of memory a pair
 NUMBERS_AT_ONCE = 2**18  # a few temporary arrays of this length fit in the processor's cache
-
-
-class PairLengths(Protocol):
-    """The lengths of a text's pairs: all that a plan knows of a text. A shard is a run of consecutive pairs.
-
-    The number of pairs of each kind takes a few thousand numbers, however long the text is. The lengths of every single
-    pair are only needed for what is read next; those of a large text are never all in memory.
-    """
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        """The number of pairs in each shard, [shards]."""
-        ...
-
-    def counts(self, shard: int) -> Counts:
-        """The number of pairs of each kind in a shard."""
-        ...
-
-    def of(self, shard: int) -> tuple[Ints, Ints]:
-        """The source lengths and the target lengths of a shard, [pairs] each."""
-        ...
-
-
-@dataclass(frozen=True)
-class Whole:
-    """Lengths in memory, as one shard."""
-
-    source: Ints  # [pairs]
-    target: Ints
-
-    def __post_init__(self) -> None:
-        if len(self.source) != len(self.target):
-            raise ValueError(
-                f"The sides must be parallel: got {len(self.source)} source and {len(self.target)} target sentences. "
-                "Prepare the corpus again."
-            )
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        return [len(self.source)]
-
-    def counts(self, shard: int) -> Counts:
-        return counted(self.source, self.target)
-
-    def of(self, shard: int) -> tuple[Ints, Ints]:
-        return self.source, self.target
 
 
 def counted(source: Ints, target: Ints) -> Counts:
@@ -114,7 +60,7 @@ def _unpacked(keys: NDArray[np.int64], pairs: NDArray[np.int64]) -> Counts:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EpochPlan:
-    """The batches of one epoch, or of one group in it, in training order; each sentence is in exactly one batch."""
+    """The batches of one epoch in training order; each sentence is in exactly one batch."""
 
     order: Ints  # [n_sentences] sentence numbers, batch after batch; uint32 if that is wide enough, else int64
     starts: Ints  # [n_batches + 1] where each batch begins in `order`, and the end
@@ -202,127 +148,97 @@ def by_tokens(kinds: PairKinds, budget: int) -> Ints:
 BATCH_BY: dict[str, BatchBy] = {"padded_tokens": by_padded_tokens, "tokens": by_tokens}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Group:
-    """Shards whose pairs are batched together, and their batches before shuffling."""
-
-    shards: Sequence[int]
-    kinds: PairKinds
-    bounds: Ints  # [n_batches + 1] where each batch begins among the sorted pairs, and the end
-    target_tokens: Ints  # [n_batches] tokens, without padding
-
-    def __len__(self) -> int:
-        return len(self.bounds) - 1
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """Which pairs make up which update, in all epochs: a function of (text, seed)."""
 
-    lengths: PairLengths
+    source: Ints  # [pairs] lengths
+    target: Ints
+    _: KW_ONLY
     budget: int  # tokens on each side of a batch, padded or real
     batch_by: BatchBy = by_padded_tokens
-    data_hash: str
-    seed: int
+    data_hash: str = ""
+    seed: int = 0
+    counts: Counts | None = None  # of these lengths; None: they are counted here
+
+    def __post_init__(self) -> None:
+        if len(self.source) != len(self.target):
+            raise ValueError(
+                f"The sides must be parallel: got {len(self.source)} source and {len(self.target)} target sentences. "
+                "Prepare the corpus again."
+            )
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
-        """All groups, made from the numbers of pairs of each kind. Raises ValueError for a text that has no plan."""
-        if not sum(self.lengths.sizes):
+    def kinds(self) -> PairKinds:
+        """The kinds of all pairs, sorted. Raises ValueError for a text that has no plan."""
+        if not len(self.source):
             raise ValueError("Expected at least one sentence pair, got none. Check the training files.")
-        return tuple(map(self._group, _grouped(self.lengths.sizes, f"{self.data_hash}/{self.seed}/groups")))
+        for name, lengths in (("source", self.source), ("target", self.target)):
+            if (shortest := lengths.min()) < 1:
+                raise ValueError(
+                    f"Every sentence has at least its end: expected lengths from 1, got {shortest} for "
+                    f"{name} sentence {lengths.argmin()}. Prepare the corpus again."
+                )
+            if (longest := lengths.max()) > self.budget:
+                raise ValueError(
+                    f"Every sentence must fit a batch of {self.budget} tokens a side, but {name} sentence "
+                    f"{lengths.argmax()} has {longest}. Raise the budget or drop the pair from the corpus."
+                )
+        counts = counted(self.source, self.target) if self.counts is None else self.counts
+        keys = _keys(counts[:, 0], counts[:, 1], int(counts[:, :2].max()))
+        ascending = np.argsort(keys)
+        source, target, sizes = counts[ascending].T
+        return PairKinds(keys=keys[ascending], ends=np.cumsum(sizes), source=source, target=target)
 
     @cached_property
+    def bounds(self) -> Ints:
+        """Where each batch begins among the sorted pairs, and the end: [n_batches + 1]. The same in every epoch."""
+        return self.batch_by(self.kinds, self.budget)
+
+    @property
     def updates_per_epoch(self) -> int:
         """The number of batches, the same in every epoch: only sentences of equal lengths change places."""
-        return sum(map(len, self.groups))
+        return len(self.bounds) - 1
+
+    @cached_property
+    def _target_tokens(self) -> Ints:
+        """Target tokens of each batch before the shuffle, [n_batches]."""
+        kinds, bounds = self.kinds, self.bounds
+        edges = np.union1d(bounds, kinds.ends)  # between two neighbouring edges all pairs have one kind and one batch
+        kind = np.searchsorted(kinds.ends, edges[:-1], side="right")
+        tokens: Ints = np.add.reduceat(np.diff(edges) * kinds.target[kind], np.searchsorted(edges, bounds[:-1]))
+        return tokens
 
     def updates(self, start: int = 0) -> Iterator[Update]:
         """All updates from number `start` on, epoch after epoch, without end. No saved state is needed."""
-        step = start
-        for epoch, group, done in self._groups_from(start):
-            plan = self.planned(epoch, group)
+        first, done = divmod(start, self.updates_per_epoch)
+        for epoch in itertools.count(first):
+            plan = self.planned(epoch)
             for i in range(done, len(plan)):
+                step = epoch * len(plan) + i
                 yield Update(step=step, sentences=plan.batch(i), target_tokens=int(plan.target_tokens[i]))
-                step += 1
+            done = 0
             del plan  # free its memory before the next plan is made
 
-    def planned(self, epoch: int, number: int = 0) -> EpochPlan:
-        """The batches of group `number` in an epoch."""
-        group, name = self.groups[number], f"{self.data_hash}/{self.seed}/{epoch}"
-        source, target = (_joined(parts) for parts in zip(*map(self.lengths.of, group.shards), strict=True))
-        if [*group.shards] == list(range(len(self.lengths.sizes))):  # the whole text, in its own order
-            return _shuffled(source, target, group, name)
-        made = _shuffled(source, target, group, f"{name}/{number}")
-        return replace(made, order=self._sentences(group)[made.order])
+    def planned(self, epoch: int) -> EpochPlan:
+        """The batches of an epoch, shuffled."""
+        random, bounds = _philox(f"{self.data_hash}/{self.seed}/{epoch}"), self.bounds
 
-    def digest(self, step: int) -> str:
-        """SHA-256 of how the text is cut into groups and batches, and of all batches of the group of update `step`."""
-        sha256 = hashlib.sha256()
-        for group in self.groups:
-            for numbers in (group.shards, group.bounds):
-                sha256.update(np.array([len(numbers), *numbers], "<i8").tobytes())
-        epoch, number, _ = next(self._groups_from(step))
-        sha256.update(f"{epoch}/{number}/{self.planned(epoch, number).digest}".encode())
-        return sha256.hexdigest()
+        # 1. sort by length, in random order among equals
+        by_length = _sort(self.source, self.target, self.kinds, random)
 
-    def _groups_from(self, step: int) -> Iterator[tuple[int, int, int]]:
-        """From update `step` on, without end: epoch, group, and how many batches of the group to skip."""
-        first, done = divmod(step, self.updates_per_epoch)
-        for epoch in itertools.count(first):
-            random = _philox(f"{self.data_hash}/{self.seed}/{epoch}/groups")
-            for number in np.argsort(random.random_raw(len(self.groups)), kind="stable").tolist():
-                n = len(self.groups[number])
-                if done < n:
-                    yield epoch, number, done
-                done = max(0, done - n)
+        # 2. shuffle the batches
+        shuffled = np.argsort(random.random_raw(len(bounds) - 1), kind="stable")
+        begins, ends = bounds[:-1][shuffled], bounds[1:][shuffled]
+        order: Ints = np.empty(len(by_length), np.uint32 if len(by_length) <= 2**32 else np.int64)
+        batches = (by_length[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
+        np.concatenate([*batches], out=order)
 
-    def _group(self, shards: Sequence[int]) -> Group:
-        counts = merged(self.lengths.counts(shard) for shard in shards)
-        self._check(counts)
-        kinds = _pair_kinds(counts)
-        bounds = self.batch_by(kinds, self.budget)
-        return Group(shards=shards, kinds=kinds, bounds=bounds, target_tokens=_target_tokens(kinds, bounds))
-
-    def _sentences(self, group: Group) -> Ints:
-        """The numbers of the group's pairs in the text, shard by shard: [pairs]."""
-        starts = list(itertools.accumulate(self.lengths.sizes, initial=0))
-        dtype = np.uint32 if starts[-1] <= 2**32 else np.int64
-        return np.concatenate([np.arange(starts[shard], starts[shard + 1], dtype=dtype) for shard in group.shards])
-
-    def _check(self, counts: Counts) -> None:
-        for side, name in enumerate(("source", "target")):
-            shortest, longest = int(counts[:, side].min()), int(counts[:, side].max())
-            if shortest < 1:
-                raise ValueError(
-                    f"Every sentence has at least its end: expected lengths from 1, got {shortest} for "
-                    f"{name} sentence {self._first(side, shortest)}. Prepare the corpus again."
-                )
-            if longest > self.budget:
-                raise ValueError(
-                    f"Every sentence must fit a batch of {self.budget} tokens a side, but {name} sentence "
-                    f"{self._first(side, longest)} has {longest}. Raise the budget or drop the pair from the corpus."
-                )
-
-    def _first(self, side: int, length: int) -> int:
-        """The number of the first sentence with this length on this side."""
-        starts = itertools.accumulate(self.lengths.sizes, initial=0)
-        found = (np.flatnonzero(self.lengths.of(i)[side] == length) for i in range(len(self.lengths.sizes)))
-        return next(start + int(places[0]) for start, places in zip(starts, found, strict=False) if len(places))
-
-
-def plan_of(
-    source_lengths: Ints,
-    target_lengths: Ints,
-    *,
-    budget: int,
-    batch_by: BatchBy = by_padded_tokens,
-    data_hash: str = "",
-    seed: int = 0,
-) -> Plan:
-    """The plan of a text whose lengths are in memory: shuffled batches of at most `budget` tokens a side."""
-    lengths = Whole(np.asarray(source_lengths), np.asarray(target_lengths))
-    return Plan(lengths=lengths, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed)
+        return EpochPlan(
+            order=order,
+            starts=np.concatenate(([0], np.cumsum(ends - begins))),
+            target_tokens=self._target_tokens[shuffled],
+        )
 
 
 def share(sentences: Ints, part: int, n_parts: int) -> Ints:
@@ -332,42 +248,6 @@ def share(sentences: Ints, part: int, n_parts: int) -> Ints:
     and long sentences, and the parts have nearly equally many tokens.
     """
     return sentences[part::n_parts]
-
-
-def _grouped(sizes: Sequence[int], name: str) -> list[list[int]]:
-    """The shards of each group: all shards in one group, or shuffled shards cut into groups of about equal size."""
-    n, n_pairs = sum(sizes), np.array(sizes)
-    if n < GROUPS_FROM:
-        return [list(range(len(sizes)))]
-    shuffled = np.argsort(_philox(name).random_raw(len(sizes)), kind="stable")
-    shuffled = shuffled[n_pairs[shuffled] > 0]
-    group = (n_pairs[shuffled].cumsum() - 1) * -(-n // GROUP) // n
-    return [part.tolist() for part in np.split(shuffled, np.flatnonzero(np.diff(group)) + 1)]
-
-
-def _joined(parts: Sequence[Ints]) -> Ints:
-    """The parts concatenated; a single part is not copied."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _shuffled(source_lengths: Ints, target_lengths: Ints, group: Group, name: str) -> EpochPlan:
-    """The shuffled batches of a group; `name` seeds the shuffling, sentences are numbered by their place in it."""
-    random, bounds = _philox(name), group.bounds
-
-    # 1. sort by length, in random order among equals
-    by_length = _sort(source_lengths, target_lengths, group.kinds, random)
-
-    # 2. shuffle the batches
-    shuffled = np.argsort(random.random_raw(len(bounds) - 1), kind="stable")
-    begins, ends = bounds[:-1][shuffled], bounds[1:][shuffled]
-    order: Ints = np.empty(len(by_length), np.uint32 if len(by_length) <= 2**32 else np.int64)
-    np.concatenate([by_length[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)], out=order)
-
-    return EpochPlan(
-        order=order,
-        starts=np.concatenate(([0], np.cumsum(ends - begins))),
-        target_tokens=group.target_tokens[shuffled],
-    )
 
 
 def _sort(source_lengths: Ints, target_lengths: Ints, kinds: PairKinds, random: np.random.Philox) -> NDArray[np.uint64]:
@@ -392,22 +272,6 @@ def _sort(source_lengths: Ints, target_lengths: Ints, kinds: PairKinds, random: 
     keys.sort()
     keys &= (1 << index_bits) - 1
     return keys
-
-
-def _pair_kinds(counts: Counts) -> PairKinds:
-    """The kinds of pairs, sorted."""
-    keys = _keys(counts[:, 0], counts[:, 1], int(counts[:, :2].max()))
-    ascending = np.argsort(keys)
-    source, target, sizes = counts[ascending].T
-    return PairKinds(keys=keys[ascending], ends=np.cumsum(sizes), source=source, target=target)
-
-
-def _target_tokens(kinds: PairKinds, bounds: Ints) -> Ints:
-    """Target tokens, [n_batches], of batches cut at `bounds`."""
-    edges = np.union1d(bounds, kinds.ends)  # between two neighbouring edges all pairs have one kind and one batch
-    kind = np.searchsorted(kinds.ends, edges[:-1], side="right")
-    tokens: Ints = np.add.reduceat(np.diff(edges) * kinds.target[kind], np.searchsorted(edges, bounds[:-1]))
-    return tokens
 
 
 def _keys(source_lengths: Ints, target_lengths: Ints, most: int) -> NDArray[np.int64]:

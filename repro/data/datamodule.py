@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 from repro.data.batch import Batch, DevBatches, TrainingBatches, loader
 from repro.data.batching import BatchBy, Plan, by_padded_tokens
-from repro.data.shards import Side, pair_lengths
+from repro.data.shards import Side, pair_counts
 
 if TYPE_CHECKING:
     from repro.data.shards import Prepared
@@ -122,11 +122,12 @@ class TranslationData(L.LightningDataModule):
     def plan(self) -> Plan:
         """Which pairs of the training text make up which update."""
         return Plan(
-            lengths=pair_lengths(*self.train),
+            *(side.lengths for side in self.train),
             budget=self.budget,
             batch_by=self.batch_by,
             data_hash=self.data_hash,
             seed=self.seed,
+            counts=pair_counts(*self.train),
         )
 
     @property

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.data.batching import Counts, PairLengths, Whole, counted
+from repro.data.batching import Counts, counted, merged
 from repro.data.tokenizer import Tokenizer
 from repro.data.vocabulary import whole_words
 from repro.storage import atomic
@@ -208,11 +208,8 @@ class Store:
     @cached_property
     def lengths(self) -> NDArray[np.uint16]:
         """The lengths of all sentences with EOS, [sentences]. 16 bits suffice: no line read is over 20,000 bytes."""
-        return np.concatenate([self.lengths_of(shard) for shard in range(len(self.shards.heads))])
-
-    def lengths_of(self, shard: int) -> NDArray[np.uint16]:
-        """The lengths of the sentences of one shard, [sentences]."""
-        return np.diff(np.asarray(self._views(shard)[0])).astype(np.uint16)
+        offsets = (np.asarray(self._views(shard)[0]) for shard in range(len(self.shards.heads)))
+        return np.concatenate([np.diff(of).astype(np.uint16) for of in offsets])
 
     @property
     def n_tokens(self) -> int:
@@ -251,31 +248,12 @@ class Store:
         return one.offsets[self.side], one.ids[self.side]
 
 
-@dataclass(frozen=True)
-class StoredLengths:
-    """The lengths of a text's pairs, read from its shards (`PairLengths`)."""
-
-    source: Store
-    target: Store
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        sizes: list[int] = self.source.shards.heads[:, 0].tolist()
-        return sizes
-
-    def counts(self, shard: int) -> Counts:
-        return self.source.shards.opened(shard).counts.astype(np.int64)
-
-    def of(self, shard: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-        return self.source.lengths_of(shard), self.target.lengths_of(shard)
-
-
-def pair_lengths(source: Side, target: Side) -> PairLengths:
-    """The lengths of two sides: shard by shard if both belong to one text on disk, else all in memory."""
+def pair_counts(source: Side, target: Side) -> Counts | None:
+    """The number of pairs of each kind, where both sides belong to one text on disk; None where nobody has counted."""
     match source, target:
         case Store(side=0), Store(side=1) if source.shards is target.shards:
-            return StoredLengths(source, target)
-    return Whole(np.asarray(source.lengths), np.asarray(target.lengths))
+            return merged(source.shards.opened(i).counts.astype(np.int64) for i in range(len(source.shards.heads)))
+    return None
 
 
 class Lines(Protocol):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.data import batching
-from repro.data.batching import BATCH_BY, BatchBy, EpochPlan, by_padded_tokens, by_tokens, plan_of, share
+from repro.data.batching import BATCH_BY, BatchBy, EpochPlan, Plan, Update, by_padded_tokens, by_tokens, share
 
 Lengths = np.ndarray | list[int]
 Corpus = tuple[np.ndarray, np.ndarray]
@@ -35,7 +35,7 @@ def plan(
     epoch: int = 0,
 ) -> EpochPlan:
     sides = np.array(source), np.array(target)
-    return plan_of(*sides, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed).planned(epoch)
+    return Plan(*sides, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed).planned(epoch)
 
 
 def batches(plan: EpochPlan) -> list[list[int]]:
@@ -159,7 +159,7 @@ def test_a_plan_takes_twelve_bytes_a_pair() -> None:
     source, target = (side.astype(np.uint16) for side in text_like(300_000))
     with mock.patch.object(batching, "NUMBERS_AT_ONCE", 4096):
         tracemalloc.start()
-        made = plan_of(source, target, budget=25_000, data_hash="data", seed=1).planned(0)
+        made = Plan(source, target, budget=25_000, data_hash="data", seed=1).planned(0)
         left, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert made.order.dtype == np.uint32
@@ -171,12 +171,28 @@ def test_a_plan_takes_twelve_bytes_a_pair() -> None:
 def test_a_start_sorts_one_epoch_and_the_number_of_updates_none(batch_by: BatchBy) -> None:
     corpus = text_like(500)
     with mock.patch.object(batching, "_sort", wraps=batching._sort) as sort:
-        n = plan_of(*corpus, budget=200, batch_by=batch_by).updates_per_epoch
+        n = Plan(*corpus, budget=200, batch_by=batch_by).updates_per_epoch
         assert sort.call_count == 0
         for start in (0, 7 * n - 1, 7 * n):
             sort.reset_mock()
-            next(plan_of(*corpus, budget=200, batch_by=batch_by, data_hash="data", seed=1).updates(start))
+            next(Plan(*corpus, budget=200, batch_by=batch_by, data_hash="data", seed=1).updates(start))
             assert sort.call_count == 1
+
+
+@given(corpora, ways)
+def test_updates_are_the_epochs_one_after_the_other(corpus: Corpus, batch_by: BatchBy) -> None:
+    n = Plan(*corpus, budget=BUDGET, batch_by=batch_by).updates_per_epoch
+
+    def take(start: int) -> list[Update]:
+        stream = Plan(*corpus, budget=BUDGET, batch_by=batch_by, data_hash="data", seed=1).updates(start)
+        return list(itertools.islice(stream, 3 * n - start))
+
+    stream = take(0)
+    expected = [batch for epoch in range(3) for batch in batches(plan(*corpus, batch_by=batch_by, epoch=epoch))]
+    assert [update.sentences.tolist() for update in stream] == expected
+    assert [update.sentences.tolist() for update in take(n + 1)] == expected[n + 1 :]
+    for update in stream:
+        assert update.target_tokens == corpus[1][update.sentences].sum()
 
 
 @given(st.integers(0, 40), st.integers(1, 8))
@@ -212,7 +228,7 @@ def test_errors_teach(source: list[int], target: list[int], message: str) -> Non
         plan(source, target, budget=8)
     sides = np.array(source, np.int64), np.array(target, np.int64)
     with pytest.raises(ValueError, match=message):
-        next(plan_of(*sides, budget=8, data_hash="data", seed=1).updates())
+        next(Plan(*sides, budget=8, data_hash="data", seed=1).updates())
 
 
 def test_keys_that_would_not_fit_are_refused() -> None:

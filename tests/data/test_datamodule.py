@@ -1,7 +1,4 @@
-"""The data module with a trainer of somebody else's: whole epochs, held-out text, and training goes on exactly.
-
-What each of several processes reads is tested in test_groups.py.
-"""
+"""The data module: what each process reads; with somebody else's trainer, whole epochs, and training that goes on."""
 
 import itertools
 import json
@@ -16,6 +13,7 @@ from unittest import mock
 import lightning as L
 import pytest
 import torch
+from data.test_shards import written
 from lightning.pytorch.callbacks import LambdaCallback, ModelCheckpoint
 from model.samples import encoded
 from training.tiny_run import text
@@ -24,8 +22,9 @@ from repro.corpora.catalogue import GrammarSizes
 from repro.corpora.prepare import corpus_data
 from repro.data import datamodule as module
 from repro.data.batch import Batch
-from repro.data.batching import by_tokens, plan_of
+from repro.data.batching import Plan, by_tokens, share
 from repro.data.datamodule import TranslationData
+from repro.data.shards import Store
 from repro.data.vocabulary import Subwords
 from repro.model.config import Hyper
 from repro.training.module import TranslationModule
@@ -55,6 +54,31 @@ def facts(batch: Batch) -> tuple[Any, ...]:
     return tuple(v.tolist() if isinstance(v, torch.Tensor) else v for v in vars(batch).values())
 
 
+@pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (3, 1), (2, 4)])
+@pytest.mark.parametrize("start", [0, 40])
+def test_all_processes_together_read_the_plan(
+    world: int, accumulate: int, start: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    sentences = [[[2 + i] * (n - 1) + [1] for i, n in enumerate(side.lengths)] for side in TRAIN]
+    shards = written(tmp_path_factory.mktemp("train"), *sentences, (0, 40, 41, 97))
+    stored = Store(shards, "source"), Store(shards, "target")
+    n, parts, ranks = 25, world * accumulate, []
+    data = TranslationData(stored, DEV, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate)
+    for rank in range(world):
+        with mock.patch.object(module, "place", return_value=(rank, world)):
+            ranks.append([*itertools.islice(data.batches(start), n * accumulate)])
+    for i, update in enumerate(itertools.islice(translation().plan.updates(start), n)):
+        shares = [ranks[part % world][i * accumulate + part // world] for part in range(parts)]
+        assert [seen(one) for one in shares] == [share(update.sentences, p, parts).tolist() for p in range(parts)]
+        assert {(one.step, one.n_update) for one in shares} == {(update.step, update.target_tokens)}
+        assert sum(one.n_target for one in shares) == update.target_tokens
+        assert sum(one.n_source for one in shares) == TRAIN[0].lengths[update.sentences].sum()
+        for one in shares:
+            assert [row[0] for row in one.source.tolist() if row[0] > 1] == [
+                i + 2 for i in seen(one) if TRAIN[0].lengths[i] > 1
+            ]
+
+
 @pytest.mark.parametrize("world", [1, 4, 9])
 def test_dev_holds_each_sentence_once_over_all_processes(world: int) -> None:
     ranks = [dev_of(rank, world) for rank in range(world)]
@@ -78,7 +102,7 @@ def test_a_dev_sentence_may_be_longer_than_the_budget() -> None:
 
 # With a trainer of somebody else's.
 
-EPOCH = plan_of(TRAIN[0].lengths, TRAIN[1].lengths, budget=BUDGET).updates_per_epoch
+EPOCH = Plan(TRAIN[0].lengths, TRAIN[1].lengths, budget=BUDGET).updates_per_epoch
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*does not have many workers",
     "ignore:Checkpoint directory .* not empty",
@@ -128,7 +152,7 @@ def fit(folder: Path, data: Any = None, resume: Path | None = None, **options: A
 def planned(epoch: int, n: int = EPOCH) -> list[int]:
     """The sentences of the first updates of an epoch."""
     sides = TRAIN[0].lengths, TRAIN[1].lengths
-    stream = plan_of(*sides, budget=BUDGET, data_hash="data", seed=1).updates(epoch * EPOCH)
+    stream = Plan(*sides, budget=BUDGET, data_hash="data", seed=1).updates(epoch * EPOCH)
     return [i for update in itertools.islice(stream, n) for i in sorted(update.sentences)]
 
 

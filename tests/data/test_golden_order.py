@@ -13,7 +13,7 @@ import pytest
 from repro.corpora import parallel_text
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.prepare import prepare
-from repro.data.batching import BATCH_BY, Update, plan_of, share
+from repro.data.batching import BATCH_BY, Plan, Update, share
 from repro.data.datamodule import TranslationData
 from repro.data.shards import Prepared
 from repro.data.vocabulary import Subwords
@@ -80,7 +80,7 @@ def test_the_order_is_as_it_was(ready: Prepared, way: str, budget: int, accumula
     data = TranslationData(
         train, dev, budget=budget, batch_by=BATCH_BY[way], accumulate=accumulate, data_hash="data", seed=3
     )
-    n = plan_of(*(side.lengths for side in train), budget=budget, batch_by=BATCH_BY[way]).updates_per_epoch
+    n = Plan(*(side.lengths for side in train), budget=budget, batch_by=BATCH_BY[way]).updates_per_epoch
     assert data.updates_per_epoch == n
     read = [batch.sentence.tolist() for batch in islice(data.batches(n - 5), 10 * accumulate)]  # into the next epoch
     held_out = [batch.sentence.tolist() for batch in data.val_dataloader()]
@@ -100,7 +100,7 @@ LENGTHS = np.array([5, 1, 3, 2, 7, 4, 4, 6, 2, 3, 5])
 
 
 def plan(n: int, seed: int = 1, start: int = 0) -> list[Update]:
-    return list(islice(plan_of(LENGTHS, LENGTHS, budget=11, data_hash="x", seed=seed).updates(start), n))
+    return list(islice(Plan(LENGTHS, LENGTHS, budget=11, data_hash="x", seed=seed).updates(start), n))
 
 
 def read(updates: list[Update], n_shares: int) -> str:

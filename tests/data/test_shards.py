@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.data import shards as module
-from repro.data.shards import Shards, Store, shard_folder, write_shard
+from repro.data.batching import counted
+from repro.data.shards import Shards, Store, pair_counts, shard_folder, write_shard
 
 Sentences = list[list[int]]
 
@@ -51,7 +52,6 @@ def test_every_sentence_comes_back(shards: Shards) -> None:
         assert len(found) == len(sentences)
         assert [found.sentence(i).tolist() for i in range(len(found))] == sentences
         assert found.lengths.tolist() == [len(sentence) for sentence in sentences]
-        assert found.lengths_of(3).tolist() == [len(sentence) for sentence in sentences[5:]]
         assert found.n_tokens == sum(map(len, sentences))
     assert shards.starts.tolist() == [*BOUNDS]
 
@@ -60,6 +60,9 @@ def test_a_shard_knows_how_many_pairs_have_which_lengths(shards: Shards) -> None
     # sentences 5 to 10: sources of 2 3 4 1 2 3 tokens, targets of 2 1 2 2 1 2
     assert shards.opened(3).counts.tolist() == [[1, 2, 1], [2, 1, 1], [2, 2, 1], [3, 1, 1], [3, 2, 1], [4, 2, 1]]
     assert shards.opened(1).counts.tolist() == []
+    source, target = (Store(shards, side) for side in ("source", "target"))
+    np.testing.assert_array_equal(pair_counts(source, target), counted(source.lengths, target.lengths))
+    assert pair_counts(target, source) is None, "counted the other way round"
 
 
 @given(st.lists(st.integers(0, len(SENTENCES) - 1), max_size=40))

@@ -22,7 +22,7 @@ if os.environ["LISTED"] == "backwards":
     os.listdir = lambda *place: listdir(*place)[::-1]
     os.umask(0o077)
 from repro.results import record; from repro.pages import build as report; from repro.results import provenance as stamp
-from repro.data.batching import plan_of
+from repro.data.batching import Plan
 from repro.corpora.catalogue import GrammarSizes, open_corpus
 from repro.data.vocabulary import Subwords
 from repro.corpora.prepare import prepare
@@ -34,7 +34,7 @@ corpus = open_corpus("grammar", "en-de", data_dir=None, cache=here, sizes=Gramma
 done = prepare(corpus, subwords=Subwords("bpe", 300), cache=here, max_length=64, workers=int(os.environ["WORKERS"]))
 print(corpus.sha256, done.data_hash, done.manifest_hash, done.tokenizer.sha256, stamp.fingerprint())
 sides = done.train.source.lengths, done.train.target.lengths
-plan = plan_of(*sides, budget=512, data_hash=done.data_hash, seed=1).updates()
+plan = Plan(*sides, budget=512, data_hash=done.data_hash, seed=1).updates()
 print(hashlib.sha256(b"".join(next(plan).sentences.tobytes() for _ in range(40))).hexdigest())
 for row, seed in (("base", 2), ("base", 1)):
     one = paper_run(row=row, seed=seed, settings=PAPER_SETTINGS | {"claim": "the numbers"})

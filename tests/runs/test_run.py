@@ -25,7 +25,7 @@ from repro.claims.catalogue import catalogue_digest
 from repro.corpora.catalogue import open_corpus
 from repro.corpora.prepare import prepare
 from repro.data.batch import Batch
-from repro.data.batching import plan_of
+from repro.data.batching import Plan
 from repro.data.shards import Prepared, Side
 from repro.data.vocabulary import Subwords
 from repro.decoding import backend as backends
@@ -157,7 +157,7 @@ def by_hand(made: Made) -> ByHand:
     first, second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
     train, done = made.ids["train"], ByHand([], [], [], [], {})
     sides = [np.array([len(pair[side]) for pair in train]) for side in range(2)]
-    plan = plan_of(sides[0], sides[1], budget=SMOKE.batch_tokens, data_hash=made.data_hash, seed=SEED).updates()
+    plan = Plan(sides[0], sides[1], budget=SMOKE.batch_tokens, data_hash=made.data_hash, seed=SEED).updates()
     for step, update in enumerate(islice(plan, STEPS), start=1):
         pairs = [train[i] for i in update.sentences.tolist()]
         loss, nll = torch.zeros((), dtype=torch.float64), 0.0

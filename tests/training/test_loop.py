@@ -19,7 +19,7 @@ from torch import Tensor
 from training.tiny_run import BUDGET, EACH, EVERY, HYPER, MICRO, RUN, Journal, V, bytes_of, digest, state, text, train
 
 from repro.data.batch import DevBatches
-from repro.data.batching import plan_of, share
+from repro.data.batching import Plan, share
 from repro.decoding.translate import score_tokens
 from repro.model import bfloat16
 from repro.training import callbacks, checkpoint, loop
@@ -45,7 +45,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return digest(folder), journal, fitted
 
 
-EPOCH = plan_of(*(side.lengths for side in text(67, seed=0)), budget=BUDGET).updates_per_epoch
+EPOCH = Plan(*(side.lengths for side in text(67, seed=0)), budget=BUDGET).updates_per_epoch
 
 
 def test_the_run_is_a_hard_one(unbroken: Made) -> None:
@@ -122,7 +122,7 @@ def test_the_rate_is_that_of_the_optimizer_step(each: Journal) -> None:
 
 def test_a_line_sums_up_the_steps_since_the_line_before(unbroken: Made, each: Journal) -> None:
     _, few, _ = unbroken
-    stream = plan_of(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1).updates()
+    stream = Plan(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1).updates()
     tokens = [next(stream).target_tokens for _ in range(10)]
     for name in ("loss", "nll"):
         for last in (5, 10):
@@ -315,7 +315,7 @@ def test_the_reproducibility_report_covers_all_attempts(unbroken: Made, tmp_path
     report = train(tmp_path, Journal()).reproducibility
     assert report == replace(unbroken[2].reproducibility, replayed=3)
     assert (report.followed, report.replayed, report.unequal) == (MICRO * HYPER.steps, 3, 0)
-    plan = plan_of(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1).updates()
+    plan = Plan(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1).updates()
     assert report.order == planned_order(islice(plan, HYPER.steps), MICRO)
 
 
@@ -330,7 +330,7 @@ def test_a_step_that_is_not_the_same_twice_is_seen(tmp_path: Path) -> None:
 
 FEW_STEPS, STOP = 12, 7
 SOURCE, TARGET = (side.lengths for side in text(67, seed=0))
-PLAN = list(islice(plan_of(SOURCE, TARGET, budget=BUDGET, data_hash="data", seed=1).updates(), FEW_STEPS))
+PLAN = list(islice(Plan(SOURCE, TARGET, budget=BUDGET, data_hash="data", seed=1).updates(), FEW_STEPS))
 
 
 class Whole(Journal):
