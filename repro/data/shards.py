@@ -13,7 +13,6 @@ it touches. `repro/corpora/prepare.py` makes them. The file contains, little-end
 
 import functools
 import os
-import resource
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,9 +29,7 @@ from repro.data.vocabulary import whole_words
 from repro.storage import atomic
 
 SIDES = ("source", "target")
-OPEN_FILES = 1_024  # the usual limit of open files for a process
-OTHER_FILES = 512  # of these, reserved for other files of the process
-MOST_FILES = 32_768  # open at a time, even if the system allows more; a process may map 65,530
+MOST_OPEN = 512  # shards at a time; a process may usually have 1,024 files open, and the paper's texts have 160 shards
 SHARD = "pairs"  # the name of a shard's file
 HEAD, OFFSETS = np.dtype("<u8"), np.dtype("<u4")
 N_HEAD = 4
@@ -50,16 +47,6 @@ def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     if not path.stat().st_size:  # an empty file cannot be mapped; all pairs of the shard were dropped
         return np.empty(0, dtype)
     return np.asarray(np.memmap(path, dtype, mode="r"))
-
-
-def _open_at_once(shards: int) -> int:
-    """How many of this many shards may be open at once. Increases the process's limit of open files if needed."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(max(OPEN_FILES, shards + OTHER_FILES), MOST_FILES)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    return max(1, allowed - OTHER_FILES)
 
 
 def write_shard(folder: Path, ids: tuple[Ids, Ids], lengths: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
@@ -137,7 +124,7 @@ class Shard:
 
 
 class Shards:
-    """The shards of one split. The files read last stay open, as many as the process may have.
+    """The shards of one split. The files read last stay open.
 
     Only names are pickled: a data worker opens what it reads instead of receiving a copy.
     """
@@ -166,7 +153,7 @@ class Shards:
     @cached_property
     def opened(self) -> Callable[[int], Shard]:
         """A function that returns a shard, opening it if it is not open."""
-        return functools.lru_cache(_open_at_once(self._n_shards))(self._opened)
+        return functools.lru_cache(MOST_OPEN)(self._opened)
 
     def _path(self, shard: int) -> Path:
         return shard_folder(self._folder, shard) / SHARD

@@ -273,7 +273,8 @@ def _agree_on_plan(trainer: L.Trainer) -> None:
     """Check before the first step that all processes have the same plan. Raises ValueError."""
     if trainer.world_size == 1:
         return
-    own = trainer.datamodule.plan.digest(trainer.global_step)  # type: ignore[attr-defined]
+    plan = trainer.datamodule.plan  # type: ignore[attr-defined]
+    own = plan.planned(trainer.global_step // plan.updates_per_epoch).digest
     first = trainer.strategy.broadcast(own)
     agree = trainer.strategy.reduce_boolean_decision(own == first)
     if not agree:

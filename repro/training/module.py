@@ -15,8 +15,7 @@ import lightning as L
 import numpy as np
 import torch
 from lightning.pytorch.trainer.states import TrainerFn
-from torch import Tensor, distributed
-from torch.distributed.tensor import DTensor
+from torch import Tensor
 from torchmetrics import Metric
 
 from repro.data.batch import Batch
@@ -347,7 +346,7 @@ def cut(gradients: Sequence[Tensor], norm: Tensor, longest: float) -> None:
     """Scale gradients whose joint `norm` exceeds `longest` down to it, in place. Pascanu et al. (2013)."""
     factor = (longest / norm).clamp(max=1.0)
     for gradient in gradients:
-        (gradient.to_local() if isinstance(gradient, DTensor) else gradient).mul_(factor.to(gradient.dtype))
+        gradient.mul_(factor.to(gradient.dtype))
 
 
 def _numbers(sentences: Sequence[Tensor]) -> list[int]:
@@ -357,10 +356,6 @@ def _numbers(sentences: Sequence[Tensor]) -> list[int]:
 
 def _norm(tensors: Sequence[Tensor]) -> Tensor:
     """The Euclidean norm of all elements of all tensors; finite only if every element is."""
-    if isinstance(tensors[0], DTensor):  # each process holds a part
-        square = _norm([tensor.to_local() for tensor in tensors if isinstance(tensor, DTensor)]).double().square()
-        distributed.all_reduce(square)
-        return square.sqrt()
     if tensors[0].is_cuda:
         norms = torch._foreach_norm(list(tensors))
     else:  # a dot product uses all threads, PyTorch's norm only one

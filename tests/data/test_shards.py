@@ -99,7 +99,7 @@ def open_files(folder: Path) -> list[str]:
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc which files are open")
 def test_few_files_are_open_however_many_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = [[7] * (i % 5) + [1] for i in range(40)]
-    monkeypatch.setattr(module, "_open_at_once", lambda shards: 3)
+    monkeypatch.setattr(module, "MOST_OPEN", 3)
     shards = written(tmp_path, sentences, sentences, tuple(range(41)))
     source, target = (Store(shards, side) for side in ("source", "target"))
     assert (len(source), source.n_tokens) == (40, 120)
@@ -110,28 +110,6 @@ def test_few_files_are_open_however_many_there_are(tmp_path: Path, monkeypatch: 
         assert len(open_files(tmp_path)) == 3
     assert source.gather([5, 6, 5])[0].tolist() == [*sentences[5], *sentences[6], *sentences[5]]
     assert {path.split("/")[-2] for path in open_files(tmp_path)} >= {"00005", "00006"}
-
-
-@pytest.mark.parametrize(
-    ("limits", "shards", "raised", "at_once"),
-    [
-        ((1_024, 4_096), 17, None, 512),  # an ordinary text needs no more than is usual
-        ((1_024, 4_096), 2_100, 2_612, 2_100),  # each is opened once, however a batch picks
-        ((1_024, 2_048), 2_100, 2_048, 1_536),
-        ((1_024, 1_024), 2_100, None, 512),
-        ((256, -1), 2_100, 2_612, 2_100),
-        ((-1, -1), 10**6, None, 32_256),
-    ],
-)
-def test_as_many_shards_are_open_as_the_system_allows(
-    limits: tuple[int, int], shards: int, raised: int | None, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found: list[tuple[int, int]] = []
-    monkeypatch.setattr(module.resource, "RLIM_INFINITY", -1)
-    monkeypatch.setattr(module.resource, "getrlimit", lambda _: limits)
-    monkeypatch.setattr(module.resource, "setrlimit", lambda _, wanted: found.append(wanted))
-    assert module._open_at_once(shards) == at_once
-    assert found == ([] if raised is None else [(raised, limits[1])])
 
 
 @pytest.mark.parametrize("n", [0, 31, 33, 100])
