@@ -169,6 +169,7 @@ def refused(
         (["--tracking-uri", "mysql://x"], "sqlite:///mlflow.db"),
         (["--sedes", "4"], "unrecognized arguments: --sedes 4; did you mean --seeds"),
         (["--hardware=h100"], "--hardware is of a forecast: expected --dry-run as well"),
+        (["--price=nan", "--dry-run", "--hardware=h100"], "--price must be a number of at least 0"),
         (["--price=3", "--dry-run"], "--price is of one device of --hardware: expected --hardware as well"),
         (["--hardware=h101", "--dry-run"], "argument --hardware: invalid choice: 'h101'"),
     ],

@@ -130,12 +130,14 @@ def _fetch(options: argparse.Namespace) -> None:
 
 def _fetch_craft(options: argparse.Namespace) -> None:
     """Fetch the files of the treebank into its own folder, each known by its hash."""
-    from repro.corpora.fetch import fetch
+    from repro.corpora.fetch import by_hand, fetch
 
     folder = options.data_dir / "craft"
     lacking = missing_of_craft(folder)
     print(f"craft: licence {CORPORA['craft'].licence}; still to fetch: {len(lacking)} files, 13 MB in all")
     if options.dry_run or options.list:
+        placed = [replace(source, archive=path) for path, source in lacking.items()]  # its files lie in folders
+        print(by_hand(placed, folder) if lacking else "Everything is there.")
         return
     for path, source in craft_sources().items():
         fetch(source, (folder / path).parent, offline=options.offline)

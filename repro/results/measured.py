@@ -202,8 +202,11 @@ def score_outputs(folder: File) -> Outputs2017:
     pairs = [*Parallel(source, reference).pairs()]
     words, references = [len(line.split()) for line, _ in pairs], [line for _, line in pairs]
     systems, signature = [], ""
-    for file in sorted(folder.glob(f"{STEM}.hyp.*.de*")):
-        kind, _, toolkit = file.name.split(".")[2].partition("-")
+    for name in sorted({file.name.removesuffix(".gz") for file in folder.glob(f"{STEM}.hyp.*.de*")}):
+        if not name.endswith(".de"):
+            continue
+        file = _file(folder, name.removeprefix(f"{STEM}."))
+        kind, _, toolkit = name.split(".")[2].partition("-")
         if kind not in KINDS:
             raise ValueError(f"{file}: expected a kind of {', '.join(KINDS)} after 'hyp.', got {kind!r}. Rename it.")
         lines = [line for line, _ in Parallel(file, reference).pairs()]
@@ -216,6 +219,7 @@ def score_outputs(folder: File) -> Outputs2017:
 
 
 def _file(folder: File, part: str) -> File:
-    if file := next(folder.glob(f"{STEM}.{part}*"), None):
-        return file
+    for name in (f"{STEM}.{part}", f"{STEM}.{part}.gz"):
+        if (file := folder / name).is_file():
+            return file
     raise FileNotFoundError(f"{folder}: expected {STEM}.{part}, plain or .gz, found neither. {ORIGIN}")

@@ -144,10 +144,17 @@ def _refusals(
     """Why these records may not stand among the published ones."""
     again = "Type its command again: finished runs are kept."
     for table in dict.fromkeys(record.table for record in own):
-        if table != BASE and not provenance.is_committed(file := experiments / f"{table}.py"):
+        if table == BASE or provenance.is_committed(file := experiments / f"{table}.py"):
+            continue
+        if not file.exists():  # for example a package installed without a clone
+            yield f"{table}: expected {file}, which has its rows, found none. Publish in a clone, with --from."
+        else:
             yield f"{table}: {file} is not committed, so nobody else has its rows. Commit it. {again}"
+    tables = {of for of, _ in rows}
     for record in own:
-        if (record.table, record.row) not in rows:
+        if record.table not in tables:
+            yield f"{_of(record)}: rows.json beside the tables does not list those of {record.table}. {again}"
+        elif (record.table, record.row) not in rows:
             yield f"{_of(record)}: {experiments / record.table}.py has no such row any more. Delete its record."
         if record.stamp["dirty"]:
             yield f"{_of(record)} is of code that is in no commit ({record.stamp['why_dirty']}). Commit it. {again}"

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from repro.corpora.parallel_text import as_text
 from repro.data.tokenizer import Tokenizer
 from repro.decoding.inside import BEGIN, SearchTree, by_words, observe
 from repro.decoding.search import Search
@@ -141,8 +142,12 @@ class Explained:
 
 
 def ids_of(tokenizer: Tokenizer, sentence: str) -> list[int]:
-    """Its tokens with the end symbol. Raises ValueError for more than `LONGEST`."""
-    ids: list[int] = tokenizer.encode([sentence])[0].tolist()
+    """Its tokens with the end symbol. Raises ValueError for what is no sentence, and for more than `LONGEST`."""
+    try:
+        text = as_text(sentence.encode("utf-8", "surrogateescape"))
+    except ValueError as reason:
+        raise ValueError(f'expected a sentence; what was typed {reason}. Type one: "the cat sees a dog".') from None
+    ids: list[int] = tokenizer.encode([text])[0].tolist()
     if (n := len(ids) - 1) > LONGEST:
         raise ValueError(f"expected a sentence of at most {LONGEST} tokens, got {n}. Shorten it: each has a column.")
     return ids

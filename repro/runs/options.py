@@ -276,6 +276,8 @@ def _refuse_what_no_run_can_be(options: Options) -> None:
     check_threads(options.threads)
     if options.hardware and not options.dry_run:
         raise ValueError("--hardware is of a forecast: expected --dry-run as well.")
+    if options.price is not None and not 0 <= options.price < float("inf"):
+        raise ValueError(f"--price must be a number of at least 0, money for an hour of a device, got {options.price}.")
     if options.price is not None and not options.hardware:
         raise ValueError("--price is of one device of --hardware: expected --hardware as well.")
 

@@ -24,13 +24,17 @@ class PublishedRuns:
     """The published records of a scale in MLflow, which is asked once which it has; `settle` chooses which count."""
 
     def __init__(self, uri: str, scale: str) -> None:
-        self.client = connect(uri)
+        self.client, self.scale = connect(uri), scale
         self._experiment = experiment_id(self.client, uri, scale)
         self._known = {_identity(run): run for run in self._runs()}
 
     def bring(self, file: Path) -> dict[str, str]:
         """Put a record into MLflow, or what MLflow lacks of it; returns the tags of its run."""
         record = load(file)
+        if record.scale != self.scale:
+            raise ValueError(
+                f"of scale {record.scale}: its folder is called {self.scale}. Name the folder as the scale."
+            )
         from mlflow.entities import Metric, Param
 
         tags, began = tags_of(record), round(datetime.fromisoformat(record.stamp["started"]).timestamp() * 1000)

@@ -175,6 +175,14 @@ SPOILT: dict[str, tuple[Callable[[], object], str]] = {
         lambda: note_rows(Path("results/own/lab"), RENAMED),
         "lab, row 'x', seed 1: experiments/lab.py has no such row any more. Delete its record.",
     ),
+    "no list of rows": (
+        lambda: Path("results/own/lab/rows.json").unlink(),
+        "row 'x', seed 1: rows.json beside the tables does not list those of lab. Type its command again",
+    ),
+    "no clone": (
+        lambda: shutil.rmtree("experiments"),
+        "lab: expected experiments/lab.py, which has its rows, found none. Publish in a clone, with --from.",
+    ),
     "no translations": (
         lambda: artifacts.drop(path(Path("results/own"), run("x", 2))),
         "lab, row 'x', seed 2: its translations of dev and test are missing.",

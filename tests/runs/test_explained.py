@@ -249,6 +249,7 @@ def test_what_cannot_be_explained_is_refused(
     folder: Path, trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words, said in (
+        (("",), "expected a sentence; what was typed is empty"),
         (("the cat " * 30,), f"expected a sentence of at most {LONGEST} tokens, got "),
         (("sees", "--layer=3"), "--layer: expected a number from 1 to 2, got 3."),
         (("sees", "--head=0"), "--head: expected a number from 1 to 3, got 0."),
