@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 import warnings
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -121,8 +121,11 @@ def _opened(path: Path) -> Any:
             for end in ("-journal", "-wal", "-shm"):  # of a deleted database: SQLite would mix it with the new one
                 path.with_name(path.name + end).unlink(missing_ok=True)
             atomic.write_bytes(path, _tables())
-        client = MlflowClient(sqlite_uri(path))
+        client = MlflowClient(uri := sqlite_uri(path))
         client.search_experiments(max_results=1)
+        if uri != f"sqlite:///{path}":  # MLflow makes a folder of the escaped name, and does not use it
+            with suppress(OSError):
+                Path(uri.removeprefix("sqlite:///")).parent.rmdir()
     return client
 
 
