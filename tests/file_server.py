@@ -134,6 +134,11 @@ def without_length(handler: Handler, content: bytes) -> None:
     handler.wfile.write(content)
 
 
+def web_page(handler: Handler, content: bytes) -> None:
+    handler.head(200, Content_Type="text/html; charset=utf-8")
+    handler.wfile.write(b"<html>Log in first.</html>")
+
+
 def status(code: int) -> Answer:
     return lambda handler, content: handler.send_error(code)
 

@@ -171,6 +171,8 @@ def _attempt(source: Source, url: str, part: atomic.Appended, tell: Announce, *,
             return
         if status not in (200, 206):
             raise (Broken if status in BUSY or status >= 500 else Refused)(f"the server answered {status}")
+        if "html" in answer.headers.get("Content-Type", "").lower():  # as a hotel's login has
+            raise Refused("a web page instead of an archive")
         if status == 200:  # all of it, whatever was asked for
             part.cut(0)
         if source.size is not None and length.isdecimal() and part.end + int(length) != source.size:

@@ -260,6 +260,7 @@ REFUSED = {
     "shorter": (file_server.other(ARCHIVE[:-1]), f"{len(ARCHIVE) - 1:,} bytes, expected {len(ARCHIVE):,} bytes"),
     "endless": (lambda h, _: file_server.without_length(h, ARCHIVE + b"\0"), "it sends more than expected: .* bytes"),
     "altered": (file_server.other(OTHER), f"expected sha256 {SHA256}, got {hashlib.sha256(OTHER).hexdigest()}"),
+    "a page": (file_server.web_page, "a web page instead of an archive"),
     "in circles": (file_server.redirect(PATH), r"no connection could be made \(TooManyRedirects\)"),
     "no address": (file_server.redirect("http://[::1/"), r"no connection could be made \("),
 }
