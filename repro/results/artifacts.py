@@ -280,6 +280,8 @@ def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
     try:
         head, _, weights = gzip.decompress(file.read_bytes()).partition(b"\n")
         content = signed_json.parsed(head, "weights", INSIDE_FORMAT)
+        if content["weights"] != hashlib.sha256(weights).hexdigest():
+            raise ValueError("its checksum differs from that of its weights")
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise ValueError(f"{file}: {error}. Delete it and type the command of the run again.") from error
     return content, weights
