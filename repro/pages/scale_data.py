@@ -88,10 +88,7 @@ def judged_of(result_set: ResultSet) -> tuple[Evidence, Sequence[Judged], Sequen
 
 
 def scale_data(result_set: ResultSet) -> ScaleData | None:
-    """Frames and verdicts of one scale; None where there is no record.
-
-    `layers` are the verdicts on the claims about layers.
-    """
+    """Frames and verdicts of one scale; None where there is no record."""
     if not result_set.everything:
         return None
     names = [name for name, records in result_set.tables.items() if records and name != BASE]
@@ -112,11 +109,14 @@ def scale_data(result_set: ResultSet) -> ScaleData | None:
 
 def check_beside(records: Iterable[Record], results: Path) -> None:
     """Raise ValueError for a file beside these records that pages need but cannot read."""
+    records = list(records)
+    shows_places = any(record.system for record in records)
     for record in records:
         read_further(path(results, record), record.run)
         read_brackets(results, record)
         read_counts(results, record)
-        read_places(results, record, SPLIT)
+        if shows_places:
+            read_places(results, record, SPLIT)
 
 
 def _with_details(frame: DataFrame, records: Sequence[Record], results: Path) -> DataFrame:
