@@ -413,5 +413,6 @@ def by_chance(frame: DataFrame) -> Text:
     apart = frame["published/dev/bleu_max"] - frame["published/dev/bleu_min"]
     if (apart := apart[frame["published/n"] >= columns.FEWEST].dropna()).empty:
         return Text("")
-    told = f"Single runs of these rows differ by {apart.min():.1f} to {apart.max():.1f} BLEU by chance; "
-    return Text((told, Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + SEEDS - 1}"), " narrows it."))
+    low, high = f"{apart.min():.1f}", f"{apart.max():.1f}"
+    told = f"Single runs of these rows differ by {f'about {low}' if low == high else f'{low} to {high}'} BLEU by chance"
+    return Text((f"{told}; ", Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + SEEDS - 1}"), " narrows it."))
