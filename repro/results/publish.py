@@ -174,14 +174,11 @@ def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) ->
     """Why the outputs of these runs do not match their scores; runs that are published without outputs are skipped."""
     before, results = {record.run for record in published.everything}, own.folder.parent
     for record in own.everything:
-        place = path(results, record)
-        if record.run in before and not artifacts.texts(place):
+        kept = artifacts.texts(path(results, record))
+        if record.run in before and not kept:
             continue  # older than the keeping of outputs
-        needed = SPLITS if _is_whole(record.table) else SPLITS[:1]
-        splits = [
-            one for one in SPLITS if one in needed or one in artifacts.texts(place)
-        ]  # a published folder has fewer
-        found = [*sentences.faults(results, record, splits)]
+        needed = SPLITS if _is_whole(record.table) else SPLITS[:1]  # a published folder has fewer
+        found = [*sentences.faults(results, record, [one for one in SPLITS if one in needed or one in kept])]
         if not found and sentences.has_sentences(record) and (wrong := rescored(record, results)):
             found = [wrong]
         yield from (
