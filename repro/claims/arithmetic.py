@@ -4,9 +4,8 @@ The printed numbers of systems come from `repro.paper`, those of rows from their
 """
 
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, cast
 
 from repro import paper
 from repro.claims.catalogue import B0, D256, D1024, F1024, F4096, H1, H4, H16, H32, N2, N4, N8, row_of
@@ -110,7 +109,7 @@ def _longest_wave() -> Checked:
 
 def _one_head_against_the_best(printed: PrintedRows) -> Checked:
     """How much one head loses against the best setting, section 6.2."""
-    of = {row: printed[row]["bleu"] or math.nan for row in (B0, H1, H4, H16, H32)}
+    of = {row: cast("float", printed[row]["bleu"]) for row in (B0, H1, H4, H16, H32)}
     best = max(of, key=of.__getitem__)
     loss = of[best] - of[H1]
     return round(loss, 1) == 0.9, f"{of[best]} ({row_of(best)}) - {of[H1]} = {loss:.1f}"
@@ -121,7 +120,7 @@ LADDERS = ((N2, N4, B0, N8), (D256, B0, D1024), (F1024, B0, F4096))  # of Table 
 
 def _bigger(score: Literal["ppl", "bleu"], printed: PrintedRows, sign: int) -> Checked:
     """The largest row of each ladder of sizes is better than the smallest, Table 3 (C); steps against it are named."""
-    of = {row: printed[row][score] or math.nan for ladder in LADDERS for row in ladder}
+    of = {row: cast("float", printed[row][score]) for ladder in LADDERS for row in ladder}
     ends = [(ladder[0], ladder[-1]) for ladder in LADDERS]
     steps = [step for ladder in LADDERS for step in itertools.pairwise(ladder)]
     against = [(small, large) for small, large in steps if sign * (of[large] - of[small]) <= 0]
