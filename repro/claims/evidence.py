@@ -79,10 +79,19 @@ class Evidence:
         return {row: of[:SEEDS] for row, of in _by_row(self.fresh).items() if len(of) >= SEEDS}
 
     @functools.cached_property
+    def judged_before(self) -> dict[str, list[Record]]:
+        """The runs behind published verdicts, by "table/row"."""
+        return _by_row(self.published)
+
+    @functools.cached_property
+    def clean(self) -> dict[str, list[Record]]:
+        """All runs of committed code that may be compared, by "table/row"."""
+        return _by_row(newest([record for record in self.everything if not record.stamp["dirty"]])[0])
+
+    @functools.cached_property
     def explored(self) -> dict[str, list[Record]]:
         """The runs for exploration, by "table/row": the published ones, and for other rows those of committed code."""
-        clean = [record for record in self.everything if not record.stamp["dirty"]]
-        return _by_row(newest(clean)[0]) | _by_row(self.published)
+        return self.clean | self.judged_before
 
 
 def _by_row(records: Iterable[Record]) -> dict[str, list[Record]]:

@@ -308,23 +308,25 @@ class ToBase:
 def to_base(evidence: Evidence, row: str, endpoint: Endpoint) -> ToBase | None:
     """How far "table/row" is from the base, by rows + seeds over the rows that are judged on the same page.
 
-    Where those give no estimate, the difference of means over the seeds that both have, or over all where they share
-    none. None where it or the base has no finished run with this score.
+    Where those give no estimate, the difference of means over the seeds that both have. The runs are those of a verdict
+    if it has one, so that both rows are of one analysis. None where the two have no finished runs of a common seed.
     """
     pages = [rows_scored([one for one in of if one.is_trained], endpoint.split) for of in (CLAIMS, STATEMENTS)]
     page = next((rows for rows in pages if row in rows), set[str]()) | {row, B0}
-    for taken in (evidence.taken, evidence.explored):
+    for taken in (evidence.taken, evidence.judged_before, evidence.clean):
         ours, base = ([run for run in taken.get(one, ()) if endpoint.of(run) is not None] for one in (row, B0))
         if ours and base:
             scores = {name: endpoint.by_seed(of) for name, of in taken.items() if name in page}
             estimate = None if unlike({row: ours, B0: base}) else Blocks(scores).difference(row, B0)
-            pair = scores[row], scores[B0]
-            both = pair[0].keys() & pair[1].keys()
-            means = [statistics.fmean(value for seed, value in of.items() if seed in (both or of)) for of in pair]
+            if estimate is None:
+                both = scores[row].keys() & scores[B0].keys()
+                ours, base = ([run for run in of if run.seed in both] for of in (ours, base))
             counts = {*map(id, (*ours, *base))} <= {*map(id, evidence.records)}
-            return ToBase(
-                value=estimate.value if estimate else means[0] - means[1],
-                over_seeds=estimate.interval() if estimate and counts else None,
-                runs=(ours, base),
-            )
+            if ours:
+                means = [statistics.fmean(scores[one][run.seed] for run in of) for one, of in ((row, ours), (B0, base))]
+                return ToBase(
+                    value=estimate.value if estimate else means[0] - means[1],
+                    over_seeds=estimate.interval() if estimate and counts else None,
+                    runs=(ours, base),
+                )
     return None

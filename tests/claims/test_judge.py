@@ -21,7 +21,7 @@ from repro.claims import judge as judging
 from repro.claims.blocks import ALPHA
 from repro.claims.catalogue import B0, BLEU, CLAIMS, H1, Claim, catalogue_digest
 from repro.claims.decisions import FIRST_SEED, OF_SIGN, OF_SIZE, SEEDS
-from repro.claims.evidence import evidence_of
+from repro.claims.evidence import Published, evidence_of
 from repro.claims.judge import Judged, Suite, judge_suite, may_judge, may_judge_sizes, to_base, verdicts_of_print
 from repro.results.record import PaperNumbers, Record
 
@@ -325,9 +325,16 @@ def test_a_distance_to_the_base_has_an_interval_only_where_its_runs_count() -> N
     found = to_base(evidence_of([*base, run(H1, 9, bleu=24.0)]), H1, BLEU)
     assert found
     assert (found.value, found.over_seeds) == (-1.0, None)
-    without = to_base(evidence_of([*base, run(H1, 12, bleu=24.0)]), H1, BLEU)
-    assert without
-    assert without.value == pytest.approx(24.0 - (25 + 28 + 29) / 3)
+    # also where the base's other runs are behind verdicts of an earlier analysis
+    before = Published(runs=frozenset(one.run for one in base[1:]))
+    mixed = evidence_of(
+        [base[0], *(replace(one, claims=None) for one in base[1:]), run(H1, 9, bleu=24.0)], before=before
+    )
+    assert mixed.published
+    found = to_base(mixed, H1, BLEU)
+    assert found
+    assert found.value == -1.0
+    assert to_base(evidence_of([*base, run(H1, 12, bleu=24.0)]), H1, BLEU) is None, "no seed in common"
 
 
 def test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better() -> None:
