@@ -15,6 +15,7 @@ from repro.results.labels import seeds_option
 from repro.results.measured import FILES, Measured, load
 from repro.results.record import BASE, PROGRAM, SPLITS, Record, path, save_together, slug
 
+COMPARED = 5  # of the base's runs, the first, that are looked into
 Rescored = Callable[[Record, Path], str | None]  # record, folder of results -> what is wrong with its BLEU, if anything
 
 
@@ -110,16 +111,19 @@ def _facts(record: Record) -> dict[str, str]:
 
 
 def keep_few_insides(folder: Path) -> None:
-    """Keep the sentences that are shown: figures compare all of the base's runs and of soft alignment's first one.
+    """Keep the sentences that are shown: figures compare the base's first five runs and soft alignment's first one.
 
     The viewer shows a sentence of the lowest seed of each row of Table 3; of other rows nothing is kept.
     """
     stems = [file.name.removesuffix(".inside.gz").rpartition("-seed") for file in folder.glob("*-seed*.inside.gz")]
-    first = {row: seed for row, _, seed in sorted(stems, key=lambda stem: -int(stem[2]))}
+    seeds: dict[str, list[str]] = {}
+    for row, _, seed in sorted(stems, key=lambda stem: int(stem[2])):
+        seeds.setdefault(row, []).append(seed)
+    most = COMPARED if folder.name == BASE else 1
     for row, _, seed in stems:
         place = folder / f"{row}-seed{seed}.json"
         is_compared = folder.name == BASE or (folder.name, row) == ("ladder", slug("soft alignment"))
-        if (seed != first[row] and folder.name != BASE) or not (is_compared or folder.name.startswith("table3")):
+        if seed not in seeds[row][:most] or not (is_compared or folder.name.startswith("table3")):
             inside_file(place).unlink()
         elif not is_compared:
             write_inside(place, first_sentences(place, 1))
