@@ -4,6 +4,7 @@ The driver's own command is asked which cards there are: PyTorch takes seconds t
 is too old for it.
 """
 
+import ctypes
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ HIDE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}  # no card for th
 OF_BF16 = (8, 0)  # compute capability from which a card has products of bfloat16, and FlashAttention a kernel
 AMD = Path("/sys/class/kfd/kfd/topology/nodes")
 OF_WSL = "/usr/lib/wsl/lib"  # where Windows keeps the driver's command, which is not on every PATH
+NO_CARD = "No devices were found"  # says that command, and fails
 PATIENCE = 60.0  # seconds for the answer of the driver, which may have to wake many cards
 
 
@@ -61,28 +63,47 @@ def free_memory(cgroup: Path = CGROUP) -> int:
 
 def visible() -> dict[str, str]:
     """The cards that the environment leaves to this process, as CUDA_VISIBLE_DEVICES calls them, with their names."""
-    there = present()
     said = os.environ.get("CUDA_VISIBLE_DEVICES")
+    chosen = [one for one in map(str.strip, (said or "").split(",")) if one not in ("", "-1")]
+    there = present() if said is None or chosen else ()  # a driver that is not wanted may be a broken one
     if said is None or not there:
         return {str(i): name for i, name in enumerate(there)}
-    chosen = [one for one in map(str.strip, said.split(",")) if one not in ("", "-1")]
     return {one: there[int(one)] if one.isdecimal() and int(one) < len(there) else there[0] for one in chosen}
 
 
 @cache
 def present() -> tuple[str, ...]:
-    """The cards that NVIDIA's driver knows, or else AMD's: PyTorch takes seconds, and finds none for an old driver."""
+    """The cards that NVIDIA's driver names, or else AMD's; raises ValueError where the driver's command fails.
+
+    PyTorch takes seconds, and finds none for an old driver: it is asked where the driver is here without its command.
+    """
     if (program := shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path=OF_WSL)) is None:
-        return of_amd()
+        return of_amd() or of_torch()
     words = [program, "--query-gpu=name", "--format=csv,noheader"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    return tuple(done.stdout.strip().split("\n")) if done.returncode == 0 else ()
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        if NO_CARD not in (said := str(error.stdout or error.stderr or "")):
+            why = f"{error} {' '.join(said.split())}".rstrip(". ")
+            raise ValueError(f"{why}. Repair the driver; a restart loads one that was updated. {TO_CPU}") from None
+    return tuple(line for line in said.splitlines() if line != NO_CARD)
 
 
 def of_amd(nodes: Path = AMD) -> tuple[str, ...]:
     """AMD's cards. The processor is listed as a node, too, but without a number of a GPU."""
     numbers = [file.read_bytes().strip() for file in sorted(nodes.glob("*/gpu_id"))]
     return ("AMD GPU",) * sum(number not in (b"", b"0") for number in numbers)
+
+
+def of_torch() -> tuple[str, ...]:
+    """The cards that PyTorch finds, if the library it finds them by is here: a container may lack the command."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ()
+    import torch
+
+    return tuple(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
 
 
 def refuse_cards(precision: Literal["fp32", "bf16"]) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 import torch
@@ -26,6 +27,8 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     for name in machine.HIDE:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(machine, "OF_WSL", "")
+    monkeypatch.setattr(machine, "ctypes", mock.Mock(CDLL=mock.Mock(side_effect=OSError)))
 
     def answer(*lines: str, code: int = 0) -> None:
         text = "".join(f"echo '{line}'\n" for line in lines)
@@ -47,8 +50,39 @@ def test_the_driver_says_which_cards_there_are(driver: Callable[..., None], monk
         assert visible() == found
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-5")
     assert list(visible()) == ["GPU-5"]
-    driver("NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver", code=9)
+    driver("No devices were found", code=6)
     assert visible() == {}
+
+
+def test_a_driver_that_fails_or_hangs_is_no_processor(
+    driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    driver("Failed to initialize NVML: Driver/library version mismatch", code=18)
+    with pytest.raises(ValueError, match=r"exit status 18\. Failed .* mismatch\. Repair the driver.* --device cpu\.$"):
+        refuse_cards("fp32")
+    monkeypatch.setattr(machine, "PATIENCE", 0.1)
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexec sleep 60\n")
+    with pytest.raises(ValueError, match=r"timed out after 0\.1 seconds\. Repair the driver.* --device cpu\.$"):
+        refuse_cards("fp32")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    refuse_cards("fp32")
+
+
+def test_the_command_of_wsl_is_found_and_without_one_pytorch_is_asked(
+    driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    driver("NVIDIA RTX A2000")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr(machine, "OF_WSL", str(tmp_path))
+    assert visible() == {"0": "NVIDIA RTX A2000"}
+    (tmp_path / "nvidia-smi").unlink()
+    machine.present.cache_clear()
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda i: f"card {i}")
+    assert visible() == {}, "without the driver's library"
+    machine.present.cache_clear()
+    machine.ctypes.CDLL.side_effect = None  # type: ignore[attr-defined]
+    assert visible() == {"0": "card 0", "1": "card 1"}
 
 
 def test_kernels_run_within_their_generation() -> None:
