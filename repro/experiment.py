@@ -116,7 +116,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         for task, corpus in tasks:
             task.find(corpus, options.data_dir)  # before anything takes time
         if options.processes > 1 and peer is None and options.on == "here":
-            refuse_cards(options.products)  # once, and not by each process
+            refuse_cards(options.products, options.processes)  # once, and not by each process
             refuse_systems(asked)
             print(f"{name} at scale {scale.name}: {options.processes} processes begin", flush=True)
             return launch(sys.argv, options.processes)

@@ -106,11 +106,14 @@ def of_torch() -> tuple[str, ...]:
     return tuple(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
 
 
-def refuse_cards(precision: Literal["fp32", "bf16"]) -> None:
+def refuse_cards(precision: Literal["fp32", "bf16"], processes: int = 1) -> None:
     """Raise ValueError where PyTorch cannot use this machine's cards as asked, or would take weeks on the processor."""
     there = visible()
     if not there:
         return
+    if processes > len(there):
+        got = f"{len(there)}: {', '.join(there.values())}"
+        raise ValueError(f"--devices {processes}: expected a card for each process, got {got}. {TO_CPU}")
     import torch
 
     if not torch.cuda.is_available():

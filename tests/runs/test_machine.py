@@ -146,15 +146,14 @@ def test_the_processor_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.Monk
 def test_cards_are_refused_before_processes_begin(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def refuse(precision: Precision) -> None:
-        raise ValueError(f"no card for {precision}")
-
-    monkeypatch.setattr(experiment, "refuse_cards", refuse)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(machine, "present", lambda: ("Tesla T4",))
     monkeypatch.setattr(experiment, "launch", lambda *_: pytest.fail("it began"))
     with pytest.raises(SystemExit) as ended:
         experiment.main("t", [], ["--scale=smoke", *places(tmp_path), "--devices=2"])
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "error: no card for fp32\n"
+    said = "error: --devices 2: expected a card for each process, got 1: Tesla T4. To train on the processor"
+    assert capsys.readouterr().err.startswith(said)
 
 
 def test_cards_of_amd_are_counted(tmp_path: Path) -> None:
