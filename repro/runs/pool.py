@@ -87,7 +87,7 @@ class InProcess(Executor):
     def make(self, runs: Sequence[RunDir], progress: Progress) -> Iterator[JobResult]:
         """Make one run after the other.
 
-        Errors that every run would meet are raised: that of an only run, of a disk, of processes that share a run.
+        Errors that every run would meet are raised: that of an only run, of a disk, of a card, of a group of processes.
         """
         lane = progress.lane()
         for run in runs:
@@ -106,18 +106,24 @@ class InProcess(Executor):
 
 
 def told(error: Exception, run: str, watched: Watched) -> int:
-    """Print where an error of a run came from, and say what it is; its exit code."""
+    """Print where an error of a run came from, and say what it is; its exit code.
+
+    Raises ConnectionError where the process has lost its card, as after an illegal access: all that follows would fail.
+    """
+    import torch
+
     traceback.print_exc()
     watched.say(f"{run} failed. {type(error).__name__}: {error}")
+    try:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+    except RuntimeError:
+        raise ConnectionError("The card serves this process no more. The same command resumes in a new one.") from error
     return code_of(error) if isinstance(error, ValueError | OSError | ImportError) else FAILED
 
 
 def attempt(
-    run: RunDir,
-    tracker: Tracker,
-    watched: Watched,
-    should_stop: Callable[[], bool],
-    group: "Group | None" = None,
+    run: RunDir, tracker: Tracker, watched: Watched, should_stop: Callable[[], bool], group: "Group | None" = None
 ) -> tuple[Record | None, int]:
     """Make a run. Returns its record and 0, or None and an exit code; `watched` is told the reason.
 

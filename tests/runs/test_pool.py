@@ -14,9 +14,11 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
+import torch
 from own_signals import own_signals
 from runs.typed_sweeps import begin, came, checkpointed, finish, said
 from typed import ROOT
@@ -221,6 +223,10 @@ def test_errors_reach_the_sweep_when_the_log_is_full_and_a_stop_ends_a_worker() 
     assert said == ["h=1 seed 2: run x failed. ZeroDivisionError: division by zero"]
     worker.stop()
     assert worker.end() == 128 + signal.SIGTERM
+    lost = "import torch; torch.cuda.is_initialized, torch.cuda.synchronize = lambda: True, lambda: torch.ones(-1)"
+    worker = Worker([sys.executable, "-c", lost + SERVES], Path("log"), environment)
+    assert worker.ask({"number": 0, "run": "x"}, lane) is None, "another takes its place"
+    assert worker.end() == FAILED
 
 
 # ---- in this process
@@ -263,6 +269,12 @@ def test_the_error_of_one_run_ends_no_other_and_what_every_run_would_meet_is_rai
         made_here(monkeypatch, {"base": OSError("the disk's"), "h=4": 0})
     with pytest.raises(RuntimeError, match="of a group"):
         made_here(monkeypatch, {"base": RuntimeError("of a group"), "h=4": 0}, group=1)
+    error = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.cuda.synchronize", mock.Mock(side_effect=[None, error]))
+    assert made_here(monkeypatch, {"base": RuntimeError("its own"), "h=4": 0})[0] == [("base", 1), ("h=4", 0)]
+    with pytest.raises(ConnectionError, match="resumes in a new one"):
+        made_here(monkeypatch, {"base": error, "h=4": 0})
 
 
 # ---- whole sweeps, as they are typed
