@@ -129,6 +129,8 @@ def attempt(
 
     Other errors are raised. `group` are the processes that share each update, None: this one alone.
     """
+    import torch
+
     from repro.runs.run import Run, Stopped
     from repro.training.loop import OutOfMemory
 
@@ -146,6 +148,13 @@ def attempt(
         return None, 128 + signal.SIGTERM
     except OutOfMemory as error:
         watched.say(f"{name}: {error}")
+        return None, OUT_OF_MEMORY
+    except torch.OutOfMemoryError as error:  # no option lowers what a search takes
+        watched.say(
+            f"{name}: Out of memory while it was scored ({str(error).partition(chr(10))[0]}). Nothing was skipped. The "
+            "same command goes on from the last checkpoint, where there is more memory. With less of it add --device "
+            "cpu: the processor does the rest of this run."
+        )
         return None, OUT_OF_MEMORY
     except (BlockingIOError, Superseded) as error:
         if group:

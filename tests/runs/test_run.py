@@ -411,6 +411,24 @@ def test_a_perplexity_that_no_number_holds_counts_as_diverged(
     assert "by hand seed 1 diverged: the perplexity of held-out text is not finite" in capsys.readouterr().out
 
 
+class Starved(ByHeart):
+    """Finds the card full."""
+
+    def translate(self, *_: Any, **__: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nby a stack of calls")
+
+
+def test_memory_that_a_search_does_not_find_is_told_as_in_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="71"):
+        made_by(Starved, tmp_path, monkeypatch)
+    why = "(CUDA out of memory. Tried to allocate 2 GiB). Nothing was skipped. The same command goes on from the last"
+    assert f"by hand seed 1: Out of memory while it was scored {why}" in capsys.readouterr().out
+    made_by(ByHeart, tmp_path, monkeypatch)
+    assert len([*(tmp_path / "results").rglob("*-seed1.json")]) == 1, "it went on"
+
+
 def test_a_curve_has_what_is_a_number(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal.jsonl", attempt=1, check=lambda: None) as journal:
         journal.append("train", 1, nll=2.0)
