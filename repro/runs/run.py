@@ -406,8 +406,9 @@ def made_for_gpu(model: Any, spec: RunSpec, say: Callable[[str], object]) -> tup
     """
     if not torch.cuda.is_available():
         return ()
-    compiled.begin_run()
-    if reason := compiled.why_not():
+    reason = compiled.why_not()
+    compiled.begin_run()  # after the trial, which would count as something of this run that was compiled
+    if reason:
         say(
             f"Nothing is compiled ({reason}): an update takes longer, by a sixth where it was measured. Usually a C "
             "compiler or Python's headers are missing: install gcc and python3-dev."
