@@ -51,6 +51,12 @@ def test_a_gpu_has_its_part_of_the_page(program: Any) -> None:
         assert told in page, told
 
 
+def test_a_batch_is_moved_as_in_a_run(program: Any) -> None:
+    gpu = program("gpu")
+    batch = gpu.moved(next(gpu.batches(*gpu.text(9, 50), 200, packed=True)), torch.device("meta"))
+    assert batch.decoder_in.ends is batch.target.ends, "it is sent once"
+
+
 def test_the_picture_says_processor_size_spread_and_whose_model(program: Any) -> None:
     performance = program("performance")
     records = performance.load()
