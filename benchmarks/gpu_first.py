@@ -4,10 +4,10 @@
 2. `kernel`: attention of sentences in a row, heads of 8 to 512, empty sentences too, against float64 by padding.
 3. `loop`: the base and big, 120 updates each by the whole loop in one process, dev and checkpoints included:
    milliseconds an update, programs compiled, waits for the device in an update.
-4. `rows`: every row of Table 3, lab and ladder at base width, one layer: two steps, dev, eight translations; both ways.
-5. `changes`: each change for speed against what it replaced.
+4. `correct`, `steps`, `parts`: those of `gpu.py`.
+5. `rows`: every row of Table 3, lab and ladder at base width, one layer: two steps, dev, eight translations; both ways.
 6. `recovery`: a run stopped or killed and resumed, against an unbroken one; a weight that is NaN.
-7. `correct`, `steps`, `parts`: those of `gpu.py`.
+7. `changes`: each change for speed against what it replaced.
 8. `cards`: two processes, a card each, where there are two.
 
 Questions that the time does not suffice for are named. Answers are merged into one record by card, PyTorch and commit:
@@ -115,7 +115,7 @@ class Asked:
         return self.ends - time.monotonic()
 
 
-# ---- 1 and 2
+# ---- the card
 
 
 def versions(asked: Asked) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def kernel(asked: Asked) -> dict[str, Any]:
     return found
 
 
-# ---- 3: the real loop
+# ---- the real loop
 
 
 class Lines(dict[tuple[str, int], dict[str, float]]):
@@ -279,7 +279,7 @@ def base_row() -> Row:
     return Row("base", lambda base: base, rows("table3_A")[0].paper)
 
 
-# ---- 4: every row
+# ---- every row
 
 
 def rows(*tables: str) -> list[Row]:
@@ -327,7 +327,7 @@ def _one_row(asked: Asked, row: Row, base: Hyper, bf16: bool) -> None:
         raise ArithmeticError(f"expected a finite loss and 8 translations, got {nll} and {len(written)}")
 
 
-# ---- 5: what each change is worth
+# ---- what each change is worth
 
 
 def changes(asked: Asked) -> dict[str, Any]:
@@ -403,7 +403,7 @@ def _searches(asked: Asked) -> dict[str, Any]:
     return found
 
 
-# ---- 6: interruptions
+# ---- interruptions
 
 
 def _run_of(
@@ -456,7 +456,7 @@ def recovery(asked: Asked) -> dict[str, Any]:
     return found
 
 
-# ---- 7 and 8
+# ---- of gpu.py, and several cards
 
 
 def of_gpu(name: str) -> Callable[[Asked], Any]:
@@ -512,12 +512,12 @@ QUESTIONS: dict[str, Callable[[Asked], Any]] = {
     "versions": versions,
     "kernel": kernel,
     "loop": loop,
-    "rows": every_row,
-    "changes": changes,
-    "recovery": recovery,
     "correct": of_gpu("correct"),
     "steps": of_gpu("steps"),
     "parts": of_gpu("parts"),
+    "rows": every_row,
+    "recovery": recovery,
+    "changes": changes,
     "cards": cards,
 }
 

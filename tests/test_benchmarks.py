@@ -174,6 +174,7 @@ def test_it_ends_in_time_and_names_what_it_did_not_reach(first: Any, monkeypatch
     def hangs(of: Any) -> None:
         time.sleep(60)
 
+    assert [*first.QUESTIONS][:6] == ["versions", "kernel", "loop", "correct", "steps", "parts"], "the goal comes first"
     questions = {"versions": lambda of: {"torch": "2"}, "kernel": hangs, "loop": hangs}
     monkeypatch.setattr(first, "QUESTIONS", questions)
     kept: dict[str, Any] = {}
