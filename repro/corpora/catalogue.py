@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from repro.corpora.parallel_text import Parallel, Subset, languages, subset_of
+from repro.corpora.parallel_text import Parallel, languages
 from repro.corpora.sources import COLLECTIONS, KNOWN
 from repro.data.vocabulary import SCHEMES, Subwords, whole_words
 from repro.storage.folder_cache import MANIFEST, made_once, stated
@@ -88,7 +88,6 @@ class Corpus:
     train: tuple[Parallel, ...]  # its parts, one after the other
     dev: Parallel
     test: Parallel
-    subset: Subset | None = None  # of test, if its files are there; it only adds a score
     vocabulary: Path | None = None  # the tokens that came with text already split into sub-words
     in_tokens: bool = False  # the text is Moses tokens with escapes, and is scored as such
     pieces: str = ""  # the scheme by which words are cut (`data/vocabulary.py`); "": whole words
@@ -125,7 +124,7 @@ def open_corpus(
     variable REPRO_DATA names, then in `data/` of the project.
     """
     folder = find(name, pair, data_dir) or generated(name, cache, sizes)
-    known, fetched = CORPORA[name], COLLECTIONS.get(f"{name}-{pair}")
+    known = CORPORA[name]
 
     def recognised(stems: Sequence[str], split: str = "", part: str = "") -> Parallel | None:
         if (sides := sides_of(folder, stems, pair)) is None:
@@ -135,11 +134,8 @@ def open_corpus(
         return text
 
     *train, dev, test = (one for split, part, of in _wanted(folder, name, pair) if (one := recognised(of, split, part)))
-    # other test sets, by what they are called by hand or by fetching; and a part that is a test set of its own
+    # other test sets, by what they are called by hand or by fetching; one of them may serve as test instead
     others = {other: recognised((*by_hand, f"{name}_{other}")) for other, by_hand in known.further.items()}
-    stem = fetched.subset if fetched else None
-    part = recognised((stem,)) if stem else None
-    subset = subset_of(stem, part, test) if stem and part and part.source != test.source else None
     vocabulary, pieces, in_tokens, notes = None, "", known.in_tokens, list[str]()
     if not known.is_generated:
         head = _heads(train[0])
@@ -156,14 +152,13 @@ def open_corpus(
         train=tuple(train),
         dev=dev,
         test=test,
-        subset=subset,
         vocabulary=vocabulary,
         in_tokens=in_tokens,
         pieces=pieces,
         files=hashes_of(train, dev, test, pair),
         licence=known.licence,
         origin=known.origin,
-        further={other: text for other, text in others.items() if text},
+        further={other: text for other, text in others.items() if text and text.source != test.source},
         notes=tuple(notes),
     )
 

@@ -254,37 +254,3 @@ def normalised(line: str) -> str:
     if line.isascii():
         return " ".join(_WORD.findall(line))
     return " ".join("".join(one if one.isalnum() or category(one) in _MARKS else " " for one in line).split())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subset:
-    """A part of a test set that is a test set of its own, as 2,737 of the 3,003 lines of newstest2014 en-de are.
-
-    One translation of the whole gives the scores of both. Which lines are in the part is found by comparing the two
-    texts and is not written down: their orders differ, and may differ between archives.
-    """
-
-    name: str
-    places: tuple[int, ...]  # where each stands in the whole
-    references: tuple[str, ...]
-    sha256: str  # of its text
-
-
-def subset_of(name: str, part: Parallel, whole: Parallel) -> Subset:
-    """Finds the source lines of `part` in `whole`. Raises ValueError that names a line that is not there.
-
-    If a line is there twice, its first place is as good as the second: both are translated alike.
-    """
-    known: dict[str, int] = {}
-    for i, (source, _) in enumerate(whole.pairs()):
-        known.setdefault(same_spelling(source), i)
-    places, references = [], []
-    for number, (source, target) in enumerate(part.pairs(), 1):
-        if (place := known.get(same_spelling(source))) is None:
-            expected = f"expected each line of {name} to be one of the whole test set"
-            how = "Get both again, or move the files of the part away to go without its score."
-            raise ValueError(f"{part.source}, line {number:,} is not in {whole.source}; {expected}. {how}")
-        places.append(place)
-        references.append(target)
-    sha256 = hashlib.sha256("".join(one.sha256 for one in part.fingerprints()).encode()).hexdigest()
-    return Subset(name=name, places=tuple(places), references=tuple(references), sha256=sha256)

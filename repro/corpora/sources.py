@@ -62,15 +62,13 @@ class Collection:
     train: tuple[str, ...]  # names of sources
     dev: str
     test: str
-    subset: str | None = None  # lines of test that are a test set of their own
     further: tuple[str, ...] = ()  # other test sets
     licence: str
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Training text, dev, test, its subset and other test sets."""
-        names = (*self.train, self.dev, self.test, self.subset, *self.further)
-        return tuple(SOURCES[name] for name in names if name)
+        """Training text, dev, test and other test sets."""
+        return tuple(SOURCES[name] for name in (*self.train, self.dev, self.test, *self.further))
 
     @property
     def text_bytes(self) -> int:

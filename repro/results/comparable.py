@@ -150,12 +150,10 @@ def facts_of(records: Iterable[Record]) -> Facts:
     for record in records:
         corpus, tokenizer, stamp, score = record.corpus, record.tokenizer, record.stamp, record.scores["dev"]
         pairs = " / ".join(f"{n:,}" for n in (corpus["n_train"], corpus["n_dev"], corpus["n_test"]))
-        subset = record.test_subset
         own: dict[tuple[str, str], Any] = {
             ("corpus", ""): f"{corpus['name']} {record.pair}, {pairs} pairs, SHA-256 {corpus['sha256'][:12]}",
             ("tokenizer", ""): f"{tokenizer['size']:,} sub-words, SHA-256 {tokenizer['sha256'][:12]}",
             **{(SCORERS.get(name, name), ""): signature(score, name) for name in record.about["scores"]},
-            ("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test" if subset else None,
             ("commit", ""): (stamp["commit"] or "none")[:12],
             ("deciding code", ""): shared_code(record)[:12],
             ("device", ""): computed_on(stamp),

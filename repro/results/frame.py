@@ -21,7 +21,6 @@ from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
 from repro.results.record import (
     BASE,
     PROGRAM,
-    SUBSET,
     TOGETHER,
     TRANSLATION,
     PaperNumbers,
@@ -369,8 +368,7 @@ def _line(key: tuple[str, str], row: Listed, runs: Sequence[Record], scores: Seq
         line["average_every"] = None  # nothing is averaged, so it has no effect
     line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
     line |= {f"paper/{name}": value for name, value in row.paper.items()}
-    has_subset = bool(finished) and all(run.test_subset for run in finished)
-    for score in (*scores, *(f"{SUBSET}/{name}" for name in TRANSLATION["scores"] if has_subset)):
+    for score in scores:
         line |= spread(score, whole(run.score(*score.split("/")) for run in finished))
     for name in COSTS:
         values = [vars(run)["cost"][name] for run in finished]

@@ -28,7 +28,7 @@ FORMAT: Literal[2] = 2
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
 PROGRAM = "own"  # the table of the rows that a program passes to `repro.run` one by one; it has no experiment file
 # keys that older records lack; they are not added when such a record is written again
-OPTIONAL = ("determinism", "test_subset", "task", "system", "claims", "last_mean")
+OPTIONAL = ("determinism", "task", "system", "claims", "last_mean")
 RESTORE = "Restore the file from git"
 TOGETHER = "records.jsonl"  # the published records of a table of our own questions, which has many
 POINTS = 100  # points of a curve that a record keeps; the journal has all of them
@@ -37,7 +37,6 @@ PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # names of rows that are used as f
 SPLITS: tuple[Literal["dev"], Literal["test"]] = ("dev", "test")
 # For each split, the name in score columns of a run's other weights, the mean of its last checkpoints
 LAST_MEAN = {"last_mean_dev": "dev", "last_mean_test": "test"}
-SUBSET = "test_subset"  # the lines of test that form a test set of their own
 # Scores of every task: nats per token, unsmoothed; exp(nll); the share of tokens that the model finds most probable.
 OF_TOKENS = ("nll", "ppl", "accuracy")
 LENGTH = "length"  # of translations by the mean of the last checkpoints, see `LastMean`
@@ -201,8 +200,6 @@ class Record:
     stamp: Stamp
     status: Literal["finished", "diverged"]
     determinism: Determinism | None = None  # None: the record is older than this check
-    # The lines of test that form a test set of their own: "name", "n" (sentence pairs) and their scores.
-    test_subset: Named | None = None  # None: test has no such subset, its files were missing, or the run diverged
     task: TaskFacts | None = None  # None: translation
     system: str | None = None  # what was trained, by its name and arguments; None: the Transformer
     claims: str | None = None  # digest of the list of claims when the run began; None: it was not recorded
@@ -214,13 +211,11 @@ class Record:
         for name, pattern in {"run": "[0-9a-f]{16}", "table": FOLDER, "scale": FOLDER}.items():
             if not re.fullmatch(pattern, getattr(self, name)):
                 raise ValueError(f"record.{name}: expected text like {pattern}, got {getattr(self, name)!r}")
-        own = _hints_of_scores(self.about["scores"])
-        hints, later = dict.fromkeys(OF_TOKENS, float | None) | own, LATER_SCORES | {LENGTH}
+        hints = dict.fromkeys(OF_TOKENS, float | None) | _hints_of_scores(self.about["scores"])
+        later = LATER_SCORES | {LENGTH}
         parts = {f"scores.{split}": (self.scores[split], hints, LATER_SCORES) for split in SPLITS}
         if means := self.last_mean:
             parts |= {f"last_mean.{split}": (means[split], hints | {LENGTH: float}, later) for split in SPLITS}
-        if self.test_subset is not None:
-            parts[SUBSET] = self.test_subset, {"name": str, "n": int, **own}, frozenset()
         for where, (part, of_part, optional) in parts.items():
             _check_fields(part, of_part, f"record.{where}", optional)
             _check_ranges(part, f"record.{where}")
@@ -249,11 +244,10 @@ class Record:
     def score(self, split: str, name: str) -> float | None:
         """A score by its name; None where it has no value or the run has no such score.
 
-        `split` is dev, test or `SUBSET`, or one of the names in `LAST_MEAN` for the mean of the last checkpoints.
+        `split` is dev or test, or one of the names in `LAST_MEAN` for the mean of the last checkpoints.
         """
         means: Mapping[str, Any] = self.last_mean or {}
-        parts: dict[str, Any] = {**self.scores, SUBSET: self.test_subset}
-        parts |= {part: means.get(of) for part, of in LAST_MEAN.items()}
+        parts: dict[str, Any] = {**self.scores, **{part: means.get(of) for part, of in LAST_MEAN.items()}}
         return number(parts.get(split) or {}, name)
 
     def __repr__(self) -> str:

@@ -163,7 +163,7 @@ class Run:
         conditions: dict[str, Any],
         memory: cpu_tuning.PeakMemory,
     ) -> Record:
-        run, spec, found, subset, last_mean = self.dir, self.dir.spec, None, None, None
+        run, spec, found, last_mean = self.dir, self.dir.spec, None, None
         # 1. train, from the newest checkpoint on
         begun_at, machine = run.last_step(), conditions["arithmetic"]
         fitted = self._train(module, journal, conditions)
@@ -179,9 +179,6 @@ class Run:
             weights = checkpoint.averaged(run.folder / "checkpoints", run.id, spec.hyper.averaged_steps)
             found = self._evaluate(module.model, weights)
         if found:
-            if part := run.corpus.subset:  # lines of test that form a test set of their own
-                scored = stages.task_scores(spec, [found.test.hypotheses[i] for i in part.places], part.references)
-                subset = {"name": part.name, "n": len(part.places), **scored}
             for split in SPLITS:
                 lines = getattr(found, split).hypotheses
                 atomic.write_text(run.folder / f"{split}.hyp", "".join(f"{line}\n" for line in lines))
@@ -215,7 +212,6 @@ class Run:
                 lines=read_all(run.folder / "journal.jsonl"),
                 weights=found.weights if found else None,
             ),
-            test_subset=subset,
             task=None if run.task.facts == TRANSLATION else run.task.facts,
             system=system_text(spec.system) or None,
             last_mean=last_mean,

@@ -148,7 +148,6 @@ def made_of(spec: RunSpec) -> dict[str, Any]:
         **({"system": system_text(spec.system)} if spec.system else {}),
         "seed": spec.seed,
         **{name: getattr(text, name) for name in ("corpus", "data", "ids", "tokenizer", "in_tokens")},
-        **({"test_subset": text.test_subset} if text.test_subset else {}),
         "batch_tokens": spec.batch_tokens,
         "fill": RECORDED[spec.batch_by],
         "shares": spec.shares,
@@ -186,7 +185,6 @@ class RunDir:
             ids=prepared.ids_hash,
             tokenizer=prepared.tokenizer.sha256,
             in_tokens=corpus.in_tokens,
-            test_subset=corpus.subset.sha256 if corpus.subset else None,
         )
         named = replace(self.scale, name=scale)
         return replace(self, spec=replace(self.spec, text=text), scale=named, text=(corpus, prepared))

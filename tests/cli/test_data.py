@@ -19,6 +19,7 @@ from repro.corpora.catalogue import open_corpus
 from repro.corpora.grammar.generate import write_grammar
 from repro.experiment import Paper, Row
 from repro.experiment import main as experiment
+from repro.results.artifacts import read_further
 from repro.results.record import load
 
 Said = pytest.CaptureFixture[str]
@@ -137,9 +138,8 @@ def test_a_table_runs_on_it_unchanged(tmp_path: Path, server: FileServer, capsys
     [record] = (tmp_path / "results").rglob("base/*.json")
     assert "by-tokens" in record.parts[-3]
     assert '"fill": "tokens"' in record.read_text("utf-8")
-    scored = load(record).test_subset
-    assert scored is not None
-    assert (scored["name"], scored["n"]) == ("newstest2014", 9)
+    [(name, scored)] = read_further(record, load(record).run).items()
+    assert (name, len(scored.hypotheses)) == ("newstest2014", 9)
 
 
 CAPTION_SPLITS = ("train", "val", "test_2016_flickr", "test_2017_flickr")

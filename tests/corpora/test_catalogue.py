@@ -237,8 +237,8 @@ def test_real_text_is_recognised(
     assert len(list(found.test.pairs())) == sizes[2]
 
 
-@pytest.mark.parametrize(("pair", "n_subset"), [("en-de", 2_737), ("en-fr", None)])
-def test_the_news_tests_are_recognised(real_text: Path, tmp_path: Path, pair: str, n_subset: int | None) -> None:
+@pytest.mark.parametrize(("pair", "further"), [("en-de", {"newstest2014": 2_737}), ("en-fr", {})])
+def test_the_news_tests_are_recognised(real_text: Path, tmp_path: Path, pair: str, further: dict[str, int]) -> None:
     # the training text of wmt14 is no part of the real text at hand
     folder = real_text / CORPORA["wmt14"].folders[pair]
     if not folder.is_dir():
@@ -248,14 +248,7 @@ def test_the_news_tests_are_recognised(real_text: Path, tmp_path: Path, pair: st
     text_folder(tmp_path, pair, train=[("a", "a")])
     found = open_corpus("wmt14", pair, data_dir=tmp_path, cache=tmp_path / "cache")
     assert (len(list(found.dev.pairs())), len(list(found.test.pairs()))) == (3_000, 3_003)
-    if (part := found.subset) is None:
-        assert n_subset is None
-        return
-    references = [target for _, target in found.test.pairs()]
-    assert len(part.places) == len({*part.places}) == n_subset
-    assert list(part.places) != sorted(part.places)
-    differ = [i for i, place in enumerate(part.places) if references[place] != part.references[i]]
-    assert len(differ) <= 2  # two source lines stand twice in the whole, each with another translation
+    assert {name: len(list(text.pairs())) for name, text in found.further.items()} == further
 
 
 # Other test sets -------------------------------------------------------------------------------------------
@@ -280,6 +273,24 @@ def test_other_test_sets_beside_a_corpus_are_found_known_and_decide_nothing(
         ValueError, match=r"test_2017_flickr\.de is not the text known as multi30k: expected SHA-256 efef"
     ):
         opened(captions, "multi30k")
+
+
+def test_wmt14_has_its_whole_test_set_and_beside_it_the_part_that_the_task_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "KNOWN", {})
+    tests = {"newstest2014_full": [("two", "zwei"), ("four", "vier")], "newstest2014": [("four", "vier")]}
+
+    def found(*names: str) -> Corpus:
+        held_out = {"newstest2013": [("one", "eins")]} | {name: tests[name] for name in names}
+        return opened(text_folder(tmp_path / "-".join(names), train=[("six", "sechs")], **held_out), "wmt14")
+
+    both, whole, part = found("newstest2014_full", "newstest2014"), found("newstest2014_full"), found("newstest2014")
+    assert [*both.test.pairs()] == tests["newstest2014_full"]
+    assert {name: [*text.pairs()] for name, text in both.further.items()} == {"newstest2014": tests["newstest2014"]}
+    assert [*part.test.pairs()] == tests["newstest2014"]  # what was there before there were two
+    assert (whole.further, part.further) == ({}, {}), "a text is scored once"
+    assert both.sha256 == whole.sha256 != part.sha256  # the part decides nothing of how a model is trained
 
 
 # Text that comes cut --------------------------------------------------------------------------------------

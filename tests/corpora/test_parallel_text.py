@@ -7,7 +7,6 @@ import re
 import tracemalloc
 from collections import Counter
 from pathlib import Path
-from typing import Any
 from unicodedata import category, normalize
 
 import pytest
@@ -25,7 +24,6 @@ from repro.corpora.parallel_text import (
     languages,
     normalised,
     same_spelling,
-    subset_of,
     text_fingerprint,
 )
 from repro.corpora.prepare import looked_for, prepare, seen_lines
@@ -231,12 +229,6 @@ OTHERS = ["L'ete, c'est \"deja\" fini ?", "L'été, c'est \"déjà\" fini !", "l
 HINDI = {"दिन": "day", "दान": "gift", "दीन": "poor"}  # one consonant more than the vowel signs tell them apart
 
 
-def written(folder: Path, stem: str, pairs: list[tuple[str, str]], languages: str = "en-de") -> Parallel:
-    text_folder(folder, languages, **{stem: pairs})
-    source, target = (folder / f"{stem}.{language}" for language in languages.split("-"))
-    return Parallel(source, target)
-
-
 @pytest.mark.parametrize("twin", TWINS.values(), ids=TWINS)
 def test_one_sentence_in_two_spellings_is_one(twin: str) -> None:
     assert twin != FRENCH
@@ -252,10 +244,8 @@ def test_all_that_compares_text_has_this_definition(tmp_path: Path) -> None:
     seen = seen_lines(looked_for({"dev": [(twin, twin)]}), [FRENCH], [FRENCH])
     assert [*seen] == [("seen", "dev", 1), ("seen_pairs", "dev", 1)]
 
-    # parts of a test set    sources that are their targets
-    part, whole = (written(tmp_path, name, [(one, "x")], "fr-en") for name, one in (("test", twin), ("dev", FRENCH)))
-    assert subset_of("part", part, whole).places == (0,)
-    written(tmp_path, "train", [("un", "one"), (FRENCH, twin)], "fr-en")
+    # sources that are their targets
+    text_folder(tmp_path, "fr-en", train=[("un", "one"), (FRENCH, twin)], dev=[(FRENCH, "x")], test=[(twin, "x")])
     corpus = open_corpus("folder", "fr-en", data_dir=tmp_path, cache=tmp_path / "cache")
     made = prepare(corpus, subwords=Subwords("bpe", 300), cache=tmp_path / "cache", max_length=300, workers=1)
     assert made.repeats["same_sides"] == 0.5
@@ -287,41 +277,3 @@ def test_words_of_text_without_marks_are_what_they_were(line: str) -> None:
 def test_every_mark_of_quotation_is_plain() -> None:
     quotes = {chr(i) for i in range(0x3000) if category(chr(i)) in ("Pi", "Pf")} - set("⸂⸃⸄⸅⸉⸊⸌⸍⸜⸝⸠⸡")
     assert quotes <= set("".join(QUOTES.values()))
-
-
-# Parts of test sets ----------------------------------------------------------------------------------------
-
-WHOLE = [("one dog", "ein Hund"), ("two  cats", "zwei Katzen"), ("one dog", "ein Hund!"), ("a bird", "ein Vogel")]
-
-
-def test_lines_are_found_in_whatever_order(tmp_path: Path) -> None:
-    whole = written(tmp_path, "whole", WHOLE)
-    part = written(tmp_path, "part", [("a bird ", "der Vogel"), ("one dog", "ein Hund!"), ("two cats", "zwei Katzen")])
-    found = subset_of("part", part, whole)
-    assert (found.name, found.places) == ("part", (3, 0, 1))
-    assert found.references == ("der Vogel", "ein Hund!", "zwei Katzen")  # its own, should they differ
-    other = subset_of("part", written(tmp_path / "other", "part", [("a bird", "der Vogel")]), whole)
-    assert found.sha256 != other.sha256
-    unknown = written(tmp_path, "part", [("a bird", "ein Vogel"), ("a fish", "ein Fisch")])
-    with pytest.raises(ValueError, match=r"part\.en, line 2 is not in .*whole\.en; expected each line of x to be one"):
-        subset_of("x", unknown, whole)
-
-
-def test_wmt14_has_its_whole_test_set_and_the_part_that_the_task_scored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("repro.corpora.catalogue.KNOWN", {})
-    tests = {"newstest2014_full": [*WHOLE[1:], ("a horse", "ein Pferd")], "newstest2014": [WHOLE[3], WHOLE[1]]}
-
-    def opened(*names: str) -> Any:
-        held_out = {"newstest2013": WHOLE[:1]} | {name: tests[name] for name in names}
-        folder = text_folder(tmp_path / "-".join(names), train=WHOLE, **held_out)
-        return open_corpus("wmt14", "en-de", data_dir=folder, cache=tmp_path / "cache")
-
-    both = opened("newstest2014_full", "newstest2014")
-    assert len(list(both.test.pairs())) == 4
-    assert (both.subset.name, both.subset.places) == ("newstest2014", (2, 0))
-    whole, part = opened("newstest2014_full"), opened("newstest2014")
-    assert (whole.subset, part.subset) == (None, None)
-    assert len(list(part.test.pairs())) == 2  # what was there before there were two
-    assert both.sha256 == whole.sha256 != part.sha256  # the part decides nothing of how a model is trained

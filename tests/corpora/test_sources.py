@@ -48,8 +48,7 @@ def test_an_archive_is_described_once() -> None:
 def test_a_collection_is_complete(key: str) -> None:
     one = COLLECTIONS[key]
     assert key == f"{one.name}-{one.pair}"
-    assert len({*one.train, one.dev, one.test, one.subset, *one.further}) == len(one.train) + 3 + len(one.further)
-    assert len(one.sources) == len(one.train) + 2 + (one.subset is not None) + len(one.further)
+    assert len({part.name for part in one.sources}) == len(one.sources) == len(one.train) + 2 + len(one.further)
     assert all(one.pair in part.members for part in one.sources)
     assert one.n_train == sum(SOURCES[name].n_pairs[one.pair] for name in one.train)
     assert one.licence
@@ -68,6 +67,6 @@ def test_the_two_forms_of_newstest2014_are_two_sources() -> None:
     assert filtered.archive != full.archive
     assert not {m.name for m in members(filtered)} & {m.name for m in members(full)}
     german, french = COLLECTIONS["wmt14-en-de"], COLLECTIONS["wmt14-en-fr"]
-    assert (german.test, german.subset) == ("newstest2014_full", "newstest2014")
-    assert (french.test, french.subset) == ("newstest2014", None)  # the two have the same 3,003 lines
+    assert (german.test, german.further) == ("newstest2014_full", ("newstest2014",))
+    assert (french.test, french.further) == ("newstest2014", ())  # the two have the same 3,003 lines
     assert all(m.name.endswith(".sgm") for m in members(filtered))

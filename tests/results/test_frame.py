@@ -191,13 +191,9 @@ def test_diverged_runs_are_counted_and_uncommitted_code_stays_out_and_is_named()
 
 def test_without_a_published_protocol_its_cells_are_empty_and_a_note_says_why() -> None:
     nothing: Any = {"bleu_published": None, "bleu_published_signature": None}
-    subset: Any = {"name": "part", "n": 5, "bleu": 50.0, "bleu_signature": table_records.SIGNATURE, **nothing}
     one = run("h=1", 1)
     scores: Any = {name: score | nothing for name, score in one.scores.items()}
-    frame = frames.table([replace(one, pair="en-es", scores=scores, test_subset=subset)])
-    [line] = frame.to_dict("records")
-    assert line["test_subset/bleu"] == 50.0
-    assert math.isnan(line["test_subset/bleu_published"])
+    frame = frames.table([replace(one, pair="en-es", scores=scores)])
     assert cell(frame, "BLEU (test)", "multi-bleu")["h=1"] == ""
     note = "No multi-bleu score, compounds split, of en-es: the authors' script knows no such target language."
     assert note in frame.attrs["notes"]
