@@ -60,19 +60,19 @@ MOST_LINES = {
     "model": 3_494,
     "data": 1_697,
     "corpora": 3_616,
-    "results": 3_447,
+    "results": 3_425,
     "training": 1_853,
     "tracking": 990,
     "claims": 1_800,
     "decoding": 1_636,
     "pages": 2_003,
     "complexity": 455,
-    "runs": 4_880,
+    "runs": 4_871,
     "figures": 2_662,
     "web": 1_353,
     "experiment": 181,
-    "cli": 1_409,
-    "tests": 33_629,
+    "cli": 1_410,
+    "tests": 33_618,
 }
 
 

@@ -147,6 +147,7 @@ def _fetch_craft(options: argparse.Namespace) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> None:
+    from repro.corpora.prepare import prepare
     from repro.results.comparable import told_of
 
     name, pair = _name_and_pair(options.corpus)
@@ -158,7 +159,7 @@ def _prepare(options: argparse.Namespace) -> None:
     scale = replace(scale, vocab_size=options.vocab_size or scale.vocab_size)
     rules = check_rules(options.clean)
     corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar)
-    prepared = task.prepare(
+    prepared = prepare(
         corpus,
         subwords=corpus.subwords(scale.subwords(pair), asked=options.vocab_size),
         cache=options.cache_dir,

@@ -1,8 +1,9 @@
 """Where a number comes from: the code that decided it, and the machine that ran it.
 
 The deciding code is computed, not listed: it is every module behind the wall (`DECIDING`) that `ROOTS` import, directly
-or not. What counts of a file is what it does, not how it is written or where it lies. Comments, docstrings and import
-statements do not count, but the meaning of each imported name does, where it is used.
+or not; of a parser also what `PARSING` imports. What counts of a file is what it does, not how it is written or where
+it lies. Comments, docstrings and import statements do not count, but the meaning of each imported name does, where it
+is used.
 """
 
 import ast
@@ -29,6 +30,7 @@ PACKAGE = Path(__file__).parents[1]
 DECIDING = ("model", "data", "decoding", "training")
 INSTALLED = ("site-packages", "dist-packages")  # folders whose modules are unrelated to each other
 ROOTS = ("repro.training.stages", "repro.decoding.bleu")  # from ids to outputs; from outputs to scores
+PARSING = "repro.decoding.evalb"  # what scores the outputs of a parser
 RELEASE = "release.json"  # in an installed package: the commit it was built from and the fingerprint of its code
 LIBRARIES = ("torch", "lightning", "tokenizers", "sacrebleu", "numpy")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # syntax that may have a docstring
@@ -60,13 +62,11 @@ class Provenance(TypedDict):
 class _Code:
     """Modules with what they import from behind the wall; with `own` ones also from files outside the package."""
 
-    own: Mapping[str, Path] = field(default_factory=dict)  # modules of a system or a task -> the folder each lies below
-    is_of_task: bool = False  # a task may build on ours, outside the wall, with scores from behind
+    own: Mapping[str, Path] = field(default_factory=dict)  # modules of a system -> the folder each lies below
     digests: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of what it does, its imports included
     alone: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of its own text, whatever it imports
     files: dict[str, Path] = field(default_factory=dict)  # of these modules
     _begun: list[str] = field(default_factory=list)
-    _outside: dict[str, frozenset[str]] = field(default_factory=dict)  # module -> what it imports from behind the wall
 
     def digest(self, module: str) -> str:
         """SHA-256 of one module; its imports are digested first. Raises ValueError for circular imports."""
@@ -85,22 +85,11 @@ class _Code:
             self._begun.pop()
         return self.digests[module]
 
-    def taken(self, module: str) -> frozenset[str]:
-        """Digests of the deciding modules that one outside the wall imports, directly or not, and not all rows use."""
-        if module not in self._outside:
-            self._outside[module] = frozenset()
-            imports = _parsed(file, file.read_bytes(), module)[0] if (file := self._file(module)) else ()
-            targets = {self._target(*origin) for _, origin in imports}
-            inside = {self.digest(one) for one in targets if _decides(one)} - {*_code(()).digests.values()}
-            beyond = [self.taken(one) for one in targets if _is_ours(one) and not _decides(one)]
-            self._outside[module] = frozenset(inside.union(*beyond))
-        return self._outside[module]
-
     def _meaning(self, module: str, name: str | None) -> str:
         """What an imported name stands for, independent of its alias and of its module's location."""
         target = self._target(module, name)
         if _is_ours(target) and not _decides(target):
-            return f"{','.join(sorted(self.taken(target))) if self.is_of_task else PACKAGE.name}:{name}"
+            return f"{PACKAGE.name}:{name}"
         if not _is_ours(target) and self._file(target) is None:
             return f"{module}:{name}"
         return self.digest(target) if target != module else f"{self.digest(target)}:{name}"
@@ -121,10 +110,10 @@ class _Code:
         return next((file for file in files if file.is_file()), None)
 
 
-def cleared(stamp: Provenance, system: Any = None, task: Any = None) -> Any:
+def cleared(stamp: Provenance, system: Any = None) -> Any:
     """The stamp of a run, no longer dirty if its code was uncommitted when it ran but has been committed since."""
     if stamp["dirty"] and stamp["fingerprint"] == fingerprint(system):
-        commit, why_dirty = committed(system, task)
+        commit, why_dirty = committed(system)
         if not why_dirty:
             return {**stamp, "commit": commit, "dirty": False, "why_dirty": None}
     return stamp
@@ -191,15 +180,11 @@ def _decides(module: str) -> bool:
 
 
 @functools.cache
-def _code(parts: tuple[Any, ...], is_of_task: bool = False) -> _Code:
-    """The deciding code that all rows share, with what these parts of a system import; or that of a kind of task."""
+def _code(parts: tuple[Any, ...], roots: tuple[str, ...] = ROOTS) -> _Code:
+    """The deciding code of these roots, with what these parts of a system import."""
     own = dict(sorted((name, folder) for part in parts for name, folder in _modules(part).items()))
-    if is_of_task and _is_ours(*own):  # outside the wall: only what it takes from behind
-        code = _Code(is_of_task=True)
-        code.taken(*own)
-        return code
-    code = _Code(own, is_of_task)
-    for module in (*(() if is_of_task else ROOTS), *own):
+    code = _Code(own)
+    for module in (*roots, *own):
         code.digest(module)
     return code
 
@@ -219,11 +204,7 @@ def fingerprint(system: Any = None) -> str:
 
     For a row with its own `system` this includes that system's files, each whole, with any other rows in it.
     """
-    return _digest(_code_of(system))
-
-
-def _digest(code: _Code) -> str:
-    return _sha256("".join(f"{digest}\n" for digest in sorted({*code.digests.values()})))
+    return _sha256("".join(f"{digest}\n" for digest in sorted({*_code_of(system).digests.values()})))
 
 
 def _parts(system: Any) -> dict[str, str]:
@@ -234,18 +215,14 @@ def _parts(system: Any) -> dict[str, str]:
     return {"shared_fingerprint": fingerprint(), "system_fingerprint": _sha256("".join(own))}
 
 
-def task_digest(task: Any) -> str:
-    """SHA-256 of the module of a task and what it imports, files beside it included.
-
-    Our own tasks lie outside the wall; for them, SHA-256 of what they import from behind it.
-    """
-    code, [module] = _code((type(task),), True), _modules(type(task))
-    return _sha256("".join(sorted(code.taken(module)))) if _is_ours(module) else _digest(code)
+def parsing_digest() -> str:
+    """SHA-256 of the code that scores a parser, with what it imports; `fingerprint` has the rest of what decides."""
+    return _code((), (PARSING,)).digests[PARSING]
 
 
-def provenance(device_type: str | None = None, system: Any = None, task: Any = None) -> Provenance:
+def provenance(device_type: str | None = None, system: Any = None) -> Provenance:
     """The origin of a run that starts now on this type of device ("cpu", "cuda"; None: the best)."""
-    commit, why_dirty = committed(system, task)
+    commit, why_dirty = committed(system)
     torch = sys.modules.get("torch")  # a stamp must not cost an import
     cpu, on_gpu = processor(), torch and device_type in (None, "cuda") and torch.cuda.is_available()
     return {
@@ -267,11 +244,12 @@ def provenance(device_type: str | None = None, system: Any = None, task: Any = N
     }
 
 
-def committed(system: Any = None, task: Any = None) -> tuple[str | None, str | None]:
-    """The commit of the deciding code, and why the code cannot be restored from it alone (None where it can)."""
-    codes = [_code_of(system), *([] if task is None else [_code((type(task),), True)])]
-    files = {module: file for code in codes for module, file in code.files.items()}
-    root = PACKAGE.parent
+def committed(system: Any = None) -> tuple[str | None, str | None]:
+    """The commit of the deciding code, and why the code cannot be restored from it alone (None where it can).
+
+    What scores a parser counts for every run.
+    """
+    files, root = _code_of(system).files | _code((), (PARSING,)).files, PACKAGE.parent
     # a package installed into somebody else's checkout must not take that checkout's commit
     ours = _git(root, "ls-files", "--error-unmatch", "--", PACKAGE.name)
     commit = _git(root, "rev-parse", "--verify", "HEAD") if ours else None

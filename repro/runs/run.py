@@ -112,7 +112,7 @@ class Run:
         Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
         """
         tuned = stages.set_up(self.dir.spec)
-        stamp = provenance(system=self.dir.spec.system, task=self.dir.task)
+        stamp = provenance(system=self.dir.spec.system)
         memory = cpu_tuning.PeakMemory()
         module = stages.new_module(self.dir.spec, self.dir.prepared)
         arithmetic = (*tuned, *made_for_gpu(module.model, self.dir.spec, self.progress.say))

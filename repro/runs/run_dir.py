@@ -19,7 +19,7 @@ from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
 from repro.results.comparable import OF_CODE, code_name, equal_codes, told_of
-from repro.results.provenance import cleared, fingerprint, system_text, task_digest
+from repro.results.provenance import cleared, fingerprint, parsing_digest, system_text
 from repro.results.record import TRANSLATION, Record
 from repro.runs.options import USUAL, Options, refuse_small_updates
 from repro.runs.scales import Scale
@@ -131,10 +131,12 @@ def _corpus(task: Task, scale: Scale, options: Options) -> Corpus:
 
 
 def _prepared(task: Task, scale: Scale, options: Options, tell: Callable[[str], object]) -> "tuple[Corpus, Prepared]":
+    from repro.corpora.prepare import prepare
+
     read, corpus = task.at(scale), _corpus(task, scale, options)
     subwords = corpus.subwords(read.subwords(task.name), asked=options.vocab_size)
-    how = {"cache": options.cache_dir, "max_length": read.max_length, "rules": read.rules, "tell": tell}
-    prepared = task.prepare(corpus, subwords=subwords, **how)
+    how: dict[str, Any] = {"cache": options.cache_dir, "max_length": read.max_length, "rules": read.rules, "tell": tell}
+    prepared = prepare(corpus, subwords=subwords, **how)
     for line in told_of(f"{corpus.name} {corpus.pair}", prepared):
         tell(line)
     return corpus, prepared
@@ -154,7 +156,7 @@ def made_of(spec: RunSpec) -> dict[str, Any]:
         "threads": spec.threads,  # another number adds in another order
         "precision": spec.precision,
         **task.search.settings,
-        **({} if task.facts == TRANSLATION else {"task": task.facts["name"], "task_code": task_digest(task)}),
+        **({} if task.facts == TRANSLATION else {"task": task.facts["name"], "task_code": parsing_digest()}),
         "engine": spec.backend,
         "code": fingerprint(spec.system),
     }
@@ -237,7 +239,7 @@ class RunDir:
         if not path.exists():
             return None
         found = record.load(path)
-        return replace(found, **self.names, stamp=cleared(found.stamp, self.spec.system, self.task))
+        return replace(found, **self.names, stamp=cleared(found.stamp, self.spec.system))
 
     @cached_property
     def names(self) -> dict[str, Any]:

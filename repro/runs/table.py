@@ -24,7 +24,6 @@ from repro.results.record import FOLDER, PROGRAM, TRANSLATION, Named, PaperNumbe
 from repro.runs.command import guess
 
 if TYPE_CHECKING:
-    from repro.data.shards import Prepared
     from repro.runs.scales import Scale
 
 TAKEN = (BASE_TABLE, FIGURES, "claims", "statements", "table3", "readme")  # names of other files there
@@ -69,11 +68,6 @@ class Translation:
     def open_corpus(self, corpus: str, **where: Any) -> Corpus:
         return open_corpus(corpus, self.pair, **where)
 
-    def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
-        from repro.corpora.prepare import prepare
-
-        return prepare(corpus, **how)
-
     def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
         """By BLEU of two scorers, see `translation_scores`."""
         from repro.decoding.bleu import translation_scores
@@ -115,11 +109,6 @@ class Parsing:
 
     def open_corpus(self, corpus: str, **where: Any) -> Corpus:
         return open_trees(corpus, silver=self.silver, **where)
-
-    def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
-        from repro.corpora.prepare import prepare
-
-        return prepare(corpus, **how)
 
     def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
         """Both sides are lines of brackets and tags; F1 needs only the number of words."""

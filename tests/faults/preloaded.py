@@ -2,10 +2,9 @@
 
 from importlib import import_module
 
-from repro.results.provenance import fingerprint, task_digest
-from repro.runs.table import Translation
+from repro.results.provenance import fingerprint, parsing_digest
 
 for name in ("pandas", "torch._dynamo", "repro.corpora.prepare", "repro.runs.run", "repro.runs.sweep"):
     import_module(name)
 fingerprint()
-task_digest(Translation("en-de"))
+parsing_digest()

@@ -45,6 +45,8 @@ FILES = {
     "model/other.py": b"from repro.model.layer import Layer\n",
     "decoding/bleu.py": b"from repro.data.words import cut\nfrom repro.storage.atomic import write\n"
     b"def score(*what): return write(cut(what))\n",
+    "decoding/evalb.py": b"from repro.data.brackets import depth\ndef f1(what): return depth(what)\n",
+    "data/brackets.py": b"def depth(what): return 1\n",
     "data/words.py": b"def cut(what): return what\n",
     "storage/atomic.py": b"def write(what): return what\n",
     "report.py": b"class Page: pass\n",
@@ -52,7 +54,7 @@ FILES = {
 
 
 def write(root: Path, **changed: bytes | None) -> Path:
-    """A project of nine files, some of them changed or (None) left out: `model__layer` is model/layer.py."""
+    """A project of eleven files, some of them changed or (None) left out: `model__layer` is model/layer.py."""
     files = FILES | {f"{name.replace('__', '/')}.py": text for name, text in changed.items()}
     for name, text in files.items():
         if text is not None:
@@ -215,23 +217,17 @@ def test_uncommitted_deciding_code_is_dirty_and_named_until_it_is_committed(
     assert stamp.cleared(then) == then  # this is other code
 
 
-def test_a_task_of_the_package_is_looked_at_with_what_it_imports(
+def test_what_scores_parsers_has_a_digest_of_its_own_and_is_looked_at_with_what_it_imports(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # the code of a task is not among what all rows share: with another parser a run was clean
-    brackets = checkout / "repro" / "decoding" / "brackets.py"
-    text = b"from repro.decoding.brackets import depth\nfrom repro.report import Page\nclass Trees: deep = depth\n"
-    (checkout / "repro" / "trees.py").write_bytes(text)
-    brackets.write_bytes(b"def depth(): return 1\n")
-    commit(checkout)
-    monkeypatch.setitem(sys.modules, "repro.trees", SimpleNamespace(__file__=str(checkout / "repro" / "trees.py")))
-    task = type("Trees", (), {"__module__": "repro.trees"})()
-    assert stamp.provenance(task=task)["why_dirty"] is None
-    brackets.write_bytes(b"def depth(): return 2\n")
+    # it is not among what all rows share: with another parser a run was clean
+    before = stamp.fingerprint(), stamp.parsing_digest()
+    (checkout / "repro" / "data" / "brackets.py").write_bytes(b"def depth(what): return 2\n")
     (checkout / "repro" / "report.py").write_bytes(b"x = 2\n")
-    (checkout / "repro" / "trees.py").write_bytes(text + b"# words\nx = 2\n")
-    assert stamp.provenance(task=task)["why_dirty"] == "not committed: repro/decoding/brackets.py"
-    assert stamp.provenance()["why_dirty"] is None
+    point_at(checkout, monkeypatch)
+    assert stamp.fingerprint() == before[0]
+    assert stamp.parsing_digest() != before[1]
+    assert stamp.provenance()["why_dirty"] == "not committed: repro/data/brackets.py"
 
 
 def test_without_a_commit_a_stamp_is_dirty_and_says_why(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
