@@ -1,8 +1,8 @@
 """Lab: how queries meet keys, and what heads share.
 
-Expected: dot products without their scale do harm where d_k is large, as with one head; additive and bilinear scores
-are as good as scaled ones; a Gaussian kernel of bandwidth 1 is as sharp as dot products without their scale, and does
-as they do; queries that are keys lose a little; identical heads are one small head.
+Expected: dot products without their scale do harm where d_k is large, as with one head, and additive scores do not;
+these and bilinear ones are as good as scaled ones; a Gaussian kernel of bandwidth 1 is as sharp as dot products without
+their scale, and does as they do; queries that are keys lose a little; identical heads are one small head.
 Run:      python experiments/lab_scores.py --scale laptop
 """
 
@@ -36,6 +36,7 @@ ROWS = [
     Row("dot", same, Paper(), system=partial(Transformer, mix=UnscaledDot)),
     Row("scaled dot, h=1", one_head, Paper()),
     Row("dot, h=1", one_head, Paper(), system=partial(Transformer, mix=UnscaledDot)),
+    Row("additive, h=1", one_head, Paper(), system=partial(Transformer, mix=AdditiveScores)),
     Row("additive", same, Paper(), system=partial(Transformer, mix=AdditiveScores)),
     Row("bilinear", same, Paper(), system=partial(Transformer, mix=BilinearScores)),
     Row("Gaussian kernel", same, Paper(), system=partial(Transformer, mix=GaussianKernel)),

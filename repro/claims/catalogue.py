@@ -128,6 +128,7 @@ class Claim:
     compute: str | None = None  # the check of `arithmetic.CHECKS` on the printed numbers that settles it
     tests: tuple[str, ...] = ()  # the tests that settle it
     holds: bool = True  # whether passing tests show that it holds
+    chose: str = ""  # the scale whose text was chosen by this claim's sign, so that it is no evidence of its own there
     missing: str = ""  # what it would take to settle it, where nothing here does
     note: str = ""  # what a reader of its verdict must know
 
@@ -153,8 +154,7 @@ class Claim:
     @property
     def table(self) -> str:
         """The table under which the claim stands; the claims of a whole page share one error rate."""
-        tables = [row.split("/")[0] for row in (*self.named, *self.rows)]
-        return next((table for table in tables if table != BASE), BASE)
+        return next((of for row in (*self.named, *self.rows) if (of := row.split("/")[0]) != BASE), BASE)
 
 
 def row_of(row: str) -> str:
@@ -207,7 +207,7 @@ LISTED = (*CLAIMS, *STATEMENTS)
 # All lists so far
 
 FILE = Path(__file__).with_name("lists.json")
-WORDS = frozenset({"where", "says", "missing", "note", "decimals"})  # fields that decide no verdict
+WORDS = frozenset({"where", "says", "missing", "note", "chose", "decimals"})  # fields that decide no verdict
 # common to all claims; a new name of the analysis requires new runs
 LEVELS = ("rows + seeds, Holm", SCALE_ORDER, ALPHA, FIRST_SEED, SEEDS, MIN_RUNS, MAX_DIVERGED)
 

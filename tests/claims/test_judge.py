@@ -65,7 +65,7 @@ def judged(suite: Suite) -> list[Judged]:
     return judge_suite(suite, [one for one in CLAIMS if one.is_trained])
 
 
-FLAT: Truth = dict.fromkeys(PRINTED, 25.0)
+FLAT: Truth = dict.fromkeys([*PRINTED, *(row for one in CLAIMS for row in one.rows)], 25.0)
 AS_PRINTED: Truth = {row: paper["bleu"] for row, paper in PRINTED.items() if paper["bleu"] is not None}
 
 

@@ -230,7 +230,7 @@ def test_what_is_known_of_its_class(name: str) -> None:
 D, H, D_K, D_V, N, D_FF = (getattr(LAPTOP, of) for of in ("d_model", "n_heads", "d_k", "d_v", "n_layers", "d_ff"))
 FEED_FORWARD = 2 * D * D_FF + D_FF + D
 MORE_PARAMETERS = {  # than the base has, at laptop; 0 of all others
-    "additive": 3 * N * H * D_K,
+    **dict.fromkeys(("additive", "additive, h=1"), 3 * N * H * D_K),
     "bilinear": 3 * N * H * D_K**2,
     "K = Q": -2 * N * (D + 1) * H * D_K,
     "static": 2 * N * 2 * H * D_K * (LEARNED_POSITIONS - (D + 1)),
