@@ -119,9 +119,9 @@ def _md_block(block: page.Block) -> str:
             return "\n".join(f"- {_paragraph(_md_line(item))}" for item in block.items)
         case page.Table():
             note = [_paragraph(_md_line(block.note))] if block.note else []
-            return "\n\n".join([*map(_md_table, page.parts(block)), *note])
+            return "\n\n".join([*map(md_table, page.parts(block)), *note])
         case page.Picture():
-            name = _md_text(block.file.rpartition("/")[2].partition(".")[0])  # its caption is below it
+            name = md_text(block.file.rpartition("/")[2].partition(".")[0])  # its caption is below it
             caption = _marked(page.Emphasis(f"{block.caption}."), is_between_blanks=True)
             return f"![{name}]({quote(block.file)})\n\n{caption}"
         case _:
@@ -129,7 +129,7 @@ def _md_block(block: page.Block) -> str:
             return f"{fence}text\n{block.text}\n{fence}"
 
 
-def _md_table(table: page.Table) -> str:
+def md_table(table: page.Table) -> str:
     """A table with one line of headings: the heading of a group of columns is repeated in each."""
     is_left = [column.is_words or not i for i, column in enumerate(table.columns)]
     head, *rows = aligned(map(_cells, table.columns), is_left, least=2, most=FILLED)
@@ -140,7 +140,7 @@ def _md_table(table: page.Table) -> str:
 
 def _cells(column: page.Column) -> list[str]:
     """The lines of a column; a number is not broken: neither 2.14 ± 0.04 nor 1 (2)."""
-    heading = "<br>".join(filter(None, (_md_text(column.group), _md_line(column.heading))))
+    heading = "<br>".join(filter(None, (md_text(column.group), _md_line(column.heading))))
     return [heading, *(_md_line(page.unbroken(text)) for text in column.texts)]
 
 
@@ -157,24 +157,24 @@ def _md_line(words: page.Words) -> str:
 def _md_inline(part: page.Inline, *, is_between_blanks: bool) -> str:
     match part:
         case page.Link():
-            return f"[{_md_text(part.text)}]({quote(part.target, safe='/#')}{'.md' * part.to_page})"
+            return f"[{md_text(part.text)}]({quote(part.target, safe='/#')}{'.md' * part.to_page})"
         case page.Code():
             code = flat(part)
             if is_between_blanks and code == code.strip() and not {*code} & {"`", "|"}:
                 return f"`{code}`"
-            return f"<code>{_md_text(code)}</code>"
+            return f"<code>{md_text(code)}</code>"
         case page.Formula():
-            return _raised(_md_text(part))
+            return _raised(md_text(part))
         case page.Strong() | page.Emphasis():
             return _marked(part, is_between_blanks=is_between_blanks)
         case _:
-            return _md_text(part)
+            return md_text(part)
 
 
 def _marked(part: str, *, is_between_blanks: bool) -> str:
     """The text marked by asterisks if blanks surround it, else by HTML tags."""
     mark, tag = MARKS[type(part)]
-    text = _md_text(part)
+    text = md_text(part)
     if is_between_blanks and text == text.strip():
         return f"{mark}{text}{mark}"
     return f"<{tag}>{text}</{tag}>"
@@ -185,7 +185,7 @@ def _paragraph(text: str) -> str:
     return re.sub(r"^(?:(\d+)(?=[.)](?:\s|$))|(?=[-+](?:\s|$)|---))", r"\1\\", text.strip())
 
 
-def _md_text(text: str) -> str:
+def md_text(text: str) -> str:
     """The text on one line, with all that means something in Markdown or HTML escaped."""
     text = re.sub(r"([\\`*{}\[\]#|~$!]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z]))", r"\\\1", flat(text))
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -47,13 +47,11 @@ def test_the_card_is_made_from_the_record(run: Run, to: str) -> None:
     record = load(run.folder / "record.json")
     hostile = replace(record, row="a | b <script>", table="table3_A", position=0)
     card = model_card(hostile, to)
-    assert card.startswith("---\n")
-    front, _, page = card.removeprefix("---\n").partition("---\n")
-    assert json.loads(front.partition("language: ")[2].split("\n")[0]) == ["en", "de"]
+    assert card.startswith('---\nlanguage: ["en", "de"]\n')
     for told in (record.run, "60.00", "tok:13a", "MIT, as this package", "a grammar of few words"):
-        assert told in page, told
-    assert "<script>" not in page
-    assert f"A model of {record.params['here']:,} parameters (Transformer), trained to reproduce a row" in page
+        assert told in card, told
+    assert "<script>" not in card
+    assert f"A model of {record.params['here']:,} parameters (Transformer), trained to reproduce a row" in card
 
 
 def test_the_card_of_a_parser_speaks_of_trees() -> None:
