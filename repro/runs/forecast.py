@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,10 +43,7 @@ SPARE_CHECKPOINTS = 2  # the newest, beside those that are scored
 BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 
 
-# Cards that are not here, by what others published of the paper's models -------------------------------------------
-#
-# A pair token is a target token together with a source token. Rates are of half precision but for the P100, and of
-# others' programs. Where nothing is published, the rate is extrapolated.
+# Cards that are not here ------------------------------------------------------------------------------------------
 
 BIG = replace(BASE, d_model=1024, d_ff=4096, n_heads=16)
 VOCABULARY = 37_000  # "about 37000 tokens": section 5.1
@@ -54,53 +51,47 @@ SENTENCE = 28  # tokens, on average: WMT 2014
 
 
 def pair_flops(hyper: Hyper, vocabulary: int = VOCABULARY) -> float:
-    """Operations of training on a pair token, by this suite's arithmetic."""
+    """Operations of training on a target token together with a source token, by this suite's arithmetic."""
     return training_flops(hyper, vocabulary, TextSizes(sentences=1 / SENTENCE, source_tokens=1, target_tokens=1))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Card:
-    """One card of a kind, and several together."""
+KEEPS = {1: 1.0, 4: 3.49 / 4, 8: 6.72 / 8}  # cards -> the share of its speed that each keeps: of the A100's source
 
-    base: float  # operations a second of the base model's training
+
+class Card(NamedTuple):
+    """How fast others' programs train the paper's models on one card, in half precision but for the P100."""
+
+    base: float  # pairs of tokens a second
     big: float
     source: str
-    keeps: Mapping[int, float]  # cards -> the share of its speed that each keeps, updates growing with their number
+    keeps: Mapping[int, float] = KEEPS  # while updates grow with the number of cards
 
     def rate(self, hyper: Hyper) -> float:
         """Operations a second in training a row: those of the big model from its width on, else those of the base."""
-        return self.big if hyper.d_model >= BIG.d_model else self.base
+        return self.big * pair_flops(BIG) if hyper.d_model >= BIG.d_model else self.base * pair_flops(BASE)
 
     def efficiency(self, devices: int) -> float:
         """The share of its speed that each of so many cards keeps, as published for the next larger number."""
         return self.keeps[min((n for n in self.keeps if n >= devices), default=max(self.keeps))]
 
 
-P100 = Card(
-    base=25_000 / 0.4 / 8 * pair_flops(BASE),  # 25,000 pair tokens a step on 8 cards, in 0.4 s and 1.0 s
-    big=25_000 / 1.0 / 8 * pair_flops(BIG),
-    source="arXiv 1706.03762, section 5.2, of 8 cards together, in float32; this PyTorch has no kernels for it",
-    keeps={8: 1.0},  # the rates are of 8 cards as they are
+OF_A100 = (
+    "big model github.com/NVIDIA/DeepLearningExamples PyTorch/Translation/Transformer README, pytorch-22.06, 1 A100 40 "
+    "GB; base model extrapolated: its operations a second times 0.74, as on the paper's own cards (arXiv 1706.03762, "
+    "section 5.2)"
 )
-OF_BASE = P100.base / P100.big  # operations a second of the base, for each of the big model's
-A100 = Card(
-    base=OF_BASE * 82_059 * pair_flops(BIG, 33_708),
-    big=82_059 * pair_flops(BIG, 33_708),
-    source="big model github.com/NVIDIA/DeepLearningExamples PyTorch/Translation/Transformer README, pytorch-22.06, 1 "
-    f"A100 40 GB; base model extrapolated: its operations a second times {OF_BASE:.2f}, as on the paper's own cards "
-    "(arXiv 1706.03762, section 5.2)",
-    keeps={1: 1.0, 4: 3.49 / 4, 8: 6.72 / 8},
+OF_H100 = (
+    "extrapolated: the A100's times 1.95 (github.com/mosaicml/llm-foundry scripts/train/benchmarking README: 760m, "
+    f"2,048 long, 8 GPUs: 63,147 and 32,434). The A100's: {OF_A100}"
 )
-FASTER = 63_147 / 32_434  # of another program, in bfloat16
-H100 = replace(
-    A100,
-    base=A100.base * FASTER,
-    big=A100.big * FASTER,
-    source=f"extrapolated: the A100's times {FASTER:.2f} (github.com/mosaicml/llm-foundry scripts/train/benchmarking "
-    f"README: 760m, 2,048 long, 8 GPUs: 63,147 and 32,434). The A100's: {A100.source}",
-)
-H200 = replace(H100, source=f"taken as an H100, which has the same processor and less memory: {H100.source}")
-CARDS = {"p100": P100, "a100": A100, "h100": H100, "h200": H200}
+OF_P100 = "arXiv 1706.03762, section 5.2, of 8 cards together, in float32; this PyTorch has no kernels for it"
+OF_H200 = f"taken as an H100, which has the same processor and less memory: {OF_H100}"
+CARDS = {
+    "p100": Card(7_812.5, 3_125, OF_P100, {8: 1.0}),  # 25,000 pairs a step on 8 cards, in 0.4 s and 1.0 s
+    "a100": Card(201_930, 80_772, OF_A100),  # 82,059 pairs with a vocabulary of 33,708
+    "h100": Card(393_145, 157_258, OF_H100),
+    "h200": Card(393_145, 157_258, OF_H200),
+}
 
 
 # How fast --------------------------------------------------------------------------------------------------------
@@ -358,12 +349,12 @@ def _of_card(card: Card, hours: float, options: Options) -> list[str]:
     n, name = options.processes, options.hardware or USUAL_CARD
     money = "" if options.price is None else f", {hours * n * options.price:,.2f} in money"
     instead = "" if options.hardware else f" Of other cards: --hardware with one of {', '.join(CARDS)}."
-    base, big = card.base / pair_flops(BASE), card.big / pair_flops(BIG)
     together = f" Of {n} each keeps {card.efficiency(n):.0%} of its speed." if n > 1 else ""
     return [
         f"Times are those of training on {n} {name}, by published rates, and not of this machine: {hours:,.1f} "
         f"hours, {hours * n:,.1f} device-hours{money}.{instead}",
-        f"One {name}: {base:,.0f} pairs of tokens a second (base), {big:,.0f} (big); {card.source}.{together}",
+        f"One {name}: {card.base:,.0f} pairs of tokens a second (base), {card.big:,.0f} (big); {card.source}."
+        f"{together}",
     ]
 
 

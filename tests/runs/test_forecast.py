@@ -152,8 +152,10 @@ def test_the_papers_own_machine_takes_as_long_as_the_paper_says() -> None:
 
 
 def test_published_rates_and_what_several_cards_keep_of_them() -> None:
-    assert A100.big / 1e12 == pytest.approx(104.2, rel=0.01)
-    assert A100.rate(replace(BASE_HYPER, d_model=1024)) == A100.big > A100.rate(BASE_HYPER) == A100.base
+    of = {name: [card.rate(hyper) for hyper in (BASE_HYPER, forecasts.BIG)] for name, card in CARDS.items()}
+    assert of["a100"][1] == pytest.approx(82_059 * forecasts.pair_flops(forecasts.BIG, 33_708), rel=1e-5)
+    assert of["a100"][0] / of["a100"][1] == pytest.approx(of["p100"][0] / of["p100"][1], rel=1e-5)
+    assert of["h100"] == of["h200"] == pytest.approx([63_147 / 32_434 * rate for rate in of["a100"]], rel=1e-5)
     assert [A100.efficiency(n) for n in (1, 2, 4, 5, 8, 64)] == [1, 0.8725, 0.8725, 0.84, 0.84, 0.84]
     one, eight = (hours_of(of_paper(n)[0], A100) for n in (1, 8))
     assert one / eight == pytest.approx(8 * 0.84)
